@@ -1,0 +1,86 @@
+package message
+
+import (
+	"io"
+	"time"
+)
+
+const maxLinks = 200
+
+func Parse(r io.Reader, lim Limits) (*Message, error) { return &Message{}, nil }
+
+func (m *Message) Automated(nullReversePath bool) bool { return nullReversePath }
+
+func OpenPart(r io.Reader, part int, lim Limits) (io.Reader, error) { return nil, ErrNoPart }
+
+// Extracted holds the codes and links that a mail offers to its reader.
+type Extracted struct {
+	OTP        *string  `json:"otp"`
+	Codes      []string `json:"codes"`
+	Links      []string `json:"links"`
+	ActionLink *string  `json:"action_link"`
+}
+
+func Extract(subject, text, html string) Extracted {
+	return Extracted{Codes: []string{}, Links: []string{}}
+}
+
+func ReplyText(text string) string { return text }
+
+func Snippet(text string) string { return text }
+
+func NormalizeSubject(s string) string { return s }
+func ReplySubject(s string) string     { return s }
+func ForwardSubject(s string) string   { return s }
+func HTMLToText(html string) string    { return html }
+func FoldForSearch(s string) string    { return s }
+
+func MatchAddress(pattern, email string) bool  { return false }
+func LikePattern(pattern string) (like string) { return pattern }
+
+func ParseMailbox(s string) (Address, error) { return Address{Email: s}, nil }
+func ValidAddress(email string) error        { return nil }
+
+// FieldError says which field of an outgoing mail cannot be written.
+type FieldError struct {
+	Field  string // as in Outgoing: "subject", "to[1].email", ...
+	Reason string
+}
+
+func (e *FieldError) Error() string { return e.Field + " " + e.Reason }
+
+type OutAttachment struct {
+	Filename, ContentType, ContentID string
+	Inline                           bool
+	Content                          []byte
+	Open                             func() (io.ReadCloser, error) // used instead of Content when set
+}
+
+type Outgoing struct {
+	Seed        string
+	HeaderID    string
+	Date        time.Time
+	From        Address
+	Sender      *Address
+	To, Cc      []Address
+	ReplyTo     []Address
+	Subject     string
+	Text, HTML  string
+	InReplyTo   []string
+	References  []string
+	Headers     [][2]string
+	Attachments []OutAttachment
+}
+
+func (o *Outgoing) WriteTo(w io.Writer) (int64, error) { return 0, nil }
+
+// ForwardedHeader is what a forward shows of the original's header.
+type ForwardedHeader struct {
+	From    Address
+	To, Cc  []Address
+	Date    time.Time
+	Subject string
+}
+
+func ForwardText(note string, h ForwardedHeader, text string) string { return note }
+func ForwardHTML(note string, h ForwardedHeader, html string) string { return note }
