@@ -7,12 +7,6 @@ import (
 
 const maxLinks = 200
 
-func Parse(r io.Reader, lim Limits) (*Message, error) { return &Message{}, nil }
-
-func (m *Message) Automated(nullReversePath bool) bool { return nullReversePath }
-
-func OpenPart(r io.Reader, part int, lim Limits) (io.Reader, error) { return nil, ErrNoPart }
-
 // Extracted holds the codes and links that a mail offers to its reader.
 type Extracted struct {
 	OTP        *string  `json:"otp"`
@@ -27,16 +21,7 @@ func Extract(subject, text, html string) Extracted {
 
 func ReplyText(text string) string { return text }
 
-func Snippet(text string) string { return text }
-
-func NormalizeSubject(s string) string { return s }
-func ReplySubject(s string) string     { return s }
-func ForwardSubject(s string) string   { return s }
-func HTMLToText(html string) string    { return html }
-func FoldForSearch(s string) string    { return s }
-
-func MatchAddress(pattern, email string) bool  { return false }
-func LikePattern(pattern string) (like string) { return pattern }
+func HTMLToText(html string) string { return html }
 
 func ParseMailbox(s string) (Address, error) { return Address{Email: s}, nil }
 func ValidAddress(email string) error        { return nil }

@@ -1,0 +1,221 @@
+package message
+
+import (
+	"errors"
+	"io"
+	"strings"
+)
+
+// Parse reads a mail. It does not fail on an odd mail; its error is
+// ErrHeaderTooLarge or that of r. Where a limit is reached it stops reading,
+// possibly before the end of r, and marks the message Truncated.
+//
+// Of a field that may come once the first counts: a mail with two From fields
+// is from the first. To, Cc, Bcc and Reply-To fields that come twice are
+// joined.
+func Parse(r io.Reader, lim Limits) (*Message, error) {
+	p := parser{w: newWalker(r, lim), lim: lim, msg: &Message{}}
+	if err := p.w.readHeader(); err != nil {
+		return nil, err
+	}
+	if p.w.truncated {
+		return nil, ErrHeaderTooLarge
+	}
+	fields(p.w.header, p.readField)
+	if err := p.readParts(); err != nil {
+		return nil, err
+	}
+	p.msg.Text, p.msg.HTML = p.text.String(), p.html.String()
+	p.msg.Truncated = p.truncated || p.w.truncated
+	return p.msg, nil
+}
+
+// parser builds a Message.
+type parser struct {
+	w         *walker
+	lim       Limits
+	msg       *Message
+	text      strings.Builder
+	html      strings.Builder
+	truncated bool
+	scratch   []byte // decoded bytes of a part; reused
+}
+
+// readField takes one field of the header of the mail.
+func (p *parser) readField(f field) {
+	m := p.msg
+	switch f.name[0] | 0x20 {
+	case 'a':
+		if m.AutoSubmitted == "" && f.is("auto-submitted") {
+			m.AutoSubmitted = f.text()
+		}
+	case 'b':
+		if f.is("bcc") {
+			p.addresses(&m.Bcc, f)
+		}
+	case 'c':
+		if f.is("cc") {
+			p.addresses(&m.Cc, f)
+		}
+	case 'd':
+		if m.Date.IsZero() && f.is("date") {
+			m.Date = parseDate(f.unfolded())
+		}
+	case 'f':
+		if m.From == nil && f.is("from") {
+			m.From = firstAddress(f)
+		}
+	case 'i':
+		if m.InReplyTo == nil && f.is("in-reply-to") {
+			m.InReplyTo = messageIDs(f.unfolded())
+		}
+	case 'l':
+		if m.ListID == "" && f.is("list-id") {
+			m.ListID = f.text()
+		}
+	case 'm':
+		if m.HeaderID == "" && f.is("message-id") {
+			if ids := messageIDs(f.unfolded()); len(ids) > 0 {
+				m.HeaderID = ids[0]
+			}
+		}
+	case 'p':
+		if m.Precedence == "" && f.is("precedence") {
+			m.Precedence = f.text()
+		}
+	case 'r':
+		if m.References == nil && f.is("references") {
+			m.References = messageIDs(f.unfolded())
+		} else if f.is("reply-to") {
+			p.addresses(&m.ReplyTo, f)
+		}
+	case 's':
+		if m.Subject == "" && f.is("subject") {
+			m.Subject = f.text()
+		}
+	case 't':
+		if f.is("to") {
+			p.addresses(&m.To, f)
+		}
+	}
+}
+
+func (p *parser) addresses(list *[]Address, f field) {
+	more, cut := parseAddressList(f.unfolded(), p.lim.Addresses-len(*list))
+	*list = append(*list, more...)
+	p.truncated = p.truncated || cut
+}
+
+// firstAddress returns the first address of a From field.
+func firstAddress(f field) *Address {
+	list, _ := parseAddressList(f.unfolded(), 1)
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// readParts goes through the leaf parts.
+func (p *parser) readParts() error {
+	var preamble strings.Builder
+	p.w.preamble = func(b []byte) {
+		if preamble.Len()+len(b) <= p.lim.TextBytes {
+			preamble.Write(b)
+		}
+	}
+	for {
+		leaf, err := p.w.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.readPart(&leaf); err != nil {
+			return err
+		}
+	}
+	if p.w.parts == 0 {
+		// None of the delimiters came: the text is all there is.
+		p.addText(&p.text, []byte(preamble.String()), "")
+	}
+	return nil
+}
+
+func (p *parser) readPart(leaf *leafPart) error {
+	kind, name := leaf.kind(), leaf.filename()
+	switch {
+	case !leaf.isShown(name):
+	case kind == "text/plain":
+		return p.readText(&p.text, leaf)
+	case kind == "text/html":
+		return p.readText(&p.html, leaf)
+	}
+	size, err := p.measure(leaf)
+	if err != nil {
+		return err
+	}
+	p.msg.Attachments = append(p.msg.Attachments, Attachment{
+		Part:        leaf.number,
+		Filename:    name,
+		ContentType: kind,
+		ContentID:   leaf.contentID,
+		Inline:      leaf.isInline(),
+		Size:        size,
+	})
+	return nil
+}
+
+// readText decodes a part of the text of the mail.
+func (p *parser) readText(dst *strings.Builder, leaf *leafPart) error {
+	room := p.lim.TextBytes - dst.Len()
+	decoder := newTransferDecoder(leaf.encoding)
+	buf := p.scratch[:0]
+	err := p.w.body(func(piece []byte) {
+		if len(buf) <= room {
+			buf = decoder.decode(buf, piece)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	buf = decoder.finish(buf)
+	if p.scratch = buf; len(buf) > room {
+		buf = buf[:room]
+		p.truncated = true
+	}
+	charset := leaf.media.raw("charset")
+	if charset == "" && dst == &p.html {
+		charset = metaCharset(buf)
+	}
+	p.addText(dst, buf, charset)
+	return nil
+}
+
+// addText appends text with LF line ends, on a line of its own.
+func (p *parser) addText(dst *strings.Builder, data []byte, charset string) {
+	s := toUTF8(data, charset)
+	if strings.IndexByte(s, '\r') >= 0 {
+		s = newlines.Replace(s)
+	}
+	if dst.Len() > 0 && s != "" && !strings.HasSuffix(dst.String(), "\n") {
+		dst.WriteByte('\n')
+	}
+	if room := p.lim.TextBytes - dst.Len(); len(s) > room {
+		s = head(s, max(room, 0))
+		p.truncated = true
+	}
+	dst.WriteString(s)
+}
+
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// measure reads over a part and returns the size of its content.
+func (p *parser) measure(leaf *leafPart) (size int64, err error) {
+	decoder := newTransferDecoder(leaf.encoding)
+	err = p.w.body(func(piece []byte) {
+		p.scratch = decoder.decode(p.scratch[:0], piece)
+		size += int64(len(p.scratch))
+	})
+	return size + int64(len(decoder.finish(p.scratch[:0]))), err
+}

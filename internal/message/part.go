@@ -1,0 +1,188 @@
+package message
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// A leafPart is a part that is not a multipart.
+type leafPart struct {
+	number      int
+	media       mediaValue // Content-Type; text/plain when there is none
+	disposition mediaValue // Content-Disposition
+	encoding    string     // Content-Transfer-Encoding
+	contentID   string     // without angle brackets
+	parent      string     // subtype of the multipart around it, "" for none
+	first       bool       // the first part of that
+}
+
+// readPartHeader reads the fields that describe a part. Of a field that
+// comes twice the first counts.
+func readPartHeader(header []byte) leafPart {
+	var p leafPart
+	fields(header, p.read)
+	return p
+}
+
+func (p *leafPart) read(f field) {
+	if len(f.name) < len("content-id") || f.name[0]|0x20 != 'c' {
+		return
+	}
+	switch {
+	case p.media.kind == "" && f.is("content-type"):
+		p.media = parseMedia(f.unfolded())
+	case p.disposition.kind == "" && f.is("content-disposition"):
+		p.disposition = parseMedia(f.unfolded())
+	case p.encoding == "" && f.is("content-transfer-encoding"):
+		p.encoding, _, _ = strings.Cut(f.unfolded(), ";")
+	case p.contentID == "" && f.is("content-id"):
+		p.contentID = oneLine(strings.Trim(validUTF8([]byte(f.unfolded())), "<> \t"))
+	}
+}
+
+// filename returns the name that the part gives itself, made safe.
+func (p *leafPart) filename() string {
+	name := p.disposition.get("filename")
+	if name == "" {
+		name = p.media.get("name")
+	}
+	return safeFilename(name)
+}
+
+// kind returns the media type. A part that has none is text, in a digest a
+// mail (RFC 2046 section 5.1.5).
+func (p *leafPart) kind() string {
+	switch kind := p.media.kind; {
+	case kind == "" && p.parent == "digest":
+		return "message/rfc822"
+	case kind == "" || kind == "text" || kind == "plain":
+		return "text/plain"
+	case kind == "html":
+		return "text/html"
+	case !isMediaType(kind):
+		return "application/octet-stream"
+	default:
+		return kind
+	}
+}
+
+// isMediaType reports whether s is "type/subtype" of RFC 2045 section 5.1.
+func isMediaType(s string) bool {
+	if len(s) > 127 || strings.Count(s, "/") != 1 || s[0] == '/' || s[len(s)-1] == '/' {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"[]?=`, r)
+	}) < 0
+}
+
+// isShown reports whether a part of text is read as text of the mail rather
+// than listed as an attachment of that name.
+func (p *leafPart) isShown(name string) bool {
+	if p.disposition.kind == "attachment" {
+		return false
+	}
+	return name == "" || p.parent == "" || p.parent == "alternative"
+}
+
+// isInline reports whether the HTML of the mail shows the part.
+func (p *leafPart) isInline() bool {
+	switch p.disposition.kind {
+	case "inline":
+		return true
+	case "":
+		return p.contentID != "" && p.parent == "related"
+	}
+	return false
+}
+
+// maxFilename is what file systems allow, in bytes.
+const maxFilename = 255
+
+// safeFilename returns the base name of a path of any system, without control
+// characters and the marks that turn the direction of writing, by which
+// "exe.gpj" can be shown as "jpg.exe".
+func safeFilename(name string) string {
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || isInvisible(r) || r == '\u2028' || r == '\u2029' {
+			return -1
+		}
+		return r
+	}, name)
+	name = strings.TrimSpace(name)
+	if name == "." || name == ".." {
+		return ""
+	}
+	if len(name) <= maxFilename {
+		return name
+	}
+	// The extension tells what it is, so the middle goes.
+	ext := ""
+	if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= 20 {
+		ext = name[i:]
+	}
+	return head(name, maxFilename-len(ext)) + ext
+}
+
+// OpenPart returns the decoded content of the leaf part of that number, which
+// [Parse] gave as Attachment.Part. It reads r as far as the content is read
+// and takes the memory of some lines. The error is ErrNoPart or that of r.
+func OpenPart(r io.Reader, part int, lim Limits) (io.Reader, error) {
+	w := newWalker(r, lim)
+	for {
+		leaf, err := w.next()
+		if errors.Is(err, io.EOF) {
+			return nil, ErrNoPart
+		}
+		if err != nil {
+			return nil, err
+		}
+		if leaf.number == part {
+			return &partReader{w: w, decoder: newTransferDecoder(leaf.encoding)}, nil
+		}
+	}
+}
+
+// partReader pulls what the walker would push.
+type partReader struct {
+	w       *walker
+	decoder transferDecoder
+	out     []byte // decoded, not yet read
+	spare   []byte // the array of out, to be used again
+	held    []byte // a line end that may belong to a delimiter
+	done    bool
+}
+
+// Read implements io.Reader.
+func (p *partReader) Read(b []byte) (int, error) {
+	for len(p.out) == 0 {
+		if p.done {
+			return 0, io.EOF
+		}
+		if err := p.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, p.out)
+	p.out = p.out[n:]
+	return n, nil
+}
+
+// fill decodes one more line.
+func (p *partReader) fill() error {
+	p.out = p.spare[:0]
+	more, err := p.w.bodyLine(&p.held, func(piece []byte) {
+		p.out = p.decoder.decode(p.out, piece)
+	})
+	if !more {
+		p.done = true
+		p.out = p.decoder.finish(p.out)
+	}
+	p.spare = p.out[:0]
+	return err
+}

@@ -1,0 +1,118 @@
+package message
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// subjectMarks are the words that mail programs put before the subject of a
+// reply or a forward, in lower case and without the colon.
+var subjectMarks = map[string]bool{
+	"re": true, "fw": true, "fwd": true,
+	"aw": true, "wg": true, "antwort": true, // German
+	"sv": true, "vs": true, "vb": true, "vl": true, // Nordic
+	"tr": true, "rép": true, "réf": true, // French
+	"rv": true, "res": true, "enc": true, // Spanish, Portuguese
+	"r": true, "i": true, "rif": true, // Italian
+	"antw": true, "doorst": true, // Dutch
+	"odp": true, "pd": true, // Polish
+	"ynt": true, "ilt": true, // Turkish
+	"回复": true, "回覆": true, "转发": true, "轉寄": true, "答复": true, // Chinese
+}
+
+// maxMark is the longest mark with its counter, as in "antwort[12]".
+const maxMark = 16
+
+// NormalizeSubject returns the subject without the reply and forward marks
+// before it, however many, and with white space folded, so that the mails of
+// one thread have the same. Letter case is kept.
+func NormalizeSubject(s string) string {
+	s = foldSpace(s)
+	for {
+		rest, ok := cutMark(s)
+		if !ok {
+			return s
+		}
+		s = rest
+	}
+}
+
+// ReplySubject returns the subject of a reply to a mail with subject s. One
+// mark is enough: what is a reply already stays as it is.
+func ReplySubject(s string) string {
+	s = foldSpace(s)
+	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
+		return s
+	}
+	return strings.TrimSpace("Re: " + s)
+}
+
+// ForwardSubject returns the subject of a forward of a mail with subject s.
+func ForwardSubject(s string) string {
+	s = foldSpace(s)
+	if len(s) >= 4 && strings.EqualFold(s[:4], "fwd:") {
+		return s
+	}
+	return strings.TrimSpace("Fwd: " + s)
+}
+
+// cutMark cuts one leading "Re:", "AW:", "RE(2):" or "Re[3]:" off s.
+func cutMark(s string) (rest string, ok bool) {
+	end := strings.IndexAny(head(s, maxMark*utf8.UTFMax), ":：")
+	if end <= 0 {
+		return s, false
+	}
+	mark := strings.TrimRight(s[:end], " ")
+	if open := strings.IndexAny(mark, "([^"); open > 0 && isCounter(mark[open:]) {
+		mark = mark[:open]
+	}
+	if utf8.RuneCountInString(mark) > maxMark || !subjectMarks[strings.ToLower(strings.TrimSpace(mark))] {
+		return s, false
+	}
+	_, size := utf8.DecodeRuneInString(s[end:])
+	return strings.TrimLeft(s[end+size:], " "), true
+}
+
+// isCounter reports whether s is "(2)", "[2]" or "^2".
+func isCounter(s string) bool {
+	s = strings.TrimRight(strings.TrimLeft(s, "([^"), ")]")
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// foldSpace trims s and turns each run of white space into one space.
+func foldSpace(s string) string {
+	if isFolded(s) {
+		return s
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
+
+func isFolded(s string) bool {
+	space := true // so that a leading space is found
+	for _, r := range s {
+		switch {
+		case r == ' ':
+			if space {
+				return false
+			}
+			space = true
+		case unicode.IsSpace(r):
+			return false
+		default:
+			space = false
+		}
+	}
+	return !space || s == ""
+}
+
+// head returns at most the first n bytes of s, cut between runes.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
