@@ -1,0 +1,134 @@
+package testpg
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+)
+
+const (
+	// maxDatabases bounds the tests that hold a database at the same time.
+	maxDatabases = 64
+	// maxTestConns bounds the connections that one test may open.
+	maxTestConns = 60
+	// claimLock is the first half of the advisory locks that claim databases.
+	claimLock = 0x706f7374
+)
+
+// claim is one numbered test database, ours for as long as the session that
+// holds its advisory lock lives. So a test binary that was killed gives its
+// databases back too, and the next owner empties them first.
+type claim struct {
+	name, url string
+	pool      *sql.DB
+	session   *sql.Conn // the pool's only connection; holds the lock
+}
+
+// claimDatabase takes the first free test database of the server, makes it if
+// there never was one, and empties it.
+func claimDatabase(ctx context.Context, server string) (_ *claim, err error) {
+	pool, err := sql.Open("postgres", server)
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{pool: pool}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	if c.session, err = pool.Conn(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	if c.url, err = withDatabase(server, c.name); err != nil {
+		return nil, err
+	}
+	created, err := c.create(ctx)
+	if err != nil || created {
+		return c, err
+	}
+	return c, c.empty(ctx)
+}
+
+// lock finds a database that nobody uses.
+func (c *claim) lock(ctx context.Context) error {
+	const q = `SELECT pg_try_advisory_lock($1, $2)`
+	for n := 1; n <= maxDatabases; n++ {
+		var ok bool
+		if err := c.session.QueryRowContext(ctx, q, claimLock, n).Scan(&ok); err != nil {
+			return err
+		}
+		if ok {
+			c.name = fmt.Sprintf("postroom_test_%d", n)
+			return nil
+		}
+	}
+	return fmt.Errorf("all %d test databases are in use", maxDatabases)
+}
+
+// create makes the database, unless it is there from an earlier test.
+func (c *claim) create(ctx context.Context) (created bool, err error) {
+	const q = `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`
+	var there bool
+	if err := c.session.QueryRowContext(ctx, q, c.name).Scan(&there); err != nil || there {
+		return false, err
+	}
+	_, err = c.session.ExecContext(ctx,
+		fmt.Sprintf(`CREATE DATABASE %s CONNECTION LIMIT %d`, c.name, maxTestConns))
+	return true, err
+}
+
+// empty cuts every connection to the database and drops all that is in it.
+func (c *claim) empty(ctx context.Context) error {
+	const (
+		cut = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+			WHERE datname = $1 AND usename = current_user`
+		drop = `DO $$
+			DECLARE s name;
+			BEGIN
+				FOR s IN SELECT nspname FROM pg_namespace
+					WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\_%' LOOP
+					EXECUTE format('DROP SCHEMA %I CASCADE', s);
+				END LOOP;
+				CREATE SCHEMA public;
+			END $$`
+	)
+	if _, err := c.session.ExecContext(ctx, cut, c.name); err != nil {
+		return fmt.Errorf("cut connections: %w", err)
+	}
+	db, err := sql.Open("postgres", c.url)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, drop)
+	return errors.Join(err, db.Close())
+}
+
+// release empties the database, so that the server's disk does not fill up,
+// and lets the next test have it.
+func (c *claim) release(ctx context.Context) error {
+	return errors.Join(c.empty(ctx), c.close())
+}
+
+func (c *claim) close() error {
+	var err error
+	if c.session != nil {
+		err = c.session.Close()
+	}
+	return errors.Join(err, c.pool.Close())
+}
+
+// withDatabase is the same server's address with another database in it.
+func withDatabase(server, name string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", fmt.Errorf("POSTROOM_TEST_POSTGRES: %w", err)
+	}
+	u.Path = "/" + name
+	return u.String(), nil
+}
