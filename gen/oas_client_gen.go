@@ -143,7 +143,7 @@ type ContactsInvoker interface {
 	DeleteContact(ctx context.Context, params DeleteContactParams, options ...RequestOption) (*DeletedContact, error)
 	// GetContact invokes getContact operation.
 	//
-	// Returns one contact.
+	// Get a contact.
 	//
 	// GET /v1/contacts/{id}
 	GetContact(ctx context.Context, params GetContactParams, options ...RequestOption) (*Contact, error)
@@ -209,7 +209,7 @@ type DomainsInvoker interface {
 type DraftsInvoker interface {
 	// GetDraft invokes getDraft operation.
 	//
-	// Returns one draft.
+	// Get a draft.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error)
@@ -309,7 +309,7 @@ type InboxesInvoker interface {
 	DeleteInbox(ctx context.Context, params DeleteInboxParams, options ...RequestOption) (*DeletedInbox, error)
 	// GetInbox invokes getInbox operation.
 	//
-	// Returns one inbox.
+	// Get an inbox.
 	//
 	// GET /v1/inboxes/{inbox_id}
 	GetInbox(ctx context.Context, params GetInboxParams, options ...RequestOption) (*Inbox, error)
@@ -390,7 +390,7 @@ type MessagesInvoker interface {
 	// ForwardMessage invokes forwardMessage operation.
 	//
 	// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-	// draft is made instead.
+	// draft is made instead. 501 in this version unless the policy is `open`.
 	//
 	// POST /v1/messages/{message_id}/forward
 	ForwardMessage(ctx context.Context, request *MessageForward, params ForwardMessageParams, options ...RequestOption) (ForwardMessageRes, error)
@@ -414,26 +414,29 @@ type MessagesInvoker interface {
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams, options ...RequestOption) (*GetMessageRawFound, error)
 	// ListInboxMessages invokes listInboxMessages operation.
 	//
-	// Newest first. All filters must match.
+	// Newest first. All filters must match. 501 for `q` in this version.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error)
 	// ListMessages invokes listMessages operation.
 	//
-	// Messages of all inboxes that the key can see, newest first. All filters must match.
+	// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
+	// this version.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error)
 	// ReplyToMessage invokes replyToMessage operation.
 	//
 	// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-	// own message goes to its To. Under the policy `approval` a draft is made instead.
+	// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
+	// unless the policy is `open`.
 	//
 	// POST /v1/messages/{message_id}/reply
 	ReplyToMessage(ctx context.Context, request *MessageReply, params ReplyToMessageParams, options ...RequestOption) (ReplyToMessageRes, error)
 	// SendMessage invokes sendMessage operation.
 	//
 	// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+	// 501 in this version unless the policy is `open`.
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, request *MessageSend, params SendMessageParams, options ...RequestOption) (SendMessageRes, error)
@@ -452,10 +455,11 @@ type MessagesInvoker interface {
 type ProbesInvoker interface {
 	// GetHealth invokes getHealth operation.
 	//
-	// 200 while the service can work, 503 while it cannot. Needs no key and is not rate limited.
+	// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
+	// rate limited.
 	//
 	// GET /health
-	GetHealth(ctx context.Context, options ...RequestOption) (*Health, error)
+	GetHealth(ctx context.Context, options ...RequestOption) (GetHealthRes, error)
 }
 
 // StatsInvoker invokes operations described by OpenAPI v3 specification.
@@ -519,7 +523,7 @@ type TemplatesInvoker interface {
 	DeleteTemplate(ctx context.Context, params DeleteTemplateParams, options ...RequestOption) (*DeletedTemplate, error)
 	// GetTemplate invokes getTemplate operation.
 	//
-	// Returns one template.
+	// Get a template.
 	//
 	// GET /v1/templates/{id}
 	GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error)
@@ -2891,7 +2895,7 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 // ForwardMessage invokes forwardMessage operation.
 //
 // Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead.
+// draft is made instead. 501 in this version unless the policy is `open`.
 //
 // POST /v1/messages/{message_id}/forward
 func (c *Client) ForwardMessage(ctx context.Context, request *MessageForward, params ForwardMessageParams, options ...RequestOption) (ForwardMessageRes, error) {
@@ -3170,7 +3174,7 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 
 // GetContact invokes getContact operation.
 //
-// Returns one contact.
+// Get a contact.
 //
 // GET /v1/contacts/{id}
 func (c *Client) GetContact(ctx context.Context, params GetContactParams, options ...RequestOption) (*Contact, error) {
@@ -3410,7 +3414,7 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 
 // GetDraft invokes getDraft operation.
 //
-// Returns one draft.
+// Get a draft.
 //
 // GET /v1/drafts/{draft_id}
 func (c *Client) GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error) {
@@ -3650,15 +3654,16 @@ func (c *Client) sendGetEmail(ctx context.Context, params GetEmailParams, reques
 
 // GetHealth invokes getHealth operation.
 //
-// 200 while the service can work, 503 while it cannot. Needs no key and is not rate limited.
+// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
+// rate limited.
 //
 // GET /health
-func (c *Client) GetHealth(ctx context.Context, options ...RequestOption) (*Health, error) {
+func (c *Client) GetHealth(ctx context.Context, options ...RequestOption) (GetHealthRes, error) {
 	res, err := c.sendGetHealth(ctx, options...)
 	return res, err
 }
 
-func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOption) (res *Health, err error) {
+func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOption) (res GetHealthRes, err error) {
 
 	var reqCfg requestConfig
 	reqCfg.setDefaults(c.baseClient)
@@ -3719,7 +3724,7 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 
 // GetInbox invokes getInbox operation.
 //
-// Returns one inbox.
+// Get an inbox.
 //
 // GET /v1/inboxes/{inbox_id}
 func (c *Client) GetInbox(ctx context.Context, params GetInboxParams, options ...RequestOption) (*Inbox, error) {
@@ -4280,7 +4285,7 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 
 // GetTemplate invokes getTemplate operation.
 //
-// Returns one template.
+// Get a template.
 //
 // GET /v1/templates/{id}
 func (c *Client) GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error) {
@@ -5699,7 +5704,7 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 // ListInboxMessages invokes listInboxMessages operation.
 //
-// Newest first. All filters must match.
+// Newest first. All filters must match. 501 for `q` in this version.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (c *Client) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -6237,7 +6242,8 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 
 // ListMessages invokes listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match.
+// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
+// this version.
 //
 // GET /v1/messages
 func (c *Client) ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -7651,7 +7657,8 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 // ReplyToMessage invokes replyToMessage operation.
 //
 // Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead.
+// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
+// unless the policy is `open`.
 //
 // POST /v1/messages/{message_id}/reply
 func (c *Client) ReplyToMessage(ctx context.Context, request *MessageReply, params ReplyToMessageParams, options ...RequestOption) (ReplyToMessageRes, error) {
@@ -8681,6 +8688,7 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 // SendMessage invokes sendMessage operation.
 //
 // Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+// 501 in this version unless the policy is `open`.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (c *Client) SendMessage(ctx context.Context, request *MessageSend, params SendMessageParams, options ...RequestOption) (SendMessageRes, error) {

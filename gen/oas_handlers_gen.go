@@ -2744,7 +2744,7 @@ func (s *Server) handleDownloadFileRequest(args [1]string, argsEscaped bool, w h
 // handleForwardMessageRequest handles forwardMessage operation.
 //
 // Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead.
+// draft is made instead. 501 in this version unless the policy is `open`.
 //
 // POST /v1/messages/{message_id}/forward
 func (s *Server) handleForwardMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3049,7 +3049,7 @@ func (s *Server) handleGetAttachmentRequest(args [2]string, argsEscaped bool, w 
 
 // handleGetContactRequest handles getContact operation.
 //
-// Returns one contact.
+// Get a contact.
 //
 // GET /v1/contacts/{id}
 func (s *Server) handleGetContactRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3331,7 +3331,7 @@ func (s *Server) handleGetDomainRequest(args [1]string, argsEscaped bool, w http
 
 // handleGetDraftRequest handles getDraft operation.
 //
-// Returns one draft.
+// Get a draft.
 //
 // GET /v1/drafts/{draft_id}
 func (s *Server) handleGetDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3613,7 +3613,8 @@ func (s *Server) handleGetEmailRequest(args [1]string, argsEscaped bool, w http.
 
 // handleGetHealthRequest handles getHealth operation.
 //
-// 200 while the service can work, 503 while it cannot. Needs no key and is not rate limited.
+// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
+// rate limited.
 //
 // GET /health
 func (s *Server) handleGetHealthRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3627,7 +3628,7 @@ func (s *Server) handleGetHealthRequest(args [0]string, argsEscaped bool, w http
 
 	var rawBody []byte
 
-	var response *Health
+	var response GetHealthRes
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
@@ -3643,7 +3644,7 @@ func (s *Server) handleGetHealthRequest(args [0]string, argsEscaped bool, w http
 		type (
 			Request  = struct{}
 			Params   = struct{}
-			Response = *Health
+			Response = GetHealthRes
 		)
 		response, err = middleware.HookMiddleware[
 			Request,
@@ -3689,7 +3690,7 @@ func (s *Server) handleGetHealthRequest(args [0]string, argsEscaped bool, w http
 
 // handleGetInboxRequest handles getInbox operation.
 //
-// Returns one inbox.
+// Get an inbox.
 //
 // GET /v1/inboxes/{inbox_id}
 func (s *Server) handleGetInboxRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4323,7 +4324,7 @@ func (s *Server) handleGetStatsRequest(args [0]string, argsEscaped bool, w http.
 
 // handleGetTemplateRequest handles getTemplate operation.
 //
-// Returns one template.
+// Get a template.
 //
 // GET /v1/templates/{id}
 func (s *Server) handleGetTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5770,7 +5771,7 @@ func (s *Server) handleListInboxDraftsRequest(args [1]string, argsEscaped bool, 
 
 // handleListInboxMessagesRequest handles listInboxMessages operation.
 //
-// Newest first. All filters must match.
+// Newest first. All filters must match. 501 for `q` in this version.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6233,7 +6234,8 @@ func (s *Server) handleListKeysRequest(args [0]string, argsEscaped bool, w http.
 
 // handleListMessagesRequest handles listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match.
+// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
+// this version.
 //
 // GET /v1/messages
 func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7620,7 +7622,8 @@ func (s *Server) handleReplaceTemplateRequest(args [1]string, argsEscaped bool, 
 // handleReplyToMessageRequest handles replyToMessage operation.
 //
 // Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead.
+// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
+// unless the policy is `open`.
 //
 // POST /v1/messages/{message_id}/reply
 func (s *Server) handleReplyToMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8839,6 +8842,7 @@ func (s *Server) handleSendEmailBatchRequest(args [0]string, argsEscaped bool, w
 // handleSendMessageRequest handles sendMessage operation.
 //
 // Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+// 501 in this version unless the policy is `open`.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleSendMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -13,96 +13,12 @@ type ForwardMessageRes interface {
 	forwardMessageRes()
 }
 
+type GetHealthRes interface {
+	getHealthRes()
+}
+
 type GetOpenapiRes interface {
 	getOpenapiRes()
-}
-
-type OnDomainHealthDegradedRes interface {
-	onDomainHealthDegradedRes()
-}
-
-type OnDraftCreatedRes interface {
-	onDraftCreatedRes()
-}
-
-type OnDraftRejectedRes interface {
-	onDraftRejectedRes()
-}
-
-type OnDraftSentRes interface {
-	onDraftSentRes()
-}
-
-type OnEmailBouncedRes interface {
-	onEmailBouncedRes()
-}
-
-type OnEmailCancelledRes interface {
-	onEmailCancelledRes()
-}
-
-type OnEmailClickedRes interface {
-	onEmailClickedRes()
-}
-
-type OnEmailComplainedRes interface {
-	onEmailComplainedRes()
-}
-
-type OnEmailDeliveredRes interface {
-	onEmailDeliveredRes()
-}
-
-type OnEmailFailedRes interface {
-	onEmailFailedRes()
-}
-
-type OnEmailOpenedRes interface {
-	onEmailOpenedRes()
-}
-
-type OnEmailQueuedRes interface {
-	onEmailQueuedRes()
-}
-
-type OnEmailScheduledRes interface {
-	onEmailScheduledRes()
-}
-
-type OnEmailSentRes interface {
-	onEmailSentRes()
-}
-
-type OnMessageBouncedRes interface {
-	onMessageBouncedRes()
-}
-
-type OnMessageComplainedRes interface {
-	onMessageComplainedRes()
-}
-
-type OnMessageDeliveredRes interface {
-	onMessageDeliveredRes()
-}
-
-type OnMessageFailedRes interface {
-	onMessageFailedRes()
-}
-
-type OnMessageQueuedRes interface {
-	onMessageQueuedRes()
-}
-
-type OnMessageReceivedRes interface {
-	onMessageReceivedRes()
-}
-
-type OnMessageSentRes interface {
-	onMessageSentRes()
-}
-
-type OnWebhookTestRes interface {
-	onWebhookTestRes()
 }
 
 type ReplyToMessageRes interface {

@@ -5677,7 +5677,7 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 	return res, errors.Wrap(defRes, "error")
 }
 
-func decodeGetHealthResponse(resp *http.Response) (res *Health, _ error) {
+func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 	switch resp.StatusCode {
 	case 200:
 		// Code 200.
@@ -5693,7 +5693,42 @@ func decodeGetHealthResponse(resp *http.Response) (res *Health, _ error) {
 			}
 			d := jx.DecodeBytes(buf)
 
-			var response Health
+			var response GetHealthOK
+			if err := func() error {
+				if err := response.Decode(d); err != nil {
+					return err
+				}
+				if err := d.Skip(); err != io.EOF {
+					return errors.New("unexpected trailing data")
+				}
+				return nil
+			}(); err != nil {
+				err = &ogenerrors.DecodeBodyError{
+					ContentType: ct,
+					Body:        buf,
+					Err:         err,
+				}
+				return res, err
+			}
+			return &response, nil
+		default:
+			return res, validate.InvalidContentType(ct)
+		}
+	case 503:
+		// Code 503.
+		ct, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+		if err != nil {
+			return res, errors.Wrap(err, "parse media type")
+		}
+		switch {
+		case ct == "application/json":
+			buf, err := io.ReadAll(resp.Body)
+			if err != nil {
+				return res, err
+			}
+			d := jx.DecodeBytes(buf)
+
+			var response GetHealthServiceUnavailable
 			if err := func() error {
 				if err := response.Decode(d); err != nil {
 					return err

@@ -116,12 +116,12 @@ func (s *AddressObject) SetName(val OptNilString) {
 type ApiKey struct {
 	Object string `json:"object"`
 	// Prefix `key_`.
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Mode       ApiKeyMode `json:"mode"`
-	Scopes     []string   `json:"scopes"`
-	AllowedIps []string   `json:"allowed_ips"`
-	InboxIds   []string   `json:"inbox_ids"`
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	Mode       string   `json:"mode"`
+	Scopes     []string `json:"scopes"`
+	AllowedIps []string `json:"allowed_ips"`
+	InboxIds   []string `json:"inbox_ids"`
 	// The first characters of the key.
 	Prefix string `json:"prefix"`
 	// An ellipsis and the last 4 characters of the key.
@@ -147,7 +147,7 @@ func (s *ApiKey) GetName() string {
 }
 
 // GetMode returns the value of Mode.
-func (s *ApiKey) GetMode() ApiKeyMode {
+func (s *ApiKey) GetMode() string {
 	return s.Mode
 }
 
@@ -207,7 +207,7 @@ func (s *ApiKey) SetName(val string) {
 }
 
 // SetMode sets the value of Mode.
-func (s *ApiKey) SetMode(val ApiKeyMode) {
+func (s *ApiKey) SetMode(val string) {
 	s.Mode = val
 }
 
@@ -378,12 +378,12 @@ func (s *ApiKeyCreateMode) UnmarshalText(data []byte) error {
 type ApiKeyCreated struct {
 	Object string `json:"object"`
 	// Prefix `key_`.
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Mode       ApiKeyMode `json:"mode"`
-	Scopes     []string   `json:"scopes"`
-	AllowedIps []string   `json:"allowed_ips"`
-	InboxIds   []string   `json:"inbox_ids"`
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	Mode       string   `json:"mode"`
+	Scopes     []string `json:"scopes"`
+	AllowedIps []string `json:"allowed_ips"`
+	InboxIds   []string `json:"inbox_ids"`
 	// The first characters of the key.
 	Prefix string `json:"prefix"`
 	// An ellipsis and the last 4 characters of the key.
@@ -411,7 +411,7 @@ func (s *ApiKeyCreated) GetName() string {
 }
 
 // GetMode returns the value of Mode.
-func (s *ApiKeyCreated) GetMode() ApiKeyMode {
+func (s *ApiKeyCreated) GetMode() string {
 	return s.Mode
 }
 
@@ -476,7 +476,7 @@ func (s *ApiKeyCreated) SetName(val string) {
 }
 
 // SetMode sets the value of Mode.
-func (s *ApiKeyCreated) SetMode(val ApiKeyMode) {
+func (s *ApiKeyCreated) SetMode(val string) {
 	s.Mode = val
 }
 
@@ -525,6 +525,7 @@ func (s *ApiKeyCreated) SetKey(val string) {
 	s.Key = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/ApiKeyList
 type ApiKeyList struct {
 	Data    []ApiKey `json:"data"`
@@ -562,8 +563,6 @@ func (s *ApiKeyList) SetHasMore(val bool) {
 func (s *ApiKeyList) SetCursor(val NilString) {
 	s.Cursor = val
 }
-
-type ApiKeyMode string
 
 // Ref: #/components/schemas/ApiKeyScope
 type ApiKeyScope string
@@ -946,56 +945,6 @@ func (s *BearerAuth) SetRoles(val []string) {
 	s.Roles = val
 }
 
-// Ref: #/components/schemas/Bounce
-type Bounce struct {
-	// Such as `no_mailbox`.
-	SubType      NilString `json:"sub_type"`
-	SMTPCode     NilInt    `json:"smtp_code"`
-	EnhancedCode NilString `json:"enhanced_code"`
-	// What the other mail server said.
-	Diagnostic NilString `json:"diagnostic"`
-}
-
-// GetSubType returns the value of SubType.
-func (s *Bounce) GetSubType() NilString {
-	return s.SubType
-}
-
-// GetSMTPCode returns the value of SMTPCode.
-func (s *Bounce) GetSMTPCode() NilInt {
-	return s.SMTPCode
-}
-
-// GetEnhancedCode returns the value of EnhancedCode.
-func (s *Bounce) GetEnhancedCode() NilString {
-	return s.EnhancedCode
-}
-
-// GetDiagnostic returns the value of Diagnostic.
-func (s *Bounce) GetDiagnostic() NilString {
-	return s.Diagnostic
-}
-
-// SetSubType sets the value of SubType.
-func (s *Bounce) SetSubType(val NilString) {
-	s.SubType = val
-}
-
-// SetSMTPCode sets the value of SMTPCode.
-func (s *Bounce) SetSMTPCode(val NilInt) {
-	s.SMTPCode = val
-}
-
-// SetEnhancedCode sets the value of EnhancedCode.
-func (s *Bounce) SetEnhancedCode(val NilString) {
-	s.EnhancedCode = val
-}
-
-// SetDiagnostic sets the value of Diagnostic.
-func (s *Bounce) SetDiagnostic(val NilString) {
-	s.Diagnostic = val
-}
-
 // CallMcpAccepted is response for CallMcp operation.
 type CallMcpAccepted struct{}
 
@@ -1253,6 +1202,7 @@ func (s *ContactCreate) SetTags(val OptTags) {
 	s.Tags = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/ContactList
 type ContactList struct {
 	Data    []Contact `json:"data"`
@@ -1487,7 +1437,7 @@ type DeletedInbox struct {
 	Domain        string      `json:"domain"`
 	DisplayName   NilString   `json:"display_name"`
 	SendPolicy    string      `json:"send_policy"`
-	Status        InboxStatus `json:"status"`
+	Status        string      `json:"status"`
 	RetentionDays int         `json:"retention_days"`
 	Metadata      Metadata    `json:"metadata"`
 	ExpiresAt     NilDateTime `json:"expires_at"`
@@ -1533,7 +1483,7 @@ func (s *DeletedInbox) GetSendPolicy() string {
 }
 
 // GetStatus returns the value of Status.
-func (s *DeletedInbox) GetStatus() InboxStatus {
+func (s *DeletedInbox) GetStatus() string {
 	return s.Status
 }
 
@@ -1608,7 +1558,7 @@ func (s *DeletedInbox) SetSendPolicy(val string) {
 }
 
 // SetStatus sets the value of Status.
-func (s *DeletedInbox) SetStatus(val InboxStatus) {
+func (s *DeletedInbox) SetStatus(val string) {
 	s.Status = val
 }
 
@@ -1950,12 +1900,12 @@ func (s *DnsRecord) SetRequired(val bool) {
 type Domain struct {
 	Object string `json:"object"`
 	// Prefix `dom_`.
-	ID         string       `json:"id"`
-	Domain     string       `json:"domain"`
-	Status     DomainStatus `json:"status"`
-	DNSRecords []DnsRecord  `json:"dns_records"`
-	CreatedAt  time.Time    `json:"created_at"`
-	VerifiedAt NilDateTime  `json:"verified_at"`
+	ID         string      `json:"id"`
+	Domain     string      `json:"domain"`
+	Status     string      `json:"status"`
+	DNSRecords []DnsRecord `json:"dns_records"`
+	CreatedAt  time.Time   `json:"created_at"`
+	VerifiedAt NilDateTime `json:"verified_at"`
 }
 
 // GetObject returns the value of Object.
@@ -1974,7 +1924,7 @@ func (s *Domain) GetDomain() string {
 }
 
 // GetStatus returns the value of Status.
-func (s *Domain) GetStatus() DomainStatus {
+func (s *Domain) GetStatus() string {
 	return s.Status
 }
 
@@ -2009,7 +1959,7 @@ func (s *Domain) SetDomain(val string) {
 }
 
 // SetStatus sets the value of Status.
-func (s *Domain) SetStatus(val DomainStatus) {
+func (s *Domain) SetStatus(val string) {
 	s.Status = val
 }
 
@@ -2044,183 +1994,6 @@ func (s *DomainCreate) SetDomain(val string) {
 }
 
 // Merged schema.
-// Ref: #/components/schemas/DomainDegradedEvent
-type DomainDegradedEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString               `json:"inbox_id"`
-	Type    string                  `json:"type"`
-	Data    DomainDegradedEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *DomainDegradedEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *DomainDegradedEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *DomainDegradedEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *DomainDegradedEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *DomainDegradedEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *DomainDegradedEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *DomainDegradedEvent) GetData() DomainDegradedEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *DomainDegradedEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *DomainDegradedEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *DomainDegradedEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *DomainDegradedEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *DomainDegradedEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *DomainDegradedEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *DomainDegradedEvent) SetData(val DomainDegradedEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/DomainDegradedEventData
-type DomainDegradedEventData struct {
-	Object string `json:"object"`
-	// Prefix `dom_`.
-	ID              string       `json:"id"`
-	Domain          string       `json:"domain"`
-	Status          DomainStatus `json:"status"`
-	DNSRecords      []DnsRecord  `json:"dns_records"`
-	CreatedAt       time.Time    `json:"created_at"`
-	VerifiedAt      NilDateTime  `json:"verified_at"`
-	DegradedRecords []DnsRecord  `json:"degraded_records"`
-}
-
-// GetObject returns the value of Object.
-func (s *DomainDegradedEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *DomainDegradedEventData) GetID() string {
-	return s.ID
-}
-
-// GetDomain returns the value of Domain.
-func (s *DomainDegradedEventData) GetDomain() string {
-	return s.Domain
-}
-
-// GetStatus returns the value of Status.
-func (s *DomainDegradedEventData) GetStatus() DomainStatus {
-	return s.Status
-}
-
-// GetDNSRecords returns the value of DNSRecords.
-func (s *DomainDegradedEventData) GetDNSRecords() []DnsRecord {
-	return s.DNSRecords
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *DomainDegradedEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetVerifiedAt returns the value of VerifiedAt.
-func (s *DomainDegradedEventData) GetVerifiedAt() NilDateTime {
-	return s.VerifiedAt
-}
-
-// GetDegradedRecords returns the value of DegradedRecords.
-func (s *DomainDegradedEventData) GetDegradedRecords() []DnsRecord {
-	return s.DegradedRecords
-}
-
-// SetObject sets the value of Object.
-func (s *DomainDegradedEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *DomainDegradedEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetDomain sets the value of Domain.
-func (s *DomainDegradedEventData) SetDomain(val string) {
-	s.Domain = val
-}
-
-// SetStatus sets the value of Status.
-func (s *DomainDegradedEventData) SetStatus(val DomainStatus) {
-	s.Status = val
-}
-
-// SetDNSRecords sets the value of DNSRecords.
-func (s *DomainDegradedEventData) SetDNSRecords(val []DnsRecord) {
-	s.DNSRecords = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *DomainDegradedEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetVerifiedAt sets the value of VerifiedAt.
-func (s *DomainDegradedEventData) SetVerifiedAt(val NilDateTime) {
-	s.VerifiedAt = val
-}
-
-// SetDegradedRecords sets the value of DegradedRecords.
-func (s *DomainDegradedEventData) SetDegradedRecords(val []DnsRecord) {
-	s.DegradedRecords = val
-}
-
 // Ref: #/components/schemas/DomainList
 type DomainList struct {
 	Data    []Domain `json:"data"`
@@ -2258,8 +2031,6 @@ func (s *DomainList) SetHasMore(val bool) {
 func (s *DomainList) SetCursor(val NilString) {
 	s.Cursor = val
 }
-
-type DomainStatus string
 
 // Ref: #/components/schemas/DomainVerification
 type DomainVerification struct {
@@ -2520,7 +2291,7 @@ type Draft struct {
 	InboxID  string    `json:"inbox_id"`
 	ThreadID NilString `json:"thread_id"`
 	Status   string    `json:"status"`
-	Kind     DraftKind `json:"kind"`
+	Kind     string    `json:"kind"`
 	// The message replied to or forwarded.
 	SourceMessageID NilString `json:"source_message_id"`
 	// The message that the draft became.
@@ -2572,7 +2343,7 @@ func (s *Draft) GetStatus() string {
 }
 
 // GetKind returns the value of Kind.
-func (s *Draft) GetKind() DraftKind {
+func (s *Draft) GetKind() string {
 	return s.Kind
 }
 
@@ -2692,7 +2463,7 @@ func (s *Draft) SetStatus(val string) {
 }
 
 // SetKind sets the value of Kind.
-func (s *Draft) SetKind(val DraftKind) {
+func (s *Draft) SetKind(val string) {
 	s.Kind = val
 }
 
@@ -2791,91 +2562,6 @@ func (*Draft) replyToMessageRes() {}
 func (*Draft) sendMessageRes()    {}
 
 // Merged schema.
-// Ref: #/components/schemas/DraftEvent
-type DraftEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString `json:"inbox_id"`
-	Type    string    `json:"type"`
-	Data    Draft     `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *DraftEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *DraftEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *DraftEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *DraftEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *DraftEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *DraftEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *DraftEvent) GetData() Draft {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *DraftEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *DraftEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *DraftEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *DraftEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *DraftEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *DraftEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *DraftEvent) SetData(val Draft) {
-	s.Data = val
-}
-
-type DraftKind string
-
 // Ref: #/components/schemas/DraftList
 type DraftList struct {
 	Data    []Draft `json:"data"`
@@ -3037,26 +2723,26 @@ func (s *DraftUpdate) SetHTML(val OptNilString) {
 type Email struct {
 	Object string `json:"object"`
 	// Prefix `em_`.
-	ID          string        `json:"id"`
-	Status      string        `json:"status"`
-	From        string        `json:"from"`
-	To          []string      `json:"to"`
-	Cc          []string      `json:"cc"`
-	Bcc         []string      `json:"bcc"`
-	ReplyTo     NilString     `json:"reply_to"`
-	Subject     string        `json:"subject"`
-	HTML        NilString     `json:"html"`
-	Text        NilString     `json:"text"`
-	Tags        Tags          `json:"tags"`
-	Metadata    FreeObject    `json:"metadata"`
-	Category    EmailCategory `json:"category"`
-	Recipients  []Recipient   `json:"recipients"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ScheduledAt NilDateTime   `json:"scheduled_at"`
-	SentAt      NilDateTime   `json:"sent_at"`
-	DeliveredAt NilDateTime   `json:"delivered_at"`
-	OpenedAt    NilDateTime   `json:"opened_at"`
-	TestMode    bool          `json:"test_mode"`
+	ID          string      `json:"id"`
+	Status      string      `json:"status"`
+	From        string      `json:"from"`
+	To          []string    `json:"to"`
+	Cc          []string    `json:"cc"`
+	Bcc         []string    `json:"bcc"`
+	ReplyTo     NilString   `json:"reply_to"`
+	Subject     string      `json:"subject"`
+	HTML        NilString   `json:"html"`
+	Text        NilString   `json:"text"`
+	Tags        Tags        `json:"tags"`
+	Metadata    FreeObject  `json:"metadata"`
+	Category    string      `json:"category"`
+	Recipients  []Recipient `json:"recipients"`
+	CreatedAt   time.Time   `json:"created_at"`
+	ScheduledAt NilDateTime `json:"scheduled_at"`
+	SentAt      NilDateTime `json:"sent_at"`
+	DeliveredAt NilDateTime `json:"delivered_at"`
+	OpenedAt    NilDateTime `json:"opened_at"`
+	TestMode    bool        `json:"test_mode"`
 	// The batch that the email came with.
 	BatchID NilString `json:"batch_id"`
 }
@@ -3127,7 +2813,7 @@ func (s *Email) GetMetadata() FreeObject {
 }
 
 // GetCategory returns the value of Category.
-func (s *Email) GetCategory() EmailCategory {
+func (s *Email) GetCategory() string {
 	return s.Category
 }
 
@@ -3237,7 +2923,7 @@ func (s *Email) SetMetadata(val FreeObject) {
 }
 
 // SetCategory sets the value of Category.
-func (s *Email) SetCategory(val EmailCategory) {
+func (s *Email) SetCategory(val string) {
 	s.Category = val
 }
 
@@ -3556,768 +3242,6 @@ func (s *EmailBatchSendCategory) UnmarshalText(data []byte) error {
 	}
 }
 
-// Merged schema.
-// Ref: #/components/schemas/EmailBouncedEvent
-type EmailBouncedEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString             `json:"inbox_id"`
-	Type    string                `json:"type"`
-	Data    EmailBouncedEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *EmailBouncedEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *EmailBouncedEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailBouncedEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailBouncedEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *EmailBouncedEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *EmailBouncedEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *EmailBouncedEvent) GetData() EmailBouncedEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *EmailBouncedEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *EmailBouncedEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailBouncedEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailBouncedEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *EmailBouncedEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *EmailBouncedEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *EmailBouncedEvent) SetData(val EmailBouncedEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailBouncedEventData
-type EmailBouncedEventData struct {
-	Object string `json:"object"`
-	// Prefix `em_`.
-	ID          string        `json:"id"`
-	Status      string        `json:"status"`
-	From        string        `json:"from"`
-	To          []string      `json:"to"`
-	Cc          []string      `json:"cc"`
-	Bcc         []string      `json:"bcc"`
-	ReplyTo     NilString     `json:"reply_to"`
-	Subject     string        `json:"subject"`
-	HTML        NilString     `json:"html"`
-	Text        NilString     `json:"text"`
-	Tags        Tags          `json:"tags"`
-	Metadata    FreeObject    `json:"metadata"`
-	Category    EmailCategory `json:"category"`
-	Recipients  []Recipient   `json:"recipients"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ScheduledAt NilDateTime   `json:"scheduled_at"`
-	SentAt      NilDateTime   `json:"sent_at"`
-	DeliveredAt NilDateTime   `json:"delivered_at"`
-	OpenedAt    NilDateTime   `json:"opened_at"`
-	TestMode    bool          `json:"test_mode"`
-	// The batch that the email came with.
-	BatchID NilString `json:"batch_id"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-	// The address that this event is about.
-	Recipient  string `json:"recipient"`
-	BounceType string `json:"bounce_type"`
-	Bounce     Bounce `json:"bounce"`
-}
-
-// GetObject returns the value of Object.
-func (s *EmailBouncedEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *EmailBouncedEventData) GetID() string {
-	return s.ID
-}
-
-// GetStatus returns the value of Status.
-func (s *EmailBouncedEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetFrom returns the value of From.
-func (s *EmailBouncedEventData) GetFrom() string {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *EmailBouncedEventData) GetTo() []string {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *EmailBouncedEventData) GetCc() []string {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *EmailBouncedEventData) GetBcc() []string {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *EmailBouncedEventData) GetReplyTo() NilString {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *EmailBouncedEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetHTML returns the value of HTML.
-func (s *EmailBouncedEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetText returns the value of Text.
-func (s *EmailBouncedEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetTags returns the value of Tags.
-func (s *EmailBouncedEventData) GetTags() Tags {
-	return s.Tags
-}
-
-// GetMetadata returns the value of Metadata.
-func (s *EmailBouncedEventData) GetMetadata() FreeObject {
-	return s.Metadata
-}
-
-// GetCategory returns the value of Category.
-func (s *EmailBouncedEventData) GetCategory() EmailCategory {
-	return s.Category
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *EmailBouncedEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailBouncedEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetScheduledAt returns the value of ScheduledAt.
-func (s *EmailBouncedEventData) GetScheduledAt() NilDateTime {
-	return s.ScheduledAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *EmailBouncedEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *EmailBouncedEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetOpenedAt returns the value of OpenedAt.
-func (s *EmailBouncedEventData) GetOpenedAt() NilDateTime {
-	return s.OpenedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailBouncedEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetBatchID returns the value of BatchID.
-func (s *EmailBouncedEventData) GetBatchID() NilString {
-	return s.BatchID
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *EmailBouncedEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// GetRecipient returns the value of Recipient.
-func (s *EmailBouncedEventData) GetRecipient() string {
-	return s.Recipient
-}
-
-// GetBounceType returns the value of BounceType.
-func (s *EmailBouncedEventData) GetBounceType() string {
-	return s.BounceType
-}
-
-// GetBounce returns the value of Bounce.
-func (s *EmailBouncedEventData) GetBounce() Bounce {
-	return s.Bounce
-}
-
-// SetObject sets the value of Object.
-func (s *EmailBouncedEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *EmailBouncedEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetStatus sets the value of Status.
-func (s *EmailBouncedEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetFrom sets the value of From.
-func (s *EmailBouncedEventData) SetFrom(val string) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *EmailBouncedEventData) SetTo(val []string) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *EmailBouncedEventData) SetCc(val []string) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *EmailBouncedEventData) SetBcc(val []string) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *EmailBouncedEventData) SetReplyTo(val NilString) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *EmailBouncedEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *EmailBouncedEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetText sets the value of Text.
-func (s *EmailBouncedEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetTags sets the value of Tags.
-func (s *EmailBouncedEventData) SetTags(val Tags) {
-	s.Tags = val
-}
-
-// SetMetadata sets the value of Metadata.
-func (s *EmailBouncedEventData) SetMetadata(val FreeObject) {
-	s.Metadata = val
-}
-
-// SetCategory sets the value of Category.
-func (s *EmailBouncedEventData) SetCategory(val EmailCategory) {
-	s.Category = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *EmailBouncedEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailBouncedEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetScheduledAt sets the value of ScheduledAt.
-func (s *EmailBouncedEventData) SetScheduledAt(val NilDateTime) {
-	s.ScheduledAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *EmailBouncedEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *EmailBouncedEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetOpenedAt sets the value of OpenedAt.
-func (s *EmailBouncedEventData) SetOpenedAt(val NilDateTime) {
-	s.OpenedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailBouncedEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetBatchID sets the value of BatchID.
-func (s *EmailBouncedEventData) SetBatchID(val NilString) {
-	s.BatchID = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *EmailBouncedEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
-}
-
-// SetRecipient sets the value of Recipient.
-func (s *EmailBouncedEventData) SetRecipient(val string) {
-	s.Recipient = val
-}
-
-// SetBounceType sets the value of BounceType.
-func (s *EmailBouncedEventData) SetBounceType(val string) {
-	s.BounceType = val
-}
-
-// SetBounce sets the value of Bounce.
-func (s *EmailBouncedEventData) SetBounce(val Bounce) {
-	s.Bounce = val
-}
-
-type EmailCategory string
-
-// Merged schema.
-// Ref: #/components/schemas/EmailClickedEvent
-type EmailClickedEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString             `json:"inbox_id"`
-	Type    string                `json:"type"`
-	Data    EmailClickedEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *EmailClickedEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *EmailClickedEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailClickedEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailClickedEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *EmailClickedEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *EmailClickedEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *EmailClickedEvent) GetData() EmailClickedEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *EmailClickedEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *EmailClickedEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailClickedEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailClickedEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *EmailClickedEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *EmailClickedEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *EmailClickedEvent) SetData(val EmailClickedEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailClickedEventData
-type EmailClickedEventData struct {
-	Object string `json:"object"`
-	// Prefix `em_`.
-	ID          string        `json:"id"`
-	Status      string        `json:"status"`
-	From        string        `json:"from"`
-	To          []string      `json:"to"`
-	Cc          []string      `json:"cc"`
-	Bcc         []string      `json:"bcc"`
-	ReplyTo     NilString     `json:"reply_to"`
-	Subject     string        `json:"subject"`
-	HTML        NilString     `json:"html"`
-	Text        NilString     `json:"text"`
-	Tags        Tags          `json:"tags"`
-	Metadata    FreeObject    `json:"metadata"`
-	Category    EmailCategory `json:"category"`
-	Recipients  []Recipient   `json:"recipients"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ScheduledAt NilDateTime   `json:"scheduled_at"`
-	SentAt      NilDateTime   `json:"sent_at"`
-	DeliveredAt NilDateTime   `json:"delivered_at"`
-	OpenedAt    NilDateTime   `json:"opened_at"`
-	TestMode    bool          `json:"test_mode"`
-	// The batch that the email came with.
-	BatchID NilString `json:"batch_id"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-	// The address that this event is about.
-	Recipient string `json:"recipient"`
-	// Clicked by a machine. Such a click does not move the status.
-	Bot bool `json:"bot"`
-	// The address of the link.
-	Link string `json:"link"`
-}
-
-// GetObject returns the value of Object.
-func (s *EmailClickedEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *EmailClickedEventData) GetID() string {
-	return s.ID
-}
-
-// GetStatus returns the value of Status.
-func (s *EmailClickedEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetFrom returns the value of From.
-func (s *EmailClickedEventData) GetFrom() string {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *EmailClickedEventData) GetTo() []string {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *EmailClickedEventData) GetCc() []string {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *EmailClickedEventData) GetBcc() []string {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *EmailClickedEventData) GetReplyTo() NilString {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *EmailClickedEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetHTML returns the value of HTML.
-func (s *EmailClickedEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetText returns the value of Text.
-func (s *EmailClickedEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetTags returns the value of Tags.
-func (s *EmailClickedEventData) GetTags() Tags {
-	return s.Tags
-}
-
-// GetMetadata returns the value of Metadata.
-func (s *EmailClickedEventData) GetMetadata() FreeObject {
-	return s.Metadata
-}
-
-// GetCategory returns the value of Category.
-func (s *EmailClickedEventData) GetCategory() EmailCategory {
-	return s.Category
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *EmailClickedEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailClickedEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetScheduledAt returns the value of ScheduledAt.
-func (s *EmailClickedEventData) GetScheduledAt() NilDateTime {
-	return s.ScheduledAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *EmailClickedEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *EmailClickedEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetOpenedAt returns the value of OpenedAt.
-func (s *EmailClickedEventData) GetOpenedAt() NilDateTime {
-	return s.OpenedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailClickedEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetBatchID returns the value of BatchID.
-func (s *EmailClickedEventData) GetBatchID() NilString {
-	return s.BatchID
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *EmailClickedEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// GetRecipient returns the value of Recipient.
-func (s *EmailClickedEventData) GetRecipient() string {
-	return s.Recipient
-}
-
-// GetBot returns the value of Bot.
-func (s *EmailClickedEventData) GetBot() bool {
-	return s.Bot
-}
-
-// GetLink returns the value of Link.
-func (s *EmailClickedEventData) GetLink() string {
-	return s.Link
-}
-
-// SetObject sets the value of Object.
-func (s *EmailClickedEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *EmailClickedEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetStatus sets the value of Status.
-func (s *EmailClickedEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetFrom sets the value of From.
-func (s *EmailClickedEventData) SetFrom(val string) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *EmailClickedEventData) SetTo(val []string) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *EmailClickedEventData) SetCc(val []string) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *EmailClickedEventData) SetBcc(val []string) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *EmailClickedEventData) SetReplyTo(val NilString) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *EmailClickedEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *EmailClickedEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetText sets the value of Text.
-func (s *EmailClickedEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetTags sets the value of Tags.
-func (s *EmailClickedEventData) SetTags(val Tags) {
-	s.Tags = val
-}
-
-// SetMetadata sets the value of Metadata.
-func (s *EmailClickedEventData) SetMetadata(val FreeObject) {
-	s.Metadata = val
-}
-
-// SetCategory sets the value of Category.
-func (s *EmailClickedEventData) SetCategory(val EmailCategory) {
-	s.Category = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *EmailClickedEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailClickedEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetScheduledAt sets the value of ScheduledAt.
-func (s *EmailClickedEventData) SetScheduledAt(val NilDateTime) {
-	s.ScheduledAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *EmailClickedEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *EmailClickedEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetOpenedAt sets the value of OpenedAt.
-func (s *EmailClickedEventData) SetOpenedAt(val NilDateTime) {
-	s.OpenedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailClickedEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetBatchID sets the value of BatchID.
-func (s *EmailClickedEventData) SetBatchID(val NilString) {
-	s.BatchID = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *EmailClickedEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
-}
-
-// SetRecipient sets the value of Recipient.
-func (s *EmailClickedEventData) SetRecipient(val string) {
-	s.Recipient = val
-}
-
-// SetBot sets the value of Bot.
-func (s *EmailClickedEventData) SetBot(val bool) {
-	s.Bot = val
-}
-
-// SetLink sets the value of Link.
-func (s *EmailClickedEventData) SetLink(val string) {
-	s.Link = val
-}
-
 // Ref: #/components/schemas/EmailCreated
 type EmailCreated struct {
 	Object string `json:"object"`
@@ -4420,351 +3344,6 @@ func (s *EmailCreated) SetScheduledAt(val NilDateTime) {
 // SetTestMode sets the value of TestMode.
 func (s *EmailCreated) SetTestMode(val bool) {
 	s.TestMode = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailEvent
-type EmailEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString      `json:"inbox_id"`
-	Type    string         `json:"type"`
-	Data    EmailEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *EmailEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *EmailEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *EmailEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *EmailEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *EmailEvent) GetData() EmailEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *EmailEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *EmailEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *EmailEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *EmailEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *EmailEvent) SetData(val EmailEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailEventData
-type EmailEventData struct {
-	Object string `json:"object"`
-	// Prefix `em_`.
-	ID          string        `json:"id"`
-	Status      string        `json:"status"`
-	From        string        `json:"from"`
-	To          []string      `json:"to"`
-	Cc          []string      `json:"cc"`
-	Bcc         []string      `json:"bcc"`
-	ReplyTo     NilString     `json:"reply_to"`
-	Subject     string        `json:"subject"`
-	HTML        NilString     `json:"html"`
-	Text        NilString     `json:"text"`
-	Tags        Tags          `json:"tags"`
-	Metadata    FreeObject    `json:"metadata"`
-	Category    EmailCategory `json:"category"`
-	Recipients  []Recipient   `json:"recipients"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ScheduledAt NilDateTime   `json:"scheduled_at"`
-	SentAt      NilDateTime   `json:"sent_at"`
-	DeliveredAt NilDateTime   `json:"delivered_at"`
-	OpenedAt    NilDateTime   `json:"opened_at"`
-	TestMode    bool          `json:"test_mode"`
-	// The batch that the email came with.
-	BatchID NilString `json:"batch_id"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-}
-
-// GetObject returns the value of Object.
-func (s *EmailEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *EmailEventData) GetID() string {
-	return s.ID
-}
-
-// GetStatus returns the value of Status.
-func (s *EmailEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetFrom returns the value of From.
-func (s *EmailEventData) GetFrom() string {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *EmailEventData) GetTo() []string {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *EmailEventData) GetCc() []string {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *EmailEventData) GetBcc() []string {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *EmailEventData) GetReplyTo() NilString {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *EmailEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetHTML returns the value of HTML.
-func (s *EmailEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetText returns the value of Text.
-func (s *EmailEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetTags returns the value of Tags.
-func (s *EmailEventData) GetTags() Tags {
-	return s.Tags
-}
-
-// GetMetadata returns the value of Metadata.
-func (s *EmailEventData) GetMetadata() FreeObject {
-	return s.Metadata
-}
-
-// GetCategory returns the value of Category.
-func (s *EmailEventData) GetCategory() EmailCategory {
-	return s.Category
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *EmailEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetScheduledAt returns the value of ScheduledAt.
-func (s *EmailEventData) GetScheduledAt() NilDateTime {
-	return s.ScheduledAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *EmailEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *EmailEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetOpenedAt returns the value of OpenedAt.
-func (s *EmailEventData) GetOpenedAt() NilDateTime {
-	return s.OpenedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetBatchID returns the value of BatchID.
-func (s *EmailEventData) GetBatchID() NilString {
-	return s.BatchID
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *EmailEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// SetObject sets the value of Object.
-func (s *EmailEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *EmailEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetStatus sets the value of Status.
-func (s *EmailEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetFrom sets the value of From.
-func (s *EmailEventData) SetFrom(val string) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *EmailEventData) SetTo(val []string) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *EmailEventData) SetCc(val []string) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *EmailEventData) SetBcc(val []string) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *EmailEventData) SetReplyTo(val NilString) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *EmailEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *EmailEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetText sets the value of Text.
-func (s *EmailEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetTags sets the value of Tags.
-func (s *EmailEventData) SetTags(val Tags) {
-	s.Tags = val
-}
-
-// SetMetadata sets the value of Metadata.
-func (s *EmailEventData) SetMetadata(val FreeObject) {
-	s.Metadata = val
-}
-
-// SetCategory sets the value of Category.
-func (s *EmailEventData) SetCategory(val EmailCategory) {
-	s.Category = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *EmailEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetScheduledAt sets the value of ScheduledAt.
-func (s *EmailEventData) SetScheduledAt(val NilDateTime) {
-	s.ScheduledAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *EmailEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *EmailEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetOpenedAt sets the value of OpenedAt.
-func (s *EmailEventData) SetOpenedAt(val NilDateTime) {
-	s.OpenedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetBatchID sets the value of BatchID.
-func (s *EmailEventData) SetBatchID(val NilString) {
-	s.BatchID = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *EmailEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
 }
 
 // Merged schema.
@@ -4883,6 +3462,7 @@ func (s *EmailInBatch) SetBatchID(val string) {
 	s.BatchID = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/EmailList
 type EmailList struct {
 	Data    []Email `json:"data"`
@@ -4919,732 +3499,6 @@ func (s *EmailList) SetHasMore(val bool) {
 // SetCursor sets the value of Cursor.
 func (s *EmailList) SetCursor(val NilString) {
 	s.Cursor = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailOpenedEvent
-type EmailOpenedEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString            `json:"inbox_id"`
-	Type    string               `json:"type"`
-	Data    EmailOpenedEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *EmailOpenedEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *EmailOpenedEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailOpenedEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailOpenedEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *EmailOpenedEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *EmailOpenedEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *EmailOpenedEvent) GetData() EmailOpenedEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *EmailOpenedEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *EmailOpenedEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailOpenedEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailOpenedEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *EmailOpenedEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *EmailOpenedEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *EmailOpenedEvent) SetData(val EmailOpenedEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailOpenedEventData
-type EmailOpenedEventData struct {
-	Object string `json:"object"`
-	// Prefix `em_`.
-	ID          string        `json:"id"`
-	Status      string        `json:"status"`
-	From        string        `json:"from"`
-	To          []string      `json:"to"`
-	Cc          []string      `json:"cc"`
-	Bcc         []string      `json:"bcc"`
-	ReplyTo     NilString     `json:"reply_to"`
-	Subject     string        `json:"subject"`
-	HTML        NilString     `json:"html"`
-	Text        NilString     `json:"text"`
-	Tags        Tags          `json:"tags"`
-	Metadata    FreeObject    `json:"metadata"`
-	Category    EmailCategory `json:"category"`
-	Recipients  []Recipient   `json:"recipients"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ScheduledAt NilDateTime   `json:"scheduled_at"`
-	SentAt      NilDateTime   `json:"sent_at"`
-	DeliveredAt NilDateTime   `json:"delivered_at"`
-	OpenedAt    NilDateTime   `json:"opened_at"`
-	TestMode    bool          `json:"test_mode"`
-	// The batch that the email came with.
-	BatchID NilString `json:"batch_id"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-	// The address that this event is about.
-	Recipient string `json:"recipient"`
-	// Opened by a machine. Such an open does not move the status.
-	Bot bool `json:"bot"`
-}
-
-// GetObject returns the value of Object.
-func (s *EmailOpenedEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *EmailOpenedEventData) GetID() string {
-	return s.ID
-}
-
-// GetStatus returns the value of Status.
-func (s *EmailOpenedEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetFrom returns the value of From.
-func (s *EmailOpenedEventData) GetFrom() string {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *EmailOpenedEventData) GetTo() []string {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *EmailOpenedEventData) GetCc() []string {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *EmailOpenedEventData) GetBcc() []string {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *EmailOpenedEventData) GetReplyTo() NilString {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *EmailOpenedEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetHTML returns the value of HTML.
-func (s *EmailOpenedEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetText returns the value of Text.
-func (s *EmailOpenedEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetTags returns the value of Tags.
-func (s *EmailOpenedEventData) GetTags() Tags {
-	return s.Tags
-}
-
-// GetMetadata returns the value of Metadata.
-func (s *EmailOpenedEventData) GetMetadata() FreeObject {
-	return s.Metadata
-}
-
-// GetCategory returns the value of Category.
-func (s *EmailOpenedEventData) GetCategory() EmailCategory {
-	return s.Category
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *EmailOpenedEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailOpenedEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetScheduledAt returns the value of ScheduledAt.
-func (s *EmailOpenedEventData) GetScheduledAt() NilDateTime {
-	return s.ScheduledAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *EmailOpenedEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *EmailOpenedEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetOpenedAt returns the value of OpenedAt.
-func (s *EmailOpenedEventData) GetOpenedAt() NilDateTime {
-	return s.OpenedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailOpenedEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetBatchID returns the value of BatchID.
-func (s *EmailOpenedEventData) GetBatchID() NilString {
-	return s.BatchID
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *EmailOpenedEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// GetRecipient returns the value of Recipient.
-func (s *EmailOpenedEventData) GetRecipient() string {
-	return s.Recipient
-}
-
-// GetBot returns the value of Bot.
-func (s *EmailOpenedEventData) GetBot() bool {
-	return s.Bot
-}
-
-// SetObject sets the value of Object.
-func (s *EmailOpenedEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *EmailOpenedEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetStatus sets the value of Status.
-func (s *EmailOpenedEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetFrom sets the value of From.
-func (s *EmailOpenedEventData) SetFrom(val string) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *EmailOpenedEventData) SetTo(val []string) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *EmailOpenedEventData) SetCc(val []string) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *EmailOpenedEventData) SetBcc(val []string) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *EmailOpenedEventData) SetReplyTo(val NilString) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *EmailOpenedEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *EmailOpenedEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetText sets the value of Text.
-func (s *EmailOpenedEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetTags sets the value of Tags.
-func (s *EmailOpenedEventData) SetTags(val Tags) {
-	s.Tags = val
-}
-
-// SetMetadata sets the value of Metadata.
-func (s *EmailOpenedEventData) SetMetadata(val FreeObject) {
-	s.Metadata = val
-}
-
-// SetCategory sets the value of Category.
-func (s *EmailOpenedEventData) SetCategory(val EmailCategory) {
-	s.Category = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *EmailOpenedEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailOpenedEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetScheduledAt sets the value of ScheduledAt.
-func (s *EmailOpenedEventData) SetScheduledAt(val NilDateTime) {
-	s.ScheduledAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *EmailOpenedEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *EmailOpenedEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetOpenedAt sets the value of OpenedAt.
-func (s *EmailOpenedEventData) SetOpenedAt(val NilDateTime) {
-	s.OpenedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailOpenedEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetBatchID sets the value of BatchID.
-func (s *EmailOpenedEventData) SetBatchID(val NilString) {
-	s.BatchID = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *EmailOpenedEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
-}
-
-// SetRecipient sets the value of Recipient.
-func (s *EmailOpenedEventData) SetRecipient(val string) {
-	s.Recipient = val
-}
-
-// SetBot sets the value of Bot.
-func (s *EmailOpenedEventData) SetBot(val bool) {
-	s.Bot = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailRecipientEvent
-type EmailRecipientEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString               `json:"inbox_id"`
-	Type    string                  `json:"type"`
-	Data    EmailRecipientEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *EmailRecipientEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *EmailRecipientEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailRecipientEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailRecipientEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *EmailRecipientEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *EmailRecipientEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *EmailRecipientEvent) GetData() EmailRecipientEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *EmailRecipientEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *EmailRecipientEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailRecipientEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailRecipientEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *EmailRecipientEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *EmailRecipientEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *EmailRecipientEvent) SetData(val EmailRecipientEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/EmailRecipientEventData
-type EmailRecipientEventData struct {
-	Object string `json:"object"`
-	// Prefix `em_`.
-	ID          string        `json:"id"`
-	Status      string        `json:"status"`
-	From        string        `json:"from"`
-	To          []string      `json:"to"`
-	Cc          []string      `json:"cc"`
-	Bcc         []string      `json:"bcc"`
-	ReplyTo     NilString     `json:"reply_to"`
-	Subject     string        `json:"subject"`
-	HTML        NilString     `json:"html"`
-	Text        NilString     `json:"text"`
-	Tags        Tags          `json:"tags"`
-	Metadata    FreeObject    `json:"metadata"`
-	Category    EmailCategory `json:"category"`
-	Recipients  []Recipient   `json:"recipients"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ScheduledAt NilDateTime   `json:"scheduled_at"`
-	SentAt      NilDateTime   `json:"sent_at"`
-	DeliveredAt NilDateTime   `json:"delivered_at"`
-	OpenedAt    NilDateTime   `json:"opened_at"`
-	TestMode    bool          `json:"test_mode"`
-	// The batch that the email came with.
-	BatchID NilString `json:"batch_id"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-	// The address that this event is about.
-	Recipient string `json:"recipient"`
-}
-
-// GetObject returns the value of Object.
-func (s *EmailRecipientEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *EmailRecipientEventData) GetID() string {
-	return s.ID
-}
-
-// GetStatus returns the value of Status.
-func (s *EmailRecipientEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetFrom returns the value of From.
-func (s *EmailRecipientEventData) GetFrom() string {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *EmailRecipientEventData) GetTo() []string {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *EmailRecipientEventData) GetCc() []string {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *EmailRecipientEventData) GetBcc() []string {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *EmailRecipientEventData) GetReplyTo() NilString {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *EmailRecipientEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetHTML returns the value of HTML.
-func (s *EmailRecipientEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetText returns the value of Text.
-func (s *EmailRecipientEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetTags returns the value of Tags.
-func (s *EmailRecipientEventData) GetTags() Tags {
-	return s.Tags
-}
-
-// GetMetadata returns the value of Metadata.
-func (s *EmailRecipientEventData) GetMetadata() FreeObject {
-	return s.Metadata
-}
-
-// GetCategory returns the value of Category.
-func (s *EmailRecipientEventData) GetCategory() EmailCategory {
-	return s.Category
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *EmailRecipientEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *EmailRecipientEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetScheduledAt returns the value of ScheduledAt.
-func (s *EmailRecipientEventData) GetScheduledAt() NilDateTime {
-	return s.ScheduledAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *EmailRecipientEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *EmailRecipientEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetOpenedAt returns the value of OpenedAt.
-func (s *EmailRecipientEventData) GetOpenedAt() NilDateTime {
-	return s.OpenedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *EmailRecipientEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetBatchID returns the value of BatchID.
-func (s *EmailRecipientEventData) GetBatchID() NilString {
-	return s.BatchID
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *EmailRecipientEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// GetRecipient returns the value of Recipient.
-func (s *EmailRecipientEventData) GetRecipient() string {
-	return s.Recipient
-}
-
-// SetObject sets the value of Object.
-func (s *EmailRecipientEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *EmailRecipientEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetStatus sets the value of Status.
-func (s *EmailRecipientEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetFrom sets the value of From.
-func (s *EmailRecipientEventData) SetFrom(val string) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *EmailRecipientEventData) SetTo(val []string) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *EmailRecipientEventData) SetCc(val []string) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *EmailRecipientEventData) SetBcc(val []string) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *EmailRecipientEventData) SetReplyTo(val NilString) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *EmailRecipientEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *EmailRecipientEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetText sets the value of Text.
-func (s *EmailRecipientEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetTags sets the value of Tags.
-func (s *EmailRecipientEventData) SetTags(val Tags) {
-	s.Tags = val
-}
-
-// SetMetadata sets the value of Metadata.
-func (s *EmailRecipientEventData) SetMetadata(val FreeObject) {
-	s.Metadata = val
-}
-
-// SetCategory sets the value of Category.
-func (s *EmailRecipientEventData) SetCategory(val EmailCategory) {
-	s.Category = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *EmailRecipientEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *EmailRecipientEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetScheduledAt sets the value of ScheduledAt.
-func (s *EmailRecipientEventData) SetScheduledAt(val NilDateTime) {
-	s.ScheduledAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *EmailRecipientEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *EmailRecipientEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetOpenedAt sets the value of OpenedAt.
-func (s *EmailRecipientEventData) SetOpenedAt(val NilDateTime) {
-	s.OpenedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *EmailRecipientEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetBatchID sets the value of BatchID.
-func (s *EmailRecipientEventData) SetBatchID(val NilString) {
-	s.BatchID = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *EmailRecipientEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
-}
-
-// SetRecipient sets the value of Recipient.
-func (s *EmailRecipientEventData) SetRecipient(val string) {
-	s.Recipient = val
 }
 
 // At least one of `html`, `text` and `template`. `template` cannot be combined with `html`.
@@ -6409,6 +4263,14 @@ func (s *FreeObject) init() FreeObject {
 	return m
 }
 
+type GetHealthOK Health
+
+func (*GetHealthOK) getHealthRes() {}
+
+type GetHealthServiceUnavailable Health
+
+func (*GetHealthServiceUnavailable) getHealthRes() {}
+
 // GetMessageRawFound is response for GetMessageRaw operation.
 type GetMessageRawFound struct {
 	Location url.URL
@@ -6443,9 +4305,11 @@ func (*GetOpenapiOKRawApplicationJSON) getOpenapiRes() {}
 
 // Ref: #/components/schemas/Health
 type Health struct {
+	// `ok` with 200, `unavailable` with 503.
 	Status string `json:"status"`
 	// The version of the program.
-	Version string `json:"version"`
+	Version  string         `json:"version"`
+	Database HealthDatabase `json:"database"`
 }
 
 // GetStatus returns the value of Status.
@@ -6458,6 +4322,11 @@ func (s *Health) GetVersion() string {
 	return s.Version
 }
 
+// GetDatabase returns the value of Database.
+func (s *Health) GetDatabase() HealthDatabase {
+	return s.Database
+}
+
 // SetStatus sets the value of Status.
 func (s *Health) SetStatus(val string) {
 	s.Status = val
@@ -6466,6 +4335,37 @@ func (s *Health) SetStatus(val string) {
 // SetVersion sets the value of Version.
 func (s *Health) SetVersion(val string) {
 	s.Version = val
+}
+
+// SetDatabase sets the value of Database.
+func (s *Health) SetDatabase(val HealthDatabase) {
+	s.Database = val
+}
+
+// Ref: #/components/schemas/HealthDatabase
+type HealthDatabase struct {
+	Engine string `json:"engine"`
+	State  string `json:"state"`
+}
+
+// GetEngine returns the value of Engine.
+func (s *HealthDatabase) GetEngine() string {
+	return s.Engine
+}
+
+// GetState returns the value of State.
+func (s *HealthDatabase) GetState() string {
+	return s.State
+}
+
+// SetEngine sets the value of Engine.
+func (s *HealthDatabase) SetEngine(val string) {
+	s.Engine = val
+}
+
+// SetState sets the value of State.
+func (s *HealthDatabase) SetState(val string) {
+	s.State = val
 }
 
 // Ref: #/components/schemas/Inbox
@@ -6480,7 +4380,7 @@ type Inbox struct {
 	Domain        string      `json:"domain"`
 	DisplayName   NilString   `json:"display_name"`
 	SendPolicy    string      `json:"send_policy"`
-	Status        InboxStatus `json:"status"`
+	Status        string      `json:"status"`
 	RetentionDays int         `json:"retention_days"`
 	Metadata      Metadata    `json:"metadata"`
 	ExpiresAt     NilDateTime `json:"expires_at"`
@@ -6525,7 +4425,7 @@ func (s *Inbox) GetSendPolicy() string {
 }
 
 // GetStatus returns the value of Status.
-func (s *Inbox) GetStatus() InboxStatus {
+func (s *Inbox) GetStatus() string {
 	return s.Status
 }
 
@@ -6595,7 +4495,7 @@ func (s *Inbox) SetSendPolicy(val string) {
 }
 
 // SetStatus sets the value of Status.
-func (s *Inbox) SetStatus(val InboxStatus) {
+func (s *Inbox) SetStatus(val string) {
 	s.Status = val
 }
 
@@ -6715,6 +4615,7 @@ func (s *InboxCreate) SetExpiresAt(val OptDateTime) {
 	s.ExpiresAt = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/InboxList
 type InboxList struct {
 	Data    []Inbox `json:"data"`
@@ -6752,8 +4653,6 @@ func (s *InboxList) SetHasMore(val bool) {
 func (s *InboxList) SetCursor(val NilString) {
 	s.Cursor = val
 }
-
-type InboxStatus string
 
 // Ref: #/components/schemas/InboxUpdate
 type InboxUpdate struct {
@@ -6961,7 +4860,8 @@ type Message struct {
 	ExtractedText NilString `json:"extracted_text"`
 	// Codes and links found in a received message. Null when `direction` is `out`.
 	Extracted NilExtracted `json:"extracted"`
-	// Verdicts on a received message. Null when `direction` is `out`.
+	// Verdicts on a received message. Null when `direction` is `out`, or when the verdicts were not
+	// checked.
 	Auth NilAuthResults `json:"auth"`
 	// By Auto-Submitted, Precedence, List-Id or a null reverse-path.
 	Automated bool `json:"automated"`
@@ -7346,974 +5246,6 @@ func (s *MessageAttachmentInput) SetContentType(val OptString) {
 
 type MessageAttachmentInputs []MessageAttachmentInput
 
-// Merged schema.
-// Ref: #/components/schemas/MessageBouncedEvent
-type MessageBouncedEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString               `json:"inbox_id"`
-	Type    string                  `json:"type"`
-	Data    MessageBouncedEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *MessageBouncedEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *MessageBouncedEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *MessageBouncedEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *MessageBouncedEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *MessageBouncedEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *MessageBouncedEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *MessageBouncedEvent) GetData() MessageBouncedEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *MessageBouncedEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *MessageBouncedEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *MessageBouncedEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *MessageBouncedEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *MessageBouncedEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *MessageBouncedEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *MessageBouncedEvent) SetData(val MessageBouncedEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/MessageBouncedEventData
-type MessageBouncedEventData struct {
-	Object string `json:"object"`
-	// Prefix `msg_`.
-	ID        string `json:"id"`
-	InboxID   string `json:"inbox_id"`
-	ThreadID  string `json:"thread_id"`
-	Direction string `json:"direction"`
-	Status    string `json:"status"`
-	// The retention has passed and the content is deleted.
-	Expired  bool `json:"expired"`
-	TestMode bool `json:"test_mode"`
-	// The header From. Null when the mail names no sender.
-	From    NilMailAddress `json:"from"`
-	To      []MailAddress  `json:"to"`
-	Cc      []MailAddress  `json:"cc"`
-	Bcc     []MailAddress  `json:"bcc"`
-	ReplyTo []MailAddress  `json:"reply_to"`
-	// Empty when the mail has none.
-	Subject string `json:"subject"`
-	// The beginning of the text on one line.
-	Snippet NilString `json:"snippet"`
-	Text    NilString `json:"text"`
-	// Only when the message is fetched by its id.
-	HTML NilString `json:"html"`
-	// The new part of a reply, without quotes and signature.
-	ExtractedText NilString `json:"extracted_text"`
-	// Codes and links found in a received message. Null when `direction` is `out`.
-	Extracted NilExtracted `json:"extracted"`
-	// Verdicts on a received message. Null when `direction` is `out`.
-	Auth NilAuthResults `json:"auth"`
-	// By Auto-Submitted, Precedence, List-Id or a null reverse-path.
-	Automated bool `json:"automated"`
-	// The tag of `name+tag@domain` that the mail was sent to.
-	Tag         NilString    `json:"tag"`
-	Attachments []Attachment `json:"attachments"`
-	// Delivery for each recipient of an outbound message. Empty on a received one.
-	Recipients []Recipient `json:"recipients"`
-	// The header Message-ID.
-	RfcMessageID NilString `json:"rfc_message_id"`
-	InReplyTo    []string  `json:"in_reply_to"`
-	References   []string  `json:"references"`
-	// Bytes of the raw message.
-	Size        int64       `json:"size"`
-	ReceivedAt  NilDateTime `json:"received_at"`
-	SentAt      NilDateTime `json:"sent_at"`
-	DeliveredAt NilDateTime `json:"delivered_at"`
-	CreatedAt   time.Time   `json:"created_at"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-	// The address that this event is about.
-	Recipient  string `json:"recipient"`
-	BounceType string `json:"bounce_type"`
-	Bounce     Bounce `json:"bounce"`
-}
-
-// GetObject returns the value of Object.
-func (s *MessageBouncedEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *MessageBouncedEventData) GetID() string {
-	return s.ID
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *MessageBouncedEventData) GetInboxID() string {
-	return s.InboxID
-}
-
-// GetThreadID returns the value of ThreadID.
-func (s *MessageBouncedEventData) GetThreadID() string {
-	return s.ThreadID
-}
-
-// GetDirection returns the value of Direction.
-func (s *MessageBouncedEventData) GetDirection() string {
-	return s.Direction
-}
-
-// GetStatus returns the value of Status.
-func (s *MessageBouncedEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetExpired returns the value of Expired.
-func (s *MessageBouncedEventData) GetExpired() bool {
-	return s.Expired
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *MessageBouncedEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetFrom returns the value of From.
-func (s *MessageBouncedEventData) GetFrom() NilMailAddress {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *MessageBouncedEventData) GetTo() []MailAddress {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *MessageBouncedEventData) GetCc() []MailAddress {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *MessageBouncedEventData) GetBcc() []MailAddress {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *MessageBouncedEventData) GetReplyTo() []MailAddress {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *MessageBouncedEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetSnippet returns the value of Snippet.
-func (s *MessageBouncedEventData) GetSnippet() NilString {
-	return s.Snippet
-}
-
-// GetText returns the value of Text.
-func (s *MessageBouncedEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetHTML returns the value of HTML.
-func (s *MessageBouncedEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetExtractedText returns the value of ExtractedText.
-func (s *MessageBouncedEventData) GetExtractedText() NilString {
-	return s.ExtractedText
-}
-
-// GetExtracted returns the value of Extracted.
-func (s *MessageBouncedEventData) GetExtracted() NilExtracted {
-	return s.Extracted
-}
-
-// GetAuth returns the value of Auth.
-func (s *MessageBouncedEventData) GetAuth() NilAuthResults {
-	return s.Auth
-}
-
-// GetAutomated returns the value of Automated.
-func (s *MessageBouncedEventData) GetAutomated() bool {
-	return s.Automated
-}
-
-// GetTag returns the value of Tag.
-func (s *MessageBouncedEventData) GetTag() NilString {
-	return s.Tag
-}
-
-// GetAttachments returns the value of Attachments.
-func (s *MessageBouncedEventData) GetAttachments() []Attachment {
-	return s.Attachments
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *MessageBouncedEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetRfcMessageID returns the value of RfcMessageID.
-func (s *MessageBouncedEventData) GetRfcMessageID() NilString {
-	return s.RfcMessageID
-}
-
-// GetInReplyTo returns the value of InReplyTo.
-func (s *MessageBouncedEventData) GetInReplyTo() []string {
-	return s.InReplyTo
-}
-
-// GetReferences returns the value of References.
-func (s *MessageBouncedEventData) GetReferences() []string {
-	return s.References
-}
-
-// GetSize returns the value of Size.
-func (s *MessageBouncedEventData) GetSize() int64 {
-	return s.Size
-}
-
-// GetReceivedAt returns the value of ReceivedAt.
-func (s *MessageBouncedEventData) GetReceivedAt() NilDateTime {
-	return s.ReceivedAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *MessageBouncedEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *MessageBouncedEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *MessageBouncedEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *MessageBouncedEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// GetRecipient returns the value of Recipient.
-func (s *MessageBouncedEventData) GetRecipient() string {
-	return s.Recipient
-}
-
-// GetBounceType returns the value of BounceType.
-func (s *MessageBouncedEventData) GetBounceType() string {
-	return s.BounceType
-}
-
-// GetBounce returns the value of Bounce.
-func (s *MessageBouncedEventData) GetBounce() Bounce {
-	return s.Bounce
-}
-
-// SetObject sets the value of Object.
-func (s *MessageBouncedEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *MessageBouncedEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *MessageBouncedEventData) SetInboxID(val string) {
-	s.InboxID = val
-}
-
-// SetThreadID sets the value of ThreadID.
-func (s *MessageBouncedEventData) SetThreadID(val string) {
-	s.ThreadID = val
-}
-
-// SetDirection sets the value of Direction.
-func (s *MessageBouncedEventData) SetDirection(val string) {
-	s.Direction = val
-}
-
-// SetStatus sets the value of Status.
-func (s *MessageBouncedEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetExpired sets the value of Expired.
-func (s *MessageBouncedEventData) SetExpired(val bool) {
-	s.Expired = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *MessageBouncedEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetFrom sets the value of From.
-func (s *MessageBouncedEventData) SetFrom(val NilMailAddress) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *MessageBouncedEventData) SetTo(val []MailAddress) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *MessageBouncedEventData) SetCc(val []MailAddress) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *MessageBouncedEventData) SetBcc(val []MailAddress) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *MessageBouncedEventData) SetReplyTo(val []MailAddress) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *MessageBouncedEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetSnippet sets the value of Snippet.
-func (s *MessageBouncedEventData) SetSnippet(val NilString) {
-	s.Snippet = val
-}
-
-// SetText sets the value of Text.
-func (s *MessageBouncedEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *MessageBouncedEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetExtractedText sets the value of ExtractedText.
-func (s *MessageBouncedEventData) SetExtractedText(val NilString) {
-	s.ExtractedText = val
-}
-
-// SetExtracted sets the value of Extracted.
-func (s *MessageBouncedEventData) SetExtracted(val NilExtracted) {
-	s.Extracted = val
-}
-
-// SetAuth sets the value of Auth.
-func (s *MessageBouncedEventData) SetAuth(val NilAuthResults) {
-	s.Auth = val
-}
-
-// SetAutomated sets the value of Automated.
-func (s *MessageBouncedEventData) SetAutomated(val bool) {
-	s.Automated = val
-}
-
-// SetTag sets the value of Tag.
-func (s *MessageBouncedEventData) SetTag(val NilString) {
-	s.Tag = val
-}
-
-// SetAttachments sets the value of Attachments.
-func (s *MessageBouncedEventData) SetAttachments(val []Attachment) {
-	s.Attachments = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *MessageBouncedEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetRfcMessageID sets the value of RfcMessageID.
-func (s *MessageBouncedEventData) SetRfcMessageID(val NilString) {
-	s.RfcMessageID = val
-}
-
-// SetInReplyTo sets the value of InReplyTo.
-func (s *MessageBouncedEventData) SetInReplyTo(val []string) {
-	s.InReplyTo = val
-}
-
-// SetReferences sets the value of References.
-func (s *MessageBouncedEventData) SetReferences(val []string) {
-	s.References = val
-}
-
-// SetSize sets the value of Size.
-func (s *MessageBouncedEventData) SetSize(val int64) {
-	s.Size = val
-}
-
-// SetReceivedAt sets the value of ReceivedAt.
-func (s *MessageBouncedEventData) SetReceivedAt(val NilDateTime) {
-	s.ReceivedAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *MessageBouncedEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *MessageBouncedEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *MessageBouncedEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *MessageBouncedEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
-}
-
-// SetRecipient sets the value of Recipient.
-func (s *MessageBouncedEventData) SetRecipient(val string) {
-	s.Recipient = val
-}
-
-// SetBounceType sets the value of BounceType.
-func (s *MessageBouncedEventData) SetBounceType(val string) {
-	s.BounceType = val
-}
-
-// SetBounce sets the value of Bounce.
-func (s *MessageBouncedEventData) SetBounce(val Bounce) {
-	s.Bounce = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/MessageEvent
-type MessageEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString        `json:"inbox_id"`
-	Type    string           `json:"type"`
-	Data    MessageEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *MessageEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *MessageEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *MessageEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *MessageEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *MessageEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *MessageEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *MessageEvent) GetData() MessageEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *MessageEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *MessageEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *MessageEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *MessageEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *MessageEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *MessageEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *MessageEvent) SetData(val MessageEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/MessageEventData
-type MessageEventData struct {
-	Object string `json:"object"`
-	// Prefix `msg_`.
-	ID        string `json:"id"`
-	InboxID   string `json:"inbox_id"`
-	ThreadID  string `json:"thread_id"`
-	Direction string `json:"direction"`
-	Status    string `json:"status"`
-	// The retention has passed and the content is deleted.
-	Expired  bool `json:"expired"`
-	TestMode bool `json:"test_mode"`
-	// The header From. Null when the mail names no sender.
-	From    NilMailAddress `json:"from"`
-	To      []MailAddress  `json:"to"`
-	Cc      []MailAddress  `json:"cc"`
-	Bcc     []MailAddress  `json:"bcc"`
-	ReplyTo []MailAddress  `json:"reply_to"`
-	// Empty when the mail has none.
-	Subject string `json:"subject"`
-	// The beginning of the text on one line.
-	Snippet NilString `json:"snippet"`
-	Text    NilString `json:"text"`
-	// Only when the message is fetched by its id.
-	HTML NilString `json:"html"`
-	// The new part of a reply, without quotes and signature.
-	ExtractedText NilString `json:"extracted_text"`
-	// Codes and links found in a received message. Null when `direction` is `out`.
-	Extracted NilExtracted `json:"extracted"`
-	// Verdicts on a received message. Null when `direction` is `out`.
-	Auth NilAuthResults `json:"auth"`
-	// By Auto-Submitted, Precedence, List-Id or a null reverse-path.
-	Automated bool `json:"automated"`
-	// The tag of `name+tag@domain` that the mail was sent to.
-	Tag         NilString    `json:"tag"`
-	Attachments []Attachment `json:"attachments"`
-	// Delivery for each recipient of an outbound message. Empty on a received one.
-	Recipients []Recipient `json:"recipients"`
-	// The header Message-ID.
-	RfcMessageID NilString `json:"rfc_message_id"`
-	InReplyTo    []string  `json:"in_reply_to"`
-	References   []string  `json:"references"`
-	// Bytes of the raw message.
-	Size        int64       `json:"size"`
-	ReceivedAt  NilDateTime `json:"received_at"`
-	SentAt      NilDateTime `json:"sent_at"`
-	DeliveredAt NilDateTime `json:"delivered_at"`
-	CreatedAt   time.Time   `json:"created_at"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-}
-
-// GetObject returns the value of Object.
-func (s *MessageEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *MessageEventData) GetID() string {
-	return s.ID
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *MessageEventData) GetInboxID() string {
-	return s.InboxID
-}
-
-// GetThreadID returns the value of ThreadID.
-func (s *MessageEventData) GetThreadID() string {
-	return s.ThreadID
-}
-
-// GetDirection returns the value of Direction.
-func (s *MessageEventData) GetDirection() string {
-	return s.Direction
-}
-
-// GetStatus returns the value of Status.
-func (s *MessageEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetExpired returns the value of Expired.
-func (s *MessageEventData) GetExpired() bool {
-	return s.Expired
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *MessageEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetFrom returns the value of From.
-func (s *MessageEventData) GetFrom() NilMailAddress {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *MessageEventData) GetTo() []MailAddress {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *MessageEventData) GetCc() []MailAddress {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *MessageEventData) GetBcc() []MailAddress {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *MessageEventData) GetReplyTo() []MailAddress {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *MessageEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetSnippet returns the value of Snippet.
-func (s *MessageEventData) GetSnippet() NilString {
-	return s.Snippet
-}
-
-// GetText returns the value of Text.
-func (s *MessageEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetHTML returns the value of HTML.
-func (s *MessageEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetExtractedText returns the value of ExtractedText.
-func (s *MessageEventData) GetExtractedText() NilString {
-	return s.ExtractedText
-}
-
-// GetExtracted returns the value of Extracted.
-func (s *MessageEventData) GetExtracted() NilExtracted {
-	return s.Extracted
-}
-
-// GetAuth returns the value of Auth.
-func (s *MessageEventData) GetAuth() NilAuthResults {
-	return s.Auth
-}
-
-// GetAutomated returns the value of Automated.
-func (s *MessageEventData) GetAutomated() bool {
-	return s.Automated
-}
-
-// GetTag returns the value of Tag.
-func (s *MessageEventData) GetTag() NilString {
-	return s.Tag
-}
-
-// GetAttachments returns the value of Attachments.
-func (s *MessageEventData) GetAttachments() []Attachment {
-	return s.Attachments
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *MessageEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetRfcMessageID returns the value of RfcMessageID.
-func (s *MessageEventData) GetRfcMessageID() NilString {
-	return s.RfcMessageID
-}
-
-// GetInReplyTo returns the value of InReplyTo.
-func (s *MessageEventData) GetInReplyTo() []string {
-	return s.InReplyTo
-}
-
-// GetReferences returns the value of References.
-func (s *MessageEventData) GetReferences() []string {
-	return s.References
-}
-
-// GetSize returns the value of Size.
-func (s *MessageEventData) GetSize() int64 {
-	return s.Size
-}
-
-// GetReceivedAt returns the value of ReceivedAt.
-func (s *MessageEventData) GetReceivedAt() NilDateTime {
-	return s.ReceivedAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *MessageEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *MessageEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *MessageEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *MessageEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// SetObject sets the value of Object.
-func (s *MessageEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *MessageEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *MessageEventData) SetInboxID(val string) {
-	s.InboxID = val
-}
-
-// SetThreadID sets the value of ThreadID.
-func (s *MessageEventData) SetThreadID(val string) {
-	s.ThreadID = val
-}
-
-// SetDirection sets the value of Direction.
-func (s *MessageEventData) SetDirection(val string) {
-	s.Direction = val
-}
-
-// SetStatus sets the value of Status.
-func (s *MessageEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetExpired sets the value of Expired.
-func (s *MessageEventData) SetExpired(val bool) {
-	s.Expired = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *MessageEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetFrom sets the value of From.
-func (s *MessageEventData) SetFrom(val NilMailAddress) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *MessageEventData) SetTo(val []MailAddress) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *MessageEventData) SetCc(val []MailAddress) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *MessageEventData) SetBcc(val []MailAddress) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *MessageEventData) SetReplyTo(val []MailAddress) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *MessageEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetSnippet sets the value of Snippet.
-func (s *MessageEventData) SetSnippet(val NilString) {
-	s.Snippet = val
-}
-
-// SetText sets the value of Text.
-func (s *MessageEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *MessageEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetExtractedText sets the value of ExtractedText.
-func (s *MessageEventData) SetExtractedText(val NilString) {
-	s.ExtractedText = val
-}
-
-// SetExtracted sets the value of Extracted.
-func (s *MessageEventData) SetExtracted(val NilExtracted) {
-	s.Extracted = val
-}
-
-// SetAuth sets the value of Auth.
-func (s *MessageEventData) SetAuth(val NilAuthResults) {
-	s.Auth = val
-}
-
-// SetAutomated sets the value of Automated.
-func (s *MessageEventData) SetAutomated(val bool) {
-	s.Automated = val
-}
-
-// SetTag sets the value of Tag.
-func (s *MessageEventData) SetTag(val NilString) {
-	s.Tag = val
-}
-
-// SetAttachments sets the value of Attachments.
-func (s *MessageEventData) SetAttachments(val []Attachment) {
-	s.Attachments = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *MessageEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetRfcMessageID sets the value of RfcMessageID.
-func (s *MessageEventData) SetRfcMessageID(val NilString) {
-	s.RfcMessageID = val
-}
-
-// SetInReplyTo sets the value of InReplyTo.
-func (s *MessageEventData) SetInReplyTo(val []string) {
-	s.InReplyTo = val
-}
-
-// SetReferences sets the value of References.
-func (s *MessageEventData) SetReferences(val []string) {
-	s.References = val
-}
-
-// SetSize sets the value of Size.
-func (s *MessageEventData) SetSize(val int64) {
-	s.Size = val
-}
-
-// SetReceivedAt sets the value of ReceivedAt.
-func (s *MessageEventData) SetReceivedAt(val NilDateTime) {
-	s.ReceivedAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *MessageEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *MessageEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *MessageEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *MessageEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
-}
-
 // `text` and `html` are a note on top of the quoted original.
 // Ref: #/components/schemas/MessageForward
 type MessageForward struct {
@@ -8418,6 +5350,7 @@ func (s *MessageForward) SetHeaders(val OptMailHeaders) {
 	s.Headers = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/MessageList
 type MessageList struct {
 	Data    []Message `json:"data"`
@@ -8454,485 +5387,6 @@ func (s *MessageList) SetHasMore(val bool) {
 // SetCursor sets the value of Cursor.
 func (s *MessageList) SetCursor(val NilString) {
 	s.Cursor = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/MessageRecipientEvent
-type MessageRecipientEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString                 `json:"inbox_id"`
-	Type    string                    `json:"type"`
-	Data    MessageRecipientEventData `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *MessageRecipientEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *MessageRecipientEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *MessageRecipientEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *MessageRecipientEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *MessageRecipientEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *MessageRecipientEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *MessageRecipientEvent) GetData() MessageRecipientEventData {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *MessageRecipientEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *MessageRecipientEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *MessageRecipientEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *MessageRecipientEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *MessageRecipientEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *MessageRecipientEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *MessageRecipientEvent) SetData(val MessageRecipientEventData) {
-	s.Data = val
-}
-
-// Merged schema.
-// Ref: #/components/schemas/MessageRecipientEventData
-type MessageRecipientEventData struct {
-	Object string `json:"object"`
-	// Prefix `msg_`.
-	ID        string `json:"id"`
-	InboxID   string `json:"inbox_id"`
-	ThreadID  string `json:"thread_id"`
-	Direction string `json:"direction"`
-	Status    string `json:"status"`
-	// The retention has passed and the content is deleted.
-	Expired  bool `json:"expired"`
-	TestMode bool `json:"test_mode"`
-	// The header From. Null when the mail names no sender.
-	From    NilMailAddress `json:"from"`
-	To      []MailAddress  `json:"to"`
-	Cc      []MailAddress  `json:"cc"`
-	Bcc     []MailAddress  `json:"bcc"`
-	ReplyTo []MailAddress  `json:"reply_to"`
-	// Empty when the mail has none.
-	Subject string `json:"subject"`
-	// The beginning of the text on one line.
-	Snippet NilString `json:"snippet"`
-	Text    NilString `json:"text"`
-	// Only when the message is fetched by its id.
-	HTML NilString `json:"html"`
-	// The new part of a reply, without quotes and signature.
-	ExtractedText NilString `json:"extracted_text"`
-	// Codes and links found in a received message. Null when `direction` is `out`.
-	Extracted NilExtracted `json:"extracted"`
-	// Verdicts on a received message. Null when `direction` is `out`.
-	Auth NilAuthResults `json:"auth"`
-	// By Auto-Submitted, Precedence, List-Id or a null reverse-path.
-	Automated bool `json:"automated"`
-	// The tag of `name+tag@domain` that the mail was sent to.
-	Tag         NilString    `json:"tag"`
-	Attachments []Attachment `json:"attachments"`
-	// Delivery for each recipient of an outbound message. Empty on a received one.
-	Recipients []Recipient `json:"recipients"`
-	// The header Message-ID.
-	RfcMessageID NilString `json:"rfc_message_id"`
-	InReplyTo    []string  `json:"in_reply_to"`
-	References   []string  `json:"references"`
-	// Bytes of the raw message.
-	Size        int64       `json:"size"`
-	ReceivedAt  NilDateTime `json:"received_at"`
-	SentAt      NilDateTime `json:"sent_at"`
-	DeliveredAt NilDateTime `json:"delivered_at"`
-	CreatedAt   time.Time   `json:"created_at"`
-	// Only when `text` was cut to keep the body under 256 KB.
-	Truncated OptBool `json:"truncated"`
-	// The address that this event is about.
-	Recipient string `json:"recipient"`
-}
-
-// GetObject returns the value of Object.
-func (s *MessageRecipientEventData) GetObject() string {
-	return s.Object
-}
-
-// GetID returns the value of ID.
-func (s *MessageRecipientEventData) GetID() string {
-	return s.ID
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *MessageRecipientEventData) GetInboxID() string {
-	return s.InboxID
-}
-
-// GetThreadID returns the value of ThreadID.
-func (s *MessageRecipientEventData) GetThreadID() string {
-	return s.ThreadID
-}
-
-// GetDirection returns the value of Direction.
-func (s *MessageRecipientEventData) GetDirection() string {
-	return s.Direction
-}
-
-// GetStatus returns the value of Status.
-func (s *MessageRecipientEventData) GetStatus() string {
-	return s.Status
-}
-
-// GetExpired returns the value of Expired.
-func (s *MessageRecipientEventData) GetExpired() bool {
-	return s.Expired
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *MessageRecipientEventData) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetFrom returns the value of From.
-func (s *MessageRecipientEventData) GetFrom() NilMailAddress {
-	return s.From
-}
-
-// GetTo returns the value of To.
-func (s *MessageRecipientEventData) GetTo() []MailAddress {
-	return s.To
-}
-
-// GetCc returns the value of Cc.
-func (s *MessageRecipientEventData) GetCc() []MailAddress {
-	return s.Cc
-}
-
-// GetBcc returns the value of Bcc.
-func (s *MessageRecipientEventData) GetBcc() []MailAddress {
-	return s.Bcc
-}
-
-// GetReplyTo returns the value of ReplyTo.
-func (s *MessageRecipientEventData) GetReplyTo() []MailAddress {
-	return s.ReplyTo
-}
-
-// GetSubject returns the value of Subject.
-func (s *MessageRecipientEventData) GetSubject() string {
-	return s.Subject
-}
-
-// GetSnippet returns the value of Snippet.
-func (s *MessageRecipientEventData) GetSnippet() NilString {
-	return s.Snippet
-}
-
-// GetText returns the value of Text.
-func (s *MessageRecipientEventData) GetText() NilString {
-	return s.Text
-}
-
-// GetHTML returns the value of HTML.
-func (s *MessageRecipientEventData) GetHTML() NilString {
-	return s.HTML
-}
-
-// GetExtractedText returns the value of ExtractedText.
-func (s *MessageRecipientEventData) GetExtractedText() NilString {
-	return s.ExtractedText
-}
-
-// GetExtracted returns the value of Extracted.
-func (s *MessageRecipientEventData) GetExtracted() NilExtracted {
-	return s.Extracted
-}
-
-// GetAuth returns the value of Auth.
-func (s *MessageRecipientEventData) GetAuth() NilAuthResults {
-	return s.Auth
-}
-
-// GetAutomated returns the value of Automated.
-func (s *MessageRecipientEventData) GetAutomated() bool {
-	return s.Automated
-}
-
-// GetTag returns the value of Tag.
-func (s *MessageRecipientEventData) GetTag() NilString {
-	return s.Tag
-}
-
-// GetAttachments returns the value of Attachments.
-func (s *MessageRecipientEventData) GetAttachments() []Attachment {
-	return s.Attachments
-}
-
-// GetRecipients returns the value of Recipients.
-func (s *MessageRecipientEventData) GetRecipients() []Recipient {
-	return s.Recipients
-}
-
-// GetRfcMessageID returns the value of RfcMessageID.
-func (s *MessageRecipientEventData) GetRfcMessageID() NilString {
-	return s.RfcMessageID
-}
-
-// GetInReplyTo returns the value of InReplyTo.
-func (s *MessageRecipientEventData) GetInReplyTo() []string {
-	return s.InReplyTo
-}
-
-// GetReferences returns the value of References.
-func (s *MessageRecipientEventData) GetReferences() []string {
-	return s.References
-}
-
-// GetSize returns the value of Size.
-func (s *MessageRecipientEventData) GetSize() int64 {
-	return s.Size
-}
-
-// GetReceivedAt returns the value of ReceivedAt.
-func (s *MessageRecipientEventData) GetReceivedAt() NilDateTime {
-	return s.ReceivedAt
-}
-
-// GetSentAt returns the value of SentAt.
-func (s *MessageRecipientEventData) GetSentAt() NilDateTime {
-	return s.SentAt
-}
-
-// GetDeliveredAt returns the value of DeliveredAt.
-func (s *MessageRecipientEventData) GetDeliveredAt() NilDateTime {
-	return s.DeliveredAt
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *MessageRecipientEventData) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTruncated returns the value of Truncated.
-func (s *MessageRecipientEventData) GetTruncated() OptBool {
-	return s.Truncated
-}
-
-// GetRecipient returns the value of Recipient.
-func (s *MessageRecipientEventData) GetRecipient() string {
-	return s.Recipient
-}
-
-// SetObject sets the value of Object.
-func (s *MessageRecipientEventData) SetObject(val string) {
-	s.Object = val
-}
-
-// SetID sets the value of ID.
-func (s *MessageRecipientEventData) SetID(val string) {
-	s.ID = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *MessageRecipientEventData) SetInboxID(val string) {
-	s.InboxID = val
-}
-
-// SetThreadID sets the value of ThreadID.
-func (s *MessageRecipientEventData) SetThreadID(val string) {
-	s.ThreadID = val
-}
-
-// SetDirection sets the value of Direction.
-func (s *MessageRecipientEventData) SetDirection(val string) {
-	s.Direction = val
-}
-
-// SetStatus sets the value of Status.
-func (s *MessageRecipientEventData) SetStatus(val string) {
-	s.Status = val
-}
-
-// SetExpired sets the value of Expired.
-func (s *MessageRecipientEventData) SetExpired(val bool) {
-	s.Expired = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *MessageRecipientEventData) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetFrom sets the value of From.
-func (s *MessageRecipientEventData) SetFrom(val NilMailAddress) {
-	s.From = val
-}
-
-// SetTo sets the value of To.
-func (s *MessageRecipientEventData) SetTo(val []MailAddress) {
-	s.To = val
-}
-
-// SetCc sets the value of Cc.
-func (s *MessageRecipientEventData) SetCc(val []MailAddress) {
-	s.Cc = val
-}
-
-// SetBcc sets the value of Bcc.
-func (s *MessageRecipientEventData) SetBcc(val []MailAddress) {
-	s.Bcc = val
-}
-
-// SetReplyTo sets the value of ReplyTo.
-func (s *MessageRecipientEventData) SetReplyTo(val []MailAddress) {
-	s.ReplyTo = val
-}
-
-// SetSubject sets the value of Subject.
-func (s *MessageRecipientEventData) SetSubject(val string) {
-	s.Subject = val
-}
-
-// SetSnippet sets the value of Snippet.
-func (s *MessageRecipientEventData) SetSnippet(val NilString) {
-	s.Snippet = val
-}
-
-// SetText sets the value of Text.
-func (s *MessageRecipientEventData) SetText(val NilString) {
-	s.Text = val
-}
-
-// SetHTML sets the value of HTML.
-func (s *MessageRecipientEventData) SetHTML(val NilString) {
-	s.HTML = val
-}
-
-// SetExtractedText sets the value of ExtractedText.
-func (s *MessageRecipientEventData) SetExtractedText(val NilString) {
-	s.ExtractedText = val
-}
-
-// SetExtracted sets the value of Extracted.
-func (s *MessageRecipientEventData) SetExtracted(val NilExtracted) {
-	s.Extracted = val
-}
-
-// SetAuth sets the value of Auth.
-func (s *MessageRecipientEventData) SetAuth(val NilAuthResults) {
-	s.Auth = val
-}
-
-// SetAutomated sets the value of Automated.
-func (s *MessageRecipientEventData) SetAutomated(val bool) {
-	s.Automated = val
-}
-
-// SetTag sets the value of Tag.
-func (s *MessageRecipientEventData) SetTag(val NilString) {
-	s.Tag = val
-}
-
-// SetAttachments sets the value of Attachments.
-func (s *MessageRecipientEventData) SetAttachments(val []Attachment) {
-	s.Attachments = val
-}
-
-// SetRecipients sets the value of Recipients.
-func (s *MessageRecipientEventData) SetRecipients(val []Recipient) {
-	s.Recipients = val
-}
-
-// SetRfcMessageID sets the value of RfcMessageID.
-func (s *MessageRecipientEventData) SetRfcMessageID(val NilString) {
-	s.RfcMessageID = val
-}
-
-// SetInReplyTo sets the value of InReplyTo.
-func (s *MessageRecipientEventData) SetInReplyTo(val []string) {
-	s.InReplyTo = val
-}
-
-// SetReferences sets the value of References.
-func (s *MessageRecipientEventData) SetReferences(val []string) {
-	s.References = val
-}
-
-// SetSize sets the value of Size.
-func (s *MessageRecipientEventData) SetSize(val int64) {
-	s.Size = val
-}
-
-// SetReceivedAt sets the value of ReceivedAt.
-func (s *MessageRecipientEventData) SetReceivedAt(val NilDateTime) {
-	s.ReceivedAt = val
-}
-
-// SetSentAt sets the value of SentAt.
-func (s *MessageRecipientEventData) SetSentAt(val NilDateTime) {
-	s.SentAt = val
-}
-
-// SetDeliveredAt sets the value of DeliveredAt.
-func (s *MessageRecipientEventData) SetDeliveredAt(val NilDateTime) {
-	s.DeliveredAt = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *MessageRecipientEventData) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTruncated sets the value of Truncated.
-func (s *MessageRecipientEventData) SetTruncated(val OptBool) {
-	s.Truncated = val
-}
-
-// SetRecipient sets the value of Recipient.
-func (s *MessageRecipientEventData) SetRecipient(val string) {
-	s.Recipient = val
 }
 
 // At least one of `text` and `html`.
@@ -11518,10 +7972,10 @@ func NewOptionalAddressArrayOptionalRecipients(v OptionalAddressArray) OptionalR
 // One recipient of an email or outbound message, and how far its delivery has come.
 // Ref: #/components/schemas/Recipient
 type Recipient struct {
-	Email    string          `json:"email"`
-	Kind     string          `json:"kind"`
-	Status   RecipientStatus `json:"status"`
-	Attempts int             `json:"attempts"`
+	Email    string `json:"email"`
+	Kind     string `json:"kind"`
+	Status   string `json:"status"`
+	Attempts int    `json:"attempts"`
 	// What the other mail server last said.
 	LastResponse NilString   `json:"last_response"`
 	SentAt       NilDateTime `json:"sent_at"`
@@ -11540,7 +7994,7 @@ func (s *Recipient) GetKind() string {
 }
 
 // GetStatus returns the value of Status.
-func (s *Recipient) GetStatus() RecipientStatus {
+func (s *Recipient) GetStatus() string {
 	return s.Status
 }
 
@@ -11580,7 +8034,7 @@ func (s *Recipient) SetKind(val string) {
 }
 
 // SetStatus sets the value of Status.
-func (s *Recipient) SetStatus(val RecipientStatus) {
+func (s *Recipient) SetStatus(val string) {
 	s.Status = val
 }
 
@@ -11608,8 +8062,6 @@ func (s *Recipient) SetDeliveredAt(val NilDateTime) {
 func (s *Recipient) SetBouncedAt(val NilDateTime) {
 	s.BouncedAt = val
 }
-
-type RecipientStatus string
 
 // One address or 1 to 50 of them.
 // Ref: #/components/schemas/Recipients
@@ -12042,11 +8494,11 @@ func (*StreamEventsOKRawTextEventStream) streamEventsRes() {}
 type Suppression struct {
 	Object string `json:"object"`
 	// Prefix `sup_`.
-	ID        string              `json:"id"`
-	Email     string              `json:"email"`
-	Reason    SuppressionReason   `json:"reason"`
-	Category  SuppressionCategory `json:"category"`
-	CreatedAt time.Time           `json:"created_at"`
+	ID        string    `json:"id"`
+	Email     string    `json:"email"`
+	Reason    string    `json:"reason"`
+	Category  string    `json:"category"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // GetObject returns the value of Object.
@@ -12065,12 +8517,12 @@ func (s *Suppression) GetEmail() string {
 }
 
 // GetReason returns the value of Reason.
-func (s *Suppression) GetReason() SuppressionReason {
+func (s *Suppression) GetReason() string {
 	return s.Reason
 }
 
 // GetCategory returns the value of Category.
-func (s *Suppression) GetCategory() SuppressionCategory {
+func (s *Suppression) GetCategory() string {
 	return s.Category
 }
 
@@ -12095,12 +8547,12 @@ func (s *Suppression) SetEmail(val string) {
 }
 
 // SetReason sets the value of Reason.
-func (s *Suppression) SetReason(val SuppressionReason) {
+func (s *Suppression) SetReason(val string) {
 	s.Reason = val
 }
 
 // SetCategory sets the value of Category.
-func (s *Suppression) SetCategory(val SuppressionCategory) {
+func (s *Suppression) SetCategory(val string) {
 	s.Category = val
 }
 
@@ -12108,8 +8560,6 @@ func (s *Suppression) SetCategory(val SuppressionCategory) {
 func (s *Suppression) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
 }
-
-type SuppressionCategory string
 
 // Ref: #/components/schemas/SuppressionCreate
 type SuppressionCreate struct {
@@ -12178,6 +8628,7 @@ func (s *SuppressionCreateCategory) UnmarshalText(data []byte) error {
 	}
 }
 
+// Merged schema.
 // Ref: #/components/schemas/SuppressionList
 type SuppressionList struct {
 	Data    []Suppression `json:"data"`
@@ -12215,8 +8666,6 @@ func (s *SuppressionList) SetHasMore(val bool) {
 func (s *SuppressionList) SetCursor(val NilString) {
 	s.Cursor = val
 }
-
-type SuppressionReason string
 
 // Key-value labels. Keys hold no colon, since filters are written `key:value`.
 // Ref: #/components/schemas/Tags
@@ -12373,6 +8822,7 @@ func (s *TemplateCreate) SetText(val OptNilString) {
 	s.Text = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/TemplateList
 type TemplateList struct {
 	Data    []Template `json:"data"`
@@ -12676,6 +9126,7 @@ func (s *ThreadLatestMessage) SetSnippet(val NilString) {
 	s.Snippet = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/ThreadList
 type ThreadList struct {
 	Data    []Thread `json:"data"`
@@ -13312,6 +9763,7 @@ func (s *WebhookDelivery) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
 }
 
+// Merged schema.
 // Ref: #/components/schemas/WebhookDeliveryList
 type WebhookDeliveryList struct {
 	Data    []WebhookDelivery `json:"data"`
@@ -13687,32 +10139,7 @@ func (s *WebhookEndpointRotated) SetPreviousSecretExpiresAt(val time.Time) {
 
 type WebhookEvents []EventType
 
-// Ref: #/components/responses/WebhookGone
-type WebhookGone struct{}
-
-func (*WebhookGone) onDomainHealthDegradedRes() {}
-func (*WebhookGone) onDraftCreatedRes()         {}
-func (*WebhookGone) onDraftRejectedRes()        {}
-func (*WebhookGone) onDraftSentRes()            {}
-func (*WebhookGone) onEmailBouncedRes()         {}
-func (*WebhookGone) onEmailCancelledRes()       {}
-func (*WebhookGone) onEmailClickedRes()         {}
-func (*WebhookGone) onEmailComplainedRes()      {}
-func (*WebhookGone) onEmailDeliveredRes()       {}
-func (*WebhookGone) onEmailFailedRes()          {}
-func (*WebhookGone) onEmailOpenedRes()          {}
-func (*WebhookGone) onEmailQueuedRes()          {}
-func (*WebhookGone) onEmailScheduledRes()       {}
-func (*WebhookGone) onEmailSentRes()            {}
-func (*WebhookGone) onMessageBouncedRes()       {}
-func (*WebhookGone) onMessageComplainedRes()    {}
-func (*WebhookGone) onMessageDeliveredRes()     {}
-func (*WebhookGone) onMessageFailedRes()        {}
-func (*WebhookGone) onMessageQueuedRes()        {}
-func (*WebhookGone) onMessageReceivedRes()      {}
-func (*WebhookGone) onMessageSentRes()          {}
-func (*WebhookGone) onWebhookTestRes()          {}
-
+// Merged schema.
 // Ref: #/components/schemas/WebhookList
 type WebhookList struct {
 	Data    []WebhookEndpoint `json:"data"`
@@ -13749,166 +10176,6 @@ func (s *WebhookList) SetHasMore(val bool) {
 // SetCursor sets the value of Cursor.
 func (s *WebhookList) SetCursor(val NilString) {
 	s.Cursor = val
-}
-
-// Ref: #/components/responses/WebhookReceived
-type WebhookReceived struct {
-	StatusCode int
-}
-
-// GetStatusCode returns the value of StatusCode.
-func (s *WebhookReceived) GetStatusCode() int {
-	return s.StatusCode
-}
-
-// SetStatusCode sets the value of StatusCode.
-func (s *WebhookReceived) SetStatusCode(val int) {
-	s.StatusCode = val
-}
-
-func (*WebhookReceived) onDomainHealthDegradedRes() {}
-func (*WebhookReceived) onDraftCreatedRes()         {}
-func (*WebhookReceived) onDraftRejectedRes()        {}
-func (*WebhookReceived) onDraftSentRes()            {}
-func (*WebhookReceived) onEmailBouncedRes()         {}
-func (*WebhookReceived) onEmailCancelledRes()       {}
-func (*WebhookReceived) onEmailClickedRes()         {}
-func (*WebhookReceived) onEmailComplainedRes()      {}
-func (*WebhookReceived) onEmailDeliveredRes()       {}
-func (*WebhookReceived) onEmailFailedRes()          {}
-func (*WebhookReceived) onEmailOpenedRes()          {}
-func (*WebhookReceived) onEmailQueuedRes()          {}
-func (*WebhookReceived) onEmailScheduledRes()       {}
-func (*WebhookReceived) onEmailSentRes()            {}
-func (*WebhookReceived) onMessageBouncedRes()       {}
-func (*WebhookReceived) onMessageComplainedRes()    {}
-func (*WebhookReceived) onMessageDeliveredRes()     {}
-func (*WebhookReceived) onMessageFailedRes()        {}
-func (*WebhookReceived) onMessageQueuedRes()        {}
-func (*WebhookReceived) onMessageReceivedRes()      {}
-func (*WebhookReceived) onMessageSentRes()          {}
-func (*WebhookReceived) onWebhookTestRes()          {}
-
-// Ref: #/components/responses/WebhookRetried
-type WebhookRetried struct {
-	StatusCode int
-}
-
-// GetStatusCode returns the value of StatusCode.
-func (s *WebhookRetried) GetStatusCode() int {
-	return s.StatusCode
-}
-
-// SetStatusCode sets the value of StatusCode.
-func (s *WebhookRetried) SetStatusCode(val int) {
-	s.StatusCode = val
-}
-
-func (*WebhookRetried) onDomainHealthDegradedRes() {}
-func (*WebhookRetried) onDraftCreatedRes()         {}
-func (*WebhookRetried) onDraftRejectedRes()        {}
-func (*WebhookRetried) onDraftSentRes()            {}
-func (*WebhookRetried) onEmailBouncedRes()         {}
-func (*WebhookRetried) onEmailCancelledRes()       {}
-func (*WebhookRetried) onEmailClickedRes()         {}
-func (*WebhookRetried) onEmailComplainedRes()      {}
-func (*WebhookRetried) onEmailDeliveredRes()       {}
-func (*WebhookRetried) onEmailFailedRes()          {}
-func (*WebhookRetried) onEmailOpenedRes()          {}
-func (*WebhookRetried) onEmailQueuedRes()          {}
-func (*WebhookRetried) onEmailScheduledRes()       {}
-func (*WebhookRetried) onEmailSentRes()            {}
-func (*WebhookRetried) onMessageBouncedRes()       {}
-func (*WebhookRetried) onMessageComplainedRes()    {}
-func (*WebhookRetried) onMessageDeliveredRes()     {}
-func (*WebhookRetried) onMessageFailedRes()        {}
-func (*WebhookRetried) onMessageQueuedRes()        {}
-func (*WebhookRetried) onMessageReceivedRes()      {}
-func (*WebhookRetried) onMessageSentRes()          {}
-func (*WebhookRetried) onWebhookTestRes()          {}
-
-// Merged schema.
-// Ref: #/components/schemas/WebhookTestEvent
-type WebhookTestEvent struct {
-	// Prefix `evt_`. The same in every attempt and every endpoint.
-	ID        string    `json:"id"`
-	Object    string    `json:"object"`
-	CreatedAt time.Time `json:"created_at"`
-	TestMode  bool      `json:"test_mode"`
-	// The inbox of message and draft events.
-	InboxID NilString       `json:"inbox_id"`
-	Type    string          `json:"type"`
-	Data    WebhookEndpoint `json:"data"`
-}
-
-// GetID returns the value of ID.
-func (s *WebhookTestEvent) GetID() string {
-	return s.ID
-}
-
-// GetObject returns the value of Object.
-func (s *WebhookTestEvent) GetObject() string {
-	return s.Object
-}
-
-// GetCreatedAt returns the value of CreatedAt.
-func (s *WebhookTestEvent) GetCreatedAt() time.Time {
-	return s.CreatedAt
-}
-
-// GetTestMode returns the value of TestMode.
-func (s *WebhookTestEvent) GetTestMode() bool {
-	return s.TestMode
-}
-
-// GetInboxID returns the value of InboxID.
-func (s *WebhookTestEvent) GetInboxID() NilString {
-	return s.InboxID
-}
-
-// GetType returns the value of Type.
-func (s *WebhookTestEvent) GetType() string {
-	return s.Type
-}
-
-// GetData returns the value of Data.
-func (s *WebhookTestEvent) GetData() WebhookEndpoint {
-	return s.Data
-}
-
-// SetID sets the value of ID.
-func (s *WebhookTestEvent) SetID(val string) {
-	s.ID = val
-}
-
-// SetObject sets the value of Object.
-func (s *WebhookTestEvent) SetObject(val string) {
-	s.Object = val
-}
-
-// SetCreatedAt sets the value of CreatedAt.
-func (s *WebhookTestEvent) SetCreatedAt(val time.Time) {
-	s.CreatedAt = val
-}
-
-// SetTestMode sets the value of TestMode.
-func (s *WebhookTestEvent) SetTestMode(val bool) {
-	s.TestMode = val
-}
-
-// SetInboxID sets the value of InboxID.
-func (s *WebhookTestEvent) SetInboxID(val NilString) {
-	s.InboxID = val
-}
-
-// SetType sets the value of Type.
-func (s *WebhookTestEvent) SetType(val string) {
-	s.Type = val
-}
-
-// SetData sets the value of Data.
-func (s *WebhookTestEvent) SetData(val WebhookEndpoint) {
-	s.Data = val
 }
 
 // Ref: #/components/schemas/WebhookTestResult

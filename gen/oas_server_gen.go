@@ -79,7 +79,7 @@ type ContactsHandler interface {
 	DeleteContact(ctx context.Context, params DeleteContactParams) (*DeletedContact, error)
 	// GetContact implements getContact operation.
 	//
-	// Returns one contact.
+	// Get a contact.
 	//
 	// GET /v1/contacts/{id}
 	GetContact(ctx context.Context, params GetContactParams) (*Contact, error)
@@ -145,7 +145,7 @@ type DomainsHandler interface {
 type DraftsHandler interface {
 	// GetDraft implements getDraft operation.
 	//
-	// Returns one draft.
+	// Get a draft.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams) (*Draft, error)
@@ -245,7 +245,7 @@ type InboxesHandler interface {
 	DeleteInbox(ctx context.Context, params DeleteInboxParams) (*DeletedInbox, error)
 	// GetInbox implements getInbox operation.
 	//
-	// Returns one inbox.
+	// Get an inbox.
 	//
 	// GET /v1/inboxes/{inbox_id}
 	GetInbox(ctx context.Context, params GetInboxParams) (*Inbox, error)
@@ -326,7 +326,7 @@ type MessagesHandler interface {
 	// ForwardMessage implements forwardMessage operation.
 	//
 	// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-	// draft is made instead.
+	// draft is made instead. 501 in this version unless the policy is `open`.
 	//
 	// POST /v1/messages/{message_id}/forward
 	ForwardMessage(ctx context.Context, req *MessageForward, params ForwardMessageParams) (ForwardMessageRes, error)
@@ -350,26 +350,29 @@ type MessagesHandler interface {
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams) (*GetMessageRawFound, error)
 	// ListInboxMessages implements listInboxMessages operation.
 	//
-	// Newest first. All filters must match.
+	// Newest first. All filters must match. 501 for `q` in this version.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams) (*MessageList, error)
 	// ListMessages implements listMessages operation.
 	//
-	// Messages of all inboxes that the key can see, newest first. All filters must match.
+	// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
+	// this version.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams) (*MessageList, error)
 	// ReplyToMessage implements replyToMessage operation.
 	//
 	// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-	// own message goes to its To. Under the policy `approval` a draft is made instead.
+	// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
+	// unless the policy is `open`.
 	//
 	// POST /v1/messages/{message_id}/reply
 	ReplyToMessage(ctx context.Context, req *MessageReply, params ReplyToMessageParams) (ReplyToMessageRes, error)
 	// SendMessage implements sendMessage operation.
 	//
 	// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+	// 501 in this version unless the policy is `open`.
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, req *MessageSend, params SendMessageParams) (SendMessageRes, error)
@@ -388,10 +391,11 @@ type MessagesHandler interface {
 type ProbesHandler interface {
 	// GetHealth implements getHealth operation.
 	//
-	// 200 while the service can work, 503 while it cannot. Needs no key and is not rate limited.
+	// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
+	// rate limited.
 	//
 	// GET /health
-	GetHealth(ctx context.Context) (*Health, error)
+	GetHealth(ctx context.Context) (GetHealthRes, error)
 }
 
 // StatsHandler handles operations described by OpenAPI v3 specification.
@@ -455,7 +459,7 @@ type TemplatesHandler interface {
 	DeleteTemplate(ctx context.Context, params DeleteTemplateParams) (*DeletedTemplate, error)
 	// GetTemplate implements getTemplate operation.
 	//
-	// Returns one template.
+	// Get a template.
 	//
 	// GET /v1/templates/{id}
 	GetTemplate(ctx context.Context, params GetTemplateParams) (*Template, error)

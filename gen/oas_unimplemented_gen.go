@@ -195,7 +195,7 @@ func (UnimplementedHandler) DownloadFile(ctx context.Context, params DownloadFil
 // ForwardMessage implements forwardMessage operation.
 //
 // Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead.
+// draft is made instead. 501 in this version unless the policy is `open`.
 //
 // POST /v1/messages/{message_id}/forward
 func (UnimplementedHandler) ForwardMessage(ctx context.Context, req *MessageForward, params ForwardMessageParams) (r ForwardMessageRes, _ error) {
@@ -213,7 +213,7 @@ func (UnimplementedHandler) GetAttachment(ctx context.Context, params GetAttachm
 
 // GetContact implements getContact operation.
 //
-// Returns one contact.
+// Get a contact.
 //
 // GET /v1/contacts/{id}
 func (UnimplementedHandler) GetContact(ctx context.Context, params GetContactParams) (r *Contact, _ error) {
@@ -231,7 +231,7 @@ func (UnimplementedHandler) GetDomain(ctx context.Context, params GetDomainParam
 
 // GetDraft implements getDraft operation.
 //
-// Returns one draft.
+// Get a draft.
 //
 // GET /v1/drafts/{draft_id}
 func (UnimplementedHandler) GetDraft(ctx context.Context, params GetDraftParams) (r *Draft, _ error) {
@@ -249,16 +249,17 @@ func (UnimplementedHandler) GetEmail(ctx context.Context, params GetEmailParams)
 
 // GetHealth implements getHealth operation.
 //
-// 200 while the service can work, 503 while it cannot. Needs no key and is not rate limited.
+// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
+// rate limited.
 //
 // GET /health
-func (UnimplementedHandler) GetHealth(ctx context.Context) (r *Health, _ error) {
+func (UnimplementedHandler) GetHealth(ctx context.Context) (r GetHealthRes, _ error) {
 	return r, ht.ErrNotImplemented
 }
 
 // GetInbox implements getInbox operation.
 //
-// Returns one inbox.
+// Get an inbox.
 //
 // GET /v1/inboxes/{inbox_id}
 func (UnimplementedHandler) GetInbox(ctx context.Context, params GetInboxParams) (r *Inbox, _ error) {
@@ -303,7 +304,7 @@ func (UnimplementedHandler) GetStats(ctx context.Context, params GetStatsParams)
 
 // GetTemplate implements getTemplate operation.
 //
-// Returns one template.
+// Get a template.
 //
 // GET /v1/templates/{id}
 func (UnimplementedHandler) GetTemplate(ctx context.Context, params GetTemplateParams) (r *Template, _ error) {
@@ -393,7 +394,7 @@ func (UnimplementedHandler) ListInboxDrafts(ctx context.Context, params ListInbo
 
 // ListInboxMessages implements listInboxMessages operation.
 //
-// Newest first. All filters must match.
+// Newest first. All filters must match. 501 for `q` in this version.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (UnimplementedHandler) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams) (r *MessageList, _ error) {
@@ -420,7 +421,8 @@ func (UnimplementedHandler) ListKeys(ctx context.Context, params ListKeysParams)
 
 // ListMessages implements listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match.
+// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
+// this version.
 //
 // GET /v1/messages
 func (UnimplementedHandler) ListMessages(ctx context.Context, params ListMessagesParams) (r *MessageList, _ error) {
@@ -502,7 +504,8 @@ func (UnimplementedHandler) ReplaceTemplate(ctx context.Context, req *TemplateCr
 // ReplyToMessage implements replyToMessage operation.
 //
 // Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead.
+// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
+// unless the policy is `open`.
 //
 // POST /v1/messages/{message_id}/reply
 func (UnimplementedHandler) ReplyToMessage(ctx context.Context, req *MessageReply, params ReplyToMessageParams) (r ReplyToMessageRes, _ error) {
@@ -578,6 +581,7 @@ func (UnimplementedHandler) SendEmailBatch(ctx context.Context, req *EmailBatchS
 // SendMessage implements sendMessage operation.
 //
 // Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+// 501 in this version unless the policy is `open`.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (UnimplementedHandler) SendMessage(ctx context.Context, req *MessageSend, params SendMessageParams) (r SendMessageRes, _ error) {

@@ -1,0 +1,11 @@
+# The contract and what is made from it.
+
+.PHONY: generate check-generated
+
+generate: ## make gen/ from openapi.yaml
+	go run ./tools/specgen
+	go tool ogen --loglevel error --clean --target gen --package gen --config .ogen.yml tmp/openapi.ogen.yaml
+
+check-generated: generate ## fail unless gen/ is what openapi.yaml makes
+	git diff --exit-code -- gen
+	@test -z "$$(git ls-files --others --exclude-standard -- gen)"

@@ -1,0 +1,93 @@
+// Command specgen turns the contract that people edit into the files that
+// programs read.
+//
+// openapi.yaml says each thing once, with anchors and merge keys. From it come
+// gen/openapi.json (the served document, plain OpenAPI 3.1), gen/openapi.go
+// (which embeds it), gen/values.go (the values of enums that only answers
+// have) and the input of ogen, which generates the server and the client.
+//
+// The ogen input is the contract minus what ogen cannot use or what would
+// make a client brittle; ogen.go lists the differences. The output depends on
+// the input alone, so that a second run changes nothing. What cannot be
+// written faithfully is an error, never left out.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func main() {
+	in := flag.String("in", "openapi.yaml", "the contract")
+	gen := flag.String("gen", "gen", "folder of the generated package")
+	ogen := flag.String("ogen", "tmp/openapi.ogen.yaml", "where to write the input of ogen")
+	flag.Parse()
+
+	if err := run(*in, *gen, *ogen); err != nil {
+		fmt.Fprintln(os.Stderr, "specgen:", err)
+		os.Exit(1)
+	}
+}
+
+// run reads the contract at in and writes everything made from it.
+func run(in, gen, ogen string) error {
+	src, err := os.ReadFile(in)
+	if err != nil {
+		return err
+	}
+	files, err := generate(src)
+	if err != nil {
+		return fmt.Errorf("%s: %w", in, err)
+	}
+	for _, f := range []struct {
+		path string
+		data []byte
+	}{
+		{filepath.Join(gen, "openapi.json"), files.openapiJSON},
+		{filepath.Join(gen, "openapi.go"), files.openapiGo},
+		{filepath.Join(gen, "values.go"), files.valuesGo},
+		{ogen, files.ogenYAML},
+	} {
+		if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.path, f.data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outputs are the contents of the files that specgen writes.
+type outputs struct {
+	openapiJSON, openapiGo, valuesGo, ogenYAML []byte
+}
+
+// generate makes all outputs from the text of the contract.
+func generate(src []byte) (outputs, error) {
+	var out outputs
+	var doc yaml.Node
+	if err := yaml.Unmarshal(src, &doc); err != nil {
+		return out, err
+	}
+	if doc.Kind != yaml.DocumentNode {
+		return out, fmt.Errorf("the document is empty")
+	}
+	root, err := resolve(doc.Content[0])
+	if err != nil {
+		return out, err
+	}
+	if out.openapiJSON, err = publicJSON(root); err != nil {
+		return out, err
+	}
+	out.openapiGo = []byte(openapiGo)
+	if out.valuesGo, err = valuesGo(root); err != nil {
+		return out, err
+	}
+	out.ogenYAML, err = ogenYAML(root)
+	return out, err
+}

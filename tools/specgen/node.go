@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// resolve returns a copy of n that holds no anchor, alias or merge key. Keys
+// keep their order; a key that a mapping shares with what it merges stands
+// where the merged one stood. Repeated keys and aliases that contain
+// themselves are errors.
+func resolve(n *yaml.Node) (*yaml.Node, error) {
+	return resolver{}.node(n)
+}
+
+// resolver holds the aliases that are being followed.
+type resolver map[*yaml.Node]bool
+
+func (r resolver) node(n *yaml.Node) (*yaml.Node, error) {
+	switch n.Kind {
+	case yaml.AliasNode:
+		if r[n.Alias] {
+			return nil, fmt.Errorf("line %d: alias *%s contains itself", n.Line, n.Value)
+		}
+		r[n.Alias] = true
+		defer delete(r, n.Alias)
+		return r.node(n.Alias)
+	case yaml.MappingNode:
+		return r.mapping(n)
+	}
+	c := *n
+	c.Anchor, c.Content = "", nil
+	for _, child := range n.Content {
+		v, err := r.node(child)
+		if err != nil {
+			return nil, err
+		}
+		c.Content = append(c.Content, v)
+	}
+	return &c, nil
+}
+
+func (r resolver) mapping(n *yaml.Node) (*yaml.Node, error) {
+	c := *n
+	c.Anchor, c.Content = "", nil
+	own := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if own[key.Value] {
+			return nil, fmt.Errorf("line %d: key %q is repeated", key.Line, key.Value)
+		}
+		own[key.Value] = true
+		v, err := r.node(n.Content[i+1])
+		if err != nil {
+			return nil, err
+		}
+		if key.ShortTag() != "!!merge" {
+			set(&c, key.Value, v)
+			continue
+		}
+		if v.Kind != yaml.MappingNode || i > 0 {
+			return nil, fmt.Errorf("line %d: a merge key stands first and takes one mapping", key.Line)
+		}
+		c.Content = v.Content
+	}
+	return &c, nil
+}
+
+// clone copies a resolved node with all below it.
+func clone(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = nil
+	for _, child := range n.Content {
+		c.Content = append(c.Content, clone(child))
+	}
+	return &c
+}
+
+// get returns the value of a key, or nil. A nil node and one that is not a
+// mapping have no keys, so that lookups chain.
+func get(n *yaml.Node, path ...string) *yaml.Node {
+	for _, key := range path {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return nil
+		}
+		i := index(n, key)
+		if i < 0 {
+			return nil
+		}
+		n = n.Content[i+1]
+	}
+	return n
+}
+
+// str returns the scalar under a key, or "".
+func str(n *yaml.Node, path ...string) string {
+	if v := get(n, path...); v != nil && v.Kind == yaml.ScalarNode {
+		return v.Value
+	}
+	return ""
+}
+
+// set gives a key a value, at its old place or at the end.
+func set(n *yaml.Node, key string, value *yaml.Node) {
+	if i := index(n, key); i >= 0 {
+		n.Content[i+1] = value
+		return
+	}
+	n.Content = append(n.Content, scalar(key), value)
+}
+
+// drop removes the keys for which when says so.
+func drop(n *yaml.Node, when func(key string, value *yaml.Node) bool) {
+	var keep []*yaml.Node
+	for key, value := range pairs(n) {
+		if !when(key, value) {
+			keep = append(keep, scalar(key), value)
+		}
+	}
+	n.Content = keep
+}
+
+// dropKeys removes keys by name.
+func dropKeys(n *yaml.Node, keys ...string) {
+	drop(n, func(key string, _ *yaml.Node) bool { return slices.Contains(keys, key) })
+}
+
+// pairs ranges over the keys and values of a mapping, in their order. Of
+// anything else it yields nothing.
+func pairs(n *yaml.Node) func(yield func(string, *yaml.Node) bool) {
+	return func(yield func(string, *yaml.Node) bool) {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i].Value, n.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// index returns the place of a key in the content of a mapping, or -1.
+func index(n *yaml.Node, key string) int {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// walk calls f for every mapping below n, n itself included, outer ones first.
+func walk(n *yaml.Node, f func(*yaml.Node)) {
+	if n.Kind == yaml.MappingNode {
+		f(n)
+	}
+	for _, child := range n.Content {
+		walk(child, f)
+	}
+}
+
+// scalar makes a string node.
+func scalar(value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+}
+
+// deref returns what a local reference such as #/components/schemas/Inbox
+// points at, or nil.
+func deref(root *yaml.Node, ref string) *yaml.Node {
+	path, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return nil
+	}
+	return get(root, strings.Split(path, "/")...)
+}
