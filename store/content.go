@@ -1,0 +1,114 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+)
+
+const (
+	// RawInRow is the largest raw message, in bytes, that lies in its row; a
+	// larger one lies in the blob folder.
+	RawInRow = 256 << 10
+	// BodyInRow is from which size of the raw message on its text and html are
+	// kept beside it: below, reading them out of the raw again costs less than
+	// storing them twice.
+	BodyInRow = 32 << 10
+)
+
+// Body is the decoded text and html of a message.
+type Body struct {
+	Text string `json:"text,omitempty"`
+	HTML string `json:"html,omitempty"`
+}
+
+// Extracted are the codes and links found in a received message, best first.
+type Extracted struct {
+	OTP        *string  `json:"otp"`
+	Codes      []string `json:"codes"`
+	Links      []string `json:"links"`
+	ActionLink *string  `json:"action_link"`
+}
+
+// AuthResults are the verdicts on a received message, as in RFC 8601.
+type AuthResults struct {
+	SPF   string `json:"spf"`
+	DKIM  string `json:"dkim"`
+	DMARC string `json:"dmarc"`
+}
+
+// Attachment is one part of the raw message, found there by its number.
+type Attachment struct {
+	ID          string `json:"id"`
+	Part        int    `json:"part"`
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`
+	ContentID   string `json:"content_id,omitempty"`
+	Inline      bool   `json:"inline,omitempty"`
+	Size        int64  `json:"size"`
+}
+
+// Content is what retention deletes.
+type Content struct {
+	MessageSeq  int64              `db:"message_seq"`
+	Raw         []byte             `db:"raw"`       // nil when BlobKey is set
+	BlobKey     *string            `db:"blob_key"`  // where in the blob folder the raw lies
+	Signature   *string            `db:"signature"` // header lines put before Raw when it was first sent
+	Body        *JSON[Body]        `db:"body"`      // nil: read it out of Raw
+	Snippet     string             `db:"snippet"`
+	Extracted   *JSON[Extracted]   `db:"extracted"` // nil for outbound ones
+	Auth        *JSON[AuthResults] `db:"auth"`      // nil when not checked
+	Attachments JSON[[]Attachment] `db:"attachments"`
+}
+
+// The raw bytes of a message whose body is kept beside them are left out: who
+// lists messages does not need them.
+const contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
+
+// Raw is an open raw message.
+type Raw struct {
+	// ReadSeekCloser gives the bytes as received, or as composed.
+	io.ReadSeekCloser
+	// Signature stands before them on the wire: the header lines that signing
+	// added, or empty.
+	Signature string
+	// Size is the number of bytes without the signature.
+	Size int64
+}
+
+// Raw opens the raw message. ErrNotFound when the content is deleted. The
+// caller closes it.
+func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
+	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size
+		FROM contents c JOIN messages m ON m.seq = c.message_seq WHERE c.message_seq = $1`
+	var row struct {
+		Raw       []byte  `db:"raw"`
+		BlobKey   *string `db:"blob_key"`
+		Signature string  `db:"signature"`
+		Size      int64   `db:"size"`
+	}
+	if err := s.read.GetContext(ctx, &row, q, messageSeq); err != nil {
+		return nil, s.wrap(err, "raw message")
+	}
+	raw := &Raw{Signature: row.Signature, Size: row.Size}
+	if row.BlobKey == nil {
+		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.Raw)}
+		return raw, nil
+	}
+	f, err := s.blobs.Open(*row.BlobKey)
+	if err != nil {
+		return nil, fmt.Errorf("raw message: %w", err)
+	}
+	raw.ReadSeekCloser = f
+	return raw, nil
+}
+
+type nopCloser struct{ io.ReadSeeker }
+
+func (nopCloser) Close() error { return nil }
+
+// PutBlob writes a raw message that is too large for its row and returns its
+// key. It is on the disk when PutBlob returns, before any row names it; one
+// that no row comes to name is swept away later.
+func (s *Store) PutBlob(r io.Reader) (key string, err error) { return s.blobs.Put(r) }

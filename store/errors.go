@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// What a caller can tell apart. Each comes wrapped with one fact, such as
+// "inbox ibx_1: not found".
+var (
+	// ErrNotFound is the answer for what is not there, is deleted, or belongs
+	// to another account.
+	ErrNotFound = errors.New("not found")
+	// ErrAddressTaken means that the address is or was an inbox.
+	ErrAddressTaken = errors.New("address is or was in use")
+	// ErrState means that a row is not in the state that the change needs.
+	ErrState = errors.New("not in the right state")
+	// ErrCursor means that a cursor is not ours, or of another list, filter or
+	// account.
+	ErrCursor = errors.New("not a cursor of this list")
+	// ErrIdempotencyRaced means that another call with the same idempotency
+	// key committed first: its answer can be read now.
+	ErrIdempotencyRaced = errors.New("idempotency key used by a call that committed first")
+	// ErrUnavailable means that the database does not answer or the store is
+	// closed. Trying again later may help.
+	ErrUnavailable = errors.New("database unavailable")
+	// ErrFull means that the disk has no room.
+	ErrFull = errors.New("no space left")
+)
+
+// wrap adds what to err and marks faults of the connection as ErrUnavailable.
+func (s *Store) wrap(err error, what string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%s: %w", what, ErrNotFound)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", what, err)
+	case s.unavailable(err):
+		return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
+	case s.dialect.full(err):
+		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func (s *Store) unavailable(err error) bool {
+	var netErr net.Error
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &netErr) || errors.Is(err, errClosed) || s.dialect.unavailable(err)
+}
+
+// one turns an UPDATE that should have touched exactly one row into an error
+// when it did not.
+func one(res sql.Result, what string, missing error) error {
+	n, err := res.RowsAffected()
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if n != 1 {
+		return fmt.Errorf("%s: %w", what, missing)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+	"time"
+)
+
+// crockford is the lower-case base32 alphabet of ULIDs: it sorts as the bytes
+// do and has no letters that are easily confused.
+var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// NewID returns prefix and a body of 26 characters: 48 bits of milliseconds,
+// so that ids sort by time, and 80 random bits, so that none can be guessed.
+func NewID(prefix string, now time.Time) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16) //nolint:gosec // the clock is after 1970
+	_, _ = rand.Read(b[6:])                                        // crypto/rand never fails
+	var sb strings.Builder
+	sb.Grow(len(prefix) + 26)
+	sb.WriteString(prefix)
+	sb.WriteString(crockford.EncodeToString(b[:]))
+	return sb.String()
+}

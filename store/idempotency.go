@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// AnswerLife is how long a stored answer is given again.
+const AnswerLife = 24 * time.Hour
+
+// Once makes a call happen once: the answer is stored, under a key of the
+// caller's choice, by the transaction that does the work.
+type Once struct {
+	AccountID int64
+	// Operation is the method and path that the key is for.
+	Operation string
+	// Key is the caller's idempotency key.
+	Key string
+	// BodyHash tells a repeat from another request under the same key.
+	BodyHash []byte
+	// Render makes the answer from the stored row: the HTTP status, the name of
+	// its type, and its JSON. It runs inside the transaction and must be quick.
+	Render func(row any) (Answer, error)
+}
+
+// Answer is a stored answer.
+type Answer struct {
+	BodyHash []byte `db:"body_hash"`
+	Status   int    `db:"status"`
+	Kind     string `db:"kind"`
+	Body     []byte `db:"body"`
+}
+
+// Answer returns what was stored under the key less than AnswerLife ago, or
+// ErrNotFound.
+func (s *Store) Answer(ctx context.Context, accountID int64, operation, key string) (Answer, error) {
+	const q = `SELECT body_hash, status, kind, body FROM idempotency
+		WHERE account_id = $1 AND operation = $2 AND key = $3 AND created_at > $4`
+	var a Answer
+	err := s.read.GetContext(ctx, &a, q, accountID, operation, key, NewTime(s.now().Add(-AnswerLife)))
+	return a, s.wrap(err, "stored answer")
+}
+
+// saveAnswer stores the answer to once, if there is one. ErrIdempotencyRaced
+// when another call has stored one under the same key: then nothing of this
+// call's work may stay.
+func (s *Store) saveAnswer(ctx context.Context, tx *sqlx.Tx, once *Once, resourceID string, row any) error {
+	const q = `
+		INSERT INTO idempotency (account_id, operation, key, body_hash, status, kind, body, resource_id, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (account_id, operation, key) DO UPDATE
+		   SET body_hash = excluded.body_hash, status = excluded.status, kind = excluded.kind, body = excluded.body,
+		       resource_id = excluded.resource_id, created_at = excluded.created_at
+		 WHERE idempotency.created_at <= $10`
+	if once == nil {
+		return nil
+	}
+	a, err := once.Render(row)
+	if err != nil {
+		return fmt.Errorf("render the answer: %w", err)
+	}
+	now := s.now()
+	res, err := tx.ExecContext(ctx, q, once.AccountID, once.Operation, once.Key, once.BodyHash, a.Status, a.Kind, string(a.Body),
+		resourceID, NewTime(now), NewTime(now.Add(-AnswerLife)))
+	if err != nil {
+		return err
+	}
+	return one(res, "idempotency key", ErrIdempotencyRaced)
+}
+
+// dropInboxAnswers deletes the stored answers that tell of an inbox or of its
+// messages.
+func (s *Store) dropInboxAnswers(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
+	const q = `DELETE FROM idempotency
+		WHERE resource_id = $1 OR resource_id IN (SELECT id FROM messages WHERE inbox_seq = $2 AND created_at > $3)`
+	_, err := tx.ExecContext(ctx, q, in.ID, in.Seq, NewTime(s.now().Add(-2*AnswerLife)))
+	return err
+}
+
+// SweepAnswers deletes the stored answers that are too old to be given again,
+// and returns how many.
+func (s *Store) SweepAnswers(ctx context.Context) (int64, error) {
+	const q = `DELETE FROM idempotency WHERE created_at <= $1`
+	var n int64
+	err := s.inTx(ctx, "sweep stored answers", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, NewTime(s.now().Add(-AnswerLife)))
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, err
+}
+
+// lostClaim turns "no row" of an attempt into ErrState.
+func (s *Store) lostClaim(err error, a *Attempt) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
+	}
+	return fmt.Errorf("update recipient: %w", err)
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// SendPolicy says whom an inbox may write to.
+type SendPolicy string
+
+// The send policies.
+const (
+	PolicyOpen      SendPolicy = "open"
+	PolicyReplyOnly SendPolicy = "reply_only"
+	PolicyApproval  SendPolicy = "approval"
+)
+
+// InboxStatus is the stored state of an inbox; "expired" is read off ExpiresAt.
+type InboxStatus string
+
+// The states of an inbox.
+const (
+	InboxActive    InboxStatus = "active"
+	InboxSuspended InboxStatus = "suspended"
+	InboxDeleted   InboxStatus = "deleted"
+)
+
+// Inbox is one programmable address. A deleted inbox keeps its row, so that its
+// address is never given out again.
+type Inbox struct {
+	Seq           int64                `db:"seq"`
+	AccountID     int64                `db:"account_id"`
+	ID            string               `db:"id"`
+	Address       string               `db:"address"`
+	Name          string               `db:"name"`
+	Domain        string               `db:"domain"`
+	DisplayName   *string              `db:"display_name"`
+	SendPolicy    SendPolicy           `db:"send_policy"`
+	Status        InboxStatus          `db:"status"`
+	RetentionDays int                  `db:"retention_days"`
+	Metadata      JSON[map[string]any] `db:"metadata"`
+	ExpiresAt     *Time                `db:"expires_at"`
+	LastMessageAt *Time                `db:"last_message_at"`
+	CreatedAt     Time                 `db:"created_at"`
+	UpdatedAt     Time                 `db:"updated_at"`
+}
+
+// Expired says whether the inbox has passed its expires_at.
+func (in Inbox) Expired(now Time) bool { return in.ExpiresAt != nil && !in.ExpiresAt.After(now.Time) }
+
+const inboxStored = `seq, account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
+	expires_at, created_at, updated_at`
+
+// The time of the last message is looked up, not kept: keeping it would cost a
+// write of the inbox for each mail.
+const inboxColumns = inboxStored + `,
+	(SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = inboxes.seq) AS last_message_at`
+
+// CreateInbox stores in and returns it as stored. ErrAddressTaken if the
+// address is or was in use.
+func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
+	const q = `
+		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
+			expires_at, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11)
+		ON CONFLICT (address) DO NOTHING
+		RETURNING ` + inboxStored
+	now := s.now()
+	var out []Inbox
+	err := s.inTx(ctx, "create inbox", func(tx *sqlx.Tx) error {
+		err := tx.SelectContext(ctx, &out, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
+			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now))
+		if err != nil {
+			return err
+		}
+		if len(out) == 0 {
+			return fmt.Errorf("address %s: %w", in.Address, ErrAddressTaken)
+		}
+		return s.saveAnswer(ctx, tx, once, out[0].ID, out[0])
+	})
+	if err != nil {
+		return Inbox{}, err
+	}
+	return out[0], nil
+}
+
+// Inbox returns the account's inbox, unless it is deleted.
+func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
+	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
+	var in Inbox
+	err := s.read.GetContext(ctx, &in, q, accountID, id)
+	return in, s.wrap(err, "inbox")
+}
+
+// InboxByAddress returns the inbox, of whatever account, that receives mail to
+// address (lower case, without tag). ErrNotFound when it is deleted or never
+// was.
+func (s *Store) InboxByAddress(ctx context.Context, address string) (Inbox, error) {
+	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE address = $1 AND status <> 'deleted'`
+	var in Inbox
+	err := s.read.GetContext(ctx, &in, q, address)
+	return in, s.wrap(err, "inbox")
+}
+
+// ListInboxes returns a page of the account's inboxes, newest first. ids, when
+// not nil, are the only ones that the caller may see.
+func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, p Page) (List[Inbox], error) {
+	scope := fmt.Sprintf("inboxes/%d/%q", accountID, ids)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[Inbox]{}, err
+	}
+	var w where
+	w.add("account_id = ?", accountID)
+	w.add("status <> 'deleted'")
+	w.add("seq < ?", before)
+	if ids != nil {
+		w.in("id", ids)
+	}
+	q := `SELECT ` + inboxColumns + ` FROM inboxes` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
+	var rows []Inbox
+	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
+		return List[Inbox]{}, s.wrap(err, "list inboxes")
+	}
+	return page(s, scope, p.Limit, rows, func(in Inbox) position { return position{seq: in.Seq} }), nil
+}
+
+// UpdateInbox lets edit change the inbox and saves display name, send policy,
+// retention, metadata and expiry. An error of edit changes nothing and is
+// returned as it is.
+func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edit func(*Inbox) error) (Inbox, error) {
+	const save = `
+		UPDATE inboxes
+		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7
+		 WHERE seq = $1`
+	var in Inbox
+	err := s.inTx(ctx, "update inbox", func(tx *sqlx.Tx) error {
+		var err error
+		if in, err = s.lockInbox(ctx, tx, accountID, id); err != nil {
+			return err
+		}
+		if err := edit(&in); err != nil {
+			return err
+		}
+		in.UpdatedAt = NewTime(s.now())
+		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt)
+		return err
+	})
+	return in, err
+}
+
+// DeleteInbox makes the inbox refuse mail from now on and hides all that is
+// under it. Its waiters are woken. Mail that it has queued is still delivered.
+func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
+	const q = `UPDATE inboxes SET status = 'deleted', updated_at = $2 WHERE seq = $1`
+	var in Inbox
+	err := s.inTx(ctx, "delete inbox", func(tx *sqlx.Tx) error {
+		var err error
+		if in, err = s.lockInbox(ctx, tx, accountID, id); err != nil {
+			return err
+		}
+		in.Status, in.UpdatedAt = InboxDeleted, NewTime(s.now())
+		if _, err = tx.ExecContext(ctx, q, in.Seq, in.UpdatedAt); err != nil {
+			return err
+		}
+		return s.dropInboxAnswers(ctx, tx, in)
+	})
+	if err == nil {
+		s.changed([]topic{{topicInbox, in.Seq}})
+	}
+	return in, err
+}
+
+// lockInbox reads the inbox and keeps others from changing it, or putting mail
+// into it, until the end of the transaction.
+func (s *Store) lockInbox(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Inbox, error) {
+	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
+	var in Inbox
+	err := tx.GetContext(ctx, &in, q+s.dialect.lockRow(), accountID, id)
+	return in, s.wrap(err, "inbox "+id)
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// KeyMode is what a key's secret is for.
+type KeyMode string
+
+// The modes of a key.
+const (
+	KeyLive       KeyMode = "live"
+	KeyTest       KeyMode = "test"
+	KeyRestricted KeyMode = "restricted"
+)
+
+// Key is an API key. The secret itself is never stored, only its SHA-256.
+type Key struct {
+	Seq        int64           `db:"seq"`
+	AccountID  int64           `db:"account_id"`
+	ID         string          `db:"id"`
+	Name       string          `db:"name"`
+	Hash       []byte          `db:"hash"`
+	Prefix     string          `db:"prefix"`
+	Hint       string          `db:"hint"`
+	Mode       KeyMode         `db:"mode"`
+	Scopes     JSON[[]string]  `db:"scopes"`
+	AllowedIPs JSON[[]string]  `db:"allowed_ips"`
+	InboxIDs   *JSON[[]string] `db:"inbox_ids"` // nil: all inboxes
+	ExpiresAt  *Time           `db:"expires_at"`
+	LastUsedAt *Time           `db:"last_used_at"`
+	RevokedAt  *Time           `db:"revoked_at"`
+	CreatedAt  Time            `db:"created_at"`
+}
+
+const keyColumns = `seq, account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids,
+	expires_at, last_used_at, revoked_at, created_at`
+
+// HashKey is how a key's secret is stored and looked up.
+func HashKey(secret string) []byte {
+	h := sha256.Sum256([]byte(secret))
+	return h[:]
+}
+
+// CreateKey stores k, which carries AccountID, Name, Hash, Prefix, Hint, Mode
+// and what limits it, and returns it with its id.
+func (s *Store) CreateKey(ctx context.Context, k Key) (Key, error) {
+	err := s.inTx(ctx, "create key", func(tx *sqlx.Tx) error {
+		var err error
+		k, err = s.insertKey(ctx, tx, k)
+		return err
+	})
+	return k, err
+}
+
+func (s *Store) insertKey(ctx context.Context, tx *sqlx.Tx, k Key) (Key, error) {
+	const q = `
+		INSERT INTO api_keys (account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids, expires_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		RETURNING ` + keyColumns
+	now := s.now()
+	err := tx.GetContext(ctx, &k, q, k.AccountID, NewID("key_", now), k.Name, k.Hash, k.Prefix, k.Hint, k.Mode,
+		k.Scopes, k.AllowedIPs, k.InboxIDs, k.ExpiresAt, NewTime(now))
+	return k, err
+}
+
+// KeyByHash returns the key whose secret has this hash. ErrNotFound when there
+// is none, or it is revoked or expired.
+func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
+	const q = `SELECT ` + keyColumns + ` FROM api_keys
+		WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
+	var k Key
+	err := s.read.GetContext(ctx, &k, q, hash, NewTime(s.now()))
+	return k, s.wrap(err, "key")
+}
+
+// ListKeys returns a page of the account's keys that are not revoked, newest
+// first.
+func (s *Store) ListKeys(ctx context.Context, accountID int64, p Page) (List[Key], error) {
+	const q = `SELECT ` + keyColumns + ` FROM api_keys
+		WHERE account_id = $1 AND revoked_at IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $3`
+	scope := fmt.Sprintf("keys/%d", accountID)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[Key]{}, err
+	}
+	var rows []Key
+	if err := s.read.SelectContext(ctx, &rows, q, accountID, before, p.Limit+1); err != nil {
+		return List[Key]{}, s.wrap(err, "list keys")
+	}
+	return page(s, scope, p.Limit, rows, func(k Key) position { return position{seq: k.Seq} }), nil
+}
+
+// RevokeKey makes the key unusable from now on. ErrNotFound when the account
+// has no such key or it is revoked already.
+func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error {
+	const q = `UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+	return s.inTx(ctx, "revoke key", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, accountID, id, NewTime(s.now()))
+		if err != nil {
+			return err
+		}
+		return one(res, "key "+id, ErrNotFound)
+	})
+}

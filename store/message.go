@@ -1,0 +1,271 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Direction says whether a message was received or sent.
+type Direction string
+
+// The directions.
+const (
+	DirectionIn  Direction = "in"
+	DirectionOut Direction = "out"
+)
+
+// MessageStatus is how far a message has come.
+type MessageStatus string
+
+// The states of a message. Received is for inbound ones, the others for
+// outbound ones.
+const (
+	MessageReceived   MessageStatus = "received"
+	MessageQueued     MessageStatus = "queued"
+	MessageSent       MessageStatus = "sent"
+	MessageDelivered  MessageStatus = "delivered"
+	MessageBounced    MessageStatus = "bounced"
+	MessageComplained MessageStatus = "complained"
+	MessageFailed     MessageStatus = "failed"
+)
+
+// Address is a mailbox: a name, which may be empty, and an address.
+type Address struct {
+	Name  string `json:"name,omitempty"`
+	Email string `json:"email"`
+}
+
+// Addresses are the address fields of a message's header; Bcc, which no mail
+// shows, is of outbound ones.
+type Addresses struct {
+	From    *Address  `json:"from,omitempty"`
+	To      []Address `json:"to,omitempty"`
+	Cc      []Address `json:"cc,omitempty"`
+	Bcc     []Address `json:"bcc,omitempty"`
+	ReplyTo []Address `json:"reply_to,omitempty"`
+}
+
+// References are the header fields that tie a message to earlier ones.
+type References struct {
+	InReplyTo  []string `json:"in_reply_to,omitempty"`
+	References []string `json:"references,omitempty"`
+}
+
+// Message is one message as listed, with what its content yields at a glance.
+type Message struct {
+	Seq         int64            `db:"seq"`
+	AccountID   int64            `db:"account_id"`
+	InboxSeq    int64            `db:"inbox_seq"`
+	InboxID     string           `db:"inbox_id"`
+	ThreadSeq   int64            `db:"thread_seq"`
+	ThreadID    string           `db:"thread_id"`
+	ID          string           `db:"id"`
+	Direction   Direction        `db:"direction"`
+	Status      MessageStatus    `db:"status"`
+	TestMode    bool             `db:"test_mode"`
+	FromEmail   string           `db:"from_email"` // of the header From, lower case
+	Addresses   JSON[Addresses]  `db:"addresses"`
+	Subject     string           `db:"subject"`
+	HeaderID    string           `db:"header_id"` // Message-ID with its brackets; may be empty
+	Refs        JSON[References] `db:"refs"`
+	Automated   bool             `db:"automated"`
+	HasCode     bool             `db:"has_code"`
+	HasLink     bool             `db:"has_link"`
+	Tag         *string          `db:"tag"`
+	Size        int64            `db:"size"`       // bytes of the raw message
+	CreatedAt   Time             `db:"created_at"` // of inbound ones: received at
+	SentAt      *Time            `db:"sent_at"`
+	DeliveredAt *Time            `db:"delivered_at"`
+	ExpiredAt   *Time            `db:"expired_at"` // when the content was deleted
+
+	// Recipients are filled in for outbound messages that are read one by one
+	// or in a page.
+	Recipients []Recipient `db:"-"`
+	// Content is filled in likewise, and nil when it is deleted.
+	Content *Content `db:"-"`
+}
+
+const messageColumns = `m.seq, m.account_id, m.inbox_seq, i.id AS inbox_id, m.thread_seq, t.id AS thread_id, m.id, m.direction,
+	m.status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.has_code, m.has_link, m.tag,
+	m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at`
+
+const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JOIN threads t ON t.seq = m.thread_seq`
+
+// Message returns the account's message with its content, unless its inbox is
+// deleted.
+func (s *Store) Message(ctx context.Context, accountID int64, id string) (Message, error) {
+	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
+	var m Message
+	if err := s.read.GetContext(ctx, &m, q, accountID, id); err != nil {
+		return Message{}, s.wrap(err, "message")
+	}
+	one := []Message{m}
+	err := s.fill(ctx, one)
+	return one[0], err
+}
+
+// MessageFilter says which messages a list or a wait is about. Empty fields
+// match all.
+type MessageFilter struct {
+	AccountID int64
+	InboxSeq  int64    // one inbox, or 0
+	InboxIDs  []string // not nil: the only inboxes that the caller may see
+	Direction Direction
+	Status    MessageStatus
+	FromLike  string // LIKE pattern over the lower-case header From, escape \
+	Subject   string // folded; a substring of the folded subject
+	ThreadID  string
+	Since     *Time
+	HasCode   bool
+	HasLink   bool
+	After     *Message // only messages that came after this one
+}
+
+func (f MessageFilter) where() *where {
+	w := &where{}
+	w.add("i.status <> 'deleted'")
+	if f.InboxSeq != 0 {
+		w.add("m.inbox_seq = ?", f.InboxSeq)
+	} else {
+		w.add("m.account_id = ?", f.AccountID)
+	}
+	if f.InboxIDs != nil {
+		w.in("i.id", f.InboxIDs)
+	}
+	if f.Direction != "" {
+		w.add("m.direction = ?", f.Direction)
+	}
+	if f.Status != "" {
+		w.add("m.status = ?", f.Status)
+	}
+	if f.FromLike != "" {
+		w.add(`m.from_email LIKE ? ESCAPE '\'`, f.FromLike)
+	}
+	if f.Subject != "" {
+		w.add(`m.subject_fold LIKE ? ESCAPE '\'`, "%"+escapeLike(f.Subject)+"%")
+	}
+	if f.ThreadID != "" {
+		w.add("t.id = ?", f.ThreadID)
+	}
+	if f.Since != nil {
+		w.add("m.created_at >= ?", *f.Since)
+	}
+	if f.HasCode {
+		w.add("m.has_code")
+	}
+	if f.HasLink {
+		w.add("m.has_link")
+	}
+	if f.After != nil {
+		w.add("(m.created_at, m.seq) > (?, ?)", f.After.CreatedAt, f.After.Seq)
+	}
+	return w
+}
+
+// scope is what a cursor of this list holds for.
+func (f MessageFilter) scope() string {
+	var since int64
+	if f.Since != nil {
+		since = f.Since.UnixMicro()
+	}
+	return fmt.Sprintf("messages/%d/%d/%q/%s/%s/%q/%q/%q/%d", f.AccountID, f.InboxSeq, f.InboxIDs, f.Direction, f.Status,
+		f.FromLike, f.Subject, f.ThreadID, since)
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+func escapeLike(s string) string { return likeEscaper.Replace(s) }
+
+// ListMessages returns a page of messages with their content, newest first.
+func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List[Message], error) {
+	scope := f.scope()
+	w := f.where()
+	if p.Cursor != "" {
+		before, err := s.cursors.read(scope, p.Cursor)
+		if err != nil {
+			return List[Message]{}, err
+		}
+		w.add("(m.created_at, m.seq) < (?, ?)", before.at, before.seq)
+	}
+	q := `SELECT ` + messageColumns + messageTables + w.sql() + ` ORDER BY m.created_at DESC, m.seq DESC LIMIT ` + w.arg(p.Limit+1)
+	var rows []Message
+	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
+		return List[Message]{}, s.wrap(err, "list messages")
+	}
+	l := page(s, scope, p.Limit, rows, func(m Message) position { return position{m.CreatedAt.UnixMicro(), m.Seq} })
+	return l, s.fill(ctx, l.Rows)
+}
+
+// FirstMessage returns the oldest message that matches, with its content, or
+// ErrNotFound.
+func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, error) {
+	w := f.where()
+	q := `SELECT ` + messageColumns + messageTables + w.sql() + ` ORDER BY m.created_at, m.seq LIMIT 1`
+	var m Message
+	if err := s.read.GetContext(ctx, &m, q, w.args...); err != nil {
+		return Message{}, s.wrap(err, "first message")
+	}
+	one := []Message{m}
+	err := s.fill(ctx, one)
+	return one[0], err
+}
+
+// fill reads the content and the recipients of the messages.
+func (s *Store) fill(ctx context.Context, ms []Message) error {
+	bySeq := make(map[int64]*Message, len(ms))
+	var all, out []int64
+	for i := range ms {
+		m := &ms[i]
+		bySeq[m.Seq] = m
+		if m.ExpiredAt == nil {
+			all = append(all, m.Seq)
+		}
+		if m.Direction == DirectionOut {
+			out = append(out, m.Seq)
+		}
+	}
+	if err := s.fillContents(ctx, bySeq, all); err != nil {
+		return err
+	}
+	return s.fillRecipients(ctx, bySeq, out)
+}
+
+func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs []int64) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	q, args, err := sqlx.In(`SELECT `+contentColumns+` FROM contents WHERE message_seq IN (?)`, seqs)
+	if err != nil {
+		return fmt.Errorf("read contents: %w", err)
+	}
+	var rows []Content
+	if err := s.read.SelectContext(ctx, &rows, s.read.Rebind(q), args...); err != nil {
+		return s.wrap(err, "read contents")
+	}
+	for i := range rows {
+		bySeq[rows[i].MessageSeq].Content = &rows[i]
+	}
+	return nil
+}
+
+func (s *Store) fillRecipients(ctx context.Context, bySeq map[int64]*Message, seqs []int64) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	q, args, err := sqlx.In(`SELECT `+recipientColumns+` FROM recipients WHERE message_seq IN (?) ORDER BY seq`, seqs)
+	if err != nil {
+		return fmt.Errorf("read recipients: %w", err)
+	}
+	var rows []Recipient
+	if err := s.read.SelectContext(ctx, &rows, s.read.Rebind(q), args...); err != nil {
+		return s.wrap(err, "read recipients")
+	}
+	for _, r := range rows {
+		m := bySeq[r.MessageSeq]
+		m.Recipients = append(m.Recipients, r)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pressly/goose/v3"
+)
+
+// Migrate brings the schema to this version, under a lock, and returns how many
+// steps it took. A schema newer than this program is refused.
+func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	p, err := s.migrator()
+	if err != nil {
+		return 0, err
+	}
+	if err := refuseNewer(ctx, p); err != nil {
+		return 0, err
+	}
+	done, err := p.Up(ctx)
+	if err != nil {
+		return len(done), fmt.Errorf("migrate: %w", err)
+	}
+	return len(done), nil
+}
+
+func (s *Store) migrator() (*goose.Provider, error) {
+	name, files, opts, err := s.dialect.migrations()
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	p, err := goose.NewProvider(name, s.write.DB, files, append(opts, goose.WithDisableGlobalRegistry(true))...)
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return p, nil
+}
+
+// checkSchema refuses a database whose schema is older or newer than this
+// program's.
+func (s *Store) checkSchema(ctx context.Context) error {
+	p, err := s.migrator()
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, p); err != nil {
+		return err
+	}
+	pending, err := p.HasPending(ctx)
+	if err != nil {
+		return s.wrap(err, "read the schema version")
+	}
+	if pending {
+		return errors.New("the database schema is older than this program: run `postroom migrate`")
+	}
+	return nil
+}
+
+func refuseNewer(ctx context.Context, p *goose.Provider) error {
+	have, want, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema version: %w", err)
+	}
+	if have > want {
+		return fmt.Errorf("the database schema is at version %d, newer than the %d of this program: use the newer program", have, want)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+-- +goose Up
+
+CREATE TABLE accounts (
+    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+    id           TEXT NOT NULL UNIQUE,
+    name         TEXT NOT NULL,
+    plan         TEXT NOT NULL DEFAULT 'self_hosted',
+    paused_at    BIGINT,
+    pause_reason TEXT,
+    created_at   BIGINT NOT NULL
+);
+
+CREATE TABLE api_keys (
+    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id   BIGINT NOT NULL REFERENCES accounts (seq),
+    id           TEXT NOT NULL UNIQUE,
+    name         TEXT NOT NULL,
+    hash         BLOB NOT NULL UNIQUE,
+    prefix       TEXT NOT NULL,
+    hint         TEXT NOT NULL,
+    mode         TEXT NOT NULL CHECK (mode IN ('live', 'test', 'restricted')),
+    scopes       TEXT NOT NULL,
+    allowed_ips  TEXT NOT NULL,
+    inbox_ids    TEXT,
+    expires_at   BIGINT,
+    last_used_at BIGINT,
+    revoked_at   BIGINT,
+    created_at   BIGINT NOT NULL
+);
+CREATE INDEX api_keys_account ON api_keys (account_id, seq);
+
+CREATE TABLE dkim_keys (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    domain     TEXT NOT NULL,
+    selector   TEXT NOT NULL,
+    algorithm  TEXT NOT NULL CHECK (algorithm IN ('rsa', 'ed25519')),
+    sealed     BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    UNIQUE (domain, selector)
+);
+
+CREATE TABLE inboxes (
+    seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id     BIGINT NOT NULL REFERENCES accounts (seq),
+    id             TEXT NOT NULL UNIQUE,
+    address        TEXT NOT NULL UNIQUE,
+    name           TEXT NOT NULL,
+    domain         TEXT NOT NULL,
+    display_name   TEXT,
+    send_policy    TEXT NOT NULL CHECK (send_policy IN ('open', 'reply_only', 'approval')),
+    status         TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'deleted')),
+    retention_days BIGINT NOT NULL CHECK (retention_days BETWEEN 1 AND 30),
+    metadata       TEXT NOT NULL,
+    expires_at     BIGINT,
+    created_at     BIGINT NOT NULL,
+    updated_at     BIGINT NOT NULL
+);
+CREATE INDEX inboxes_account ON inboxes (account_id, seq);
+
+CREATE TABLE threads (
+    seq             INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id      BIGINT NOT NULL,
+    inbox_seq       BIGINT NOT NULL REFERENCES inboxes (seq),
+    id              TEXT NOT NULL UNIQUE,
+    subject         TEXT NOT NULL,
+    subject_hash    BIGINT NOT NULL,
+    participants    TEXT NOT NULL,
+    message_count   BIGINT NOT NULL,
+    last_message_at BIGINT NOT NULL,
+    created_at      BIGINT NOT NULL
+);
+CREATE INDEX threads_inbox ON threads (inbox_seq, last_message_at);
+CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash);
+
+CREATE TABLE messages (
+    seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id     BIGINT NOT NULL,
+    inbox_seq      BIGINT NOT NULL REFERENCES inboxes (seq),
+    thread_seq     BIGINT NOT NULL REFERENCES threads (seq),
+    id             TEXT NOT NULL UNIQUE,
+    direction      TEXT NOT NULL CHECK (direction IN ('in', 'out')),
+    status         TEXT NOT NULL CHECK (status IN ('received', 'queued', 'sent', 'delivered', 'bounced', 'complained', 'failed')),
+    test_mode      BOOLEAN NOT NULL,
+    from_email     TEXT NOT NULL,
+    addresses      TEXT NOT NULL,
+    subject        TEXT NOT NULL,
+    subject_fold   TEXT NOT NULL,
+    header_id      TEXT NOT NULL,
+    header_hash    BIGINT NOT NULL,
+    refs           TEXT NOT NULL,
+    automated      BOOLEAN NOT NULL,
+    has_code       BOOLEAN NOT NULL,
+    has_link       BOOLEAN NOT NULL,
+    tag            TEXT,
+    size           BIGINT NOT NULL,
+    created_at     BIGINT NOT NULL,
+    sent_at        BIGINT,
+    delivered_at   BIGINT,
+    expired_at     BIGINT
+);
+CREATE INDEX messages_account ON messages (account_id, created_at);
+CREATE INDEX messages_inbox ON messages (inbox_seq, created_at);
+CREATE INDEX messages_thread ON messages (thread_seq);
+CREATE INDEX messages_header ON messages (header_hash);
+
+CREATE TABLE contents (
+    message_seq BIGINT PRIMARY KEY REFERENCES messages (seq),
+    raw         BLOB,
+    blob_key    TEXT,
+    signature   TEXT,
+    body        TEXT,
+    snippet     TEXT NOT NULL,
+    extracted   TEXT,
+    auth        TEXT,
+    attachments TEXT NOT NULL
+);
+CREATE INDEX contents_blob ON contents (blob_key) WHERE blob_key IS NOT NULL;
+
+CREATE TABLE recipients (
+    seq             INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id      BIGINT NOT NULL,
+    message_seq     BIGINT NOT NULL REFERENCES messages (seq),
+    email           TEXT NOT NULL,
+    domain          TEXT NOT NULL,
+    kind            TEXT NOT NULL CHECK (kind IN ('to', 'cc', 'bcc')),
+    status          TEXT NOT NULL CHECK (status IN ('queued', 'sent', 'delivered', 'bounced', 'complained', 'failed', 'suppressed')),
+    attempts        BIGINT NOT NULL,
+    fence           BIGINT NOT NULL,
+    next_attempt_at BIGINT,
+    last_response   TEXT,
+    created_at      BIGINT NOT NULL,
+    sent_at         BIGINT,
+    delivered_at    BIGINT,
+    bounced_at      BIGINT
+);
+CREATE INDEX recipients_message ON recipients (message_seq);
+CREATE INDEX recipients_due ON recipients (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+
+CREATE TABLE events (
+    seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id  BIGINT NOT NULL,
+    inbox_seq   BIGINT,
+    id          TEXT NOT NULL UNIQUE,
+    type        TEXT NOT NULL,
+    message_seq BIGINT,
+    test_mode   BOOLEAN NOT NULL,
+    data        TEXT NOT NULL,
+    created_at  BIGINT NOT NULL
+);
+
+CREATE TABLE idempotency (
+    account_id  BIGINT NOT NULL,
+    operation   TEXT NOT NULL,
+    key         TEXT NOT NULL,
+    body_hash   BLOB NOT NULL,
+    status      BIGINT NOT NULL,
+    kind        TEXT NOT NULL,
+    body        TEXT NOT NULL,
+    resource_id TEXT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (account_id, operation, key)
+);
+CREATE INDEX idempotency_resource ON idempotency (resource_id);
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
+-- One value for the whole install each.
+CREATE TABLE settings (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);

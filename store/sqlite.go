@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+//go:embed migrations/sqlite/*.sql
+var sqliteMigrations embed.FS
+
+func init() { //nolint:gochecknoinits // sqlx keeps its table of drivers in a global
+	sqlx.BindDriver("sqlite", sqlx.DOLLAR)
+}
+
+// sqliteDialect is one file, one writer and many readers.
+type sqliteDialect struct{ path string }
+
+func (*sqliteDialect) name() string { return "sqlite" }
+
+// open returns one connection for writes, so that writers wait in our own
+// queue and never see SQLITE_BUSY, and a pool that cannot write for reads.
+func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err error) {
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
+		return nil, nil, fmt.Errorf("make the folder of the database: %w", err)
+	}
+	// The page size holds for a new file: a mail of a few KB then lies in one
+	// page and not in a chain of them.
+	common := []string{
+		"page_size(8192)", "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		"temp_store(MEMORY)", "wal_autocheckpoint(2000)", "journal_size_limit(67108864)",
+	}
+	if write, err = d.connect(ctx, append(common, "cache_size(-32768)"), "&_txlock=immediate"); err != nil {
+		return nil, nil, err
+	}
+	write.SetMaxOpenConns(1)
+	write.SetMaxIdleConns(1)
+	if read, err = d.connect(ctx, append(common, "cache_size(-8192)", "query_only(1)"), ""); err != nil {
+		return nil, nil, errors.Join(err, write.Close())
+	}
+	readers := max(4, 2*runtime.NumCPU())
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	return write, read, nil
+}
+
+func (d *sqliteDialect) connect(ctx context.Context, pragmas []string, more string) (*sqlx.DB, error) {
+	q := url.Values{"_pragma": pragmas}
+	dsn := "file:" + (&url.URL{Path: d.path}).EscapedPath() + "?" + q.Encode() + more
+	db, err := sqlx.Open("sqlite", dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", d.path, err)
+	}
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", d.path, err), db.Close())
+	}
+	return db, nil
+}
+
+func (*sqliteDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
+	sub, err := fs.Sub(sqliteMigrations, "migrations/sqlite")
+	return goose.DialectSQLite3, sub, nil, err
+}
+
+func (*sqliteDialect) committers() int { return 1 }
+
+// nextSeqs relies on the one writer: nobody else can take the numbers.
+func (*sqliteDialect) nextSeqs(ctx context.Context, tx *sqlx.Tx, table string, n int) ([]int64, error) {
+	const q = `SELECT seq FROM sqlite_sequence WHERE name = $1`
+	var last int64
+	if err := tx.GetContext(ctx, &last, q, table); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("last sequence number of %s: %w", table, err)
+	}
+	seqs := make([]int64, n)
+	for i := range seqs {
+		seqs[i] = last + int64(i) + 1
+	}
+	return seqs, nil
+}
+
+func (*sqliteDialect) lockRow() string    { return "" }
+func (*sqliteDialect) skipLocked() string { return "" }
+
+func (*sqliteDialect) isUnique(err error, table, column string) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+		return strings.Contains(e.Error(), table+"."+column)
+	}
+	return false
+}
+
+func (*sqliteDialect) unavailable(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
+		return true
+	}
+	return false
+}
+
+func (*sqliteDialect) full(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
+func (*sqliteDialect) notify()                              {}
+func (*sqliteDialect) listen(context.Context, func()) error { return nil }
+func (*sqliteDialect) close() error                         { return nil }

@@ -1,0 +1,155 @@
+// Package store keeps accounts, keys, inboxes, mail and the delivery queue in
+// SQLite or PostgreSQL, and large raw mail in a blob folder.
+//
+// A method that changes something is one transaction: when it returns nil the
+// change is on the disk (SQLite synchronous=FULL, PostgreSQL
+// synchronous_commit=on), and when it returns an error nothing has changed.
+// Received mail, accepted sends and recorded attempts share transactions with
+// others of their kind (commit.go). An event is written by the transaction of
+// the change that it reports. The methods are safe for use by many goroutines.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+var errClosed = errors.New("store is closed")
+
+// Config is what a store needs. All fields but Now and Log are required.
+type Config struct {
+	// Database is a postgres:// address, or the path of an SQLite file.
+	Database string
+	// Blobs keeps raw mail that is too large for a row.
+	Blobs *Blobs
+	// CursorKey signs list cursors.
+	CursorKey []byte
+	// SealKey (32 bytes) encrypts private keys at rest.
+	SealKey []byte
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes what an operator may act on; nil means slog.Default().
+	Log *slog.Logger
+}
+
+// Store is the database and the blob folder behind it.
+type Store struct {
+	dialect dialect
+	write   *sqlx.DB
+	read    *sqlx.DB
+	blobs   *Blobs
+	cursors cursorSigner
+	seal    sealer
+	now     func() time.Time
+	log     *slog.Logger
+	wake    *hub
+	commits []*committer[hotWrite]
+	stmts   *statements
+
+	closeOnce sync.Once
+	closeErr  error
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+}
+
+// Open connects and checks that the schema is there (see Migrate). The store
+// must be closed after use.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkSchema(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.prepareHot(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	background, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	for range s.dialect.committers() {
+		s.commits = append(s.commits, newCommitter(&s.running, s.commitHot, itemAtFault))
+	}
+	s.running.Go(func() { s.followOthers(background) })
+	return s, nil
+}
+
+// connect opens the pools without looking at the schema.
+func connect(ctx context.Context, cfg Config) (*Store, error) {
+	s := &Store{blobs: cfg.Blobs, now: cfg.Now, log: cfg.Log, wake: newHub(), stop: func() {}}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	var err error
+	if s.cursors, err = newCursorSigner(cfg.CursorKey); err != nil {
+		return nil, err
+	}
+	if s.seal, err = newSealer(cfg.SealKey); err != nil {
+		return nil, err
+	}
+	if isPostgresURL(cfg.Database) {
+		s.dialect = newPostgres(cfg.Database)
+	} else {
+		s.dialect = &sqliteDialect{path: cfg.Database}
+	}
+	if s.write, s.read, err = s.dialect.open(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	s.stmts = newStatements(s.write)
+	return s, nil
+}
+
+func isPostgresURL(s string) bool {
+	return strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://")
+}
+
+// Close lets running hot writes finish and closes the database. It may be
+// called twice.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		s.stop()
+		for _, c := range s.commits {
+			c.close()
+		}
+		s.running.Wait()
+		s.wake.close()
+		errs := []error{s.stmts.close(), s.write.Close()}
+		if s.read != s.write {
+			errs = append(errs, s.read.Close())
+		}
+		s.closeErr = errors.Join(append(errs, s.dialect.close())...)
+	})
+	return s.closeErr
+}
+
+// Engine is the name of the database: "sqlite" or "postgresql".
+func (s *Store) Engine() string { return s.dialect.name() }
+
+// Ping says whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	return s.wrap(s.read.GetContext(ctx, &one, `SELECT 1`), "ping")
+}
+
+// inTx runs do in one transaction and commits it when do returns nil.
+func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+	tx, err := s.write.BeginTxx(ctx, nil)
+	if err != nil {
+		return s.wrap(err, what)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+	if err := do(tx); err != nil {
+		return s.wrap(err, what)
+	}
+	return s.wrap(tx.Commit(), what)
+}
