@@ -34,25 +34,42 @@ func (s *Store) FirstAccount(ctx context.Context) (Account, error) {
 // Bootstrap makes the first account with its first key, unless there is an
 // account already: then it returns ErrState and changes nothing.
 func (s *Store) Bootstrap(ctx context.Context, name string, key Key) (Account, Key, error) {
-	const q = `
-		INSERT INTO accounts (id, name, created_at)
-		VALUES ($1, $2, $3)
-		RETURNING ` + accountColumns
 	var a Account
 	err := s.inTx(ctx, "create the first account", func(tx *sqlx.Tx) error {
 		if err := s.lockBootstrap(ctx, tx); err != nil {
 			return err
 		}
-		now := s.now()
-		if err := tx.GetContext(ctx, &a, q, NewID("acc_", now), name, NewTime(now)); err != nil {
+		var err error
+		if a, err = s.insertAccount(ctx, tx, name); err != nil {
 			return err
 		}
 		key.AccountID = a.Seq
-		var err error
 		key, err = s.insertKey(ctx, tx, key)
 		return err
 	})
 	return a, key, err
+}
+
+// CreateAccount makes a further account, which has no key yet.
+func (s *Store) CreateAccount(ctx context.Context, name string) (Account, error) {
+	var a Account
+	err := s.inTx(ctx, "create account", func(tx *sqlx.Tx) error {
+		var err error
+		a, err = s.insertAccount(ctx, tx, name)
+		return err
+	})
+	return a, err
+}
+
+func (s *Store) insertAccount(ctx context.Context, tx *sqlx.Tx, name string) (Account, error) {
+	const q = `
+		INSERT INTO accounts (id, name, created_at)
+		VALUES ($1, $2, $3)
+		RETURNING ` + accountColumns
+	now := s.now()
+	var a Account
+	err := tx.GetContext(ctx, &a, q, NewID("acc_", now), name, NewTime(now))
+	return a, err
 }
 
 // lockBootstrap refuses when there is an account. Nodes that start together

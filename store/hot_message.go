@@ -114,17 +114,18 @@ func (b *hotBatch) lockInboxes(ctx context.Context, seqs []int64, byID map[int64
 // clock may have gone back, or another node's may be ahead. It looks only after
 // the inboxes are held.
 func (b *hotBatch) newestIn(ctx context.Context, seqs []int64, byID map[int64]*hotInbox) error {
-	q, args, err := sqlx.In(`SELECT (SELECT max(created_at) FROM messages WHERE inbox_seq = i.seq) FROM inboxes i WHERE seq IN (?)`, seqs)
+	q, args, err := sqlx.In(`SELECT coalesce((SELECT max(created_at) FROM messages WHERE inbox_seq = i.seq), 0)
+		FROM inboxes i WHERE seq IN (?)`, seqs)
 	if err != nil {
 		return fmt.Errorf("newest messages: %w", err)
 	}
-	var newest []*Time
+	var newest []Time
 	if err := b.tx.SelectContext(ctx, &newest, b.tx.Rebind(q), args...); err != nil {
 		return fmt.Errorf("newest messages: %w", err)
 	}
 	for _, t := range newest {
-		if t != nil && t.After(b.now.Time) {
-			b.now = *t
+		if t.After(b.now.Time) {
+			b.now = t
 		}
 	}
 	return nil

@@ -1,0 +1,133 @@
+// Package storetest gives tests a real store, empty and their own: an SQLite
+// file or a PostgreSQL database, and a blob folder, all gone when the test
+// ends. There is no pretended store: what a test sees is what production does.
+//
+// Run is the usual way in: it runs one test on both engines. The factories make
+// rows of which only the fields that matter to the test are named.
+package storetest
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/store"
+)
+
+// Engine is one of the databases that a store runs on.
+type Engine string
+
+// The engines; the names are those of Store.Engine.
+const (
+	SQLite     Engine = "sqlite"
+	PostgreSQL Engine = "postgresql"
+)
+
+// Engines are all engines that a test has to pass on.
+func Engines() []Engine { return []Engine{SQLite, PostgreSQL} }
+
+// Option changes how a store is opened.
+type Option func(*store.Config)
+
+// WithNow makes now the store's clock, instead of time.Now.
+func WithNow(now func() time.Time) Option { return func(c *store.Config) { c.Now = now } }
+
+// WithLog gives the store a log, instead of the test's own output.
+func WithLog(log *slog.Logger) Option { return func(c *store.Config) { c.Log = log } }
+
+// Run runs test once on each engine, as parallel subtests named after them.
+func Run(t *testing.T, test func(t *testing.T, s *store.Store), opts ...Option) {
+	t.Helper()
+	RunConfig(t, func(t *testing.T, cfg store.Config) { test(t, OpenConfig(t, cfg)) }, opts...)
+}
+
+// RunConfig is Run for tests that open the store themselves, more than once or
+// as several nodes.
+func RunConfig(t *testing.T, test func(t *testing.T, cfg store.Config), opts ...Option) {
+	t.Helper()
+	for _, e := range Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			test(t, Config(t, e, opts...))
+		})
+	}
+}
+
+// Open opens an empty store on e. It is closed when the test ends.
+func Open(t testing.TB, e Engine, opts ...Option) *store.Store {
+	t.Helper()
+	return OpenConfig(t, Config(t, e, opts...))
+}
+
+// OpenSQLite is Open for tests that need one store and do not care which.
+func OpenSQLite(t testing.TB, opts ...Option) *store.Store {
+	t.Helper()
+	return Open(t, SQLite, opts...)
+}
+
+// OpenConfig opens the store that cfg names; a second one on the same cfg is a
+// second node. It is closed when the test ends.
+func OpenConfig(t testing.TB, cfg store.Config) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("open the store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+	})
+	return s
+}
+
+// Config makes an empty database with the newest schema, and a blob folder, and
+// returns how to open them.
+func Config(t testing.TB, e Engine, opts ...Option) store.Config {
+	t.Helper()
+	cfg := EmptyConfig(t, e, opts...)
+	switch e {
+	case SQLite:
+		copySQLiteTemplate(t, cfg.Database)
+	case PostgreSQL:
+		fillPostgres(t, cfg)
+	}
+	return cfg
+}
+
+// EmptyConfig is Config without the schema: store.Migrate is still to be run.
+func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
+	t.Helper()
+	cfg := store.Config{
+		CursorKey: bytes.Repeat([]byte("c"), 32),
+		SealKey:   bytes.Repeat([]byte("s"), 32),
+		Now:       time.Now,
+		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	dir := t.TempDir()
+	switch e {
+	case SQLite:
+		cfg.Database = filepath.Join(dir, "postroom.db")
+	case PostgreSQL:
+		cfg.Database = testpg.Schema(t)
+	default:
+		t.Fatalf("no such engine: %s", e)
+	}
+	blobs, err := store.OpenBlobs(filepath.Join(dir, "blobs"), cfg.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := blobs.Close(); err != nil {
+			t.Errorf("close the blob folder: %v", err)
+		}
+	})
+	cfg.Blobs = blobs
+	return cfg
+}
