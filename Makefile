@@ -1,0 +1,65 @@
+# Postroom. `make` lists the targets.
+#
+# PKG narrows test to some packages, ARGS is added to go test:
+#   make test PKG=./store/... ARGS='-run TestInbox -v'
+
+PKG  ?= ./...
+ARGS ?=
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test vet check format lint bench fuzz faults test-tools bin/withpg check-generated
+
+# generate and check-generated: the contract and what is made from it.
+-include contract.mk
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## build and start Postroom on SQLite
+	go run ./cmd/postroom serve
+
+build: ## build a static bin/postroom
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
+
+test: test-tools check-generated vet ## run every test with the race detector, on SQLite and PostgreSQL
+	CGO_ENABLED=1 bin/withpg -- go test -race -p 2 -timeout 15m $(ARGS) $(PKG)
+
+check: format vet lint ## check format, vet and lint
+
+format:
+	@files=$$(gofmt -l $$(git ls-files '*.go' ':!gen')); \
+	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+
+vet:
+	go vet ./...
+
+lint: $(GOLANGCI)
+	$(GOLANGCI) run ./...
+
+bench: ## measure speed (bench/README.md says what and how)
+	./bench/run.sh
+
+fuzz: ## fuzz every target for FUZZTIME (30s) each
+	scripts/fuzz $(PKG)
+
+faults: bin/withpg ## kill, fill and cut off the service, and see that no mail is lost
+	bin/withpg -fsync -- go test -tags faults -count=1 -timeout 30m $(ARGS) ./internal/faults/...
+
+test-tools: bin/withpg
+	@scripts/test-tools bin/withpg
+
+# A program and not `go run`, which would not hand on a signal to end.
+bin/withpg:
+	@CGO_ENABLED=0 go build -buildvcs=false -o $@ ./internal/testpg/cmd/withpg
+
+# Built once, from source: some two minutes on two cores.
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/bin/tmp go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv bin/tmp/golangci-lint $@
+	rmdir bin/tmp

@@ -1,0 +1,240 @@
+package postroom_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/postroom/postroom"
+
+// layer says which of our own packages a package may import. Patterns are as
+// in path.Match, below the module.
+type layer struct {
+	pkg     string
+	imports []string // in the package
+	tests   []string // and in its tests, besides forTests
+}
+
+var (
+	nothing    []string
+	everything = []string{
+		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
+		"internal/dnsrec", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
+		"internal/web", "internal/maintenance",
+	}
+	// forTests is for the tests of every package, and for no program.
+	forTests = []string{"store/storetest", "internal/testpg"}
+)
+
+// layers is the import table of the house. handlers, smtp and webhook never
+// see each other: they meet in the store, and cmd/postroom joins them. A
+// package without a row here fails the test; add one, and think about what it
+// should be allowed to see.
+var layers = []layer{
+	{pkg: "store", imports: nothing},
+	{pkg: "gen", imports: nothing},
+	{pkg: "internal/message", imports: nothing},
+	{pkg: "internal/dnsrec", imports: nothing},
+	{pkg: "internal/netguard", imports: nothing},
+	{pkg: "internal/apikey", imports: nothing},
+	{pkg: "internal/mailauth", imports: []string{"internal/message"}},
+	{pkg: "handlers", imports: []string{"gen", "store", "internal/message", "internal/dnsrec", "internal/netguard", "internal/apikey"}},
+	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/mailauth", "internal/netguard"}},
+	{pkg: "internal/webhook", imports: []string{"store", "internal/netguard"}},
+	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
+	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
+	{pkg: "internal/web", imports: []string{"handlers", "gen", "store"}},
+	{pkg: "client", imports: []string{"gen"}},
+	{pkg: "cmd/postroom", imports: everything},
+
+	{pkg: "store/storetest", imports: []string{"store", "internal/testpg"}},
+	{pkg: "internal/testpg", imports: nothing},
+	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
+	{pkg: "internal/faults", imports: nothing, tests: everything},
+	{pkg: "contract", imports: nothing, tests: everything},
+	{pkg: "bench", imports: nothing, tests: everything},
+	{pkg: "bench/*", imports: append([]string{"internal/testpg"}, everything...), tests: everything},
+	{pkg: "tools/specgen", imports: nothing},
+	{pkg: ".", imports: nothing}, // this test
+}
+
+// goPackage is one folder of Go files with what they import.
+type goPackage struct {
+	name    string // below the module
+	imports []string
+	tests   []string // what its _test.go files import
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	for _, p := range readPackages(t) {
+		for _, fault := range faultsOf(p) {
+			t.Error(fault)
+		}
+	}
+}
+
+// TestImportsFindsFaults shows that the check above can fail.
+func TestImportsFindsFaults(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name string
+		pkg  goPackage
+		want []string
+	}{
+		{
+			name: "what the table allows",
+			pkg:  goPackage{name: "handlers", imports: []string{"context", module + "/store", "github.com/lib/pq"}},
+		},
+		{
+			name: "the SMTP server in the API",
+			pkg:  goPackage{name: "handlers", imports: []string{module + "/smtp"}},
+			want: []string{"handlers imports smtp, which the import table does not allow"},
+		},
+		{
+			name: "anything in the store",
+			pkg:  goPackage{name: "store", imports: []string{module + "/internal/message"}},
+			want: []string{"store imports internal/message, which the import table does not allow"},
+		},
+		{
+			name: "test helpers in tests",
+			pkg:  goPackage{name: "smtp", tests: []string{module + "/smtp", module + "/store/storetest"}},
+		},
+		{
+			name: "test helpers in a program",
+			pkg:  goPackage{name: "cmd/postroom", imports: []string{module + "/internal/testpg"}},
+			want: []string{"cmd/postroom imports internal/testpg, which the import table does not allow"},
+		},
+		{
+			name: "a layer above, in a test",
+			pkg:  goPackage{name: "smtp", tests: []string{module + "/handlers"}},
+			want: []string{"smtp imports handlers in its tests, which the import table does not allow"},
+		},
+		{
+			name: "a package that nobody thought about",
+			pkg:  goPackage{name: "internal/util"},
+			want: []string{"internal/util is not in the import table: add a row to layers in imports_test.go"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, faultsOf(tt.pkg)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// readPackages reads the imports out of the files themselves. `go list` would
+// leave out files of other platforms and tags, and `go test` would not see that
+// its answer changed, and repeat an old result.
+func readPackages(t *testing.T) []goPackage {
+	t.Helper()
+	byDir := map[string]*goPackage{}
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return enter(file, entry.Name())
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		imports, err := importsOf(file)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(filepath.Dir(file))
+		if byDir[name] == nil {
+			byDir[name] = &goPackage{name: name}
+		}
+		if p := byDir[name]; strings.HasSuffix(file, "_test.go") {
+			p.tests = append(p.tests, imports...)
+		} else {
+			p.imports = append(p.imports, imports...)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []goPackage
+	for _, name := range slices.Sorted(maps.Keys(byDir)) {
+		packages = append(packages, *byDir[name])
+	}
+	return packages
+}
+
+// enter leaves out the folders that the go command leaves out, and those of
+// other modules.
+func enter(dir, name string) error {
+	if dir == "." {
+		return nil
+	}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	if name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || err == nil {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+func importsOf(file string) ([]string, error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, spec := range parsed.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// faultsOf holds p against the table.
+func faultsOf(p goPackage) []string {
+	row := slices.IndexFunc(layers, func(l layer) bool { return matches(l.pkg, p.name) })
+	if row < 0 {
+		return []string{p.name + " is not in the import table: add a row to layers in imports_test.go"}
+	}
+	allowed := layers[row].imports
+	inTests := slices.Concat(allowed, layers[row].tests, forTests, []string{p.name})
+	return append(forbidden(p.name, "", p.imports, allowed),
+		forbidden(p.name, " in its tests", p.tests, inTests)...)
+}
+
+// forbidden tells of each import of ours that is not among the allowed ones.
+func forbidden(name, where string, imports, allowed []string) []string {
+	var faults []string
+	slices.Sort(imports)
+	for _, imported := range slices.Compact(imports) {
+		below, ours := strings.CutPrefix(imported, module+"/")
+		if ours && !slices.ContainsFunc(allowed, func(pattern string) bool { return matches(pattern, below) }) {
+			faults = append(faults, fmt.Sprintf("%s imports %s%s, which the import table does not allow", name, below, where))
+		}
+	}
+	return faults
+}
+
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
