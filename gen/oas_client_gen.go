@@ -143,7 +143,7 @@ type ContactsInvoker interface {
 	DeleteContact(ctx context.Context, params DeleteContactParams, options ...RequestOption) (*DeletedContact, error)
 	// GetContact invokes getContact operation.
 	//
-	// Get a contact.
+	// With its metadata and tags.
 	//
 	// GET /v1/contacts/{id}
 	GetContact(ctx context.Context, params GetContactParams, options ...RequestOption) (*Contact, error)
@@ -209,7 +209,7 @@ type DomainsInvoker interface {
 type DraftsInvoker interface {
 	// GetDraft invokes getDraft operation.
 	//
-	// Get a draft.
+	// It stays after it was sent or rejected.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error)
@@ -309,7 +309,8 @@ type InboxesInvoker interface {
 	DeleteInbox(ctx context.Context, params DeleteInboxParams, options ...RequestOption) (*DeletedInbox, error)
 	// GetInbox invokes getInbox operation.
 	//
-	// Get an inbox.
+	// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
+	// stops it.
 	//
 	// GET /v1/inboxes/{inbox_id}
 	GetInbox(ctx context.Context, params GetInboxParams, options ...RequestOption) (*Inbox, error)
@@ -523,7 +524,7 @@ type TemplatesInvoker interface {
 	DeleteTemplate(ctx context.Context, params DeleteTemplateParams, options ...RequestOption) (*DeletedTemplate, error)
 	// GetTemplate invokes getTemplate operation.
 	//
-	// Get a template.
+	// With its html and text.
 	//
 	// GET /v1/templates/{id}
 	GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error)
@@ -3174,7 +3175,7 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 
 // GetContact invokes getContact operation.
 //
-// Get a contact.
+// With its metadata and tags.
 //
 // GET /v1/contacts/{id}
 func (c *Client) GetContact(ctx context.Context, params GetContactParams, options ...RequestOption) (*Contact, error) {
@@ -3414,7 +3415,7 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 
 // GetDraft invokes getDraft operation.
 //
-// Get a draft.
+// It stays after it was sent or rejected.
 //
 // GET /v1/drafts/{draft_id}
 func (c *Client) GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error) {
@@ -3724,7 +3725,8 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 
 // GetInbox invokes getInbox operation.
 //
-// Get an inbox.
+// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
+// stops it.
 //
 // GET /v1/inboxes/{inbox_id}
 func (c *Client) GetInbox(ctx context.Context, params GetInboxParams, options ...RequestOption) (*Inbox, error) {
@@ -4285,7 +4287,7 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 
 // GetTemplate invokes getTemplate operation.
 //
-// Get a template.
+// With its html and text.
 //
 // GET /v1/templates/{id}
 func (c *Client) GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error) {

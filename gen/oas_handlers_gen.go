@@ -3049,7 +3049,7 @@ func (s *Server) handleGetAttachmentRequest(args [2]string, argsEscaped bool, w 
 
 // handleGetContactRequest handles getContact operation.
 //
-// Get a contact.
+// With its metadata and tags.
 //
 // GET /v1/contacts/{id}
 func (s *Server) handleGetContactRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3331,7 +3331,7 @@ func (s *Server) handleGetDomainRequest(args [1]string, argsEscaped bool, w http
 
 // handleGetDraftRequest handles getDraft operation.
 //
-// Get a draft.
+// It stays after it was sent or rejected.
 //
 // GET /v1/drafts/{draft_id}
 func (s *Server) handleGetDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3690,7 +3690,8 @@ func (s *Server) handleGetHealthRequest(args [0]string, argsEscaped bool, w http
 
 // handleGetInboxRequest handles getInbox operation.
 //
-// Get an inbox.
+// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
+// stops it.
 //
 // GET /v1/inboxes/{inbox_id}
 func (s *Server) handleGetInboxRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4324,7 +4325,7 @@ func (s *Server) handleGetStatsRequest(args [0]string, argsEscaped bool, w http.
 
 // handleGetTemplateRequest handles getTemplate operation.
 //
-// Get a template.
+// With its html and text.
 //
 // GET /v1/templates/{id}
 func (s *Server) handleGetTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

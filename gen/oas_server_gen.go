@@ -79,7 +79,7 @@ type ContactsHandler interface {
 	DeleteContact(ctx context.Context, params DeleteContactParams) (*DeletedContact, error)
 	// GetContact implements getContact operation.
 	//
-	// Get a contact.
+	// With its metadata and tags.
 	//
 	// GET /v1/contacts/{id}
 	GetContact(ctx context.Context, params GetContactParams) (*Contact, error)
@@ -145,7 +145,7 @@ type DomainsHandler interface {
 type DraftsHandler interface {
 	// GetDraft implements getDraft operation.
 	//
-	// Get a draft.
+	// It stays after it was sent or rejected.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams) (*Draft, error)
@@ -245,7 +245,8 @@ type InboxesHandler interface {
 	DeleteInbox(ctx context.Context, params DeleteInboxParams) (*DeletedInbox, error)
 	// GetInbox implements getInbox operation.
 	//
-	// Get an inbox.
+	// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
+	// stops it.
 	//
 	// GET /v1/inboxes/{inbox_id}
 	GetInbox(ctx context.Context, params GetInboxParams) (*Inbox, error)
@@ -459,7 +460,7 @@ type TemplatesHandler interface {
 	DeleteTemplate(ctx context.Context, params DeleteTemplateParams) (*DeletedTemplate, error)
 	// GetTemplate implements getTemplate operation.
 	//
-	// Get a template.
+	// With its html and text.
 	//
 	// GET /v1/templates/{id}
 	GetTemplate(ctx context.Context, params GetTemplateParams) (*Template, error)

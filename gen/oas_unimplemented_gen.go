@@ -213,7 +213,7 @@ func (UnimplementedHandler) GetAttachment(ctx context.Context, params GetAttachm
 
 // GetContact implements getContact operation.
 //
-// Get a contact.
+// With its metadata and tags.
 //
 // GET /v1/contacts/{id}
 func (UnimplementedHandler) GetContact(ctx context.Context, params GetContactParams) (r *Contact, _ error) {
@@ -231,7 +231,7 @@ func (UnimplementedHandler) GetDomain(ctx context.Context, params GetDomainParam
 
 // GetDraft implements getDraft operation.
 //
-// Get a draft.
+// It stays after it was sent or rejected.
 //
 // GET /v1/drafts/{draft_id}
 func (UnimplementedHandler) GetDraft(ctx context.Context, params GetDraftParams) (r *Draft, _ error) {
@@ -259,7 +259,8 @@ func (UnimplementedHandler) GetHealth(ctx context.Context) (r GetHealthRes, _ er
 
 // GetInbox implements getInbox operation.
 //
-// Get an inbox.
+// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
+// stops it.
 //
 // GET /v1/inboxes/{inbox_id}
 func (UnimplementedHandler) GetInbox(ctx context.Context, params GetInboxParams) (r *Inbox, _ error) {
@@ -304,7 +305,7 @@ func (UnimplementedHandler) GetStats(ctx context.Context, params GetStatsParams)
 
 // GetTemplate implements getTemplate operation.
 //
-// Get a template.
+// With its html and text.
 //
 // GET /v1/templates/{id}
 func (UnimplementedHandler) GetTemplate(ctx context.Context, params GetTemplateParams) (r *Template, _ error) {

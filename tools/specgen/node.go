@@ -33,6 +33,9 @@ func (r resolver) node(n *yaml.Node) (*yaml.Node, error) {
 	}
 	c := *n
 	c.Anchor, c.Content = "", nil
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		c.Value = "null" // an empty value would be encoded as ""
+	}
 	for _, child := range n.Content {
 		v, err := r.node(child)
 		if err != nil {

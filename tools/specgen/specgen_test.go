@@ -1,0 +1,313 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// parse returns the root mapping of a document, aliases resolved.
+func parse(t *testing.T, text string) *yaml.Node {
+	t.Helper()
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	root, err := resolve(doc.Content[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+}
+
+// diffYAML compares a node with the text that it should read.
+func diffYAML(t *testing.T, want string, got *yaml.Node) {
+	t.Helper()
+	text, err := yaml.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b any
+	if err := yaml.Unmarshal([]byte(want), &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &b); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(a, b); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestPublicJSON(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct{ name, in, want string }{
+		{"keeps the order of keys", `{b: 1, a: 2}`, `{"b":1,"a":2}`},
+		{"drops what only our tools read", `{x-shared: {a: &a 1}, x-ogen-name: X, b: [{x-ogen-raw-response: true, c: *a}]}`,
+			`{"b":[{"c":1}]}`},
+		{"keeps other extensions", `{x-logo: a}`, `{"x-logo":"a"}`},
+		{"keeps numbers as written", `{a: 12345678901234567890, b: 1.50}`, `{"a":12345678901234567890,"b":1.50}`},
+		{"keeps quoted numbers strings", `{a: '1', '200': b}`, `{"a":"1","200":"b"}`},
+		{"keeps html as it is", `{a: '<p>&</p>'}`, `{"a":"<p>&</p>"}`},
+		{"writes null, true and empty collections", `{a: null, b: true, c: {}, d: []}`, `{"a":null,"b":true,"c":{},"d":[]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := publicJSON(parse(t, tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, strings.NewReplacer("\n", "", "  ", "", `": `, `":`).Replace(string(got))); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+			if !json.Valid(got) {
+				t.Errorf("not JSON: %s", got)
+			}
+		})
+	}
+}
+
+func TestPublicJSONRefuses(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct{ name, in, want string }{
+		{"a number that JSON cannot write", `{a: 0x10}`, "0x10"},
+		{"infinity", `{a: .inf}`, ".inf"},
+		{"a date that lacks quotes", `{a: 2026-09-23}`, "quote it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := publicJSON(parse(t, tt.in))
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct{ name, in, want string }{
+		{"an alias becomes what it names", `{a: &x {b: 1}, c: *x}`, `{a: {b: 1}, c: {b: 1}}`},
+		{"a merge brings keys", `{a: &x {b: 1, c: 2}, d: {<<: *x, e: 3}}`, `{a: {b: 1, c: 2}, d: {b: 1, c: 2, e: 3}}`},
+		{"own keys win over merged ones", `{a: &x {b: 1, c: 2}, d: {<<: *x, b: 3}}`, `{a: {b: 1, c: 2}, d: {b: 3, c: 2}}`},
+		{"an empty value is null", "a:\nb: ~", `{a: null, b: null}`},
+		{"merges nest", `{a: &x {b: 1}, c: &y {<<: *x, d: 2}, e: {<<: *y, b: 3}}`, `{a: {b: 1}, c: {b: 1, d: 2}, e: {b: 3, d: 2}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			diffYAML(t, tt.want, parse(t, tt.in))
+		})
+	}
+}
+
+// A merged mapping must be a copy: what is done to one place must not show at
+// another.
+func TestResolveCopies(t *testing.T) {
+	t.Parallel()
+
+	root := parse(t, `{a: &x {b: {c: 1}}, d: *x, e: {<<: *x}}`)
+	set(get(root, "d", "b"), "c", scalar("changed"))
+	diffYAML(t, `{a: {b: {c: 1}}, d: {b: {c: changed}}, e: {b: {c: 1}}}`, root)
+}
+
+func TestResolveRefuses(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct{ name, in, want string }{
+		{"a repeated key", "a: 1\nb: 2\na: 3", `line 3: key "a" is repeated`},
+		{"a merge of what is no mapping", `{a: &x [1], b: {<<: *x}}`, "takes one mapping"},
+		{"a merge that does not stand first", `{a: &x {b: 1}, c: {d: 1, <<: *x}}`, "stands first"},
+		{"an alias inside what it stands for", `a: &x {b: *x}`, "contains itself"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var doc yaml.Node
+			if err := yaml.Unmarshal([]byte(tt.in), &doc); err != nil {
+				t.Fatal(err)
+			}
+			_, err := resolve(doc.Content[0])
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+// A contract with one of everything that the input of ogen changes.
+const small = `
+openapi: 3.1.0
+x-shared: {h: &h {X-Request-Id: {$ref: '#/components/headers/X-Request-Id'}}}
+paths:
+  /things:
+    post:
+      tags: [Things]
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/ThingCreate'}}}}
+      responses:
+        '200':
+          headers: *h
+          content: {application/json: {schema: {$ref: '#/components/schemas/Thing'}}}
+        '302': {headers: {Location: {schema: {type: string}}, X-Request-Id: {$ref: '#/components/headers/X-Request-Id'}}}
+        '404': {$ref: '#/components/responses/NotFound'}
+        '503': {description: written in place}
+        default: {$ref: '#/components/responses/Error'}
+  /stream:
+    get:
+      tags: [Events]
+      responses: {'200': {content: {text/event-stream: {x-ogen-raw-response: true, schema: {type: string}}}}}
+components:
+  schemas:
+    Color: {type: string, enum: [red, light_blue]}
+    Size: {type: string, enum: [s, m]}
+    ThingCreate:
+      type: object
+      anyOf: [{required: [color]}, {required: [at]}]
+      properties: {color: {$ref: '#/components/schemas/Color'}, at: {type: string, format: date-time}}
+    Thing:
+      type: object
+      properties:
+        color: {$ref: '#/components/schemas/Color', description: of paint}
+        size: {$ref: '#/components/schemas/Size'}
+        kind: {type: string, enum: [a, b]}
+        made_at: {type: string, format: date-time}
+webhooks: {thing.made: {post: {}}}
+`
+
+func TestOgenYAML(t *testing.T) {
+	t.Parallel()
+
+	got, err := ogenYAML(parse(t, small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	diffYAML(t, `
+openapi: 3.1.0
+paths:
+  /things:
+    post:
+      tags: [Things]
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/ThingCreate'}}}}
+      responses:
+        '200':
+          content: {application/json: {schema: {$ref: '#/components/schemas/Thing'}}}
+        '302': {headers: {Location: {schema: {type: string}}}}
+        '503': {description: written in place}
+        default: {$ref: '#/components/responses/Error'}
+    x-ogen-operation-group: Things
+  /stream:
+    get:
+      tags: [Events]
+      responses: {'200': {content: {text/event-stream: {x-ogen-raw-response: true, schema: {type: string}}}}}
+components:
+  schemas:
+    Color: {type: string, enum: [red, light_blue]}
+    Size: {type: string, enum: [s, m]}
+    ThingCreate:
+      type: object
+      properties:
+        color: {$ref: '#/components/schemas/Color'}
+        at: {type: string, format: date-time, x-ogen-time-format: '2006-01-02T15:04:05.999Z07:00'}
+    Thing:
+      type: object
+      properties:
+        color: {type: string, description: of paint}
+        size: {type: string}
+        kind: {type: string}
+        made_at: {type: string, format: date-time, x-ogen-time-format: '2006-01-02T15:04:05.000Z07:00'}
+`, parse(t, string(got)))
+}
+
+func TestOgenYAMLRefuses(t *testing.T) {
+	t.Parallel()
+
+	// S stands in a request and in an answer.
+	const both = "paths: {/a: {post: {tags: [A], requestBody: {$ref: '#/components/schemas/S'}, " +
+		"responses: {'200': {$ref: '#/components/schemas/S'}}}}}\ncomponents: {schemas: {E: {enum: [a]}, S: "
+	for _, tt := range []struct{ name, in, want string }{
+		{"a time in both", both + `{properties: {t: {format: date-time}}}}}`, "this time is used"},
+		{"an enum in an object of both", both + `{properties: {e: {enum: [a]}}}}}`, "this enum is used"},
+		{"a reference to an enum in an object of both",
+			both + `{properties: {e: {$ref: '#/components/schemas/E'}}}}}`, "this enum is used"},
+		{"a default beside a reference",
+			`components: {schemas: {S: {properties: {e: {$ref: '#/x', default: a}}}}}`, "a default beside it"},
+		{"an object without a word on its fields",
+			`components: {schemas: {S: {type: object}}}`, "needs additionalProperties"},
+		{"an operation without a tag", `paths: {/a: {get: {responses: {}}}}`, "get /a: needs exactly one tag"},
+		{"operations of one path under different tags",
+			`paths: {/a: {get: {tags: [A]}, put: {tags: [B]}}}`, "different tags"},
+		{"a raw operation beside another",
+			`paths: {/a: {get: {tags: [A]}, put: {tags: [A], x-ogen-raw-response: true}}}`, "raw operations share"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := ogenYAML(parse(t, tt.in))
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+func TestValuesGo(t *testing.T) {
+	t.Parallel()
+
+	got, err := valuesGo(parse(t, small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = header + `package gen
+
+// Values of Size in this version. Answers of a later one may hold others.
+const (
+	SizeS = "s"
+	SizeM = "m"
+)
+`
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestGoName(t *testing.T) {
+	t.Parallel()
+
+	for in, want := range map[string]string{
+		"ErrorCode": "ErrorCode", "ip_not_allowed": "IPNotAllowed", "ApiKeyMode": "APIKeyMode",
+		"domain.health.degraded": "DomainHealthDegraded", "emails:send": "EmailsSend", "RETURN_PATH": "RETURNPATH",
+	} {
+		if got := goName(in); got != want {
+			t.Errorf("goName(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestGenerateIsDeterministic(t *testing.T) {
+	t.Parallel()
+
+	first, err := generate([]byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		again, err := generate([]byte(small))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(first, again, cmp.AllowUnexported(outputs{})); d != "" {
+			t.Fatalf("-first +again:\n%s", d)
+		}
+	}
+}
