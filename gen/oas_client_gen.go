@@ -657,23 +657,6 @@ func NewClient(serverURL string, sec SecuritySource, opts ...ClientOption) (*Cli
 		baseClient: c,
 	}, nil
 }
-func (c *Client) onRequest(ctx context.Context, req *http.Request) error {
-	for _, fn := range c.cfg.RequestEditors {
-		if err := fn(ctx, req); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *Client) onResponse(ctx context.Context, resp *http.Response) error {
-	for _, fn := range c.cfg.ResponseEditors {
-		if err := fn(ctx, resp); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // CallMcp invokes callMcp operation.
 //
@@ -764,10 +747,6 @@ func (c *Client) sendCallMcp(ctx context.Context, request FreeObject, params Cal
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -775,10 +754,6 @@ func (c *Client) sendCallMcp(ctx context.Context, request FreeObject, params Cal
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
 		return res, errors.Wrap(err, "do request")
-	}
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -876,10 +851,6 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -896,10 +867,6 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -982,10 +949,6 @@ func (c *Client) sendCreateApiKey(ctx context.Context, request *ApiKeyCreate, re
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1002,10 +965,6 @@ func (c *Client) sendCreateApiKey(ctx context.Context, request *ApiKeyCreate, re
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1103,10 +1062,6 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1123,10 +1078,6 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1224,10 +1175,6 @@ func (c *Client) sendCreateDomain(ctx context.Context, request *DomainCreate, pa
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1244,10 +1191,6 @@ func (c *Client) sendCreateDomain(ctx context.Context, request *DomainCreate, pa
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1345,10 +1288,6 @@ func (c *Client) sendCreateInbox(ctx context.Context, request OptInboxCreate, pa
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1365,10 +1304,6 @@ func (c *Client) sendCreateInbox(ctx context.Context, request OptInboxCreate, pa
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1450,10 +1385,6 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1470,10 +1401,6 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1572,10 +1499,6 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1592,10 +1515,6 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1693,10 +1612,6 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1713,10 +1628,6 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1798,10 +1709,6 @@ func (c *Client) sendCreateWebhook(ctx context.Context, request *WebhookCreate, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1818,10 +1725,6 @@ func (c *Client) sendCreateWebhook(ctx context.Context, request *WebhookCreate, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -1918,10 +1821,6 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -1938,10 +1837,6 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2038,10 +1933,6 @@ func (c *Client) sendDeleteDomain(ctx context.Context, params DeleteDomainParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2058,10 +1949,6 @@ func (c *Client) sendDeleteDomain(ctx context.Context, params DeleteDomainParams
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2159,10 +2046,6 @@ func (c *Client) sendDeleteInbox(ctx context.Context, params DeleteInboxParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2179,10 +2062,6 @@ func (c *Client) sendDeleteInbox(ctx context.Context, params DeleteInboxParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2279,10 +2158,6 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2299,10 +2174,6 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2399,10 +2270,6 @@ func (c *Client) sendDeleteMessage(ctx context.Context, params DeleteMessagePara
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2419,10 +2286,6 @@ func (c *Client) sendDeleteMessage(ctx context.Context, params DeleteMessagePara
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2519,10 +2382,6 @@ func (c *Client) sendDeleteSuppression(ctx context.Context, params DeleteSuppres
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2539,10 +2398,6 @@ func (c *Client) sendDeleteSuppression(ctx context.Context, params DeleteSuppres
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2639,10 +2494,6 @@ func (c *Client) sendDeleteTemplate(ctx context.Context, params DeleteTemplatePa
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2659,10 +2510,6 @@ func (c *Client) sendDeleteTemplate(ctx context.Context, params DeleteTemplatePa
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2759,10 +2606,6 @@ func (c *Client) sendDeleteWebhook(ctx context.Context, params DeleteWebhookPara
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2779,10 +2622,6 @@ func (c *Client) sendDeleteWebhook(ctx context.Context, params DeleteWebhookPara
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -2864,10 +2703,6 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -2875,10 +2710,6 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
 		return res, errors.Wrap(err, "do request")
-	}
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -2997,10 +2828,6 @@ func (c *Client) sendForwardMessage(ctx context.Context, request *MessageForward
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3017,10 +2844,6 @@ func (c *Client) sendForwardMessage(ctx context.Context, request *MessageForward
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3136,10 +2959,6 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3156,10 +2975,6 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3256,10 +3071,6 @@ func (c *Client) sendGetContact(ctx context.Context, params GetContactParams, re
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3276,10 +3087,6 @@ func (c *Client) sendGetContact(ctx context.Context, params GetContactParams, re
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3376,10 +3183,6 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3396,10 +3199,6 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3496,10 +3295,6 @@ func (c *Client) sendGetDraft(ctx context.Context, params GetDraftParams, reques
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3516,10 +3311,6 @@ func (c *Client) sendGetDraft(ctx context.Context, params GetDraftParams, reques
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3616,10 +3407,6 @@ func (c *Client) sendGetEmail(ctx context.Context, params GetEmailParams, reques
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3636,10 +3423,6 @@ func (c *Client) sendGetEmail(ctx context.Context, params GetEmailParams, reques
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3686,10 +3469,6 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 		return res, errors.Wrap(err, "create request")
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3706,10 +3485,6 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3807,10 +3582,6 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3827,10 +3598,6 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -3927,10 +3694,6 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -3947,10 +3710,6 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -4048,10 +3807,6 @@ func (c *Client) sendGetMessageRaw(ctx context.Context, params GetMessageRawPara
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4068,10 +3823,6 @@ func (c *Client) sendGetMessageRaw(ctx context.Context, params GetMessageRawPara
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -4117,10 +3868,6 @@ func (c *Client) sendGetOpenapi(ctx context.Context, requestOptions ...RequestOp
 		return res, errors.Wrap(err, "create request")
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4128,10 +3875,6 @@ func (c *Client) sendGetOpenapi(ctx context.Context, requestOptions ...RequestOp
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
 		return res, errors.Wrap(err, "do request")
-	}
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -4248,10 +3991,6 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4268,10 +4007,6 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -4368,10 +4103,6 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4388,10 +4119,6 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -4507,10 +4234,6 @@ func (c *Client) sendGetThread(ctx context.Context, params GetThreadParams, requ
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4527,10 +4250,6 @@ func (c *Client) sendGetThread(ctx context.Context, params GetThreadParams, requ
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -4609,10 +4328,6 @@ func (c *Client) sendGetUsage(ctx context.Context, requestOptions ...RequestOpti
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4629,10 +4344,6 @@ func (c *Client) sendGetUsage(ctx context.Context, requestOptions ...RequestOpti
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -4729,10 +4440,6 @@ func (c *Client) sendGetWebhook(ctx context.Context, params GetWebhookParams, re
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4749,10 +4456,6 @@ func (c *Client) sendGetWebhook(ctx context.Context, params GetWebhookParams, re
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -4868,10 +4571,6 @@ func (c *Client) sendListApiKeys(ctx context.Context, params ListApiKeysParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -4888,10 +4587,6 @@ func (c *Client) sendListApiKeys(ctx context.Context, params ListApiKeysParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -5007,10 +4702,6 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -5027,10 +4718,6 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -5146,10 +4833,6 @@ func (c *Client) sendListDomains(ctx context.Context, params ListDomainsParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -5166,10 +4849,6 @@ func (c *Client) sendListDomains(ctx context.Context, params ListDomainsParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -5302,10 +4981,6 @@ func (c *Client) sendListDrafts(ctx context.Context, params ListDraftsParams, re
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -5322,10 +4997,6 @@ func (c *Client) sendListDrafts(ctx context.Context, params ListDraftsParams, re
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -5492,10 +5163,6 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -5512,10 +5179,6 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -5667,10 +5330,6 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -5687,10 +5346,6 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -5927,10 +5582,6 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -5947,10 +5598,6 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -6066,10 +5713,6 @@ func (c *Client) sendListInboxes(ctx context.Context, params ListInboxesParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -6086,10 +5729,6 @@ func (c *Client) sendListInboxes(ctx context.Context, params ListInboxesParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -6205,10 +5844,6 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -6225,10 +5860,6 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -6481,10 +6112,6 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -6501,10 +6128,6 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -6620,10 +6243,6 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -6640,10 +6259,6 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -6759,10 +6374,6 @@ func (c *Client) sendListTemplates(ctx context.Context, params ListTemplatesPara
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -6779,10 +6390,6 @@ func (c *Client) sendListTemplates(ctx context.Context, params ListTemplatesPara
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -6917,10 +6524,6 @@ func (c *Client) sendListThreads(ctx context.Context, params ListThreadsParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -6937,10 +6540,6 @@ func (c *Client) sendListThreads(ctx context.Context, params ListThreadsParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -7109,10 +6708,6 @@ func (c *Client) sendListWebhookDeliveries(ctx context.Context, params ListWebho
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -7129,10 +6724,6 @@ func (c *Client) sendListWebhookDeliveries(ctx context.Context, params ListWebho
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -7248,10 +6839,6 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -7268,10 +6855,6 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -7372,10 +6955,6 @@ func (c *Client) sendPreviewTemplate(ctx context.Context, request *TemplatePrevi
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -7392,10 +6971,6 @@ func (c *Client) sendPreviewTemplate(ctx context.Context, request *TemplatePrevi
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -7496,10 +7071,6 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -7516,10 +7087,6 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -7619,10 +7186,6 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -7639,10 +7202,6 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -7761,10 +7320,6 @@ func (c *Client) sendReplyToMessage(ctx context.Context, request *MessageReply, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -7781,10 +7336,6 @@ func (c *Client) sendReplyToMessage(ctx context.Context, request *MessageReply, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -7884,10 +7435,6 @@ func (c *Client) sendRescheduleEmail(ctx context.Context, request *EmailUpdate, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -7904,10 +7451,6 @@ func (c *Client) sendRescheduleEmail(ctx context.Context, request *EmailUpdate, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8024,10 +7567,6 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8044,10 +7583,6 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8144,10 +7679,6 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8164,10 +7695,6 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8265,10 +7792,6 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8285,10 +7808,6 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8406,10 +7925,6 @@ func (c *Client) sendSendDraft(ctx context.Context, request OptDraftSend, params
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8426,10 +7941,6 @@ func (c *Client) sendSendDraft(ctx context.Context, request OptDraftSend, params
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8528,10 +8039,6 @@ func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params S
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8548,10 +8055,6 @@ func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params S
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8650,10 +8153,6 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8670,10 +8169,6 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8791,10 +8286,6 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8811,10 +8302,6 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -8932,10 +8419,6 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -8952,10 +8435,6 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -9098,10 +8577,6 @@ func (c *Client) sendStreamEvents(ctx context.Context, params StreamEventsParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9109,10 +8584,6 @@ func (c *Client) sendStreamEvents(ctx context.Context, params StreamEventsParams
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
 		return res, errors.Wrap(err, "do request")
-	}
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -9211,10 +8682,6 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9231,10 +8698,6 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -9334,10 +8797,6 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9354,10 +8813,6 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -9457,10 +8912,6 @@ func (c *Client) sendUpdateDraft(ctx context.Context, request *DraftUpdate, para
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9477,10 +8928,6 @@ func (c *Client) sendUpdateDraft(ctx context.Context, request *DraftUpdate, para
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -9580,10 +9027,6 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9600,10 +9043,6 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -9703,10 +9142,6 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9723,10 +9158,6 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -9826,10 +9257,6 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9846,10 +9273,6 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -9947,10 +9370,6 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -9967,10 +9386,6 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -10068,10 +9483,6 @@ func (c *Client) sendVerifyDomain(ctx context.Context, params VerifyDomainParams
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -10088,10 +9499,6 @@ func (c *Client) sendVerifyDomain(ctx context.Context, params VerifyDomainParams
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")
@@ -10312,10 +9719,6 @@ func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessagePa
 		}
 	}
 
-	if err := c.onRequest(ctx, r); err != nil {
-		return res, errors.Wrap(err, "client edit request")
-	}
-
 	if err := reqCfg.onRequest(r); err != nil {
 		return res, errors.Wrap(err, "edit request")
 	}
@@ -10332,10 +9735,6 @@ func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessagePa
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 	}()
-
-	if err := c.onResponse(ctx, resp); err != nil {
-		return res, errors.Wrap(err, "client edit response")
-	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
 		return res, errors.Wrap(err, "edit response")

@@ -151,14 +151,6 @@ func encodeCreateKeyResponse(response *ApiKeyCreated, w http.ResponseWriter) err
 }
 
 func encodeCreateSuppressionResponse(response *Suppression, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
@@ -279,14 +271,6 @@ func encodeDeleteMessageResponse(response *DeletedMessage, w http.ResponseWriter
 }
 
 func encodeDeleteSuppressionResponse(response *DeletedSuppression, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
