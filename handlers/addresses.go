@@ -1,0 +1,83 @@
+package handlers
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+)
+
+// addressesFromAPI reads one of the shapes that an address field may have: an
+// address, an object, or a list of both.
+func addressesFromAPI(field string, r gen.Recipients) ([]message.Address, error) {
+	switch r.Type {
+	case gen.AddressObjectRecipients:
+		return addressList(field, []gen.Address{gen.NewAddressObjectAddress(r.AddressObject)}, false)
+	case gen.AddressArrayRecipients:
+		return addressList(field, r.AddressArray, true)
+	default:
+		return addressList(field, []gen.Address{gen.NewEmailAddressAddress(r.EmailAddress)}, false)
+	}
+}
+
+// optionalAddresses is addressesFromAPI for a field that may be absent or empty.
+func optionalAddresses(field string, o gen.OptOptionalRecipients) ([]message.Address, error) {
+	r, ok := o.Get()
+	if !ok {
+		return nil, nil
+	}
+	switch r.Type {
+	case gen.AddressObjectOptionalRecipients:
+		return addressList(field, []gen.Address{gen.NewAddressObjectAddress(r.AddressObject)}, false)
+	case gen.OptionalAddressArrayOptionalRecipients:
+		return addressList(field, r.OptionalAddressArray, true)
+	default:
+		return addressList(field, []gen.Address{gen.NewEmailAddressAddress(r.EmailAddress)}, false)
+	}
+}
+
+func addressList(field string, in []gen.Address, indexed bool) ([]message.Address, error) {
+	out := make([]message.Address, 0, len(in))
+	for i, a := range in {
+		place := field
+		if indexed {
+			place += "[" + strconv.Itoa(i) + "]"
+		}
+		addr := message.Address{Email: string(a.EmailAddress)}
+		if a.Type == gen.AddressObjectAddress {
+			addr = message.Address{Email: string(a.AddressObject.Email), Name: a.AddressObject.Name.Or("")}
+			if err := checkName(place+".name", &addr.Name); err != nil {
+				return nil, err
+			}
+			place += ".email"
+		}
+		if err := message.ValidAddress(addr.Email); err != nil {
+			return nil, errInvalid(place, "is not an email address")
+		}
+		out = append(out, addr)
+	}
+	return out, nil
+}
+
+// sameAddress compares addresses as the whole API does: without regard to case.
+func sameAddress(a, b string) bool { return strings.EqualFold(a, b) }
+
+// without returns the addresses that are not in any of the lists of others,
+// each once.
+func without(in []message.Address, others ...[]message.Address) []message.Address {
+	seen := map[string]bool{}
+	for _, list := range others {
+		for _, a := range list {
+			seen[strings.ToLower(a.Email)] = true
+		}
+	}
+	var out []message.Address
+	for _, a := range in {
+		if k := strings.ToLower(a.Email); !seen[k] {
+			seen[k] = true
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+// Package handlers is the HTTP API: it implements the server that is generated
+// from openapi.yaml over the store. One file per resource: request in, store
+// call, response out. Errors go back as they are; classify alone knows status
+// codes. What the contract can check is checked before a handler is called.
+package handlers
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// Config is what the API needs.
+type Config struct {
+	Store *store.Store
+	// MailDomain is the install's own mail domain, lower case.
+	MailDomain string
+	// BaseURL is where clients reach the API: links begin with it.
+	BaseURL *url.URL
+	// FileKey signs download links.
+	FileKey []byte
+	// KeyBrand is the first part of new keys: "sk".
+	KeyBrand string
+	// SendPolicy is what a new inbox gets that asks for none.
+	SendPolicy store.SendPolicy
+	// RateLimits says whether rate limits are enforced.
+	RateLimits bool
+	// Version is the program's.
+	Version string
+	// Stopping is closed when the service shuts down: waits then answer at once.
+	Stopping <-chan struct{}
+	// Now is the clock.
+	Now func() time.Time
+	// Log takes faults of ours.
+	Log *slog.Logger
+}
+
+// API implements the generated interfaces. Operations that are documented but
+// not built answer 501 by UnimplementedHandler.
+type API struct {
+	gen.UnimplementedHandler
+	cfg     Config
+	store   *store.Store
+	now     func() time.Time
+	log     *slog.Logger
+	files   fileSigner
+	running runningCalls
+	limits  *limiter
+	bodies  *semaphore.Weighted
+}
+
+var (
+	_ gen.Handler         = (*API)(nil)
+	_ gen.RawHandler      = (*API)(nil)
+	_ gen.SecurityHandler = (*API)(nil)
+)
+
+// New returns the API as an http.Handler.
+func New(cfg Config) (http.Handler, error) {
+	a := &API{
+		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
+		files:  fileSigner{cfg.FileKey},
+		limits: newLimiter(cfg.Now),
+		bodies: semaphore.NewWeighted(maxBodiesInMemory),
+	}
+	s, err := gen.NewServer(a, a, a,
+		gen.WithErrorHandler(a.writeDecodeError),
+		gen.WithNotFound(a.routeNotFound),
+		gen.WithMethodNotAllowed(a.methodNotAllowed),
+		gen.WithMiddleware(a.checkText, a.idempotent))
+	if err != nil {
+		return nil, err
+	}
+	return a.outer(s), nil
+}

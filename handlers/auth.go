@@ -1,0 +1,123 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+type callerKey struct{}
+
+// callerOf returns the key that the request came with.
+func callerOf(ctx context.Context) store.Key {
+	k, _ := ctx.Value(callerKey{}).(store.Key)
+	return k
+}
+
+// visible returns the only inboxes that the caller may see, or nil for all.
+func visible(k store.Key) []string {
+	if k.InboxIDs == nil {
+		return nil
+	}
+	return append([]string{}, k.InboxIDs.V...) // never nil: none at all is a limit too
+}
+
+// HandleBearerAuth implements gen.SecurityHandler: it finds the key, and
+// refuses one that is called from a foreign address, lacks the scope, or calls
+// too often. The scopes of an operation stand in openapi.yaml alone.
+func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
+	k, err := a.store.KeyByHash(ctx, store.HashKey(t.Token))
+	if errors.Is(err, store.ErrNotFound) {
+		return ctx, errUnauthorized
+	}
+	if err != nil {
+		return ctx, err
+	}
+	info := infoOf(ctx)
+	if !addressAllowed(k.AllowedIPs.V, info.ip) {
+		return ctx, errForbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
+	}
+	if err := a.limitKey(info, k, op); err != nil {
+		return ctx, err
+	}
+	if !hasAnyScope(k.Scopes.V, t.Roles) {
+		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(t.Roles, " or "))
+	}
+	return context.WithValue(ctx, callerKey{}, k), nil
+}
+
+func addressAllowed(cidrs []string, ip netip.Addr) bool {
+	if len(cidrs) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(cidrs, func(c string) bool {
+		p, err := netip.ParsePrefix(c)
+		return err == nil && p.Contains(ip)
+	})
+}
+
+// hasAnyScope says whether a key with the scopes have may do what needs any one
+// of want. No want means that any key may.
+func hasAnyScope(have, want []string) bool {
+	return len(want) == 0 || slices.ContainsFunc(want, func(w string) bool { return hasScope(have, w) })
+}
+
+// implied are the scopes that open others; "*" and "admin" open all.
+var implied = map[string][]string{
+	"emails:read":    {"read"},
+	"contacts:read":  {"read", "contacts:write"},
+	"templates:read": {"read", "templates:write"},
+	"domains:read":   {"read", "domains:write"},
+	"emails:send":    {"send"},
+}
+
+func hasScope(have []string, want string) bool {
+	return slices.ContainsFunc(have, func(h string) bool {
+		return h == want || h == "*" || h == "admin" || slices.Contains(implied[want], h)
+	})
+}
+
+// inboxOf returns the inbox of that id if the caller can see it.
+func (a *API) inboxOf(ctx context.Context, id string) (store.Inbox, error) {
+	k := callerOf(ctx)
+	if ids := visible(k); ids != nil && !slices.Contains(ids, id) {
+		return store.Inbox{}, fmt.Errorf("inbox: %w", store.ErrNotFound)
+	}
+	return a.store.Inbox(ctx, k.AccountID, id)
+}
+
+// messageOf returns the message of that id if the caller can see it.
+func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
+	k := callerOf(ctx)
+	m, err := a.store.Message(ctx, k.AccountID, id)
+	if err != nil {
+		return m, err
+	}
+	if ids := visible(k); ids != nil && !slices.Contains(ids, m.InboxID) {
+		return store.Message{}, fmt.Errorf("message: %w", store.ErrNotFound)
+	}
+	return m, nil
+}
+
+// countBadKey counts a request without a good key against its address, and
+// turns it into 429 past the limit.
+func (a *API) countBadKey(ctx context.Context, e *apiError) *apiError {
+	if err := a.limitAddress(infoOf(ctx)); err != nil {
+		return err
+	}
+	return e
+}
+
+var errTooMany = func(limit int, seconds int) *apiError {
+	return &apiError{
+		status: http.StatusTooManyRequests, code: gen.ErrorCodeRateLimited, retryAfter: seconds,
+		message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
+	}
+}

@@ -1,0 +1,170 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	ht "github.com/ogen-go/ogen/http"
+	"github.com/ogen-go/ogen/ogenerrors"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// apiError is an error that the caller may see.
+type apiError struct {
+	status     int
+	code       string
+	message    string
+	param      string
+	details    []gen.ErrorDetail
+	retryAfter int // whole seconds; 0: no header
+}
+
+func (e *apiError) Error() string { return e.code + ": " + e.message }
+
+// errInvalid is for a rule of ours that the request breaks at param.
+func errInvalid(param, format string, args ...any) error {
+	return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: param, message: param + " " + fmt.Sprintf(format, args...)}
+}
+
+// errForbidden is for what the state of things or a policy forbids.
+func errForbidden(code, message string) error {
+	return &apiError{status: http.StatusForbidden, code: code, message: message}
+}
+
+var (
+	errContentRequired = &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeContentRequired, param: "text", message: "give text, html or both"}
+	errUnauthorized    = &apiError{status: http.StatusUnauthorized, code: gen.ErrorCodeUnauthorized, message: "missing or invalid API key"}
+	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
+	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
+	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
+	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
+	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
+)
+
+// classify turns any error into what the caller sees. It is the only place
+// that knows which fault has which status. What it does not know is ours: 500.
+func (a *API) classify(ctx context.Context, err error) *apiError {
+	var known *apiError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, store.ErrNotFound):
+		return &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
+	case errors.Is(err, store.ErrCursor):
+		return &apiError{
+			status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: "cursor",
+			message: "cursor is not of this list with these filters",
+		}
+	case errors.Is(err, store.ErrAddressTaken):
+		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
+		a.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", requestID(ctx))
+		return errUnavailable
+	case errors.Is(err, context.Canceled):
+		return errUnavailable // the caller has gone
+	case errors.Is(err, ht.ErrNotImplemented):
+		return errNotImplemented
+	}
+	if e := decodeError(err); e != nil {
+		return e
+	}
+	if errors.As(err, new(*ogenerrors.SecurityError)) {
+		return errUnauthorized // no key was given
+	}
+	a.log.ErrorContext(ctx, "request failed", "error", err, "request_id", requestID(ctx))
+	return errInternal
+}
+
+func (e *apiError) body(requestID string) gen.Error {
+	b := gen.ErrorBody{Code: e.code, Message: cut(e.message), RequestID: requestID, Details: e.details}
+	if e.param != "" {
+		b.Param = gen.NewOptString(e.param)
+	}
+	return gen.Error{Error: b}
+}
+
+// NewError implements gen.Handler: the door of errors that handlers and the
+// security handler return.
+func (a *API) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
+	e := a.classify(ctx, err)
+	if e.status == http.StatusUnauthorized {
+		e = a.countBadKey(ctx, e)
+	}
+	info := infoOf(ctx)
+	info.setErrorHeaders(e)
+	out := &gen.ErrorStatusCodeWithHeaders{StatusCode: e.status, Response: e.body(info.id)}
+	if e.retryAfter > 0 {
+		out.RetryAfter = gen.NewOptInt(e.retryAfter)
+	}
+	return out
+}
+
+// writeDecodeError is the door of requests that do not decode, and of answers
+// that do not encode.
+func (a *API) writeDecodeError(ctx context.Context, w http.ResponseWriter, _ *http.Request, err error) {
+	a.writeError(ctx, w, a.classify(ctx, err))
+}
+
+func (a *API) routeNotFound(w http.ResponseWriter, r *http.Request) {
+	a.writeError(r.Context(), w, &apiError{
+		status: http.StatusNotFound, code: gen.ErrorCodeRouteNotFound, message: "there is no such path",
+	})
+}
+
+func (a *API) methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	a.writeError(r.Context(), w, &apiError{
+		status: http.StatusMethodNotAllowed, code: gen.ErrorCodeMethodNotAllowed, message: "this method is not allowed here",
+	})
+}
+
+// writeError writes the one body that all errors have.
+func (a *API) writeError(ctx context.Context, w http.ResponseWriter, e *apiError) {
+	info := infoOf(ctx)
+	info.setErrorHeaders(e)
+	if e.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	body := e.body(info.id)
+	b, err := json.Marshal(&body)
+	if err != nil {
+		a.log.ErrorContext(ctx, "write error body", "error", err, "request_id", info.id)
+		b = []byte(`{}`)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(e.status)
+	_, _ = w.Write(b) // the caller may have gone
+}
+
+// setErrorHeaders sets what the generated error type has no field for.
+func (i *requestInfo) setErrorHeaders(e *apiError) {
+	if e.status == http.StatusUnauthorized && i.w != nil {
+		i.w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+}
+
+// secondsUntil rounds up, so that a caller that waits so long is not too early.
+func secondsUntil(t, now time.Time) int {
+	return max(1, int((t.Sub(now)+time.Second-1)/time.Second))
+}
+
+const maxMessage = 500
+
+// cut keeps a message of a library from growing with the caller's input.
+func cut(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	n := maxMessage
+	for n > 0 && s[n]&0xc0 == 0x80 { // not inside a rune
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,237 @@
+package handlers
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// linkLife is how long a download link works.
+const linkLife = 15 * time.Minute
+
+// file is what a download link is for: the raw message, or one attachment.
+type file struct {
+	accountID    int64
+	messageID    string
+	attachmentID string // empty: the raw message
+	expires      time.Time
+}
+
+// fileSigner makes and reads the tokens of download links. A token is the
+// credential: whoever has it may fetch that one file until it expires.
+type fileSigner struct{ key []byte }
+
+const fileMAC = sha256.Size
+
+func (s fileSigner) token(f file) string {
+	body := strings.Join([]string{
+		"f1", strconv.FormatInt(f.accountID, 36), f.messageID, f.attachmentID, strconv.FormatInt(f.expires.Unix(), 36),
+	}, "/")
+	return base64.RawURLEncoding.EncodeToString(append(s.mac(body), body...))
+}
+
+func (s fileSigner) mac(body string) []byte {
+	m := hmac.New(sha256.New, s.key)
+	_, _ = io.WriteString(m, body) // a hash never fails
+	return m.Sum(nil)
+}
+
+// read returns what the token is for, or errLinkInvalid.
+func (s fileSigner) read(token string, now time.Time) (file, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(b) < fileMAC || !hmac.Equal(b[:fileMAC], s.mac(string(b[fileMAC:]))) {
+		return file{}, errLinkInvalid
+	}
+	p := strings.Split(string(b[fileMAC:]), "/")
+	if len(p) != 5 || p[0] != "f1" {
+		return file{}, errLinkInvalid
+	}
+	account, err1 := strconv.ParseInt(p[1], 36, 64)
+	expires, err2 := strconv.ParseInt(p[4], 36, 64)
+	if err1 != nil || err2 != nil || !now.Before(time.Unix(expires, 0)) {
+		return file{}, errLinkInvalid
+	}
+	return file{account, p[2], p[3], time.Unix(expires, 0)}, nil
+}
+
+// link returns the address of a file and when it stops working.
+func (a *API) link(m store.Message, attachmentID string) (url.URL, time.Time) {
+	f := file{m.AccountID, m.ID, attachmentID, a.now().Add(linkLife).Truncate(time.Second)}
+	return *a.cfg.BaseURL.JoinPath("v1", "files", a.files.token(f)), f.expires
+}
+
+// GetMessageRaw implements GET /v1/messages/{message_id}/raw.
+func (a *API) GetMessageRaw(ctx context.Context, p gen.GetMessageRawParams) (*gen.GetMessageRawFound, error) {
+	m, err := a.messageOf(ctx, p.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	if m.ExpiredAt != nil {
+		return nil, errExpired
+	}
+	link, _ := a.link(m, "")
+	return &gen.GetMessageRawFound{Location: link}, nil
+}
+
+// GetAttachment implements GET /v1/messages/{message_id}/attachments/{attachment_id}.
+func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*gen.AttachmentDownload, error) {
+	m, err := a.messageOf(ctx, p.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	if m.ExpiredAt != nil {
+		return nil, errExpired
+	}
+	at, err := findAttachment(m, p.AttachmentID)
+	if err != nil {
+		return nil, err
+	}
+	v := attachmentToAPI(at)
+	link, expires := a.link(m, at.ID)
+	return &gen.AttachmentDownload{
+		ID: v.ID, Filename: v.Filename, ContentType: v.ContentType, Size: v.Size, Inline: v.Inline, ContentID: v.ContentID,
+		Object: "attachment", MessageID: m.ID, DownloadURL: link, ExpiresAt: expires,
+	}, nil
+}
+
+func findAttachment(m store.Message, id string) (store.Attachment, error) {
+	if m.Content != nil {
+		all := m.Content.Attachments.V
+		if i := slices.IndexFunc(all, func(at store.Attachment) bool { return at.ID == id }); i >= 0 {
+			return all[i], nil
+		}
+	}
+	return store.Attachment{}, fmt.Errorf("attachment: %w", store.ErrNotFound)
+}
+
+// DownloadFile implements GET /v1/files/{token}.
+func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http.ResponseWriter) error {
+	info := infoOf(ctx)
+	if err := a.limitAddress(info); err != nil {
+		return err
+	}
+	f, err := a.files.read(p.Token, a.now())
+	if err != nil {
+		return err
+	}
+	m, err := a.store.Message(ctx, f.accountID, f.messageID)
+	if err != nil {
+		return err
+	}
+	content, name, err := a.openFile(ctx, m, f.attachmentID)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = content.Close() }()
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", disposition(name))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox")
+	h.Set("Cache-Control", "private, no-store")
+	r := info.r.Clone(ctx)
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		r.Header.Del("Range") // several ranges: the whole file, as RFC 9110 allows
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(a.now().Add(linkLife)) // not all connections can, in tests
+	http.ServeContent(&rangeErrors{ResponseWriter: w, ctx: ctx, api: a}, r, "", time.Time{}, content)
+	return nil
+}
+
+// openFile opens what a token is for. The content decides: when it is deleted
+// the file is gone.
+func (a *API) openFile(ctx context.Context, m store.Message, attachmentID string) (io.ReadSeekCloser, string, error) {
+	if attachmentID == "" {
+		raw, err := a.store.Raw(ctx, m.Seq)
+		if err != nil {
+			return nil, "", err
+		}
+		return signedRaw(raw), m.ID + ".eml", nil
+	}
+	at, err := findAttachment(m, attachmentID)
+	if err != nil {
+		return nil, "", err
+	}
+	open := func() (io.ReadCloser, error) { return a.openPart(ctx, m.Seq, at.Part) }
+	return &lazySeeker{open: open, size: at.Size}, at.Filename, nil
+}
+
+// openPart opens the decoded content of one part of a stored message.
+func (a *API) openPart(ctx context.Context, messageSeq int64, part int) (io.ReadCloser, error) {
+	raw, err := a.store.Raw(ctx, messageSeq)
+	if err != nil {
+		return nil, err
+	}
+	r, err := message.OpenPart(raw, part, message.DefaultLimits())
+	if err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return readCloser{r, raw}, nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// disposition is the header of RFC 6266: a plain name for old clients and the
+// real one as RFC 8187 writes it.
+func disposition(name string) string {
+	if v := mime.FormatMediaType("attachment", map[string]string{"filename": name}); v != "" {
+		return v
+	}
+	return "attachment"
+}
+
+// rangeErrors turns the plain text 416 of net/http into our error body.
+type rangeErrors struct {
+	http.ResponseWriter
+	ctx     context.Context //nolint:containedctx // the request's, while it is answered
+	api     *API
+	refused bool
+}
+
+func (w *rangeErrors) WriteHeader(status int) {
+	if status < http.StatusBadRequest {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.refused = true
+	w.Header().Del("Content-Disposition")
+	w.Header().Del("Content-Length")
+	w.api.writeError(w.ctx, w.ResponseWriter, &apiError{
+		status: status, code: gen.ErrorCodeInvalidRequest, param: "Range", message: "the range lies outside the file",
+	})
+}
+
+func (w *rangeErrors) Write(b []byte) (int, error) {
+	if w.refused {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// readPart reads one attachment into memory; its size was checked before.
+func (a *API) readPart(ctx context.Context, messageSeq int64, at store.Attachment) ([]byte, error) {
+	r, err := a.openPart(ctx, messageSeq, at.Part)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(r, maxAttachmentBytes))
+	return content, errors.Join(err, r.Close())
+}

@@ -1,0 +1,193 @@
+package handlers
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// maxBody is the largest request body: 25 MB of attachments as base64, and
+	// room for the rest.
+	maxBody = 40 << 20
+	// maxBodiesInMemory bounds what bodies larger than smallBody take together.
+	maxBodiesInMemory = 4 * maxBody
+	smallBody         = 1 << 20
+	// bodyTimeout is how long a body may take to arrive.
+	bodyTimeout = 60 * time.Second
+	// answerTimeout is how long an answer may take, a wait of two minutes
+	// included.
+	answerTimeout = 4 * time.Minute
+)
+
+// requestInfo is what the chain around the generated server knows of a request.
+type requestInfo struct {
+	id string
+	ip netip.Addr
+	r  *http.Request
+	w  http.ResponseWriter
+}
+
+type infoKey struct{}
+
+func infoOf(ctx context.Context) *requestInfo {
+	if i, ok := ctx.Value(infoKey{}).(*requestInfo); ok {
+		return i
+	}
+	return &requestInfo{}
+}
+
+func requestID(ctx context.Context) string { return infoOf(ctx).id }
+
+// outer is the chain around the generated server: request id, panics, limits of
+// the body, log.
+func (a *API) outer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := a.now()
+		info := &requestInfo{id: store.NewID("req_", start), ip: peer(r), w: w}
+		w.Header().Set("X-Request-Id", info.id)
+		sw := &statusWriter{ResponseWriter: w}
+		ctx := context.WithValue(r.Context(), infoKey{}, info)
+		body := &gatedBody{ReadCloser: http.MaxBytesReader(w, r.Body, maxBody), api: a, ctx: ctx, size: r.ContentLength}
+		defer body.release()
+		r = r.WithContext(ctx)
+		r.Body = body
+		info.r = r
+		defer a.recoverPanic(ctx, sw)
+
+		rc := http.NewResponseController(w)
+		_ = rc.SetReadDeadline(start.Add(bodyTimeout))    // not all connections can, in tests
+		_ = rc.SetWriteDeadline(start.Add(answerTimeout)) // as above
+		if e := refuseEarly(r); e != nil {
+			a.writeError(ctx, sw, e)
+		} else {
+			next.ServeHTTP(sw, r)
+		}
+		a.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
+			"duration_ms", a.now().Sub(start).Milliseconds(), "request_id", info.id)
+	})
+}
+
+// refuseEarly looks at what the generated server does not: the announced size
+// and the text of the URL.
+func refuseEarly(r *http.Request) *apiError {
+	if r.ContentLength > maxBody {
+		return errTooLarge(maxBody)
+	}
+	if !strings.Contains(r.RequestURI, "%") {
+		return nil
+	}
+	if !cleanText(r.URL.Path) {
+		return &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
+	}
+	for name, values := range r.URL.Query() {
+		for _, v := range values {
+			if cleanText(name) && !cleanText(v) {
+				return &apiError{
+					status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: name,
+					message: name + " is not UTF-8 text, or holds a NUL",
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// cleanText says whether s can be kept by any database: UTF-8 without NUL.
+func cleanText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// loggedPath hides the token of a download link, which is a credential.
+func loggedPath(path string) string {
+	if strings.HasPrefix(path, "/v1/files/") {
+		return "/v1/files/…"
+	}
+	return path
+}
+
+func peer(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
+}
+
+// recoverPanic answers 500 for a panic, unless the answer has begun.
+func (a *API) recoverPanic(ctx context.Context, w *statusWriter) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
+		panic(p)
+	}
+	a.log.ErrorContext(ctx, "panic", "panic", p, "stack", string(debug.Stack()), "request_id", requestID(ctx))
+	if w.status == 0 {
+		a.writeError(ctx, w, errInternal)
+	}
+}
+
+// statusWriter remembers the status of the answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// gatedBody lets only so many bytes of large bodies into memory at a time. It
+// asks at the first read, when the key is already known to be good.
+type gatedBody struct {
+	io.ReadCloser
+	api  *API
+	ctx  context.Context //nolint:containedctx // the request's, for one read
+	size int64
+	held int64
+	open bool
+}
+
+func (b *gatedBody) Read(p []byte) (int, error) {
+	if !b.open {
+		b.open = true
+		size := b.size
+		if size < 0 {
+			size = maxBody
+		}
+		if size > smallBody {
+			if err := b.api.bodies.Acquire(b.ctx, size); err != nil {
+				return 0, err
+			}
+			b.held = size
+		}
+	}
+	return b.ReadCloser.Read(p)
+}
+
+func (b *gatedBody) release() {
+	if b.held > 0 {
+		b.api.bodies.Release(b.held)
+	}
+}

@@ -1,0 +1,156 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/ogen-go/ogen/middleware"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+const idempotencyHeader = "Idempotency-Key"
+
+// answerTypes are the answers that can be stored, by the name they are stored
+// under. The names stand in databases: never change one.
+var answerTypes = map[string]func() any{
+	"Inbox":   func() any { return new(gen.Inbox) },
+	"Message": func() any { return new(gen.Message) },
+}
+
+// runningCalls are the calls with an idempotency key that this node is busy
+// with.
+type runningCalls struct {
+	mu    sync.Mutex
+	calls map[string]struct{}
+}
+
+// begin says whether no other call with that key runs, and if so notes this one
+// until end is called.
+func (r *runningCalls) begin(key string) (end func(), ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, busy := r.calls[key]; busy {
+		return nil, false
+	}
+	if r.calls == nil {
+		r.calls = map[string]struct{}{}
+	}
+	r.calls[key] = struct{}{}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.calls, key)
+	}, true
+}
+
+type onceKey struct{}
+
+// once returns what the handler hands to the store with its work, so that the
+// answer is kept by the same transaction; nil when the call has no key. toAPI
+// makes the answer out of the stored row.
+func once[Row any](ctx context.Context, kind string, toAPI func(Row) (any, error)) *store.Once {
+	o, ok := ctx.Value(onceKey{}).(store.Once)
+	if !ok {
+		return nil
+	}
+	o.Render = func(row any) (store.Answer, error) {
+		v, err := toAPI(row.(Row)) //nolint:forcetypeassert // the handler knows what its store call stores
+		if err != nil {
+			return store.Answer{}, err
+		}
+		body, err := json.Marshal(v)
+		return store.Answer{BodyHash: o.BodyHash, Status: http.StatusCreated, Kind: kind, Body: body}, err
+	}
+	return &o
+}
+
+// idempotent answers a repeated call, by the header Idempotency-Key, with what
+// the first one was answered.
+func (a *API) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+	v, _ := req.Params.Header(idempotencyHeader)
+	header, _ := v.(gen.OptString)
+	key, ok := header.Get()
+	if !ok {
+		return next(req)
+	}
+	if !cleanText(key) {
+		return middleware.Response{}, errInvalid(idempotencyHeader, "is not UTF-8 text")
+	}
+	hash, err := bodyHash(req.RawBody)
+	if err != nil {
+		return middleware.Response{}, err
+	}
+	o := store.Once{
+		AccountID: callerOf(req.Context).AccountID, Operation: req.Raw.Method + " " + req.Raw.URL.Path, Key: key, BodyHash: hash,
+	}
+	end, ok := a.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
+	if !ok {
+		return middleware.Response{}, &apiError{
+			status: http.StatusConflict, code: gen.ErrorCodeIdempotencyInProgress, param: idempotencyHeader, retryAfter: 1,
+			message: "a request with this Idempotency-Key is still running",
+		}
+	}
+	defer end()
+	if res, err := a.replay(req.Context, o); !errors.Is(err, store.ErrNotFound) {
+		return res, err
+	}
+	ctx := req.Context
+	req.SetContext(context.WithValue(ctx, onceKey{}, o))
+	res, err := next(req)
+	if errors.Is(err, store.ErrIdempotencyRaced) { // another node was faster
+		return a.replay(ctx, o)
+	}
+	return res, err
+}
+
+// replay returns the stored answer, or ErrNotFound.
+func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
+	ans, err := a.store.Answer(ctx, o.AccountID, o.Operation, o.Key)
+	if err != nil {
+		return middleware.Response{}, err
+	}
+	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
+		return middleware.Response{}, &apiError{
+			status: http.StatusUnprocessableEntity, code: gen.ErrorCodeIdempotencyKeyReused, param: idempotencyHeader,
+			message: "this Idempotency-Key was used with another body",
+		}
+	}
+	newType := answerTypes[ans.Kind]
+	if newType == nil {
+		return middleware.Response{}, fmt.Errorf("stored answer of unknown type %q", ans.Kind)
+	}
+	v := newType()
+	if err := json.Unmarshal(ans.Body, v); err != nil {
+		return middleware.Response{}, fmt.Errorf("read stored answer: %w", err)
+	}
+	if w := infoOf(ctx).w; w != nil {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	return middleware.Response{Type: v}, nil
+}
+
+// bodyHash is equal for bodies that say the same, whatever the order of their
+// fields and the space between them.
+func bodyHash(body []byte) ([]byte, error) {
+	h := sha256.New()
+	if len(body) > 0 {
+		var v any
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		if err := d.Decode(&v); err != nil {
+			return nil, fmt.Errorf("hash the body: %w", err)
+		}
+		if err := json.NewEncoder(h).Encode(v); err != nil {
+			return nil, fmt.Errorf("hash the body: %w", err)
+		}
+	}
+	return h.Sum(nil), nil
+}

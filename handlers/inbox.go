@@ -1,0 +1,224 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.InboxesHandler = (*API)(nil)
+
+const defaultRetentionDays = 7
+
+// reservedNames are local parts that mail systems and people expect to belong
+// to the operator (RFC 2142).
+var reservedNames = []string{
+	"postmaster", "abuse", "mailer-daemon", "hostmaster", "noreply", "no-reply", "admin", "root", "security", "webmaster",
+}
+
+// CreateInbox implements POST /v1/inboxes.
+func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.CreateInboxParams) (*gen.Inbox, error) {
+	k, req := callerOf(ctx), body.Or(gen.InboxCreate{})
+	if k.InboxIDs != nil {
+		return nil, errForbidden(gen.ErrorCodeInsufficientScope, "a key that is limited to some inboxes makes no new one")
+	}
+	in := store.Inbox{
+		AccountID:     k.AccountID,
+		Name:          strings.ToLower(req.Name.Or("")),
+		Domain:        strings.ToLower(req.Domain.Or(a.cfg.MailDomain)),
+		SendPolicy:    store.SendPolicy(req.SendPolicy.Or(gen.SendPolicy(a.cfg.SendPolicy))),
+		RetentionDays: req.RetentionDays.Or(defaultRetentionDays),
+		Metadata:      store.JSON[map[string]any]{V: metadataFromAPI(req.Metadata.Or(nil))},
+	}
+	if in.Name == "" {
+		in.Name = randomName(a)
+	}
+	in.Address = in.Name + "@" + in.Domain
+	if err := a.checkAddress(in); err != nil {
+		return nil, err
+	}
+	if name, ok := req.DisplayName.Get(); ok {
+		in.DisplayName = &name
+	}
+	if t, ok := req.ExpiresAt.Get(); ok {
+		var err error
+		if in.ExpiresAt, err = a.futureTime("expires_at", t); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkName("display_name", in.DisplayName); err != nil {
+		return nil, err
+	}
+	in, err := a.store.CreateInbox(ctx, in, once(ctx, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
+	if err != nil {
+		return nil, err
+	}
+	return a.inboxToAPI(in), nil
+}
+
+// checkAddress refuses a name that is kept for the operator and a domain that
+// is not ours.
+func (a *API) checkAddress(in store.Inbox) error {
+	if slices.Contains(reservedNames, in.Name) {
+		return errInvalid("name", "is reserved")
+	}
+	if in.Domain != a.cfg.MailDomain {
+		return &apiError{
+			status: http.StatusForbidden, code: gen.ErrorCodeDomainNotVerified, param: "domain",
+			message: "domain is neither the install's mail domain nor a verified domain of this account",
+		}
+	}
+	if len(in.Address) > 254 {
+		return errInvalid("name", "makes an address of more than 254 characters")
+	}
+	return nil
+}
+
+// checkName refuses what would break out of a header field.
+func checkName(field string, name *string) error {
+	if name != nil && strings.ContainsFunc(*name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }) {
+		return errInvalid(field, "may not hold control characters")
+	}
+	return nil
+}
+
+// randomName is a local part of 13 characters that nobody guesses.
+func randomName(a *API) string { return store.NewID("", a.now())[13:] }
+
+// GetInbox implements GET /v1/inboxes/{inbox_id}.
+func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, error) {
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	return a.inboxToAPI(in), nil
+}
+
+// ListInboxes implements GET /v1/inboxes.
+func (a *API) ListInboxes(ctx context.Context, p gen.ListInboxesParams) (*gen.InboxList, error) {
+	k := callerOf(ctx)
+	l, err := a.store.ListInboxes(ctx, k.AccountID, visible(k), pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.InboxList{Data: make([]gen.Inbox, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, in := range l.Rows {
+		out.Data = append(out.Data, *a.inboxToAPI(in))
+	}
+	return out, nil
+}
+
+// UpdateInbox implements PATCH /v1/inboxes/{inbox_id}.
+func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.UpdateInboxParams) (*gen.Inbox, error) {
+	if _, err := a.inboxOf(ctx, p.InboxID); err != nil {
+		return nil, err
+	}
+	in, err := a.store.UpdateInbox(ctx, callerOf(ctx).AccountID, p.InboxID, func(in *store.Inbox) error {
+		if f := req.DisplayName; f.Set {
+			in.DisplayName = nil
+			if !f.Null {
+				in.DisplayName = &f.Value
+			}
+		}
+		if f := req.ExpiresAt; f.Set {
+			in.ExpiresAt = nil
+			if !f.Null {
+				t, err := a.futureTime("expires_at", f.Value)
+				if err != nil {
+					return err
+				}
+				in.ExpiresAt = t
+			}
+		}
+		if v, ok := req.SendPolicy.Get(); ok {
+			in.SendPolicy = store.SendPolicy(v)
+		}
+		patch(&in.RetentionDays, req.RetentionDays)
+		if m, ok := req.Metadata.Get(); ok {
+			in.Metadata.V = metadataFromAPI(m)
+		}
+		return checkName("display_name", in.DisplayName)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.inboxToAPI(in), nil
+}
+
+// DeleteInbox implements DELETE /v1/inboxes/{inbox_id}.
+func (a *API) DeleteInbox(ctx context.Context, p gen.DeleteInboxParams) (*gen.DeletedInbox, error) {
+	if _, err := a.inboxOf(ctx, p.InboxID); err != nil {
+		return nil, err
+	}
+	in, err := a.store.DeleteInbox(ctx, callerOf(ctx).AccountID, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	v := a.inboxToAPI(in)
+	return &gen.DeletedInbox{
+		Object: v.Object, ID: v.ID, Address: v.Address, Name: v.Name, Domain: v.Domain, DisplayName: v.DisplayName,
+		SendPolicy: v.SendPolicy, Status: v.Status, RetentionDays: v.RetentionDays, Metadata: v.Metadata, ExpiresAt: v.ExpiresAt,
+		LastMessageAt: v.LastMessageAt, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Deleted: true,
+	}, nil
+}
+
+func (a *API) inboxToAPI(in store.Inbox) *gen.Inbox {
+	status := string(in.Status)
+	if in.Status == store.InboxActive && in.Expired(store.NewTime(a.now())) {
+		status = gen.InboxStatusExpired
+	}
+	return &gen.Inbox{
+		Object:        "inbox",
+		ID:            in.ID,
+		Address:       in.Address,
+		Name:          in.Name,
+		Domain:        in.Domain,
+		DisplayName:   nilString(in.DisplayName),
+		SendPolicy:    string(in.SendPolicy),
+		Status:        status,
+		RetentionDays: in.RetentionDays,
+		Metadata:      metadataToAPI(in.Metadata.V),
+		ExpiresAt:     nilTime(in.ExpiresAt),
+		LastMessageAt: nilTime(in.LastMessageAt),
+		CreatedAt:     in.CreatedAt.Time,
+		UpdatedAt:     in.UpdatedAt.Time,
+	}
+}
+
+func metadataFromAPI(m gen.Metadata) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		switch v.Type {
+		case gen.StringMetadataValue:
+			out[k] = v.String
+		case gen.Float64MetadataValue:
+			out[k] = v.Float64
+		case gen.BoolMetadataValue:
+			out[k] = v.Bool
+		default:
+			out[k] = nil
+		}
+	}
+	return out
+}
+
+func metadataToAPI(m map[string]any) gen.Metadata {
+	out := make(gen.Metadata, len(m))
+	for k, v := range m {
+		switch v := v.(type) {
+		case string:
+			out[k] = gen.NewStringMetadataValue(v)
+		case float64:
+			out[k] = gen.NewFloat64MetadataValue(v)
+		case bool:
+			out[k] = gen.NewBoolMetadataValue(v)
+		default:
+			out[k] = gen.NewNullMetadataValue(struct{}{})
+		}
+	}
+	return out
+}

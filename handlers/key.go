@@ -1,0 +1,154 @@
+package handlers
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.KeysHandler = (*API)(nil)
+
+// CreateApiKey implements POST /v1/api-keys.
+func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKeyCreated, error) { //nolint:revive // generated name
+	k, err := a.keyFromAPI(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseWider(callerOf(ctx), k); err != nil {
+		return nil, err
+	}
+	secret := apikey.New(string(k.Mode), a.cfg.KeyBrand)
+	k.Hash, k.Prefix, k.Hint = store.HashKey(secret), apikey.Prefix(secret), apikey.Hint(secret)
+	if k, err = a.store.CreateKey(ctx, k); err != nil {
+		return nil, err
+	}
+	v := keyToAPI(k)
+	return &gen.ApiKeyCreated{
+		Object: v.Object, ID: v.ID, Name: v.Name, Mode: v.Mode, Scopes: v.Scopes, AllowedIps: v.AllowedIps, InboxIds: v.InboxIds,
+		Prefix: v.Prefix, KeyHint: v.KeyHint, ExpiresAt: v.ExpiresAt, CreatedAt: v.CreatedAt, LastUsedAt: v.LastUsedAt, Key: secret,
+	}, nil
+}
+
+// CreateKey implements POST /v1/keys.
+func (a *API) CreateKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKeyCreated, error) {
+	return a.CreateApiKey(ctx, req)
+}
+
+// ListApiKeys implements GET /v1/api-keys.
+func (a *API) ListApiKeys(ctx context.Context, p gen.ListApiKeysParams) (*gen.ApiKeyList, error) { //nolint:revive // generated name
+	l, err := a.store.ListKeys(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.ApiKeyList{Data: make([]gen.ApiKey, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, k := range l.Rows {
+		out.Data = append(out.Data, *keyToAPI(k))
+	}
+	return out, nil
+}
+
+// ListKeys implements GET /v1/keys.
+func (a *API) ListKeys(ctx context.Context, p gen.ListKeysParams) (*gen.ApiKeyList, error) {
+	return a.ListApiKeys(ctx, gen.ListApiKeysParams(p))
+}
+
+// RevokeApiKey implements DELETE /v1/api-keys/{api_key_id}.
+func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) { //nolint:revive // generated name
+	if err := a.store.RevokeKey(ctx, callerOf(ctx).AccountID, p.APIKeyID); err != nil {
+		return nil, err
+	}
+	return &gen.DeletedApiKey{Object: "api_key", ID: p.APIKeyID, Deleted: true, Revoked: true}, nil
+}
+
+// DeleteKey implements DELETE /v1/keys/{id}.
+func (a *API) DeleteKey(ctx context.Context, p gen.DeleteKeyParams) (*gen.DeletedApiKey, error) {
+	return a.RevokeApiKey(ctx, gen.RevokeApiKeyParams{APIKeyID: p.ID})
+}
+
+func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key, error) {
+	k := store.Key{
+		AccountID: callerOf(ctx).AccountID, Name: req.Name,
+		Mode: store.KeyMode(req.Mode.Or(gen.ApiKeyCreateModeLive)), AllowedIPs: store.JSON[[]string]{V: []string{}},
+	}
+	if err := checkName("name", &k.Name); err != nil {
+		return k, err
+	}
+	for _, s := range req.Scopes {
+		k.Scopes.V = append(k.Scopes.V, string(s))
+	}
+	if len(k.Scopes.V) == 0 {
+		if k.Mode == store.KeyRestricted {
+			return k, errInvalid("scopes", "is required for a restricted key")
+		}
+		k.Scopes.V = []string{"*"}
+	}
+	for i, c := range req.AllowedIps {
+		p, err := netip.ParsePrefix(c)
+		if err != nil {
+			return k, errInvalid("allowed_ips["+strconv.Itoa(i)+"]", "is not a CIDR block such as 192.0.2.0/24")
+		}
+		k.AllowedIPs.V = append(k.AllowedIPs.V, p.Masked().String())
+	}
+	if t, ok := req.ExpiresAt.Get(); ok {
+		var err error
+		if k.ExpiresAt, err = a.futureTime("expires_at", t); err != nil {
+			return k, err
+		}
+	}
+	if ids, ok := req.InboxIds.Get(); ok {
+		for i, id := range ids {
+			if _, err := a.inboxOf(ctx, id); err != nil {
+				return k, errInvalid("inbox_ids["+strconv.Itoa(i)+"]", "is not an inbox of this account")
+			}
+		}
+		k.InboxIDs = &store.JSON[[]string]{V: ids}
+	}
+	return k, nil
+}
+
+// refuseWider keeps a key from making one that reaches further than itself.
+func refuseWider(by, k store.Key) error {
+	wider := func(what string) error {
+		return errForbidden(gen.ErrorCodeInsufficientScope, "this key cannot make a key that reaches further than itself: "+what)
+	}
+	for _, s := range k.Scopes.V {
+		if !mayGrant(by.Scopes.V, s) {
+			return wider("scopes " + s)
+		}
+	}
+	switch {
+	case by.Mode == store.KeyTest && k.Mode != store.KeyTest:
+		return wider("mode " + string(k.Mode))
+	case by.InboxIDs != nil && k.InboxIDs == nil:
+		return wider("inbox_ids")
+	case len(by.AllowedIPs.V) > 0 && !slices.Equal(by.AllowedIPs.V, k.AllowedIPs.V):
+		return wider("allowed_ips")
+	case by.ExpiresAt != nil && (k.ExpiresAt == nil || k.ExpiresAt.After(by.ExpiresAt.Time)):
+		return wider("expires_at")
+	}
+	return nil
+}
+
+// mayGrant says whether a key with the scopes have may hand out scope.
+func mayGrant(have []string, scope string) bool {
+	if scope == "*" || scope == "admin" {
+		return slices.Contains(have, "*") || slices.Contains(have, "admin")
+	}
+	return hasScope(have, scope)
+}
+
+func keyToAPI(k store.Key) *gen.ApiKey {
+	out := &gen.ApiKey{
+		Object: "api_key", ID: k.ID, Name: k.Name, Mode: string(k.Mode), Scopes: k.Scopes.V, AllowedIps: k.AllowedIPs.V,
+		Prefix: k.Prefix, KeyHint: k.Hint, ExpiresAt: nilTime(k.ExpiresAt), CreatedAt: k.CreatedAt.Time, LastUsedAt: nilTime(k.LastUsedAt),
+	}
+	if k.InboxIDs != nil {
+		out.InboxIds = k.InboxIDs.V
+	}
+	return out
+}

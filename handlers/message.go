@@ -1,0 +1,209 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.MessagesHandler = (*API)(nil)
+
+// ListInboxMessages implements GET /v1/inboxes/{inbox_id}/messages.
+func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesParams) (*gen.MessageList, error) {
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	if p.Q.Set {
+		return nil, errNotImplemented
+	}
+	f := store.MessageFilter{
+		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.Direction(p.Direction.Or("")),
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since),
+	}
+	return a.listMessages(ctx, f, pageOf(p.Limit, p.Cursor))
+}
+
+// ListMessages implements GET /v1/messages.
+func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.MessageList, error) {
+	k := callerOf(ctx)
+	f := store.MessageFilter{
+		AccountID: k.AccountID, InboxIDs: visible(k), Direction: store.Direction(p.Direction.Or("")),
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since),
+		Status: store.MessageStatus(p.Status.Or("")),
+	}
+	if id, ok := p.InboxID.Get(); ok {
+		in, err := a.inboxOf(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		f.InboxSeq = in.Seq
+	}
+	if p.Q.Set {
+		return nil, errNotImplemented
+	}
+	return a.listMessages(ctx, f, pageOf(p.Limit, p.Cursor))
+}
+
+func (a *API) listMessages(ctx context.Context, f store.MessageFilter, p store.Page) (*gen.MessageList, error) {
+	l, err := a.store.ListMessages(ctx, f, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.MessageList{Data: make([]gen.Message, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, m := range l.Rows {
+		v, err := messageToAPI(m, withoutHTML)
+		if err != nil {
+			return nil, err
+		}
+		out.Data = append(out.Data, *v)
+	}
+	return out, nil
+}
+
+// GetMessage implements GET /v1/messages/{message_id}.
+func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (*gen.Message, error) {
+	m, err := a.messageOf(ctx, p.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	return messageToAPI(m, withHTML)
+}
+
+// fromLike is the filter on the header From: an address or a wildcard.
+func fromLike(from gen.OptString) string {
+	if s := from.Or(""); s != "" {
+		return message.LikePattern(strings.ToLower(s))
+	}
+	return ""
+}
+
+// foldSubject makes subjects comparable without regard to case.
+func foldSubject(s string) string { return strings.ToLower(s) }
+
+func sinceOf(since gen.OptDateTime) *store.Time {
+	if t, ok := since.Get(); ok {
+		st := store.NewTime(t)
+		return &st
+	}
+	return nil
+}
+
+// detail says whether an answer carries the html of a message.
+type detail bool
+
+const (
+	withHTML    detail = true
+	withoutHTML detail = false
+)
+
+func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
+	a := m.Addresses.V
+	out := &gen.Message{
+		Object: "message", ID: m.ID, InboxID: m.InboxID, ThreadID: m.ThreadID, Direction: string(m.Direction), Status: string(m.Status),
+		Expired: m.ExpiredAt != nil, TestMode: m.TestMode, From: gen.NilMailAddress{Null: true},
+		To: addressesToAPI(a.To), Cc: addressesToAPI(a.Cc), Bcc: addressesToAPI(a.Bcc), ReplyTo: addressesToAPI(a.ReplyTo),
+		Subject: m.Subject, Automated: m.Automated, Tag: nilString(m.Tag), Attachments: []gen.Attachment{}, Recipients: []gen.Recipient{},
+		RfcMessageID: emptyIsNull(m.HeaderID), InReplyTo: orEmpty(m.Refs.V.InReplyTo), References: orEmpty(m.Refs.V.References),
+		Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
+		CreatedAt: m.CreatedAt.Time,
+		Snippet:   gen.NilString{Null: true}, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true},
+		ExtractedText: gen.NilString{Null: true}, Extracted: gen.NilExtracted{Null: true}, Auth: gen.NilAuthResults{Null: true},
+	}
+	if a.From != nil {
+		out.From = gen.NewNilMailAddress(addressToAPI(*a.From))
+	}
+	if m.Direction == store.DirectionIn {
+		out.ReceivedAt = gen.NewNilDateTime(m.CreatedAt.Time)
+	}
+	for _, r := range m.Recipients {
+		out.Recipients = append(out.Recipients, recipientToAPI(r))
+	}
+	if m.ExpiredAt != nil || m.Content == nil {
+		return out, nil
+	}
+	return out, contentToAPI(out, *m.Content, d)
+}
+
+// contentToAPI fills in what retention deletes.
+func contentToAPI(out *gen.Message, c store.Content, d detail) error {
+	body, err := bodyOf(c)
+	if err != nil {
+		return err
+	}
+	out.Snippet = gen.NewNilString(c.Snippet)
+	if body.Text != "" || body.HTML == "" {
+		out.Text = gen.NewNilString(body.Text)
+	} else {
+		out.Text = gen.NewNilString(message.HTMLToText(body.HTML))
+	}
+	if d == withHTML {
+		out.HTML = emptyIsNull(body.HTML)
+	}
+	for _, at := range c.Attachments.V {
+		out.Attachments = append(out.Attachments, attachmentToAPI(at))
+	}
+	if out.Direction != gen.DirectionIn {
+		return nil
+	}
+	out.ExtractedText = gen.NewNilString(message.ReplyText(out.Text.Value))
+	if c.Extracted != nil {
+		x := c.Extracted.V
+		out.Extracted = gen.NewNilExtracted(gen.Extracted{
+			Otp: nilString(x.OTP), Codes: orEmpty(x.Codes), Links: orEmpty(x.Links), ActionLink: nilString(x.ActionLink),
+		})
+	}
+	if c.Auth != nil {
+		out.Auth = gen.NewNilAuthResults(gen.AuthResults{Spf: c.Auth.V.SPF, Dkim: c.Auth.V.DKIM, Dmarc: c.Auth.V.DMARC})
+	}
+	return nil
+}
+
+// bodyOf returns the text and html of a message: as kept, or read out of the
+// raw bytes.
+func bodyOf(c store.Content) (store.Body, error) {
+	if c.Body != nil {
+		return c.Body.V, nil
+	}
+	m, err := message.Parse(bytes.NewReader(c.Raw), message.DefaultLimits())
+	if err != nil {
+		return store.Body{}, err
+	}
+	return store.Body{Text: m.Text, HTML: m.HTML}, nil
+}
+
+func recipientToAPI(r store.Recipient) gen.Recipient {
+	return gen.Recipient{
+		Email: r.Email, Kind: r.Kind, Status: string(r.Status), Attempts: r.Attempts, LastResponse: nilString(r.LastResponse),
+		SentAt: nilTime(r.SentAt), DeliveredAt: nilTime(r.DeliveredAt), BouncedAt: nilTime(r.BouncedAt),
+	}
+}
+
+func attachmentToAPI(at store.Attachment) gen.Attachment {
+	return gen.Attachment{
+		ID: at.ID, Filename: at.Filename, ContentType: at.ContentType, Size: at.Size, Inline: at.Inline, ContentID: emptyIsNull(at.ContentID),
+	}
+}
+
+func addressToAPI(a store.Address) gen.MailAddress {
+	return gen.MailAddress{Email: a.Email, Name: emptyIsNull(a.Name)}
+}
+
+func addressesToAPI(as []store.Address) []gen.MailAddress {
+	out := make([]gen.MailAddress, 0, len(as))
+	for _, a := range as {
+		out = append(out, addressToAPI(a))
+	}
+	return out
+}
+
+func orEmpty(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}

@@ -1,0 +1,222 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// maxReferences bounds the chain that a reply carries on, as mail clients do:
+// the first and the newest.
+const maxReferences = 30
+
+// SendMessage implements POST /v1/inboxes/{inbox_id}/messages.
+func (a *API) SendMessage(ctx context.Context, req *gen.MessageSend, p gen.SendMessageParams) (gen.SendMessageRes, error) {
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	s := submission{inbox: in, subject: req.Subject, text: req.Text.Or(""), html: req.HTML.Or(""), headers: req.Headers}
+	if s.to, err = addressesFromAPI("to", req.To); err != nil {
+		return nil, err
+	}
+	if err := s.copies(req.Cc, req.Bcc, req.ReplyTo); err != nil {
+		return nil, err
+	}
+	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
+		return nil, err
+	}
+	return asRes[gen.SendMessageRes](a.submit(ctx, s))
+}
+
+// ReplyToMessage implements POST /v1/messages/{message_id}/reply.
+func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.ReplyToMessageParams) (gen.ReplyToMessageRes, error) {
+	m, err := a.messageOf(ctx, p.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.store.Inbox(ctx, m.AccountID, m.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	s := submission{
+		inbox: in, subject: message.ReplySubject(m.Subject), text: req.Text.Or(""), html: req.HTML.Or(""), headers: req.Headers,
+		threadSeq: m.ThreadSeq, refs: refsOf(m),
+	}
+	if err := s.copies(req.Cc, req.Bcc, req.ReplyTo); err != nil {
+		return nil, err
+	}
+	s.answer(m, req.ReplyAll.Or(false))
+	if len(s.to) == 0 {
+		return nil, errInvalid("message_id", "names nobody to reply to")
+	}
+	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
+		return nil, err
+	}
+	return asRes[gen.ReplyToMessageRes](a.submit(ctx, s))
+}
+
+// ForwardMessage implements POST /v1/messages/{message_id}/forward.
+func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen.ForwardMessageParams) (gen.ForwardMessageRes, error) {
+	m, err := a.messageOf(ctx, p.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	if m.ExpiredAt != nil || m.Content == nil {
+		return nil, errExpired
+	}
+	in, err := a.store.Inbox(ctx, m.AccountID, m.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	s := submission{inbox: in, subject: message.ForwardSubject(m.Subject), headers: req.Headers}
+	if s.to, err = addressesFromAPI("to", req.To); err != nil {
+		return nil, err
+	}
+	if err := s.copies(req.Cc, req.Bcc, req.ReplyTo); err != nil {
+		return nil, err
+	}
+	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
+		return nil, err
+	}
+	if err := s.quote(m, req); err != nil {
+		return nil, err
+	}
+	if req.IncludeAttachments.Or(true) {
+		if err := a.attachOriginals(ctx, &s, m); err != nil {
+			return nil, err
+		}
+	}
+	return asRes[gen.ForwardMessageRes](a.submit(ctx, s))
+}
+
+// asRes makes the answer of an operation with two kinds of answers, and never a
+// non-nil interface around a nil pointer.
+func asRes[Res any](m *gen.Message, err error) (Res, error) {
+	var none Res
+	if err != nil {
+		return none, err
+	}
+	res, ok := any(m).(Res)
+	if !ok {
+		return none, fmt.Errorf("a message is no answer of type %T", none)
+	}
+	return res, nil
+}
+
+// copies reads the address fields that all three ways to send share.
+func (s *submission) copies(cc, bcc, replyTo gen.OptOptionalRecipients) (err error) {
+	if s.cc, err = optionalAddresses("cc", cc); err != nil {
+		return err
+	}
+	if s.bcc, err = optionalAddresses("bcc", bcc); err != nil {
+		return err
+	}
+	s.replyTo, err = optionalAddresses("reply_to", replyTo)
+	return err
+}
+
+// answer sets whom a reply to m goes to: to Reply-To, else From; and for one of
+// our own, to its To. The inbox itself is never a recipient.
+func (s *submission) answer(m store.Message, all bool) {
+	a := m.Addresses.V
+	own := []message.Address{{Email: s.inbox.Address}}
+	to := a.ReplyTo
+	if len(to) == 0 && a.From != nil {
+		to = []store.Address{*a.From}
+	}
+	others := slices.Concat(a.To, a.Cc)
+	if m.Direction == store.DirectionOut {
+		to, others = a.To, a.Cc
+	}
+	s.to = without(fromStore(to), own)
+	if all {
+		s.cc = without(slices.Concat(s.cc, fromStore(others)), own, s.to)
+	}
+}
+
+func fromStore(in []store.Address) []message.Address {
+	out := make([]message.Address, 0, len(in))
+	for _, a := range in {
+		if message.ValidAddress(a.Email) == nil { // a header may say anything
+			out = append(out, message.Address{Name: a.Name, Email: a.Email})
+		}
+	}
+	return out
+}
+
+// refsOf are the references of a reply to m (RFC 5322 section 3.6.4).
+func refsOf(m store.Message) store.References {
+	if m.HeaderID == "" {
+		return store.References{}
+	}
+	chain := m.Refs.V.References
+	if len(chain) == 0 {
+		chain = m.Refs.V.InReplyTo
+	}
+	chain = append(slices.Clone(chain), m.HeaderID)
+	if n := len(chain); n > maxReferences {
+		chain = append(chain[:1:1], chain[n-maxReferences+1:]...)
+	}
+	return store.References{InReplyTo: []string{m.HeaderID}, References: chain}
+}
+
+// quote makes the body of a forward: the caller's note, then the original.
+func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
+	body, err := bodyOf(*m.Content)
+	if err != nil {
+		return err
+	}
+	a := m.Addresses.V
+	h := message.ForwardedHeader{To: fromStore(a.To), Cc: fromStore(a.Cc), Date: m.CreatedAt.Time, Subject: m.Subject}
+	if a.From != nil {
+		h.From = message.Address{Name: a.From.Name, Email: a.From.Email}
+	}
+	text := body.Text
+	if text == "" {
+		text = message.HTMLToText(body.HTML)
+	}
+	note := req.Text.Or("")
+	if note == "" && req.HTML.Set {
+		note = message.HTMLToText(req.HTML.Value)
+	}
+	s.text = message.ForwardText(note, h, text)
+	if body.HTML != "" || req.HTML.Set {
+		s.html = message.ForwardHTML(cmp.Or(req.HTML.Or(""), textToHTML(req.Text.Or(""))), h, cmp.Or(body.HTML, textToHTML(text)))
+	}
+	return nil
+}
+
+// textToHTML shows plain text as html.
+func textToHTML(text string) string {
+	return strings.ReplaceAll(html.EscapeString(text), "\n", "<br>\n")
+}
+
+// attachOriginals adds the attachments of the original to a forward.
+func (a *API) attachOriginals(ctx context.Context, s *submission, m store.Message) error {
+	total := 0
+	for _, at := range s.attachments {
+		total += len(at.Content)
+	}
+	for _, at := range m.Content.Attachments.V {
+		total += int(at.Size)
+		if err := checkAttachmentSize(total); err != nil {
+			return err
+		}
+		content, err := a.readPart(ctx, m.Seq, at)
+		if err != nil {
+			return err
+		}
+		s.attachments = append(s.attachments, message.OutAttachment{
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID, Inline: at.Inline, Content: content,
+		})
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// pageSize is the page size when none is asked for.
+const pageSize = 20
+
+func pageOf(limit gen.OptInt, cursor gen.OptString) store.Page {
+	return store.Page{Limit: limit.Or(pageSize), Cursor: cursor.Or("")}
+}
+
+// nextCursor is null on the last page.
+func nextCursor(c string) gen.NilString {
+	if c == "" {
+		return gen.NilString{Null: true}
+	}
+	return gen.NewNilString(c)
+}
+
+func nilString(s *string) gen.NilString {
+	if s == nil {
+		return gen.NilString{Null: true}
+	}
+	return gen.NewNilString(*s)
+}
+
+// emptyIsNull is for text that the store keeps as "" when there is none.
+func emptyIsNull(s string) gen.NilString {
+	if s == "" {
+		return gen.NilString{Null: true}
+	}
+	return gen.NewNilString(s)
+}
+
+func nilTime(t *store.Time) gen.NilDateTime {
+	if t == nil {
+		return gen.NilDateTime{Null: true}
+	}
+	return gen.NewNilDateTime(t.Time)
+}
+
+// optional is what the generated OptX types share.
+type optional[T any] interface {
+	Get() (T, bool)
+}
+
+// patch sets dst when the field is there.
+func patch[T any](dst *T, field optional[T]) {
+	if v, ok := field.Get(); ok {
+		*dst = v
+	}
+}
+
+// futureTime is the expires_at of a request: nil for none, an error for one
+// that is not ahead.
+func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
+	if !t.After(a.now()) {
+		return nil, errInvalid(field, "must be in the future")
+	}
+	st := store.NewTime(t)
+	return &st, nil
+}
+
+// placeOf names a field of an item of a list, such as attachments[2].content.
+func placeOf(list string, i int, field string) string {
+	return list + "[" + strconv.Itoa(i) + "]." + field
+}
+
+// sortHeaders gives header fields, which come in no order, one that is always
+// the same.
+func sortHeaders(h [][2]string) {
+	slices.SortFunc(h, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
+}
