@@ -105,7 +105,7 @@ func (a *API) compose(ctx context.Context, s submission) (*store.NewMessage, err
 	}
 	m := &store.NewMessage{
 		Message: store.Message{
-			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, ThreadSeq: s.threadSeq, Direction: store.DirectionOut,
+			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, Direction: store.DirectionOut,
 			Status: store.MessageQueued, TestMode: callerOf(ctx).Mode == store.KeyTest, FromEmail: s.inbox.Address,
 			Addresses: store.JSON[store.Addresses]{V: store.Addresses{
 				From: &store.Address{Name: out.From.Name, Email: out.From.Email},
@@ -116,6 +116,7 @@ func (a *API) compose(ctx context.Context, s submission) (*store.NewMessage, err
 		},
 		SubjectFold:   foldSubject(s.subject),
 		ThreadSubject: foldSubject(message.NormalizeSubject(s.subject)),
+		JoinThread:    s.threadSeq,
 		NewThread:     s.threadSeq == 0,
 	}
 	return m, nil

@@ -29,8 +29,9 @@ type NewMessage struct {
 	// ThreadSubject is the subject without reply marks, folded; mail with the
 	// same one may be of the same thread.
 	ThreadSubject string
-	// NewThread says that the message never joins a thread. A message with
-	// ThreadSeq set joins that one.
+	// JoinThread is the sequence number of the thread to join, or 0.
+	JoinThread int64
+	// NewThread says that the message never joins a thread.
 	NewThread bool
 
 	inbox  hotInbox

@@ -109,8 +109,8 @@ func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 	var hashes, subjects, inboxes, seqs []int64
 	for _, m := range b.messages {
 		switch {
-		case m.ThreadSeq != 0 && !m.NewThread:
-			seqs = append(seqs, m.ThreadSeq)
+		case m.JoinThread != 0 && !m.NewThread:
+			seqs = append(seqs, m.JoinThread)
 		case m.NewThread:
 			continue
 		case bySubject(m):
@@ -202,8 +202,8 @@ func (ix *threadIndex) find(m *NewMessage) *hotThread {
 	if m.NewThread {
 		return nil
 	}
-	if m.ThreadSeq != 0 {
-		return ix.bySeq[m.ThreadSeq]
+	if m.JoinThread != 0 {
+		return ix.bySeq[m.JoinThread]
 	}
 	for _, id := range earlier(m) {
 		if t := ix.byHeader[headerKey{m.InboxSeq, id}]; t != nil {
