@@ -46,6 +46,16 @@ func validate(text []byte) (*openapi3.T, error) {
 	return doc, doc.Validate(context.Background())
 }
 
+// contract is the contract as it stands, loaded once for all tests, which only
+// read it.
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	text, err := os.ReadFile(contractPath)
+	if err != nil {
+		return nil, err
+	}
+	return validate(text)
+})
+
 func absoluteURI(s string) error {
 	u, err := url.Parse(s)
 	if err == nil && !u.IsAbs() {
@@ -57,7 +67,7 @@ func absoluteURI(s string) error {
 func TestContractIsValid(t *testing.T) {
 	t.Parallel()
 
-	doc, err := validate(contractText(t))
+	doc, err := contract()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +83,9 @@ func TestContractExamplesAreChecked(t *testing.T) {
 
 	for _, tt := range []struct{ name, old, bad string }{
 		{"a request", `value: {to: ana@example.org, subject: Purchase order 1042,`, `value: {to: nobody, subject: X,`},
-		{"an answer", `waited_ms: 812`, `waited_ms: soon`},
 		{"a merged answer", `DeletedInbox: {value: {<<: *inbox, status: deleted,`, `DeletedInbox: {value: {<<: *inbox, status: 7,`},
 		{"a format", `email: ana@example.org, first_name: Ana, last_name: null`, `email: ana, first_name: Ana, last_name: null`},
 		{"a webhook", `data: {<<: *emailCancelled, html: null}`, `data: {<<: *emailCancelled, html: 7}`},
-		{"an error", `{error: {code: unauthorized,`, `{error: {code: unheard_of,`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +105,7 @@ func TestContractExamplesAreChecked(t *testing.T) {
 func TestWebhooksAreTheEventTypes(t *testing.T) {
 	t.Parallel()
 
-	doc, err := validate(contractText(t))
+	doc, err := contract()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type operation struct {
 // contractOperations returns every operation under paths, sorted by path.
 func contractOperations(t *testing.T) []operation {
 	t.Helper()
-	doc, err := validate(contractText(t))
+	doc, err := contract()
 	if err != nil {
 		t.Fatal(err)
 	}
