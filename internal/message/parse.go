@@ -142,17 +142,18 @@ func (p *parser) readParts() error {
 	return nil
 }
 
-func (p *parser) readPart(leaf *leafPart) error {
+func (p *parser) readPart(leaf *leafPart) (err error) {
 	kind, name := leaf.kind(), leaf.filename()
+	size, shown := int64(0), leaf.isShown(kind, name)
 	switch {
-	case !leaf.isShown(name):
-	case kind == "text/plain":
-		return p.readText(&p.text, leaf)
+	case !shown:
+		size, err = p.measure(leaf)
 	case kind == "text/html":
-		return p.readText(&p.html, leaf)
+		size, err = p.readText(&p.html, leaf)
+	default:
+		size, err = p.readText(&p.text, leaf)
 	}
-	size, err := p.measure(leaf)
-	if err != nil {
+	if err != nil || shown && !leaf.isNamedFile(name) {
 		return err
 	}
 	p.msg.Attachments = append(p.msg.Attachments, Attachment{
@@ -166,30 +167,29 @@ func (p *parser) readPart(leaf *leafPart) error {
 	return nil
 }
 
-// readText decodes a part of the text of the mail.
-func (p *parser) readText(dst *strings.Builder, leaf *leafPart) error {
-	room := p.lim.TextBytes - dst.Len()
+// readText decodes a part of the text of the mail and returns its size.
+func (p *parser) readText(dst *strings.Builder, leaf *leafPart) (size int64, err error) {
+	room := max(0, p.lim.TextBytes-dst.Len())
 	decoder := newTransferDecoder(leaf.encoding)
-	buf := p.scratch[:0]
-	err := p.w.body(func(piece []byte) {
-		if len(buf) <= room {
-			buf = decoder.decode(buf, piece)
+	buf, full := p.scratch[:0], false
+	keep := func(decoded []byte) {
+		size += int64(len(decoded) - len(buf))
+		if buf = decoded; len(buf) > room {
+			buf, full = buf[:room], true
 		}
-	})
-	if err != nil {
-		return err
 	}
-	buf = decoder.finish(buf)
-	if p.scratch = buf; len(buf) > room {
-		buf = buf[:room]
-		p.truncated = true
+	err = p.w.body(func(piece []byte) { keep(decoder.decode(buf, piece)) })
+	keep(decoder.finish(buf))
+	if p.scratch = buf; err != nil {
+		return 0, err
 	}
+	p.truncated = p.truncated || full
 	charset := leaf.media.raw("charset")
 	if charset == "" && dst == &p.html {
 		charset = metaCharset(buf)
 	}
 	p.addText(dst, buf, charset)
-	return nil
+	return size, nil
 }
 
 // addText appends text with LF line ends, on a line of its own.

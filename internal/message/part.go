@@ -78,13 +78,20 @@ func isMediaType(s string) bool {
 	}) < 0
 }
 
-// isShown reports whether a part of text is read as text of the mail rather
-// than listed as an attachment of that name.
-func (p *leafPart) isShown(name string) bool {
-	if p.disposition.kind == "attachment" {
+// isShown reports whether a part is text of the mail rather than a file that
+// is attached to it.
+func (p *leafPart) isShown(kind, name string) bool {
+	if kind != "text/plain" && kind != "text/html" || p.disposition.kind == "attachment" {
 		return false
 	}
-	return name == "" || p.parent == "" || p.parent == "alternative"
+	return p.disposition.kind == "inline" || !p.isNamedFile(name)
+}
+
+// isNamedFile reports whether a part of text has a name of its own, other
+// than one given to the whole text. Such a file may be shown too, if it is
+// "inline", but is listed as an attachment all the same.
+func (p *leafPart) isNamedFile(name string) bool {
+	return name != "" && p.parent != "" && p.parent != "alternative"
 }
 
 // isInline reports whether the HTML of the mail shows the part.

@@ -1,0 +1,326 @@
+package message
+
+import "bytes"
+
+// codeToken is a number, or a mix of letters and digits, in a text.
+type codeToken struct {
+	start, end int
+	line       int
+	shape      codeShape
+	value      string // as it is to be typed; "" when it cannot be a code
+}
+
+type codeShape int
+
+const (
+	noCode     codeShape = iota // too long or short, a date, a price, ...
+	digitCode                   // 482913
+	groupCode                   // 482 913, 482-913
+	mixedCode                   // A1B2C3, A7F3-09BD
+	lowerCode                   // hj4tq8xw
+	letterCode                  // KXQ-WRT
+	wordCode                    // larosi-tupeno-mikado
+)
+
+const (
+	minDigits, maxDigits   = 3, 10
+	minLetters, maxLetters = 5, 10
+)
+
+// findTokens returns what could be a code by its form, and the numbers that
+// could not, which tell what the words near them belong to.
+func (t *codeText) findTokens() []codeToken {
+	var tokens []codeToken
+	for i := range t.lines {
+		if t.lines[i].quoted {
+			continue
+		}
+		tokens = t.lineTokens(i, tokens)
+	}
+	return tokens
+}
+
+func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
+	l := t.lines[line]
+	plain := l.start // no mail address begins before
+	for pos := l.start; pos < l.end; {
+		if !isAlnum(t.text[pos]) {
+			pos++
+			continue
+		}
+		if n := urlLen(t.text[pos:l.end]); n > 0 {
+			pos += n
+			continue
+		}
+		if pos >= plain {
+			n, isAddress := addressLen(t.text[pos:l.end])
+			plain = pos + n
+			if isAddress {
+				pos = plain
+				continue
+			}
+		}
+		run := t.run(pos, l.end)
+		if run.mayBeCode() {
+			if tok, ok := t.token(run, l); ok {
+				tok.line = line
+				tokens = append(tokens, tok)
+				pos = tok.end
+				continue
+			}
+		}
+		pos = run.end
+	}
+	return tokens
+}
+
+// codeRun is letters and digits joined by single hyphens.
+type codeRun struct {
+	start, end           int
+	digits, upper, lower int
+	hyphens              int
+	first, last          int // length of the first and the last group
+	uniform              bool
+}
+
+// mayBeCode reports whether letters alone can be a code: capitals, or some
+// words with hyphens between them.
+func (r *codeRun) mayBeCode() bool {
+	return r.digits > 0 || r.lower == 0 || r.upper == 0 && r.hyphens >= 2
+}
+
+// run reads the one that begins at pos.
+func (t *codeText) run(pos, end int) codeRun {
+	r := codeRun{start: pos, uniform: true}
+	group := 0
+	for i := pos; i <= end; i++ {
+		var c byte
+		if i < end {
+			c = t.text[i]
+		}
+		switch {
+		case isDigit(c):
+			r.digits++
+			group++
+			continue
+		case 'A' <= c && c <= 'Z':
+			r.upper++
+			group++
+			continue
+		case 'a' <= c && c <= 'z':
+			r.lower++
+			group++
+			continue
+		}
+		if r.hyphens == 0 {
+			r.first = group
+		}
+		r.uniform = r.uniform && group == r.first
+		r.last = group
+		r.end = i
+		if c != '-' || i+1 >= end || !isAlnum(t.text[i+1]) {
+			break
+		}
+		r.hyphens++
+		group = 0
+	}
+	return r
+}
+
+// token classifies a run.
+func (t *codeText) token(r codeRun, l codeLine) (codeToken, bool) {
+	tok := codeToken{start: r.start, end: r.end}
+	letters := r.upper + r.lower
+	switch {
+	case letters == 0 && r.hyphens == 0:
+		t.digitToken(&tok, r, l)
+	case letters == 0:
+		t.hyphenToken(&tok, r)
+	case r.digits == 0:
+		if !t.letterToken(&tok, r) {
+			return tok, false
+		}
+	default:
+		t.mixedToken(&tok, r)
+	}
+	if tok.value != "" && !t.standsFree(tok, l) {
+		tok.value, tok.shape = "", noCode
+	}
+	return tok, true
+}
+
+// digitToken takes a number, alone or with others in groups of equal length.
+func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
+	groups, uniform := 1, true
+	digits := r.digits
+	end := r.end
+	for end+1 < l.end && (t.text[end] == ' ' || t.text[end] == '\t') && isDigit(t.text[end+1]) {
+		next := t.run(end+1, l.end)
+		if next.upper+next.lower > 0 || next.last > 4 || r.digits > 4 {
+			break
+		}
+		uniform = uniform && next.uniform && next.first == r.digits
+		groups += next.hyphens + 1
+		digits += next.digits
+		end = next.end
+	}
+	switch {
+	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
+		tok.end, tok.shape = end, groupCode
+		tok.value = onlyDigits(t.text[tok.start:end])
+	case groups > 1 && digits >= 9: // a telephone or an account number
+		tok.end = end
+	case minDigits <= r.digits && r.digits <= maxDigits:
+		tok.shape, tok.value = digitCode, string(t.text[r.start:r.end])
+	}
+}
+
+// hyphenToken takes numbers with hyphens between them. What begins with a year
+// is a date or a file number.
+func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
+	first := t.text[r.start : r.start+r.first]
+	if !r.uniform || r.digits < 4 || r.digits > 8 || r.first > 4 || isYear(first) {
+		return
+	}
+	tok.shape, tok.value = groupCode, onlyDigits(t.text[r.start:r.end])
+}
+
+// letterToken takes letters without any digit, which are hardly ever a code:
+// words with hyphens, and capitals in two groups or without vowels to make a
+// word of.
+func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
+	if r.lower > 0 {
+		tok.shape, tok.value = wordCode, string(t.text[r.start:r.end])
+		return r.hyphens <= 4 && r.lower >= 12 && r.lower <= 40
+	}
+	grouped := r.hyphens == 1 && r.uniform && (r.first == 3 || r.first == 4)
+	text := t.text[r.start:r.end]
+	if !grouped && (r.hyphens > 0 || r.upper < minLetters || r.upper > 8 || vowels(text) > 1) {
+		return false
+	}
+	tok.shape, tok.value = letterCode, string(text)
+	return true
+}
+
+// mixedToken takes letters and digits.
+func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
+	text := t.text[r.start:r.end]
+	if r.hyphens == 1 && r.first == 1 && r.upper == 1 && r.lower == 0 && r.digits >= 4 && r.digits <= 8 {
+		// "G-123456": the letter is printed beside the field to type it into.
+		tok.shape, tok.value = digitCode, string(text[2:])
+		return
+	}
+	n := r.digits + r.upper + r.lower
+	if n < minLetters || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && !r.uniform {
+		return
+	}
+	switch {
+	case r.lower == 0:
+		if !isMeasure(text) {
+			tok.shape, tok.value = mixedCode, string(text)
+		}
+	case r.upper == 0 && r.hyphens == 0 && r.digits > 1 && !isOrdinal(text):
+		tok.shape, tok.value = lowerCode, string(text)
+	}
+}
+
+// standsFree reports whether nothing beside a token makes it part of an
+// amount, a time, a telephone number, a path or a mail address.
+func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
+	var before, after, after2 byte
+	if tok.start > l.start {
+		before = t.text[tok.start-1]
+	}
+	if tok.end < l.end {
+		after = t.text[tok.end]
+	}
+	if tok.end+1 < l.end {
+		after2 = t.text[tok.end+1]
+	}
+	bold := before == '*' && after == '*'
+	switch {
+	case !bold && before != 0 && bytes.IndexByte([]byte(`$#@&=/\_+~^%*`), before) >= 0:
+		return false
+	case (before == '.' || before == ',' || before == ':' || before == '-') && tok.start-1 > l.start && isDigit(t.text[tok.start-2]):
+		return false
+	case !bold && after != 0 && bytes.IndexByte([]byte(`%#@&=/\_+$^`), after) >= 0:
+		return false
+	case (after == '.' || after == ',' || after == ':') && isDigit(after2):
+		return false
+	}
+	return !t.besideCurrency(tok, l)
+}
+
+// besideCurrency reports whether a currency sign stands before or after.
+func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
+	before := bytes.TrimRight(t.text[l.start:tok.start], " ")
+	after := bytes.TrimLeft(t.text[tok.end:l.end], " ")
+	for _, sign := range []string{"$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₫", "฿"} {
+		if bytes.HasSuffix(before, []byte(sign)) || bytes.HasPrefix(after, []byte(sign)) {
+			return true
+		}
+	}
+	return false
+}
+
+// addressLen returns the length of the run of characters at the beginning of s
+// that a mail address can have, and whether it is one.
+func addressLen(s []byte) (n int, isAddress bool) {
+	for i, c := range s {
+		switch {
+		case isAlnum(c), c == '.', c == '_', c == '-', c == '+', c == '%':
+		case c == '@' && !isAddress:
+			isAddress = true
+		default:
+			return i, isAddress
+		}
+	}
+	return len(s), isAddress
+}
+
+func isAlnum(c byte) bool {
+	return isDigit(c) || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func onlyDigits(s []byte) string {
+	out := make([]byte, 0, len(s))
+	for _, c := range s {
+		if isDigit(c) {
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
+// isYear reports whether s is a year of our time.
+func isYear(s []byte) bool {
+	return len(s) == 4 && (s[0] == '1' && s[1] == '9' || s[0] == '2' && s[1] == '0')
+}
+
+func vowels(s []byte) int {
+	n := 0
+	for _, c := range s {
+		if bytes.IndexByte([]byte("AEIOUY"), c) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// isMeasure reports whether s is a number with a unit, "200GB", or a word
+// with a number, "SAVE20".
+func isMeasure(s []byte) bool {
+	word := bytes.TrimRight(s, "0123456789")
+	if unit := bytes.TrimLeft(s, "0123456789"); len(unit) <= 2 && len(unit) < len(s) && len(s)-len(unit) <= 4 {
+		return true
+	}
+	return len(word) >= 4 && len(word) < len(s) && vowels(word) > 0 && bytes.IndexAny(word, "0123456789-") < 0
+}
+
+// isOrdinal reports whether s is "100th" or "1500px".
+func isOrdinal(s []byte) bool {
+	unit := bytes.TrimLeft(s, "0123456789")
+	return len(unit) < len(s) && len(unit) <= 3
+}

@@ -1,0 +1,228 @@
+package message
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// A page is what a reader sees of an HTML mail.
+type page struct {
+	text  []byte // lines; the cells of a table row are separated by tabs
+	links []pageLink
+}
+
+// pageLink is one that can be clicked.
+type pageLink struct {
+	href       string
+	start, end int    // of its words in page.text
+	label      string // of the picture it consists of, or what it is titled
+}
+
+// words returns what the link says.
+func (p *page) words(l *pageLink) string {
+	if s := strings.TrimSpace(string(p.text[l.start:l.end])); s != "" {
+		return s
+	}
+	return l.label
+}
+
+// readPage reads HTML in one pass over its tags, without building a tree, so
+// that nesting cannot cost more than length. At most maxLinks links are kept;
+// with targets, each link's address follows its words.
+func readPage(src string, maxLinks int, targets bool) *page {
+	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, targets: targets, hiddenAt: -1, linkAt: -1}
+	r.w.buf = make([]byte, 0, len(src)/4+64)
+	for {
+		switch r.z.Next() {
+		case html.ErrorToken:
+			// io.EOF, or a token larger than the tokenizer takes.
+			if r.z.Err() == io.EOF || len(r.z.Raw()) == 0 {
+				r.endLink()
+				r.page.text = r.w.buf
+				return &r.page
+			}
+		case html.TextToken:
+			if r.hiddenAt < 0 {
+				r.w.text(r.z.Text(), r.pre > 0)
+			}
+		case html.StartTagToken, html.SelfClosingTagToken:
+			r.open()
+		case html.EndTagToken:
+			name, _ := r.z.TagName()
+			r.close(atom.Lookup(name))
+		}
+	}
+}
+
+// pageReader knows where in the document it is.
+type pageReader struct {
+	z        *html.Tokenizer
+	w        pageWriter
+	page     page
+	maxLinks int
+	targets  bool
+
+	stack    []atom.Atom // open elements
+	hiddenAt int         // length of stack below the hidden element, or -1
+	linkAt   int         // index of the open link in page.links, or -1
+	quotes   []int       // lengths of stack below the open quotations
+	pre      int         // open <pre>
+}
+
+// attributes are those that matter of one tag.
+type attributes struct {
+	href, label    string
+	hidden, quoted bool
+}
+
+func (r *pageReader) open() {
+	name, hasAttr := r.z.TagName()
+	tag := atom.Lookup(name)
+	var attr attributes
+	if hasAttr {
+		attr = r.attributes(tag)
+	}
+	r.imply(tag)
+	below := len(r.stack)
+	if !isVoid(tag) {
+		r.stack = append(r.stack, tag)
+	}
+	if r.hiddenAt >= 0 {
+		return
+	}
+	if attr.hidden || isUnseen(tag) {
+		if !isVoid(tag) {
+			r.hiddenAt = below
+		}
+		return
+	}
+	r.w.breakFor(tag)
+	switch tag {
+	case atom.A, atom.Area:
+		r.endLink()
+		if attr.href != "" && len(r.page.links) < r.maxLinks {
+			r.linkAt = len(r.page.links)
+			r.page.links = append(r.page.links, pageLink{href: attr.href, start: r.w.textStart(), label: attr.label})
+		}
+	case atom.Img:
+		if r.linkAt >= 0 && r.page.links[r.linkAt].label == "" {
+			r.page.links[r.linkAt].label = attr.label
+		}
+	case atom.Pre:
+		r.pre++
+	case atom.Blockquote:
+		if attr.quoted || r.w.endsWithColon() {
+			r.quotes = append(r.quotes, below)
+			r.w.quote++
+		}
+	}
+}
+
+// attributes reads those of the current tag.
+func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
+	for more := true; more; {
+		var key, val []byte
+		key, val, more = r.z.TagAttr()
+		switch string(key) {
+		case "href":
+			a.href = strings.TrimSpace(string(val))
+		case "style":
+			a.hidden = a.hidden || hidesStyle(val)
+		case "hidden":
+			a.hidden = true
+		case "alt", "title", "aria-label":
+			if tag == atom.Img || tag == atom.A {
+				a.label = strings.TrimSpace(string(val))
+			}
+		case "type", "class":
+			if tag == atom.Blockquote {
+				val = bytes.ToLower(val)
+				a.quoted = a.quoted || bytes.Contains(val, []byte("cite")) || bytes.Contains(val, []byte("quote"))
+			}
+		}
+	}
+	return a
+}
+
+// maxUnclosed is how far up an end tag looks for its element.
+const maxUnclosed = 256
+
+func (r *pageReader) close(tag atom.Atom) {
+	if tag == atom.P || tag == atom.Br {
+		r.breakVisible(tag)
+	}
+	for i := len(r.stack) - 1; i >= max(0, len(r.stack)-maxUnclosed); i-- {
+		if r.stack[i] == tag {
+			r.breakVisible(tag)
+			r.cut(i)
+			return
+		}
+	}
+}
+
+func (r *pageReader) breakVisible(tag atom.Atom) {
+	if r.hiddenAt < 0 {
+		r.w.breakFor(tag)
+	}
+}
+
+// cut closes all elements above the first n.
+func (r *pageReader) cut(n int) {
+	for _, tag := range r.stack[n:] {
+		switch tag {
+		case atom.A:
+			r.endLink()
+		case atom.Pre:
+			r.pre = max(0, r.pre-1)
+		}
+	}
+	r.stack = r.stack[:n]
+	if r.hiddenAt >= n {
+		r.hiddenAt = -1
+	}
+	for len(r.quotes) > 0 && r.quotes[len(r.quotes)-1] >= n {
+		r.quotes = r.quotes[:len(r.quotes)-1]
+		r.w.quote--
+	}
+}
+
+// imply closes what the start of an element closes by the rules of HTML. Only
+// the innermost element is looked at.
+func (r *pageReader) imply(tag atom.Atom) {
+	for len(r.stack) > 0 {
+		top := r.stack[len(r.stack)-1]
+		closes := false
+		switch top {
+		case atom.P:
+			closes = isBlock(tag)
+		case atom.Li:
+			closes = tag == atom.Li
+		case atom.Td, atom.Th:
+			closes = tag == atom.Td || tag == atom.Th || tag == atom.Tr || tag == atom.Tbody
+		case atom.Tr:
+			closes = tag == atom.Tr || tag == atom.Tbody
+		}
+		if !closes {
+			return
+		}
+		r.cut(len(r.stack) - 1)
+	}
+}
+
+func (r *pageReader) endLink() {
+	if r.linkAt < 0 {
+		return
+	}
+	l := &r.page.links[r.linkAt]
+	r.linkAt = -1
+	if l.end = len(r.w.buf); l.start > l.end {
+		l.start = l.end
+	}
+	if r.targets && isWebLink(l.href) && !strings.Contains(l.href, strings.TrimSpace(string(r.w.buf[l.start:l.end]))) {
+		r.w.text([]byte(" <"+l.href+">"), false)
+	}
+}

@@ -1,0 +1,173 @@
+package message
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// wordEntry is one word of a table.
+type wordEntry struct {
+	text     string
+	kind     wordKind
+	stem     bool // may go on
+	anywhere bool // its script is written without spaces, or with prefixes
+}
+
+// wordTable finds entries by their first two bytes, the longest first.
+type wordTable map[[2]byte][]wordEntry
+
+// add takes a list of words that are separated by "|".
+func (t wordTable) add(kind wordKind, list string) {
+	for text := range strings.SplitSeq(list, "|") {
+		e := wordEntry{kind: kind}
+		e.text, e.stem = strings.CutSuffix(strings.TrimSpace(text), "*")
+		if len(e.text) < 2 {
+			continue
+		}
+		first, _ := utf8.DecodeRuneInString(e.text)
+		e.anywhere = isUnspaced(first) || unicode.In(first, unicode.Hebrew, unicode.Arabic, unicode.Devanagari)
+		key := [2]byte{e.text[0], e.text[1]}
+		t[key] = append(t[key], e)
+	}
+}
+
+// sort puts the longest first, and of equal ones the complete before the stem.
+func (t wordTable) sort() {
+	for _, list := range t {
+		slices.SortFunc(list, func(a, b wordEntry) int {
+			return cmp.Or(cmp.Compare(len(b.text), len(a.text)), boolOrder(a.stem, b.stem), cmp.Compare(a.kind, b.kind))
+		})
+	}
+}
+
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// match returns the entry that s begins with, or nil. afterLetter tells that a
+// letter stands before s.
+func (t wordTable) match(s []byte, afterLetter bool) *wordEntry {
+	if len(s) < 2 {
+		return nil
+	}
+	list := t[[2]byte{s[0], s[1]}]
+	for i := range list {
+		e := &list[i]
+		if afterLetter && !e.anywhere || len(s) < len(e.text) || string(s[:len(e.text)]) != e.text {
+			continue
+		}
+		if e.stem || e.anywhere || !startsWithLetter(s[len(e.text):]) {
+			return e
+		}
+	}
+	return nil
+}
+
+// knownWords and knownUnits are built once and only read.
+var (
+	knownWords = sync.OnceValue(func() wordTable {
+		t := wordTable{}
+		for kind, list := range codeWords {
+			t.add(kind, list)
+		}
+		t.sort()
+		return t
+	})
+	knownUnits = sync.OnceValue(func() wordTable {
+		t := wordTable{}
+		t.add(noWord, unitWords)
+		t.sort()
+		return t
+	})
+)
+
+// findWords returns the known words of a line of lower-case text, in order.
+func findWords(text []byte, start, end int) []codeWord {
+	var found []codeWord
+	table := knownWords()
+	wordEnd := start // of the word that pos is in
+	for pos := start; pos < end; {
+		inWord := pos < wordEnd
+		if !inWord {
+			wordEnd = pos + wordLen(text[pos:end])
+		}
+		e := table.match(text[pos:end], inWord)
+		if !inWord && (e == nil || e.kind == qualifier && e.stem) {
+			if kind := compoundKind(text[pos:wordEnd]); kind != noWord {
+				found = append(found, codeWord{pos, wordEnd, kind})
+				pos = wordEnd
+				continue
+			}
+		}
+		switch {
+		case e != nil:
+			found = append(found, codeWord{pos, pos + len(e.text), e.kind})
+			pos += len(e.text)
+		case text[pos] < utf8.RuneSelf:
+			pos = max(pos+1, wordEnd)
+		default:
+			_, n := utf8.DecodeRune(text[pos:end])
+			pos += n
+		}
+	}
+	return found
+}
+
+// wordLen returns the length of the word that s begins with, 0 for none.
+func wordLen(s []byte) int {
+	n := 0
+	for n < len(s) {
+		if s[n] < utf8.RuneSelf {
+			if !isAlnum(s[n]) {
+				return n
+			}
+			n++
+			continue
+		}
+		r, size := utf8.DecodeRune(s[n:])
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsMark(r):
+			return n
+		case isUnspaced(r):
+			return max(n, size) // each character may begin a word
+		}
+		n += size
+	}
+	return n
+}
+
+// compoundKind tells the kind of a word of a language that writes compounds as
+// one word by how it ends: "bekräftelsekod", "sicherheitscode", "kundnummer".
+func compoundKind(word []byte) wordKind {
+	for _, end := range []string{"code", "kod", "koden", "kode", "codes", "koodi"} {
+		if bytes.HasSuffix(word, []byte(end)) {
+			return codeNoun
+		}
+	}
+	if bytes.HasSuffix(word, []byte("nummer")) || bytes.HasSuffix(word, []byte("numer")) {
+		return otherThing
+	}
+	return noWord
+}
+
+func startsWithLetter(s []byte) bool {
+	if len(s) == 0 {
+		return false
+	}
+	if s[0] < utf8.RuneSelf {
+		return 'a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z'
+	}
+	r, _ := utf8.DecodeRune(s)
+	return unicode.IsLetter(r) && !isUnspaced(r)
+}
