@@ -1,0 +1,121 @@
+package main
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// envPrefix begins the name of every setting's environment variable.
+const envPrefix = "POSTROOM_"
+
+// Config is every setting of the program. A field's tags say its name (MX_PORT
+// is POSTROOM_MX_PORT in the environment and --mx-port on the command line),
+// its default, what it is for, what a right value looks like, and whether its
+// value must not be shown. A flag wins over the environment; an empty value is
+// the default.
+type Config struct {
+	Data       string     `env:"DATA" envDefault:"./data" usage:"folder of the database, large mail and the install secret"`
+	Database   database   `env:"DATABASE" usage:"postgres:// address, or path of an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
+	Migrate    onOff      `env:"MIGRATE" envDefault:"on" usage:"bring the database schema up to date at start" want:"on or off"`
+	Secret     secret     `env:"SECRET" usage:"install secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, made at first start" want:"32 characters or more, the same on every node" hide:"all"`
+	HTTP       listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"where the API listens" want:"host:port, such as 127.0.0.1:8080"`
+	BaseURL    webURL     `env:"BASE_URL" usage:"where clients reach the API; links begin with it" unset:"http:// and the address that the API listens on" want:"an http:// or https:// address without a query, such as https://mail.example.com"`
+	SMTP       listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"where mail comes in" want:"host:port, such as 127.0.0.1:2525"`
+	MailDomain domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"domain of the inboxes' addresses" want:"a domain, such as agents.example.com"`
+	Hostname   domain     `env:"HOSTNAME" usage:"name of this host in SMTP: banner and HELO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
+	TLSCert    string     `env:"TLS_CERT" usage:"certificate chain for STARTTLS, a PEM file" unset:"no STARTTLS"`
+	TLSKey     string     `env:"TLS_KEY" usage:"private key of the certificate, a PEM file"`
+
+	SMTPMaxConns      count `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time" want:"a number from 1 to 1000000"`
+	SMTPMaxConnsPerIP count `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"100" usage:"most SMTP connections at a time from one address" want:"a number from 1 to 1000000"`
+
+	Relay    relayURL `env:"RELAY" usage:"SMTP server that takes all mail to other domains" unset:"deliver straight to each domain's MX" want:"smtp://host:port or smtps://host:port, with user:password@ before the host if it asks for them" hide:"password"`
+	Resolver hostPort `env:"RESOLVER" usage:"DNS server that is asked for MX records" unset:"the system's" want:"host:port, such as 9.9.9.9:53"`
+	MXPort   port     `env:"MX_PORT" envDefault:"25" usage:"port of the MX hosts that mail is delivered to" want:"a port from 1 to 65535"`
+	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"CIDRs separated by commas, such as 10.0.0.0/8,fd00::/8"`
+
+	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
+	KeyBrand          keyBrand     `env:"KEY_BRAND" envDefault:"sk" usage:"how new keys begin: sk makes sk_live_..." want:"1 to 16 of a-z and 0-9"`
+	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`
+	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce the limits on requests; off is for benchmarks" want:"on or off"`
+
+	Log      logFormat `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
+	LogLevel logLevel  `env:"LOG_LEVEL" envDefault:"info" usage:"least level that is logged" want:"debug, info, warn or error"`
+
+	origin map[string]string // where each value came from, by field name
+}
+
+// setting is what the tags of one field of Config say.
+type setting struct {
+	field string
+	env   string // POSTROOM_MX_PORT
+	flag  string // mx-port
+	def   string // default value; empty when unset says what happens instead
+	usage string
+	unset string
+	want  string
+	hide  string // "", "password" of an address, or "all"
+}
+
+// settings lists the fields of Config in order.
+func settings() []setting {
+	var all []setting
+	for f := range reflect.TypeFor[Config]().Fields() {
+		name := f.Tag.Get("env")
+		if name == "" {
+			continue
+		}
+		all = append(all, setting{
+			field: f.Name,
+			env:   envPrefix + name,
+			flag:  strings.ToLower(strings.ReplaceAll(name, "_", "-")),
+			def:   f.Tag.Get("envDefault"),
+			usage: f.Tag.Get("usage"),
+			unset: f.Tag.Get("unset"),
+			want:  f.Tag.Get("want"),
+			hide:  f.Tag.Get("hide"),
+		})
+	}
+	return all
+}
+
+// load reads the settings from an environment (as os.Environ gives it) and the
+// flags that were given, by flag name. The error names every fault that there
+// is.
+func load(environ []string, flags map[string]string) (Config, error) {
+	var (
+		cfg    = Config{origin: map[string]string{}}
+		vars   = env.ToMap(environ)
+		given  = map[string]string{} // how the user named the setting, by field
+		faults faultList
+	)
+	faults.unknown(vars)
+	for _, s := range settings() {
+		given[s.field], cfg.origin[s.field] = s.env, "default"
+		if vars[s.env] != "" {
+			cfg.origin[s.field] = "environment"
+		}
+		if v, ok := flags[s.flag]; ok {
+			vars[s.env] = v
+			given[s.field], cfg.origin[s.field] = "--"+s.flag, "flag"
+		}
+	}
+	faults.unreadable(env.ParseWithOptions(&cfg, env.Options{Prefix: envPrefix, Environment: vars}), given, vars)
+	cfg.fill()
+	faults.disagreeing(cfg, given)
+	return cfg, faults.err()
+}
+
+// fill gives settings without a value what follows from others. BaseURL stays
+// empty: it follows from the address that is really listened on.
+func (c *Config) fill() {
+	if c.Database == "" {
+		c.Database = database(filepath.Join(c.Data, "postroom.db"))
+	}
+	if c.Hostname == "" {
+		c.Hostname = c.MailDomain
+	}
+}

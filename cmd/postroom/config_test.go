@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLoadDefaults(t *testing.T) {
+	t.Parallel()
+	cfg, err := load(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"POSTROOM_DATA": "./data", "POSTROOM_DATABASE": "data/postroom.db", "POSTROOM_HTTP": "127.0.0.1:8080",
+		"POSTROOM_SMTP": "127.0.0.1:2525", "POSTROOM_MAIL_DOMAIN": "postroom.localhost", "POSTROOM_HOSTNAME": "postroom.localhost",
+		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "on", "POSTROOM_SMTP_MAX_CONNS": "1000",
+		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "100", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info",
+		"POSTROOM_KEY_BRAND": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open",
+		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
+		"POSTROOM_RELAY": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-",
+	}
+	got := map[string]string{}
+	for _, s := range settings() {
+		got[s.env] = cfg.shown(s)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("defaults differ (-want +got):\n%s", d)
+	}
+}
+
+func TestLoadOrder(t *testing.T) {
+	t.Parallel()
+	environ := []string{"POSTROOM_MX_PORT=2500", "POSTROOM_LOG=json", "POSTROOM_HOSTNAME=", "OTHER_LOG=x"}
+	cfg, err := load(environ, map[string]string{"mx-port": "26"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.MXPort != 26 {
+		t.Errorf("MXPort = %d: the flag must win over the environment", cfg.MXPort)
+	}
+	if cfg.Log != "json" {
+		t.Errorf("Log = %q: the environment must win over the default", cfg.Log)
+	}
+	if cfg.Hostname != "postroom.localhost" {
+		t.Errorf("Hostname = %q: an empty value must be the default", cfg.Hostname)
+	}
+}
+
+func TestLoadValues(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, env string
+		got       func(Config) any
+		want      any
+	}{
+		{"a port of 0 to listen on", "HTTP=127.0.0.1:0", func(c Config) any { return c.HTTP }, listenAddr("127.0.0.1:0")},
+		{"all addresses", "SMTP=:25", func(c Config) any { return c.SMTP }, listenAddr(":25")},
+		{"a domain in upper case", "MAIL_DOMAIN=Agents.Example.COM.", func(c Config) any { return c.MailDomain }, domain("agents.example.com")},
+		{"a domain in another script", "MAIL_DOMAIN=почта.example", func(c Config) any { return c.MailDomain }, domain("xn--80a1acny.example")},
+		{"a base address with a path", "BASE_URL=https://example.com/mail/", func(c Config) any { return c.BaseURL }, webURL("https://example.com/mail")},
+		{"ranges", "MX_ALLOW=10.1.2.3/8, fd00::/8", func(c Config) any { return c.MXAllow },
+			prefixes{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
+		{"a file with a space", "DATABASE=/my mail/post.db", func(c Config) any { return c.Database }, database("/my mail/post.db")},
+		{"off", "RATE_LIMITS=off", func(c Config) any { return c.RateLimits }, onOff(false)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := load([]string{"POSTROOM_" + tt.env}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, tt.got(cfg), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, env, want string }{
+		{"a word for a port", "MX_PORT=smtp", `POSTROOM_MX_PORT is "smtp", which is not a port from 1 to 65535`},
+		{"port 0 to connect to", "MX_PORT=0", "POSTROOM_MX_PORT"},
+		{"a port out of range", "HTTP=127.0.0.1:65536", "POSTROOM_HTTP"},
+		{"an address without a port", "SMTP=127.0.0.1", "POSTROOM_SMTP"},
+		{"a resolver without a host", "RESOLVER=:53", "POSTROOM_RESOLVER"},
+		{"an address for a domain", "MAIL_DOMAIN=10.0.0.1", "POSTROOM_MAIL_DOMAIN"},
+		{"an empty label", "MAIL_DOMAIN=a..example", "POSTROOM_MAIL_DOMAIN"},
+		{"a mail address for a domain", "MAIL_DOMAIN=me@example.com", "POSTROOM_MAIL_DOMAIN"},
+		{"a base address without a scheme", "BASE_URL=mail.example.com", "POSTROOM_BASE_URL"},
+		{"a base address with a query", "BASE_URL=https://example.com/?a=b", "POSTROOM_BASE_URL"},
+		{"a base address of another scheme", "BASE_URL=ftp://example.com", "POSTROOM_BASE_URL"},
+		{"a relay without a port", "RELAY=smtp://relay.example.com", "POSTROOM_RELAY"},
+		{"a relay of another scheme", "RELAY=http://relay.example.com:25", "POSTROOM_RELAY"},
+		{"another database", "DATABASE=mysql://localhost/mail", "POSTROOM_DATABASE"},
+		{"an address without a length in a range", "MX_ALLOW=10.0.0.1", "POSTROOM_MX_ALLOW"},
+		{"a short secret", "SECRET=tooshort", "POSTROOM_SECRET"},
+		{"a short key", "BOOTSTRAP_KEY=nineteen-characters", "POSTROOM_BOOTSTRAP_KEY"},
+		{"a key with a space", "BOOTSTRAP_KEY=correct horse battery staple", "POSTROOM_BOOTSTRAP_KEY"},
+		{"true for on", "RATE_LIMITS=true", "POSTROOM_RATE_LIMITS"},
+		{"no connections", "SMTP_MAX_CONNS=0", "POSTROOM_SMTP_MAX_CONNS"},
+		{"an unknown policy", "DEFAULT_SEND_POLICY=closed", "POSTROOM_DEFAULT_SEND_POLICY"},
+		{"an unknown log format", "LOG=xml", "POSTROOM_LOG"},
+		{"an unknown log level", "LOG_LEVEL=INFO", "POSTROOM_LOG_LEVEL"},
+		{"a brand with an underscore", "KEY_BRAND=my_brand", "POSTROOM_KEY_BRAND"},
+		{"a certificate without a key", "TLS_CERT=cert.pem", "POSTROOM_TLS_CERT is set without POSTROOM_TLS_KEY"},
+		{"a key without a certificate", "TLS_KEY=key.pem", "POSTROOM_TLS_KEY is set without POSTROOM_TLS_CERT"},
+		{"one port for both", "SMTP=127.0.0.1:8080", "POSTROOM_HTTP and POSTROOM_SMTP"},
+		{"a misspelt name", "MAILDOMAIN=example.com", "POSTROOM_MAILDOMAIN is not a setting: did you mean POSTROOM_MAIL_DOMAIN?"},
+		{"swapped letters", "DATABSAE=x", "did you mean POSTROOM_DATABASE?"},
+		{"a name like none", "FAVOURITE_COLOUR=blue", "POSTROOM_FAVOURITE_COLOUR is not a setting: `postroom config` lists them"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load([]string{"POSTROOM_" + tt.env}, nil)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error is\n%v\nwant it to say %q", err, tt.want)
+			}
+			if n := strings.Count(err.Error(), "\n"); n != 1 {
+				t.Errorf("%d faults, want 1:\n%v", n, err)
+			}
+		})
+	}
+}
+
+func TestLoadNamesAllFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"POSTROOM_MX_PORT=0", "POSTROOM_LOG=xml", "POSTROOM_TLS_CERT=cert.pem", "POSTROOM_MALE_DOMAIN=x",
+		"POSTROOM_BOOTSTRAP_KEY=hunter2", "POSTROOM_RELAY=smtp://user:hunter3@relay",
+	}
+	_, err := load(environ, map[string]string{"http": "nowhere"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	const want = `the settings are not right:
+  POSTROOM_MALE_DOMAIN is not a setting: did you mean POSTROOM_MAIL_DOMAIN?
+  --http is "nowhere", which is not host:port, such as 127.0.0.1:8080
+  POSTROOM_RELAY has a value that is not smtp://host:port or smtps://host:port, with user:password@ before the host if it asks for them
+  POSTROOM_MX_PORT is "0", which is not a port from 1 to 65535
+  POSTROOM_BOOTSTRAP_KEY has a value that is not 20 printable characters or more, without spaces
+  POSTROOM_LOG is "xml", which is not text or json
+  POSTROOM_TLS_CERT is set without POSTROOM_TLS_KEY: set both, or none`
+	if d := cmp.Diff(want, err.Error()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestLoadIgnoresWhatOthersSet(t *testing.T) {
+	t.Parallel()
+	// What Kubernetes and Docker set for a service named postroom, and the
+	// tests for themselves.
+	environ := []string{
+		"POSTROOM_SERVICE_HOST=10.0.0.1", "POSTROOM_SERVICE_PORT=8080", "POSTROOM_SERVICE_PORT_HTTP=8080",
+		"POSTROOM_PORT=tcp://10.0.0.1:8080", "POSTROOM_PORT_8080_TCP=tcp://10.0.0.1:8080",
+		"POSTROOM_PORT_8080_TCP_ADDR=10.0.0.1", "POSTROOM_NAME=/web/postroom", "POSTROOM_ENV_PATH=/bin",
+		"POSTROOM_TEST_POSTGRES=postgres://localhost",
+	}
+	if _, err := load(environ, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConfigPrintHidesSecrets(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"POSTROOM_DATABASE=postgres://mail:hunter2@db/mail?password=hunter3&sslmode=require",
+		"POSTROOM_RELAY=smtps://user:hunter4@relay.example.com:465",
+		"POSTROOM_SECRET=hunter5-hunter5-hunter5-hunter5-hunter5",
+		"POSTROOM_BOOTSTRAP_KEY=hunter6-hunter6-hunter6-hunter6",
+	}
+	cfg, err := load(environ, map[string]string{"mail-domain": "example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := cfg.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "hunter") {
+		t.Errorf("a secret is shown:\n%s", &out)
+	}
+	for _, line := range []string{
+		"POSTROOM_DATABASE postgres://mail:xxxxx@db/mail?password=xxxxx&sslmode=require environment",
+		"POSTROOM_RELAY smtps://user:xxxxx@relay.example.com:465 environment",
+		"POSTROOM_SECRET (hidden) environment",
+		"POSTROOM_BOOTSTRAP_KEY (hidden) environment",
+		"POSTROOM_MAIL_DOMAIN example.com flag",
+		"POSTROOM_HOSTNAME example.com default: the mail domain",
+		"POSTROOM_MX_PORT 25 default",
+		"POSTROOM_LOG_LEVEL info default",
+	} {
+		if !hasLine(out.String(), line) {
+			t.Errorf("no line %q in\n%s", line, &out)
+		}
+	}
+}
+
+// hasLine tells whether text has the line, whatever the width of its columns.
+func hasLine(text, line string) bool {
+	for l := range strings.Lines(text) {
+		if strings.Join(strings.Fields(l), " ") == line {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"text/tabwriter"
+)
+
+// print writes every setting with its effective value and where it came from,
+// one on a line, without secrets.
+func (c Config) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range settings() {
+		value, origin := c.shown(s), c.origin[s.field]
+		if origin == "default" && s.def == "" {
+			origin = "default: " + s.unset
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", s.env, value, origin) // kept by t until Flush
+	}
+	return t.Flush()
+}
+
+// shown is the value of s for people.
+func (c Config) shown(s setting) string {
+	v := reflect.ValueOf(c).FieldByName(s.field)
+	switch {
+	case v.IsZero() && v.Kind() != reflect.Bool && v.Type() != reflect.TypeFor[logLevel]():
+		return "-"
+	case s.hide == "all":
+		return hidden
+	}
+	return fmt.Sprint(v.Interface())
+}

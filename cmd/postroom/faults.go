@@ -1,0 +1,132 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// faultList gathers what is wrong with the settings, so that the operator sees
+// all of it at once.
+type faultList []string
+
+func (l *faultList) add(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
+
+func (l *faultList) err() error {
+	if len(*l) == 0 {
+		return nil
+	}
+	return errors.New("the settings are not right:\n  " + strings.Join(*l, "\n  "))
+}
+
+// notOurs are variables with our prefix that others set: Kubernetes and Docker
+// for a service named postroom, and our own tests.
+var notOurs = regexp.MustCompile(`^POSTROOM_(TEST_.*|SERVICE_(HOST|PORT(_.*)?)|PORT(_.*)?|ENV_.*|NAME)$`)
+
+// unknown looks for variables that are meant for us and that we do not know: a
+// misspelt setting must not be silently without effect.
+func (l *faultList) unknown(vars map[string]string) {
+	known := map[string]bool{}
+	for _, s := range settings() {
+		known[s.env] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if !strings.HasPrefix(name, envPrefix) || known[name] || notOurs.MatchString(name) {
+			continue
+		}
+		if near := nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
+			l.add("%s is not a setting: did you mean %s?", name, near)
+		} else {
+			l.add("%s is not a setting: `postroom config` lists them", name)
+		}
+	}
+}
+
+// unreadable adds the values that did not parse.
+func (l *faultList) unreadable(err error, given, vars map[string]string) {
+	if err == nil {
+		return
+	}
+	wrong := map[string]bool{}
+	all := []error{err}
+	if many, ok := errors.AsType[env.AggregateError](err); ok {
+		all = many.Errors
+	}
+	for _, e := range all {
+		if one, ok := errors.AsType[env.ParseError](e); ok {
+			wrong[one.Name] = true
+		} else {
+			l.add("%v", e)
+		}
+	}
+	for _, s := range settings() {
+		switch {
+		case !wrong[s.field]:
+		case s.hide != "":
+			l.add("%s has a value that is not %s", given[s.field], s.want)
+		default:
+			l.add("%s is %q, which is not %s", given[s.field], vars[s.env], s.want)
+		}
+	}
+}
+
+// disagreeing adds settings that do not fit each other or the machine.
+func (l *faultList) disagreeing(c Config, given map[string]string) {
+	switch {
+	case c.TLSCert == "" && c.TLSKey == "":
+	case c.TLSCert == "":
+		l.add("%s is set without %s: set both, or none", given["TLSKey"], given["TLSCert"])
+	case c.TLSKey == "":
+		l.add("%s is set without %s: set both, or none", given["TLSCert"], given["TLSKey"])
+	default:
+		if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
+			l.add("%s and %s are not a certificate and its key: %v", given["TLSCert"], given["TLSKey"], err)
+		}
+	}
+	if c.HTTP == c.SMTP && !strings.HasSuffix(string(c.HTTP), ":0") && c.HTTP != "" {
+		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["SMTP"], c.HTTP)
+	}
+}
+
+// nearest returns the name that is most like name, if it is like it at all.
+func nearest(name string, names []string) string {
+	best, least := "", 4
+	for _, n := range names {
+		d := distance(strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(n, envPrefix))
+		if d < least && d < len(n)-len(envPrefix) {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to add, drop, change or swap with their
+// neighbour to make b out of a.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(change, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"github.com/postroom/postroom/store"
+)
+
+// errValue means that a value is not of its type; the setting's want tag says
+// what would be.
+var errValue = errors.New("not a right value")
+
+// hidden stands for a value that must not be shown.
+const hidden = "(hidden)"
+
+// The types of the settings. Each reads itself from text and is strict: what it
+// takes can be used as it is.
+type (
+	onOff        bool
+	port         uint16
+	count        int
+	listenAddr   string     // host:port to listen on; the host may be empty, the port 0
+	hostPort     string     // host:port to connect to
+	domain       string     // lower case, in A-label form
+	webURL       string     // http or https, without a slash at the end
+	relayURL     string     // smtp or smtps
+	database     string     // postgres:// address or path
+	prefixes     []netip.Prefix
+	secret       string
+	bootstrapKey string
+	keyBrand     string
+	sendPolicy   store.SendPolicy
+	logFormat    string
+	logLevel     slog.Level
+)
+
+func (v *onOff) UnmarshalText(b []byte) error {
+	*v = string(b) == "on"
+	return oneOf(b, "on", "off")
+}
+
+func (v onOff) String() string {
+	if v {
+		return "on"
+	}
+	return "off"
+}
+
+func (v *port) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 10, 16)
+	*v = port(n)
+	return valid(err == nil && n > 0)
+}
+
+func (v *count) UnmarshalText(b []byte) error {
+	n, err := strconv.Atoi(string(b))
+	*v = count(n)
+	return valid(err == nil && n > 0 && n <= 1_000_000)
+}
+
+func (v *listenAddr) UnmarshalText(b []byte) error {
+	*v = listenAddr(b)
+	_, p, err := net.SplitHostPort(string(b))
+	return valid(err == nil && isPort(p))
+}
+
+func (v *hostPort) UnmarshalText(b []byte) error {
+	*v = hostPort(b)
+	host, p, err := net.SplitHostPort(string(b))
+	return valid(err == nil && host != "" && isPort(p) && p != "0")
+}
+
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil
+}
+
+// UnmarshalText takes a name in any script and keeps its A-label form, which is
+// what DNS and envelopes speak.
+func (v *domain) UnmarshalText(b []byte) error {
+	ascii, err := idna.Lookup.ToASCII(strings.TrimSuffix(string(b), "."))
+	*v = domain(strings.ToLower(ascii))
+	_, notAName := netip.ParseAddr(ascii)
+	return valid(err == nil && len(ascii) <= 253 && domainForm.MatchString(ascii) && notAName != nil)
+}
+
+// domainForm is RFC 1123's: labels of letters, digits and hyphens inside.
+var domainForm = regexp.MustCompile(`(?i)^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func (v *webURL) UnmarshalText(b []byte) error {
+	*v = webURL(strings.TrimRight(string(b), "/"))
+	u, err := url.Parse(string(b))
+	return valid(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == "")
+}
+
+func (v *relayURL) UnmarshalText(b []byte) error {
+	*v = relayURL(b)
+	u, err := url.Parse(string(b))
+	return valid(err == nil && (u.Scheme == "smtp" || u.Scheme == "smtps") && u.Hostname() != "" &&
+		isPort(u.Port()) && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == "")
+}
+
+// String hides the password.
+func (v relayURL) String() string { return redacted(string(v)) }
+
+func (v *database) UnmarshalText(b []byte) error {
+	*v = database(b)
+	if !strings.Contains(string(b), "://") {
+		return valid(!strings.ContainsAny(string(b), "\x00?"))
+	}
+	u, err := url.Parse(string(b))
+	return valid(err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql"))
+}
+
+// String hides the password.
+func (v database) String() string { return redacted(string(v)) }
+
+// postgres says whether the database is a PostgreSQL server.
+func (v database) postgres() bool { return strings.Contains(string(v), "://") }
+
+// redacted hides the password in an address, before the host or in the query.
+func redacted(address string) string {
+	if !strings.Contains(address, "://") {
+		return address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return hidden
+	}
+	if q := u.Query(); q.Has("password") {
+		q.Set("password", "xxxxx")
+		u.RawQuery = q.Encode()
+	}
+	return u.Redacted()
+}
+
+func (v *prefixes) UnmarshalText(b []byte) error {
+	for s := range strings.SplitSeq(string(b), ",") {
+		p, err := netip.ParsePrefix(strings.TrimSpace(s))
+		if err != nil {
+			return errValue
+		}
+		*v = append(*v, p.Masked())
+	}
+	return nil
+}
+
+func (v prefixes) String() string {
+	var all []string
+	for _, p := range v {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, ",")
+}
+
+func (v *secret) UnmarshalText(b []byte) error {
+	*v = secret(b)
+	return valid(len(b) >= 32)
+}
+
+// String keeps the secret out of logs.
+func (v secret) String() string { return hidden }
+
+// UnmarshalText refuses what could not stand in an Authorization header.
+func (v *bootstrapKey) UnmarshalText(b []byte) error {
+	*v = bootstrapKey(b)
+	odd := slices.ContainsFunc(b, func(c byte) bool { return c <= ' ' || c > '~' })
+	return valid(len(b) >= 20 && len(b) <= 200 && !odd)
+}
+
+// String keeps the key out of logs.
+func (v bootstrapKey) String() string { return hidden }
+
+func (v *keyBrand) UnmarshalText(b []byte) error {
+	*v = keyBrand(b)
+	return valid(regexp.MustCompile(`^[a-z0-9]{1,16}$`).Match(b))
+}
+
+func (v *sendPolicy) UnmarshalText(b []byte) error {
+	*v = sendPolicy(b)
+	return oneOf(b, string(store.PolicyOpen), string(store.PolicyReplyOnly), string(store.PolicyApproval))
+}
+
+func (v *logFormat) UnmarshalText(b []byte) error {
+	*v = logFormat(b)
+	return oneOf(b, "text", "json")
+}
+
+func (v *logLevel) UnmarshalText(b []byte) error {
+	if err := oneOf(b, "debug", "info", "warn", "error"); err != nil {
+		return err
+	}
+	return (*slog.Level)(v).UnmarshalText(b)
+}
+
+func (v logLevel) String() string { return strings.ToLower(slog.Level(v).String()) }
+
+func oneOf(b []byte, values ...string) error { return valid(slices.Contains(values, string(b))) }
+
+func valid(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errValue
+}
