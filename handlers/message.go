@@ -147,7 +147,7 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 	for _, at := range c.Attachments.V {
 		out.Attachments = append(out.Attachments, attachmentToAPI(at))
 	}
-	if out.Direction != gen.DirectionIn {
+	if out.Direction != string(store.DirectionIn) {
 		return nil
 	}
 	out.ExtractedText = gen.NewNilString(message.ReplyText(out.Text.Value))
