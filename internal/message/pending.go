@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-func ReplyText(text string) string { return text }
-
 func ParseMailbox(s string) (Address, error) { return Address{Email: s}, nil }
 func ValidAddress(email string) error        { return nil }
 
