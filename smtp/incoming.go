@@ -1,0 +1,233 @@
+package smtp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// maxReceived is how many servers a mail may have passed (RFC 5321 section
+	// 6.3 asks for at least 100 or another way to find loops; real mail stays
+	// under 20).
+	maxReceived = 50
+	// maxSubject bounds what is kept of a subject, in bytes: the longest that
+	// our own API takes, were each of its characters of four bytes.
+	maxSubject = 4 * 998
+)
+
+// incoming is a mail that has been read and is ready to be stored, for as many
+// inboxes as there are.
+type incoming struct {
+	message store.Message // all that is the same for every copy
+	content store.Content
+	fold    string // subject for comparison
+	thread  string // subject without reply marks, for comparison
+}
+
+// read reads the mail and takes out what is to be stored beside it. No more
+// than a few mails are read at the same time, so that the memory for it is
+// bounded whatever the number of sessions.
+func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool) (*incoming, error) {
+	select {
+	case r.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	in, err := r.parse(env, raw)
+	<-r.reading
+	if err != nil {
+		return nil, err
+	}
+	return in, r.keepRaw(in, raw)
+}
+
+// parse does the work of read that needs a processor.
+func (r *Receiver) parse(env Envelope, raw *Spool) (*incoming, error) {
+	whole, err := raw.Reader()
+	if err != nil {
+		return nil, err
+	}
+	hops, err := countReceived(whole)
+	if err != nil {
+		return nil, fmt.Errorf("read the mail: %w", err)
+	}
+	if hops > maxReceived {
+		return nil, replyLoop
+	}
+	if _, err := whole.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the mail: %w", err)
+	}
+	m, err := message.Parse(whole, r.limits)
+	if err != nil {
+		return nil, fmt.Errorf("read the mail: %w", err)
+	}
+	in := r.newIncoming(env, m, raw.Size())
+	if _, inRow := raw.Bytes(); !inRow || raw.Size() >= store.BodyInRow {
+		in.content.Body = &store.JSON[store.Body]{V: store.Body{Text: m.Text, HTML: m.HTML}}
+	}
+	return in, nil
+}
+
+func (r *Receiver) newIncoming(env Envelope, m *message.Message, size int64) *incoming {
+	found := message.Extract(m.Subject, m.Text, m.HTML)
+	subject := cut(m.Subject, maxSubject)
+	in := &incoming{
+		message: store.Message{
+			Direction: store.DirectionIn,
+			Status:    store.MessageReceived,
+			Addresses: store.JSON[store.Addresses]{V: storedAddresses(m)},
+			Subject:   subject,
+			HeaderID:  m.HeaderID,
+			Refs:      store.JSON[store.References]{V: store.References{InReplyTo: m.InReplyTo, References: m.References}},
+			Automated: m.Automated(env.MailFrom == ""),
+			HasCode:   len(found.Codes) > 0,
+			HasLink:   len(found.Links) > 0,
+			Size:      size,
+		},
+		content: store.Content{
+			Snippet:     snippet(m),
+			Extracted:   &store.JSON[store.Extracted]{V: store.Extracted(found)},
+			Attachments: store.JSON[[]store.Attachment]{V: r.storedAttachments(m.Attachments)},
+		},
+		fold:   strings.ToLower(subject),
+		thread: strings.ToLower(message.NormalizeSubject(subject)),
+	}
+	if m.From != nil {
+		in.message.FromEmail = strings.ToLower(m.From.Email)
+	}
+	return in
+}
+
+// keepRaw puts the raw mail into the row, or, when it is too large for that,
+// into a blob that all copies share.
+func (r *Receiver) keepRaw(in *incoming, raw *Spool) error {
+	if b, ok := raw.Bytes(); ok {
+		in.content.Raw = b
+		return nil
+	}
+	whole, err := raw.Reader()
+	if err != nil {
+		return err
+	}
+	key, err := r.store.PutBlob(whole)
+	if err != nil {
+		return fmt.Errorf("keep the raw mail: %w", err)
+	}
+	in.content.BlobKey = &key
+	return nil
+}
+
+// copies makes one message for each target.
+func (in *incoming) copies(to []target) []*store.NewMessage {
+	copies := make([]*store.NewMessage, len(to))
+	for i, t := range to {
+		content := in.content
+		m := &store.NewMessage{Message: in.message, SubjectFold: in.fold, ThreadSubject: in.thread}
+		m.AccountID, m.InboxSeq, m.Tag, m.Content = t.inbox.AccountID, t.inbox.Seq, t.tag, &content
+		copies[i] = m
+	}
+	return copies
+}
+
+// snippet is the beginning of what a reader sees.
+func snippet(m *message.Message) string {
+	if s := message.Snippet(m.Text); s != "" || m.HTML == "" {
+		return s
+	}
+	return message.Snippet(message.HTMLVisibleText(m.HTML))
+}
+
+func storedAddresses(m *message.Message) store.Addresses {
+	a := store.Addresses{To: storedList(m.To), Cc: storedList(m.Cc), Bcc: storedList(m.Bcc), ReplyTo: storedList(m.ReplyTo)}
+	if m.From != nil {
+		from := store.Address(*m.From)
+		a.From = &from
+	}
+	return a
+}
+
+func storedList(list []message.Address) []store.Address {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]store.Address, len(list))
+	for i, a := range list {
+		out[i] = store.Address(a)
+	}
+	return out
+}
+
+func (r *Receiver) storedAttachments(list []message.Attachment) []store.Attachment {
+	if len(list) == 0 {
+		return []store.Attachment{}
+	}
+	out := make([]store.Attachment, len(list))
+	for i, a := range list {
+		out[i] = store.Attachment{
+			ID:   store.NewID("att_", r.now()),
+			Part: a.Part, Filename: a.Filename, ContentType: a.ContentType, ContentID: a.ContentID, Inline: a.Inline, Size: a.Size,
+		}
+	}
+	return out
+}
+
+// cut returns at most the first n bytes of s, cut between characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+var headerReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
+var receivedName = []byte("received:")
+
+// countReceived counts the Received fields in the header of the mail that r
+// reads, and stops when there are too many. Empty lines in front of the header
+// are no end of it, as in message.Parse.
+func countReceived(r io.Reader) (n int, err error) {
+	br := headerReaders.Get().(*bufio.Reader) //nolint:forcetypeassert // New makes nothing else
+	defer headerReaders.Put(br)
+	defer br.Reset(nil)
+	br.Reset(r)
+	begins, inHeader := true, false // the piece begins a line; a field has been seen
+	for n <= maxReceived {
+		piece, err := br.ReadSlice('\n')
+		if begins {
+			blank := len(bytes.TrimRight(piece, "\r\n")) == 0
+			if blank && inHeader {
+				return n, nil
+			}
+			inHeader = inHeader || !blank
+			if len(piece) >= len(receivedName) && bytes.EqualFold(piece[:len(receivedName)], receivedName) {
+				n++
+			}
+		}
+		begins = err == nil
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return n, endOfMail(err)
+		}
+	}
+	return n, nil
+}
+
+func endOfMail(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// defaultSpoolMemory is what spools above their first 16 KiB may take together.
+const defaultSpoolMemory = 64 << 20
+
+// ReceiverConfig is what a Receiver needs. Store, Domain and TempDir are
+// required.
+type ReceiverConfig struct {
+	// Store takes the mail.
+	Store *store.Store
+	// Domain is the mail domain of the install, lower case. Mail to any other
+	// one is refused.
+	Domain string
+	// TempDir is the folder for mail that is too large for memory while it comes
+	// in. Nobody else may use it.
+	TempDir string
+	// Limits bound the reading of a mail; zero means message.DefaultLimits().
+	Limits message.Limits
+	// SpoolMemory is how many bytes of incoming mail lie in memory at most, not
+	// counting the first 16 KiB of each; 0 means 64 MiB. Beyond it, mail comes
+	// into temporary files.
+	SpoolMemory int64
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes what an operator may act on; nil means slog.Default().
+	Log *slog.Logger
+}
+
+// Receiver reads mail and stores it in the inboxes that it is for. It is safe
+// for use by many goroutines.
+type Receiver struct {
+	store   *store.Store
+	domain  string
+	limits  message.Limits
+	spools  *spools
+	reading chan struct{} // holds a token for each mail that is being read
+	now     func() time.Time
+	log     *slog.Logger
+}
+
+// NewReceiver returns a receiver. It makes the folder for temporary files and
+// empties it.
+func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
+	if cfg.Store == nil || cfg.Domain == "" || cfg.TempDir == "" {
+		return nil, errors.New("receiver: store, domain and temporary folder are required")
+	}
+	if cfg.Limits == (message.Limits{}) {
+		cfg.Limits = message.DefaultLimits()
+	}
+	if cfg.SpoolMemory == 0 {
+		cfg.SpoolMemory = defaultSpoolMemory
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	spools, err := newSpools(cfg.TempDir, cfg.SpoolMemory)
+	if err != nil {
+		return nil, fmt.Errorf("receiver: %w", err)
+	}
+	return &Receiver{
+		store:   cfg.Store,
+		domain:  strings.ToLower(cfg.Domain),
+		limits:  cfg.Limits,
+		spools:  spools,
+		reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		now:     cfg.Now,
+		log:     cfg.Log,
+	}, nil
+}
+
+// NewSpool returns an empty spool for one mail. The caller closes it.
+func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
+
+// target is an inbox that a mail is for.
+type target struct {
+	rcpt  string
+	inbox store.Inbox
+	tag   *string
+}
+
+// Resolve returns the inbox that receives mail for rcpt, and the tag in it, nil
+// without one. Its error is an *smtp.SMTPError of go-smtp (550 5.1.1 for an
+// unknown or deleted inbox, 5.2.1 for one that is suspended or expired, 5.7.1
+// for a foreign domain, 501 5.1.3 for what is no address), or the store's.
+func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Inbox, *string, error) {
+	local, tag, domain := splitAddress(rcpt)
+	if domain != r.domain {
+		return store.Inbox{}, nil, replyRelayDenied
+	}
+	if message.ValidAddress(rcpt) != nil {
+		return store.Inbox{}, nil, replyBadRecipient
+	}
+	in, err := r.store.InboxByAddress(ctx, local+"@"+domain)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Inbox{}, nil, replyNoInbox
+	case err != nil:
+		return store.Inbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
+	case in.Status != store.InboxActive, in.Expired(store.NewTime(r.now())):
+		return store.Inbox{}, nil, replyInboxClosed
+	}
+	return in, tag, nil
+}
+
+// Receive stores the mail in raw for every recipient of env, all copies or
+// none, and returns them as stored; their Content.Raw is valid until raw is
+// closed. Errors are those of Resolve, an *smtp.SMTPError when the mail cannot
+// be taken (552 5.3.4 header too large, 554 5.4.6 loop), or the store's.
+func (r *Receiver) Receive(ctx context.Context, env Envelope, raw *Spool) ([]store.Message, error) {
+	to, err := r.resolveAll(ctx, env.RcptTo)
+	if err != nil {
+		return nil, err
+	}
+	return r.deliver(ctx, env, to, raw, nil)
+}
+
+// DeliverLocal stores a mail of our own queue, of size bytes, and records
+// attempt in the same transaction, so that it cannot arrive twice. The mail may
+// be larger than what comes over SMTP. Errors are those of Receive, that of
+// rawMail, and store.ErrState when another claim has taken the recipient.
+func (r *Receiver) DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempt *store.Attempt) error {
+	to, err := r.resolveAll(ctx, env.RcptTo)
+	if err != nil {
+		return err
+	}
+	raw := r.NewSpool()
+	defer r.close(ctx, raw)
+	n, err := io.Copy(raw, rawMail)
+	if err != nil {
+		return fmt.Errorf("read the mail: %w", err)
+	}
+	if n != size {
+		return fmt.Errorf("read the mail: %d bytes, not %d: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	_, err = r.deliver(ctx, env, to, raw, attempt)
+	return err
+}
+
+// close closes a spool. Nothing can be done about a file that stays.
+func (r *Receiver) close(ctx context.Context, raw *Spool) {
+	if err := raw.Close(); err != nil {
+		r.log.WarnContext(ctx, "temporary file not removed", "error", err)
+	}
+}
+
+func (r *Receiver) resolveAll(ctx context.Context, rcpts []string) ([]target, error) {
+	var to []target
+	for _, rcpt := range rcpts {
+		in, tag, err := r.Resolve(ctx, rcpt)
+		if err != nil {
+			return nil, err
+		}
+		to = addTarget(to, target{rcpt, in, tag})
+	}
+	if len(to) == 0 {
+		return nil, replyNoRecipients
+	}
+	return to, nil
+}
+
+// addTarget adds t, unless its inbox is there already: an inbox gets one copy
+// of a mail, whatever tags it was addressed with.
+func addTarget(to []target, t target) []target {
+	if slices.ContainsFunc(to, func(o target) bool { return o.inbox.Seq == t.inbox.Seq }) {
+		return to
+	}
+	return append(to, t)
+}
+
+// deliver reads the mail and stores a copy for each target.
+func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempt *store.Attempt) ([]store.Message, error) {
+	in, err := r.read(ctx, env, raw)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		stored, err := r.store.AddReceived(ctx, in.copies(to), attempt)
+		if !errors.Is(err, store.ErrNotFound) {
+			return stored, err
+		}
+		// An inbox was deleted after it was looked up. The others still get it.
+		left, err := r.stillOpen(ctx, to)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(left) == 0:
+			return nil, replyNoInbox
+		case len(left) == len(to):
+			return nil, fmt.Errorf("inboxes that take mail were refused: %w", store.ErrState)
+		}
+		to = left
+	}
+}
+
+// stillOpen returns those of the targets that take mail.
+func (r *Receiver) stillOpen(ctx context.Context, to []target) ([]target, error) {
+	var open []target
+	for _, t := range to {
+		_, _, err := r.Resolve(ctx, t.rcpt)
+		if err == nil {
+			open = append(open, t)
+			continue
+		}
+		if _, ours := replyTo(err); ours {
+			return nil, err
+		}
+	}
+	return open, nil
+}
