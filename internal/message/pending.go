@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-func ParseMailbox(s string) (Address, error) { return Address{Email: s}, nil }
-func ValidAddress(email string) error        { return nil }
 
 // FieldError says which field of an outgoing mail cannot be written.
 type FieldError struct {
