@@ -35,7 +35,7 @@ var (
 		"internal/web", "internal/maintenance",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "internal/testpg"}
+	forTests = []string{"store/storetest", "internal/testpg", "internal/contractcheck"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -61,6 +61,7 @@ var layers = []layer{
 
 	{pkg: "store/storetest", imports: []string{"store", "internal/testpg"}},
 	{pkg: "internal/testpg", imports: nothing},
+	{pkg: "internal/contractcheck", imports: nothing},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
 	{pkg: "internal/faults", imports: nothing, tests: everything},
 	{pkg: "contract", imports: nothing, tests: everything},

@@ -1,0 +1,156 @@
+package contractcheck
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+)
+
+// Checker holds exchanges against one contract and counts them. It is safe for
+// use by many goroutines.
+type Checker struct {
+	doc *openapi3.T
+	ops []*Operation
+
+	mu   sync.Mutex
+	seen map[pair]int
+}
+
+// New returns a checker for a contract that Load has read.
+func New(doc *openapi3.T) (*Checker, error) {
+	c := &Checker{doc: doc, ops: operations(doc), seen: map[pair]int{}}
+	if len(c.ops) == 0 {
+		return nil, errors.New("the contract has no operations")
+	}
+	return c, nil
+}
+
+// Operations are all operations of the contract, sorted by path.
+func (c *Checker) Operations() []*Operation { return c.ops }
+
+// Operation returns the operation of that operationId, or nil.
+func (c *Checker) Operation(id string) *Operation {
+	for _, op := range c.ops {
+		if op.OperationID == id {
+			return op
+		}
+	}
+	return nil
+}
+
+// Request says what the contract has against a request: its parameters and its
+// body. The key is not looked at. A path or method that the contract does not
+// have is an error too.
+func (c *Checker) Request(req *http.Request, body []byte) error {
+	op, params := find(c.ops, req.Method, req.URL)
+	if op == nil {
+		return fmt.Errorf("the contract has no %s %s", req.Method, req.URL.Path)
+	}
+	return openapi3filter.ValidateRequest(req.Context(), c.input(req, body, op, params))
+}
+
+func (c *Checker) input(req *http.Request, body []byte, op *Operation, params map[string]string) *openapi3filter.RequestValidationInput {
+	r := req.Clone(context.WithoutCancel(req.Context())) // the client may go before the check ends
+	r.Body, r.GetBody = io.NopCloser(bytes.NewReader(body)), nil
+	if len(body) == 0 {
+		r.Body = http.NoBody
+	}
+	return &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params, Route: op.route(c.doc),
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, MultiError: true, SkipSettingDefaults: true,
+			IncludeResponseStatus: true,
+		},
+	}
+}
+
+// maxChecked is the largest request body that is held against its schema.
+const maxChecked = 4 << 20
+
+// Exchange holds a request and its answer against the contract and counts
+// them. answer is nil for one that goes on, such as an event stream: then its
+// body is not looked at.
+func (c *Checker) Exchange(req *http.Request, body []byte, res *http.Response, answer []byte) error {
+	op, params := find(c.ops, req.Method, req.URL)
+	if op == nil {
+		return notInContract(res, answer)
+	}
+	c.count(op, res.StatusCode)
+	in := c.input(req, body, op, params)
+	return errors.Join(checkRequest(in, body, res.StatusCode), c.checkAnswer(op, in, res, answer))
+}
+
+// checkRequest finds a broken request that is not marked as one, or that the
+// server took.
+func checkRequest(in *openapi3filter.RequestValidationInput, body []byte, status int) error {
+	if len(body) > maxChecked {
+		return nil
+	}
+	err := openapi3filter.ValidateRequest(in.Request.Context(), in)
+	switch {
+	case err == nil:
+		return nil
+	case status < http.StatusBadRequest:
+		return fmt.Errorf("the contract refuses the request, the server took it: %w", brief(err))
+	case !isBroken(in.Request.Context()):
+		return fmt.Errorf("the contract refuses the request: %w", brief(err))
+	}
+	return nil
+}
+
+func (c *Checker) checkAnswer(op *Operation, in *openapi3filter.RequestValidationInput, res *http.Response, answer []byte) error {
+	if res.Header.Get("X-Request-Id") == "" {
+		return errors.New("the answer has no X-Request-Id")
+	}
+	documented := op.response(res.StatusCode)
+	if documented == nil && !anywhere(res.StatusCode) {
+		return fmt.Errorf("status %d is not documented: %s", res.StatusCode, cut(answer))
+	}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: res.StatusCode, Header: res.Header, Options: in.Options,
+	}
+	if answer == nil {
+		out.Options.ExcludeResponseBody = true
+	}
+	out.SetBodyBytes(answer)
+	if err := openapi3filter.ValidateResponse(in.Request.Context(), out); err != nil {
+		return fmt.Errorf("the answer %d: %w: %s", res.StatusCode, brief(err), cut(answer))
+	}
+	if !isJSON(res) || answer == nil {
+		return nil
+	}
+	if res.StatusCode >= http.StatusBadRequest && !hasOwnErrorBody(documented) {
+		return checkError(documented, res, answer)
+	}
+	return checkTimes(answer)
+}
+
+// anywhere says whether any operation may answer so: the request did not get
+// far enough to meet one.
+func anywhere(status int) bool {
+	return status == http.StatusMethodNotAllowed || status == http.StatusRequestEntityTooLarge
+}
+
+func isJSON(res *http.Response) bool {
+	return strings.HasPrefix(res.Header.Get("Content-Type"), "application/json")
+}
+
+const maxShown = 1000
+
+// brief keeps reports readable: validators print whole schemas.
+func brief(err error) error { return errors.New(cut([]byte(err.Error()))) }
+
+func cut(b []byte) string {
+	if len(b) <= maxShown {
+		return string(b)
+	}
+	return string(b[:maxShown]) + " ..."
+}

@@ -1,0 +1,281 @@
+package contractcheck_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+)
+
+var contract = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../../openapi.yaml") })
+
+func newChecker(t *testing.T) *contractcheck.Checker {
+	t.Helper()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := contractcheck.New(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// reports takes what a transport says instead of failing the test.
+type reports []string
+
+func (r *reports) Helper() {}
+
+func (r *reports) Errorf(format string, args ...any) { *r = append(*r, fmt.Sprintf(format, args...)) }
+
+// answer is what the server of a test says to everything.
+type answer struct {
+	status  int
+	headers map[string]string
+	body    string
+}
+
+// with returns the answer with a header more, or with one less when value is
+// empty.
+func (a answer) with(name, value string) answer {
+	headers := map[string]string{}
+	for k, v := range a.headers {
+		headers[k] = v
+	}
+	headers[name] = value
+	if value == "" {
+		delete(headers, name)
+	}
+	a.headers = headers
+	return a
+}
+
+func (a answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	for name, value := range a.headers {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(a.status)
+	_, _ = io.WriteString(w, a.body)
+}
+
+func jsonAnswer(status int, body string) answer {
+	return answer{status, map[string]string{"Content-Type": "application/json; charset=utf-8", "X-Request-Id": "req_1"}, body}
+}
+
+func errorAnswer(status int, code, message string) answer {
+	return jsonAnswer(status, fmt.Sprintf(`{"error":{"code":%q,"message":%q,"request_id":"req_1"}}`, code, message))
+}
+
+const inbox = `{"object":"inbox","id":"ibx_1","address":"a@b.example","name":"a","domain":"b.example","display_name":null,` +
+	`"send_policy":"open","status":"active","retention_days":7,"metadata":{"seen_at":"today"},"expires_at":null,` +
+	`"last_message_at":null,"created_at":"2026-09-23T10:00:00.000Z","updated_at":"2026-09-23T10:00:00.000Z"}`
+
+func TestTransportReports(t *testing.T) {
+	t.Parallel()
+
+	inboxWith := func(old, new string) answer { return jsonAnswer(200, strings.Replace(inbox, old, new, 1)) }
+	tests := []struct {
+		name    string
+		request string // method, path and body
+		broken  bool
+		answer  answer
+		want    string // a part of the report; empty for none
+	}{
+		{"a good exchange", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox), ""},
+		{"a value outside an enum", "GET /v1/inboxes/ibx_1", false, inboxWith(`"active"`, `"asleep"`), "status"},
+		{"a missing field", "GET /v1/inboxes/ibx_1", false, inboxWith(`"name":"a",`, ``), "name"},
+		{"a wrong constant", "GET /v1/inboxes/ibx_1", false, inboxWith(`"object":"inbox"`, `"object":"box"`), "object"},
+		{"a wrong format", "GET /v1/inboxes/ibx_1", false, inboxWith(`a@b.example`, `nobody`), "address"},
+		{"a time without decimals", "GET /v1/inboxes/ibx_1", false, inboxWith(`:00.000Z","upd`, `:00Z","upd`), "created_at"},
+		{"a time in another zone", "GET /v1/inboxes/ibx_1", false, inboxWith(`:00.000Z","upd`, `:00.000+01:00","upd`), "created_at"},
+		{"an undocumented status", "GET /v1/inboxes/ibx_1", false, errorAnswer(418, "invalid_request", "no"), "418 is not documented"},
+		{"a status that only default covers", "GET /v1/inboxes/ibx_1", false, errorAnswer(500, "internal_error", "no"), "500 is not"},
+		{"a wrong content type", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("Content-Type", "text/html"), "text/html"},
+		{"no request id", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("X-Request-Id", ""), "X-Request-Id"},
+		{"a header of a wrong type", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("RateLimit-Limit", "many"), "RateLimit-Limit"},
+		{"a missing header", "GET /v1/inboxes/ibx_1", false, errorAnswer(429, "rate_limited", "slow"), "Retry-After"},
+		{"a missing location", "GET /v1/messages/msg_1/raw", false, answer{302, map[string]string{"X-Request-Id": "req_1"}, ""}, "Location"},
+		{
+			"a relative location", "GET /v1/messages/msg_1/raw", false,
+			answer{302, map[string]string{"X-Request-Id": "req_1", "Location": "/v1/files/x"}, ""}, "Location",
+		},
+
+		{"a good error", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "no 100% such inbox"), ""},
+		{"a code of another status", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "unauthorized", "no"), "not documented for 404"},
+		{"another request id", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "no").with("X-Request-Id", "req_2"), "request_id"},
+		{"words of our code", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "sql: no rows"), "not for a caller"},
+		{"no words", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", ""), "not for a caller"},
+		{"an error in plain text", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "no").with("Content-Type", "text/plain"), "text/plain"},
+
+		{"a broken request", `POST /v1/inboxes {"name":7}`, false, errorAnswer(400, "invalid_request", "name"), "contract refuses the request"},
+		{"a broken request that is meant so", `POST /v1/inboxes {"name":7}`, true, errorAnswer(400, "invalid_request", "name"), ""},
+		{"a broken request that was taken", `POST /v1/inboxes {"name":7}`, true, jsonAnswer(201, inbox), "the server took it"},
+		{"a broken parameter", `GET /v1/inboxes?limit=0`, false, errorAnswer(400, "invalid_request", "limit"), "contract refuses the request"},
+
+		{"an unknown path", "GET /v2", false, errorAnswer(404, "route_not_found", "no"), ""},
+		{"an unknown path in plain text", "GET /v2", false, answer{404, nil, "404 page not found"}, "not our error body"},
+		{"an unknown path that works", "GET /v2", false, jsonAnswer(200, `{"error":{"code":"x"}}`), "answered 200"},
+		{"an unknown method", "PUT /v1/inboxes", false, errorAnswer(405, "method_not_allowed", "no").with("Allow", "GET, POST"), ""},
+		{"an unknown method without Allow", "PUT /v1/inboxes", false, errorAnswer(405, "method_not_allowed", "no"), "answered 405"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got reports
+			exchange(t, newChecker(t), &got, tt.answer, tt.request, tt.broken)
+			switch all := strings.Join(got, "\n"); {
+			case tt.want == "" && all != "":
+				t.Errorf("reported: %s", all)
+			case !strings.Contains(all, tt.want) || tt.want != "" && all == "":
+				t.Errorf("reported %q, want something with %q", all, tt.want)
+			}
+		})
+	}
+}
+
+// exchange sends the request, written as "METHOD path body", to a server that
+// gives the answer.
+func exchange(t *testing.T, c *contractcheck.Checker, r contractcheck.Reporter, h http.Handler, request string, broken bool) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	parts := strings.SplitN(request, " ", 3)
+	ctx := t.Context()
+	if broken {
+		ctx = contractcheck.Broken(ctx)
+	}
+	var body io.Reader
+	if len(parts) == 3 {
+		body = strings.NewReader(parts[2])
+	}
+	req, err := http.NewRequestWithContext(ctx, parts[0], srv.URL+parts[1], body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	client := &http.Client{
+		Transport:     c.Transport(r, srv.Client().Transport),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Errorf("the answer cannot be read any more: %v", err)
+	}
+	_ = res.Body.Close()
+}
+
+// A stream goes on: nothing may wait for its end.
+func TestTransportLetsStreamsFlow(t *testing.T) {
+	t.Parallel()
+
+	var got reports
+	first := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("X-Request-Id", "req_1")
+		_, _ = io.WriteString(w, "retry: 3000\n\n")
+		w.(http.Flusher).Flush()
+		select {
+		case <-first:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(srv.Close)
+	client := http.Client{Transport: newChecker(t).Transport(&got, srv.Client().Transport)}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/v1/events/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 5)
+	if _, err := io.ReadFull(res.Body, buf); err != nil || string(buf) != "retry" {
+		t.Errorf("read %q, %v", buf, err)
+	}
+	close(first)
+	_ = res.Body.Close()
+	if len(got) != 0 {
+		t.Errorf("reported: %s", got)
+	}
+}
+
+func TestTableCountsWhatWasSeen(t *testing.T) {
+	t.Parallel()
+
+	c := newChecker(t)
+	var got reports
+	exchange(t, c, &got, jsonAnswer(200, inbox), "GET /v1/inboxes/ibx_1", false)
+	exchange(t, c, &got, jsonAnswer(200, inbox), "GET /v1/inboxes/ibx_2", false)
+	exchange(t, c, &got, errorAnswer(404, "not_found", "no"), "GET /v1/inboxes/ibx_3", false)
+	if len(got) != 0 {
+		t.Fatalf("reported: %s", got)
+	}
+	if n := c.Seen("getInbox", 200); n != 2 {
+		t.Errorf("getInbox 200 seen %d times, want 2", n)
+	}
+	if table := c.Table(); !strings.Contains(table, "getInbox                 200:2 401:- 403:- 404:1 429:- 503:-\n") {
+		t.Errorf("the table does not say so:\n%s", table)
+	}
+}
+
+func TestOperationFollowsTheContract(t *testing.T) {
+	t.Parallel()
+
+	c := newChecker(t)
+	scopes, keyed := c.Operation("deleteInbox").Scopes()
+	if !keyed || len(scopes) != 1 || scopes[0] != "admin" {
+		t.Errorf("deleteInbox needs %v, %t", scopes, keyed)
+	}
+	if _, keyed := c.Operation("getHealth").Scopes(); keyed {
+		t.Error("getHealth needs a key")
+	}
+	if c.Operation("noSuchOperation") != nil {
+		t.Error("found an operation that is not there")
+	}
+}
+
+func TestRequestTellsGoodFromBad(t *testing.T) {
+	t.Parallel()
+
+	c := newChecker(t)
+	for _, tt := range []struct {
+		name, method, path, body string
+		good                     bool
+	}{
+		{"a literal segment goes before a parameter", "POST", "/v1/emails/batch", `{}`, false},
+		{"an encoded slash stays in its segment", "DELETE", "/v1/suppressions/a%2Fb@c.example", ``, true},
+		{"a parameter is never empty", "GET", "/v1/inboxes/", ``, false},
+		{"an optional body may be absent", "POST", "/v1/inboxes", ``, true},
+		{"a required body may not", "POST", "/v1/keys", ``, false},
+		{"an address is checked", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"nobody","subject":"s","text":"t"}`, false},
+		{"a good send", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			req, err := http.NewRequestWithContext(context.Background(), tt.method, "http://x"+tt.path, strings.NewReader(tt.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			if err := c.Request(req, []byte(tt.body)); (err == nil) != tt.good {
+				t.Errorf("the contract says: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package contractcheck
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// pair is one documented, or at least seen, answer of an operation.
+type pair struct {
+	operation string
+	status    int
+}
+
+func (c *Checker) count(op *Operation, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[pair{op.OperationID, status}]++
+}
+
+// Seen is how often the operation was seen to answer with the status.
+func (c *Checker) Seen(operationID string, status int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[pair{operationID, status}]
+}
+
+// Statuses are those that the operation documents, in order.
+func (op *Operation) Statuses() []int {
+	var out []int
+	for key := range op.Responses.Map() {
+		if status, err := strconv.Atoi(key); err == nil {
+			out = append(out, status)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Table lists each operation with its documented statuses and how often each
+// was seen. The last line counts.
+func (c *Checker) Table() string {
+	var b strings.Builder
+	documented, covered, exchanges := 0, 0, 0
+	for _, op := range c.ops {
+		fmt.Fprintf(&b, "%-24s", op.OperationID)
+		for _, status := range op.Statuses() {
+			n := c.Seen(op.OperationID, status)
+			documented++
+			exchanges += n
+			if n > 0 {
+				covered++
+				fmt.Fprintf(&b, " %d:%d", status, n)
+			} else {
+				fmt.Fprintf(&b, " %d:-", status)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%d of %d documented (operation, status) pairs seen, in %d exchanges\n", covered, documented, exchanges)
+	return b.String()
+}

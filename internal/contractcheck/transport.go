@@ -1,0 +1,72 @@
+package contractcheck
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Reporter is the part of testing.TB that a transport needs.
+type Reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// Transport returns a transport that sends by base and reports every exchange
+// that the contract does not foresee.
+func (c *Checker) Transport(t Reporter, base http.RoundTripper) http.RoundTripper {
+	return &transport{c, t, base}
+}
+
+type transport struct {
+	checker *Checker
+	t       Reporter
+	base    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (tr *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	tr.t.Helper()
+	body, req, err := takeBody(req)
+	if err != nil {
+		return nil, err
+	}
+	res, err := tr.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	var answer []byte
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		if answer, err = io.ReadAll(res.Body); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		_ = res.Body.Close() // read to its end
+		res.Body = io.NopCloser(bytes.NewReader(answer))
+		if answer == nil {
+			answer = []byte{}
+		}
+	}
+	if err := tr.checker.Exchange(req, body, res, answer); err != nil {
+		tr.t.Errorf("%s %s (%s): %v", req.Method, req.URL.RequestURI(), res.Status, err)
+	}
+	return res, nil
+}
+
+// takeBody reads the body of a request and returns it with a request that has
+// it still. The length stays as it was: one of unknown length is sent in
+// chunks. A transport may not change the request that it is given.
+func takeBody(req *http.Request) ([]byte, *http.Request, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil, req, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the request: %w", err)
+	}
+	_ = req.Body.Close() // read to its end
+	out := req.Clone(req.Context())
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	return body, out, nil
+}
