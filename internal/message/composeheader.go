@@ -1,0 +1,235 @@
+package message
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// foldAt is the length that header lines should not exceed (RFC 5322 section
+// 2.1.1).
+const foldAt = 78
+
+// headerWriter writes header fields, folded between their words.
+type headerWriter struct {
+	w   *bufio.Writer
+	col int
+}
+
+func (h *headerWriter) start(name string) {
+	h.w.WriteString(name)
+	h.w.WriteByte(':')
+	h.col = len(name) + 1
+}
+
+// word writes one that must not be folded, after a space.
+func (h *headerWriter) word(s string, first bool) {
+	if h.col+1+len(s) > foldAt && !first {
+		h.w.WriteString("\r\n")
+		h.col = 0
+	}
+	h.w.WriteByte(' ')
+	h.w.WriteString(s)
+	h.col += 1 + len(s)
+}
+
+func (h *headerWriter) end() { h.w.WriteString("\r\n") }
+
+// words writes a field of words.
+func (h *headerWriter) words(name string, words []string) {
+	h.start(name)
+	for i, w := range words {
+		h.word(w, i == 0)
+	}
+	h.end()
+}
+
+// field writes a value and its parameters.
+func (h *headerWriter) field(name, value string, params ...string) {
+	words := append([]string{value}, params...)
+	for i := range words[:len(words)-1] {
+		words[i] += ";"
+	}
+	h.words(name, words)
+}
+
+// addresses writes a field of mailboxes, none if there are none.
+func (h *headerWriter) addresses(name string, list ...Address) {
+	if len(list) == 0 {
+		return
+	}
+	var words []string
+	for i, a := range list {
+		words = append(words, phrase(a.Name)...)
+		email := a.Email
+		if a.Name != "" {
+			email = "<" + headerEmail(email) + ">"
+		} else {
+			email = headerEmail(email)
+		}
+		if i < len(list)-1 {
+			email += ","
+		}
+		words = append(words, email)
+	}
+	h.words(name, words)
+}
+
+// writeHeader writes the header of the mail but for the fields of its body.
+func (o *Outgoing) writeHeader(h *headerWriter) {
+	h.field("Date", o.Date.Format(time.RFC1123Z))
+	h.addresses("From", o.From)
+	if o.Sender != nil {
+		h.addresses("Sender", *o.Sender)
+	}
+	h.addresses("Reply-To", o.ReplyTo...)
+	h.addresses("To", o.To...)
+	h.addresses("Cc", o.Cc...)
+	h.words("Subject", unstructured(o.Subject))
+	h.field("Message-ID", o.HeaderID)
+	if len(o.InReplyTo) > 0 {
+		h.words("In-Reply-To", o.InReplyTo)
+	}
+	if len(o.References) > 0 {
+		h.words("References", o.References)
+	}
+	for _, f := range o.Headers {
+		h.words(f[0], unstructured(f[1]))
+	}
+	h.field("MIME-Version", "1.0")
+}
+
+// unstructured returns text as the words of a field: as it is, or, where that
+// would not come back the same, as encoded words (RFC 2047).
+func unstructured(s string) []string {
+	s = strings.ReplaceAll(s, "\t", " ")
+	plain := isASCII(s) && !strings.Contains(s, "=?")
+	words := strings.Split(s, " ")
+	for _, w := range words {
+		if w == "" && len(words) > 1 || len(w) > maxLine-foldAt {
+			plain = false
+		}
+	}
+	if plain {
+		return words
+	}
+	return encodeWords(s)
+}
+
+// phrase returns a display name as words: atoms, a quoted string, or encoded
+// words.
+func phrase(name string) []string {
+	name = foldSpace(name)
+	if name == "" {
+		return nil
+	}
+	words := strings.Split(name, " ")
+	atoms := true
+	for _, w := range words {
+		if len(w) > foldAt-10 {
+			return encodeWords(name)
+		}
+		atoms = atoms && isAtom(w)
+	}
+	switch {
+	case !isASCII(name) || strings.Contains(name, "=?"):
+		return encodeWords(name)
+	case atoms:
+		return words
+	}
+	return strings.Split(`"`+quoteEscaper.Replace(name)+`"`, " ")
+}
+
+func isAtom(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf || !isAtomText(rune(s[i])) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// headerEmail returns an address with its domain in the ASCII form, which
+// every mail system knows.
+func headerEmail(email string) string {
+	at := strings.LastIndexByte(email, '@')
+	if isASCII(email[at+1:]) {
+		return email
+	}
+	ascii, err := idna.Lookup.ToASCII(email[at+1:])
+	if err != nil {
+		return email // check has seen that it is valid
+	}
+	return email[:at+1] + ascii
+}
+
+// maxCoded is the length of the coded text in an encoded word; with a field
+// name before it the line stays below 78.
+const maxCoded = 48
+
+// encodeWords returns s as encoded words in UTF-8, each complete in itself.
+func encodeWords(s string) []string {
+	quoted := 0
+	for i := range len(s) {
+		if !isQSafe(s[i]) && s[i] != ' ' {
+			quoted++
+		}
+	}
+	if quoted > len(s)/3 {
+		return encodeB(s)
+	}
+	return encodeQ(s)
+}
+
+func encodeB(s string) []string {
+	var words []string
+	for s != "" {
+		part := head(s, maxCoded/4*3)
+		words = append(words, "=?utf-8?b?"+base64.StdEncoding.EncodeToString([]byte(part))+"?=")
+		s = s[len(part):]
+	}
+	return words
+}
+
+func encodeQ(s string) []string {
+	var words []string
+	var b strings.Builder
+	for _, r := range s {
+		c := qRune(r)
+		if b.Len()+len(c) > maxCoded {
+			words = append(words, "=?utf-8?q?"+b.String()+"?=")
+			b.Reset()
+		}
+		b.WriteString(c)
+	}
+	if b.Len() > 0 {
+		words = append(words, "=?utf-8?q?"+b.String()+"?=")
+	}
+	return words
+}
+
+// qRune returns a character in the "Q" encoding.
+func qRune(r rune) string {
+	switch {
+	case r == ' ':
+		return "_"
+	case r < utf8.RuneSelf && isQSafe(byte(r)):
+		return string(r)
+	}
+	var b strings.Builder
+	for _, c := range []byte(string(r)) {
+		fmt.Fprintf(&b, "=%02X", c)
+	}
+	return b.String()
+}
+
+// isQSafe reports whether c may stand in an encoded word of a phrase (RFC 2047
+// section 5).
+func isQSafe(c byte) bool {
+	return isAlnum(c) || c == '!' || c == '*' || c == '+' || c == '-' || c == '/'
+}
