@@ -1,0 +1,163 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/idna"
+)
+
+// Resolver is the part of net.Resolver that finds the servers of a domain.
+type Resolver interface {
+	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
+	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
+}
+
+// NewResolver returns a resolver that asks server, as host:port, or the
+// system's servers when it is empty.
+func NewResolver(server string) *net.Resolver {
+	if server == "" {
+		return net.DefaultResolver
+	}
+	var d net.Dialer
+	return &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, network, server)
+		},
+	}
+}
+
+const (
+	// dnsTimeout is how long one question to the DNS may take.
+	dnsTimeout = 30 * time.Second
+	// dnsLife is how long an answer is used again.
+	dnsLife = time.Minute
+)
+
+// errNullMX means that a domain takes no mail at all (RFC 7505).
+var errNullMX = errors.New("domain takes no mail")
+
+// errNoDomain means that a domain has neither a mail server nor an address.
+var errNoDomain = errors.New("no such domain")
+
+// directory finds the servers of a domain.
+type directory struct {
+	resolver Resolver
+	mx       *lookups[[]*net.MX]
+	addrs    *lookups[[]netip.Addr]
+}
+
+func newDirectory(r Resolver, now func() time.Time) *directory {
+	return &directory{
+		resolver: r,
+		mx:       newLookups[[]*net.MX](now),
+		addrs:    newLookups[[]netip.Addr](now),
+	}
+}
+
+// hosts returns the names of the servers that take mail for domain, best
+// first, those of equal preference in random order (RFC 5321 section 5.1).
+// Without MX records it is the domain itself. The names end with a dot: no
+// search list is tried on them. errNoDomain, errNullMX, or an error of the DNS
+// that may pass.
+func (d *directory) hosts(ctx context.Context, domain string) ([]string, error) {
+	name, err := asciiDomain(strings.TrimSuffix(domain, "."))
+	if err != nil || name == "" {
+		return nil, errNoDomain
+	}
+	name += "."
+	records, err := d.mx.get(name, func() ([]*net.MX, error) { return d.lookupMX(ctx, name) })
+	if err != nil {
+		return nil, err
+	}
+	if len(records) == 0 {
+		if _, err := d.addresses(ctx, name); err != nil {
+			return nil, err
+		}
+		return []string{name}, nil
+	}
+	if len(records) == 1 && strings.TrimSuffix(records[0].Host, ".") == "" {
+		return nil, errNullMX
+	}
+	records = slices.Clone(records)
+	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+	slices.SortStableFunc(records, func(a, b *net.MX) int { return int(a.Pref) - int(b.Pref) })
+	hosts := make([]string, 0, len(records))
+	for _, r := range records {
+		host := strings.ToLower(strings.TrimSuffix(r.Host, ".")) + "."
+		if host != "." && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts, nil
+}
+
+// lookupMX returns no records, and no error, for a name without any.
+func (d *directory) lookupMX(ctx context.Context, name string) ([]*net.MX, error) {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
+	defer cancel()
+	records, err := d.resolver.LookupMX(ctx, name)
+	// Some of the records may be unusable: the others are returned beside the
+	// error.
+	if len(records) > 0 || isNotFound(err) {
+		return records, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up MX: %w", err)
+	}
+	return nil, nil
+}
+
+// addresses returns the addresses of a host. errNoDomain when it has none.
+func (d *directory) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	return d.addrs.get(host, func() ([]netip.Addr, error) {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			return []netip.Addr{addr}, nil
+		}
+		return d.lookupAddresses(ctx, host)
+	})
+}
+
+func (d *directory) lookupAddresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
+	defer cancel()
+	found, err := d.resolver.LookupIPAddr(ctx, host)
+	if isNotFound(err) || err == nil && len(found) == 0 {
+		return nil, errNoDomain
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up address: %w", err)
+	}
+	addrs := make([]netip.Addr, 0, len(found))
+	for _, f := range found {
+		if addr, ok := netip.AddrFromSlice(f.IP); ok {
+			addrs = append(addrs, addr.Unmap())
+		}
+	}
+	return addrs, nil
+}
+
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*net.DNSError](err)
+	return ok && e.IsNotFound
+}
+
+// asciiDomain is the form of a domain that the DNS knows.
+func asciiDomain(domain string) (string, error) {
+	if isASCII(domain) {
+		return strings.ToLower(domain), nil
+	}
+	return idna.Lookup.ToASCII(domain)
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r > 127 }) < 0
+}

@@ -1,0 +1,265 @@
+package smtp
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"time"
+)
+
+// Timeouts are how long a server may take for each step of a transaction. A
+// zero field means what RFC 5321 section 4.5.3.2 asks for, which the comments
+// give. Whatever they say, an attempt ends before its lease does.
+type Timeouts struct {
+	Connect time.Duration // 30 s; the RFC leaves it open
+	Banner  time.Duration // 5 min
+	Command time.Duration // 5 min: EHLO, STARTTLS, AUTH, MAIL, RCPT, RSET
+	Data    time.Duration // 2 min: the answer to DATA
+	Block   time.Duration // 3 min: each piece of the mail
+	Done    time.Duration // 10 min: the answer after the mail
+}
+
+func (t Timeouts) orDefault() Timeouts {
+	for _, f := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&t.Connect, 30 * time.Second},
+		{&t.Banner, 5 * time.Minute},
+		{&t.Command, 5 * time.Minute},
+		{&t.Data, 2 * time.Minute},
+		{&t.Block, 3 * time.Minute},
+		{&t.Done, 10 * time.Minute},
+	} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	return t
+}
+
+// peer is a connection to a server that takes mail from us. It is used by one
+// goroutine at a time, between attach and detach. After an error it is broken:
+// nobody knows what the server still believes, so it is closed and never used
+// again.
+type peer struct {
+	at       endpoint
+	timeouts Timeouts
+	conn     net.Conn
+	r        *bufio.Reader
+	w        *bufio.Writer
+	ext      map[string]string // what EHLO offered, in upper case
+	secure   bool
+	mails    int // transactions so far
+	broken   bool
+
+	until time.Time   // when the attempt that uses it ends
+	watch func() bool // ends the watch over the attempt's context
+}
+
+func newPeer(at endpoint, conn net.Conn, t Timeouts) *peer {
+	p := &peer{at: at, timeouts: t}
+	p.use(conn)
+	return p
+}
+
+func (p *peer) use(conn net.Conn) {
+	p.conn = conn
+	p.r = bufio.NewReaderSize(conn, maxResponseLine)
+	p.w = bufio.NewWriterSize(timedWriter{p}, 8<<10)
+}
+
+// attach lends the peer to an attempt: when ctx ends the connection is closed,
+// and whatever waits on it fails.
+func (p *peer) attach(ctx context.Context) {
+	p.until, _ = ctx.Deadline()
+	conn := p.conn
+	p.watch = context.AfterFunc(ctx, func() { _ = conn.Close() })
+}
+
+// detach ends the loan. It returns false when the attempt's end came first and
+// closed the connection.
+func (p *peer) detach() bool {
+	if p.watch == nil {
+		return true
+	}
+	open := p.watch()
+	p.watch = nil
+	if !open {
+		p.broken = true
+	}
+	p.until = time.Time{}
+	return open
+}
+
+// limit sets how long the next step may take.
+func (p *peer) limit(timeout time.Duration) error {
+	end := time.Now().Add(timeout)
+	if !p.until.IsZero() && p.until.Before(end) {
+		end = p.until
+	}
+	return p.conn.SetDeadline(end)
+}
+
+// timedWriter gives each piece that is sent its own time.
+type timedWriter struct{ p *peer }
+
+func (t timedWriter) Write(b []byte) (int, error) {
+	if err := t.p.limit(t.p.timeouts.Block); err != nil {
+		return 0, err
+	}
+	return t.p.conn.Write(b)
+}
+
+// command sends a command and returns the answer, whatever it is.
+func (p *peer) command(timeout time.Duration, line string) (response, error) {
+	if err := p.send(line); err != nil {
+		return response{}, err
+	}
+	return p.receive(timeout)
+}
+
+func (p *peer) send(lines ...string) error {
+	for _, line := range lines {
+		if strings.ContainsAny(line, "\r\n\x00") {
+			p.broken = true
+			return errors.New("line end inside a command")
+		}
+		_, _ = p.w.WriteString(line) // Flush has the error
+		_, _ = p.w.Write(crlf)
+	}
+	if err := p.w.Flush(); err != nil {
+		p.broken = true
+		return err
+	}
+	return nil
+}
+
+func (p *peer) receive(timeout time.Duration) (response, error) {
+	err := p.limit(timeout)
+	var r response
+	if err == nil {
+		r, err = readResponse(p.r)
+	}
+	if err != nil {
+		p.broken = true
+		return response{}, err
+	}
+	if r.closing() {
+		p.broken = true
+	}
+	return r, nil
+}
+
+// greet reads the banner and says hello.
+func (p *peer) greet(helo string) error {
+	r, err := p.receive(p.timeouts.Banner)
+	if err != nil {
+		return err
+	}
+	if r.code != 220 {
+		return p.stop(r)
+	}
+	return p.hello(helo)
+}
+
+// hello says EHLO, and HELO to a server that does not know it.
+func (p *peer) hello(helo string) error {
+	p.ext = map[string]string{}
+	r, err := p.command(p.timeouts.Command, "EHLO "+helo)
+	if err == nil && r.permanent() && !r.closing() {
+		r, err = p.command(p.timeouts.Command, "HELO "+helo)
+		r.lines = nil
+	}
+	if err != nil {
+		return err
+	}
+	if r.code != 250 {
+		return p.stop(r)
+	}
+	for _, line := range r.lines[min(1, len(r.lines)):] {
+		keyword, params, _ := strings.Cut(line, " ")
+		p.ext[strings.ToUpper(keyword)] = params
+	}
+	return nil
+}
+
+// stop ends a dialog that the server does not want to go on with.
+func (p *peer) stop(r response) error {
+	p.broken = true
+	return &responseError{r}
+}
+
+func (p *peer) offers(extension string) bool {
+	_, ok := p.ext[extension]
+	return ok
+}
+
+// tlsError means that a connection could not be made secret.
+type tlsError struct{ err error }
+
+func (e *tlsError) Error() string { return "TLS: " + e.err.Error() }
+func (e *tlsError) Unwrap() error { return e.err }
+
+// startTLS asks for encryption (RFC 3207) and says hello again. A server that
+// refuses leaves the connection as it was: ok is false then.
+func (p *peer) startTLS(ctx context.Context, cfg *tls.Config, helo string) (ok bool, err error) {
+	r, err := p.command(p.timeouts.Command, "STARTTLS")
+	if err != nil {
+		return false, err
+	}
+	if r.code != 220 {
+		return false, nil
+	}
+	if p.r.Buffered() > 0 {
+		// What came in the clear must not count as said under TLS.
+		p.broken = true
+		return false, &tlsError{errors.New("data before the handshake")}
+	}
+	if err := p.handshake(ctx, cfg); err != nil {
+		return false, err
+	}
+	return true, p.hello(helo)
+}
+
+func (p *peer) handshake(ctx context.Context, cfg *tls.Config) error {
+	conn := tls.Client(p.conn, cfg)
+	err := p.limit(p.timeouts.Command)
+	if err == nil {
+		err = conn.HandshakeContext(ctx)
+	}
+	if err != nil {
+		p.broken = true
+		return &tlsError{err}
+	}
+	p.use(conn)
+	p.secure = true
+	return nil
+}
+
+// reset ends the transaction before, and finds out whether the server is still
+// there.
+func (p *peer) reset() error {
+	r, err := p.command(p.timeouts.Command, "RSET")
+	if err != nil {
+		return err
+	}
+	if r.code != 250 {
+		return p.stop(r)
+	}
+	return nil
+}
+
+// goodbye is how long a server may take to answer QUIT.
+const goodbye = 2 * time.Second
+
+// quit closes the connection, politely when it is in order.
+func (p *peer) quit() {
+	if p.detach() && !p.broken {
+		_, _ = p.command(goodbye, "QUIT") // nothing hangs on the answer
+	}
+	_ = p.conn.Close()
+}

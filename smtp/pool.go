@@ -1,0 +1,136 @@
+package smtp
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// maxMails is how many transactions one connection is used for.
+	maxMails = 100
+	// maxIdle is how long a connection is kept without work. Servers close
+	// theirs after some minutes; ours should not be the ones that find out.
+	maxIdle = 30 * time.Second
+)
+
+// pool keeps connections that are in order for the next mail to the same
+// server. It holds at most max of them; the one that has waited longest goes
+// first.
+type pool struct {
+	max int
+
+	mu      sync.Mutex
+	idle    []*idlePeer // in the order in which they came back
+	closed  bool
+	leaving sync.WaitGroup // timers that may still close a connection
+}
+
+type idlePeer struct {
+	*peer
+	timer *time.Timer
+}
+
+// take returns an idle connection to at that still answers, lent to ctx, or
+// nil.
+func (l *pool) take(ctx context.Context, at endpoint) *peer {
+	for {
+		p := l.pick(at)
+		if p == nil {
+			return nil
+		}
+		p.attach(ctx)
+		if p.reset() == nil {
+			return p
+		}
+		p.quit()
+	}
+}
+
+// pick removes the connection to at that came back last: the others may then
+// grow old.
+func (l *pool) pick(at endpoint) *peer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.idle) - 1; i >= 0; i-- {
+		if p := l.idle[i]; p.at == at && l.remove(i) {
+			return p.peer
+		}
+	}
+	return nil
+}
+
+// remove takes the i-th connection out, unless its timer is about to.
+func (l *pool) remove(i int) bool {
+	p := l.idle[i]
+	l.idle = append(l.idle[:i], l.idle[i+1:]...)
+	if !p.timer.Stop() {
+		return false
+	}
+	l.leaving.Done()
+	return true
+}
+
+// put takes back a connection, or closes it when it is of no more use.
+func (l *pool) put(p *peer) {
+	if p.broken || p.mails >= maxMails || !p.detach() {
+		p.quit()
+		return
+	}
+	if old := l.keep(p); old != nil {
+		old.quit()
+	}
+}
+
+// keep stores p and returns what has to go for it, if anything.
+func (l *pool) keep(p *peer) (old *peer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.max == 0 {
+		return p
+	}
+	if len(l.idle) >= l.max {
+		if oldest := l.idle[0]; l.remove(0) {
+			old = oldest.peer
+		}
+	}
+	in := &idlePeer{peer: p}
+	l.leaving.Add(1)
+	in.timer = time.AfterFunc(maxIdle, func() {
+		defer l.leaving.Done()
+		l.forget(in)
+		in.quit()
+	})
+	l.idle = append(l.idle, in)
+	return old
+}
+
+func (l *pool) forget(in *idlePeer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, p := range l.idle {
+		if p == in {
+			l.idle = append(l.idle[:i], l.idle[i+1:]...)
+			return
+		}
+	}
+}
+
+// close closes all idle connections, and those that come back from now on.
+func (l *pool) close() {
+	l.mu.Lock()
+	l.closed = true
+	var left []*peer
+	for len(l.idle) > 0 {
+		if p := l.idle[0]; l.remove(0) {
+			left = append(left, p.peer)
+		}
+	}
+	l.mu.Unlock()
+	var quitting sync.WaitGroup
+	for _, p := range left {
+		quitting.Go(p.quit)
+	}
+	quitting.Wait()
+	l.leaving.Wait()
+}

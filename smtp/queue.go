@@ -1,0 +1,259 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// relayConns is how many connections the relay gets at most: more than
+	// relays let one customer have would only be refused.
+	relayConns = 20
+	// localJobs is how many mails are put into our own inboxes at the same
+	// time: enough to fill the transactions that they share.
+	localJobs = 64
+	// pollEvery is after how long the queue looks for work whatever it was told.
+	pollEvery = time.Second
+	// recordTimeout is how long one try to record an outcome may take.
+	recordTimeout = 10 * time.Second
+)
+
+// LocalDelivery puts mail into an inbox of this install. Receiver is the real
+// one: see Receiver.DeliverLocal.
+type LocalDelivery interface {
+	DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempt *store.Attempt) error
+}
+
+// QueueConfig is what a Queue needs. Store, Local, Domain and HELO are
+// required.
+type QueueConfig struct {
+	// Store holds the queue.
+	Store *store.Store
+	// Local takes what is for Domain.
+	Local LocalDelivery
+	// Domain is the mail domain of the install.
+	Domain string
+	// Resolver finds the servers of other domains; nil means NewResolver("").
+	Resolver Resolver
+	// Guard says which addresses mail may be sent to; nil means public ones. The
+	// relay is not asked about.
+	Guard *netguard.Guard
+	// Relay takes all mail for other domains; nil means direct to their MX.
+	Relay *Relay
+	// MXPort is the port of MX hosts; 0 means 25.
+	MXPort uint16
+	// HELO is what we call ourselves: a name that resolves to our address.
+	HELO string
+	// Signer signs what is sent; nil sends it unsigned.
+	Signer *Signer
+	// MaxPerDomain is how many transactions the servers of one domain get at the
+	// same time; 0 means 5.
+	MaxPerDomain int
+	// MaxConns is how many transactions with other servers there are at the same
+	// time, and how many idle connections are kept besides; 0 means 50.
+	MaxConns int
+	// Lease is for how long a claimed recipient is ours alone, and so bounds an
+	// attempt; 0 means 15 minutes. After a crash it is how long mail that was
+	// being sent waits.
+	Lease time.Duration
+	// Grace is how long Run waits for transactions when it is told to end; 0
+	// means 15 seconds.
+	Grace time.Duration
+	// Timeouts of each step; zero means those of RFC 5321.
+	Timeouts Timeouts
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes every attempt; nil means slog.Default().
+	Log *slog.Logger
+}
+
+// Queue delivers accepted mail. Any number of them, on any number of nodes, can
+// run on one store.
+type Queue struct {
+	store  *store.Store
+	local  LocalDelivery
+	signer *Signer
+	domain string
+	relay  *Relay
+	mxPort uint16
+	lease  time.Duration
+	grace  time.Duration
+	now    func() time.Time
+	log    *slog.Logger
+
+	dir    *directory
+	dialer *dialer
+	conns  *pool
+	jobs   *dispatcher
+	batch  int
+	round  atomic.Uint64 // of claims
+}
+
+// NewQueue returns a queue that does nothing until Run or RunOnce. It must be
+// closed, which Run does at its end.
+func NewQueue(cfg QueueConfig) (*Queue, error) {
+	if cfg.Store == nil || cfg.Local == nil || cfg.Domain == "" || cfg.HELO == "" {
+		return nil, errors.New("queue: store, local delivery, domain and HELO name are required")
+	}
+	cfg.setDefaults()
+	q := &Queue{
+		store:  cfg.Store,
+		local:  cfg.Local,
+		signer: cfg.Signer,
+		domain: cfg.Domain,
+		relay:  cfg.Relay,
+		mxPort: cfg.MXPort,
+		lease:  cfg.Lease,
+		grace:  cfg.Grace,
+		now:    cfg.Now,
+		log:    cfg.Log,
+		dir:    newDirectory(cfg.Resolver, cfg.Now),
+		dialer: &dialer{helo: cfg.HELO, timeouts: cfg.Timeouts.orDefault(), guard: cfg.Guard},
+		conns:  &pool{max: cfg.MaxConns},
+		batch:  2 * cfg.MaxConns,
+	}
+	q.jobs = newDispatcher(dispatchLimits{
+		domain:  min(cfg.MaxPerDomain, cfg.MaxConns),
+		relay:   min(relayConns, cfg.MaxConns),
+		network: cfg.MaxConns,
+		local:   localJobs,
+		claimed: 20 * cfg.MaxConns,
+	})
+	return q, nil
+}
+
+func (c *QueueConfig) setDefaults() {
+	setDefault(&c.MXPort, 25)
+	setDefault(&c.MaxPerDomain, 5)
+	setDefault(&c.MaxConns, 50)
+	setDefault(&c.Lease, 15*time.Minute)
+	setDefault(&c.Grace, 15*time.Second)
+	if c.Resolver == nil {
+		c.Resolver = NewResolver("")
+	}
+	if c.Guard == nil {
+		c.Guard = netguard.New(netguard.Config{})
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Run delivers what is due until ctx ends. Then it claims nothing more, gives
+// back what it has not begun, lets transactions finish for the time of Grace,
+// breaks off the others, and returns when nothing of it runs any more.
+func (q *Queue) Run(ctx context.Context) error {
+	defer q.Close()
+	wake := q.store.WakeQueue()
+	defer wake.Stop()
+	woken := wake.C
+	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer breakOff()
+	for ctx.Err() == nil {
+		n, pause, err := q.claim(ctx, work)
+		if err != nil && ctx.Err() == nil {
+			q.log.WarnContext(ctx, "queue cannot claim mail", "error", err)
+		}
+		if err == nil && n > 0 {
+			continue // there may be more
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case _, open := <-woken:
+			if !open { // the store is closed: only the poll is left
+				woken = nil
+			}
+		case <-q.jobs.freed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	q.drain(work, breakOff)
+	return nil
+}
+
+// RunOnce does one round: it claims what is due, up to a batch, delivers it, and
+// returns when every outcome is recorded, and how many recipients it claimed.
+func (q *Queue) RunOnce(ctx context.Context) (int, error) {
+	n, _, err := q.claim(ctx, ctx)
+	q.jobs.wait()
+	return n, err
+}
+
+// Close closes the connections that are kept for more mail.
+func (q *Queue) Close() { q.conns.close() }
+
+// claim takes what is due and hands it to the dispatcher. work is the context
+// of the deliveries. pause is how long there is nothing to claim, as far as is
+// known.
+func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, err error) {
+	room := q.jobs.room()
+	if room <= 0 {
+		return 0, pollEvery, nil
+	}
+	busy := q.jobs.busy()
+	due, err := q.store.NextDue(ctx, busy)
+	if err != nil || due == nil {
+		return 0, pollEvery, err
+	}
+	now := q.now()
+	if wait := due.Sub(now); wait > 0 {
+		return 0, min(wait, pollEvery), nil
+	}
+	claimed, err := q.store.ClaimRecipients(ctx, min(room, q.batch), q.lease, busy)
+	if err != nil || len(claimed) == 0 {
+		return 0, pollEvery, err
+	}
+	jobs := q.jobsOf(claimed)
+	round := q.round.Add(1)
+	for _, j := range jobs {
+		j.round, j.start = round, func() { q.deliver(work, j) }
+		j.until, j.late = now.Add(q.lease*9/10), now.Add(q.lease/2)
+	}
+	q.jobs.add(jobs)
+	return len(claimed), 0, nil
+}
+
+// drain ends Run.
+func (q *Queue) drain(work context.Context, breakOff context.CancelFunc) {
+	var giveBack sync.WaitGroup
+	for _, j := range q.jobs.drop() {
+		giveBack.Go(func() { q.record(work, j, all(len(j.rcpts), verdictUntried)) })
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		giveBack.Wait()
+		q.jobs.wait()
+	}()
+	grace := time.NewTimer(q.grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+		return
+	case <-grace.C:
+	}
+	q.log.WarnContext(work, "deliveries broken off", "grace", fmt.Sprint(q.grace))
+	breakOff()
+	<-done
+}

@@ -1,0 +1,253 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/netip"
+	"strings"
+	"syscall"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// maxTries is how many addresses are called in one attempt.
+	maxTries = 5
+	// maxHosts is how many MX hosts are looked up in one attempt.
+	maxHosts = 20
+)
+
+// errLeaseOver means that another process may have claimed the recipient.
+var errLeaseOver = errors.New("lease is over")
+
+// deliverRemote hands the mail to the first server of the destination that
+// takes the transaction, and returns what it says of each recipient.
+func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
+	n := len(j.rcpts)
+	endpoints, v := q.route(ctx, j.dest)
+	if v != nil {
+		return unlessBrokenOff(ctx, all(n, *v))
+	}
+	var faults []fault
+	reached := false
+	for p, f := range q.peers(ctx, endpoints) {
+		if p != nil {
+			reached = true
+			var verdicts []verdict
+			if verdicts, f = q.transact(ctx, p, j); f == nil {
+				return unlessBrokenOff(ctx, verdicts)
+			}
+		}
+		faults = append(faults, *f)
+	}
+	overall := verdictOf(faults)
+	for _, f := range faults {
+		q.log.InfoContext(ctx, "server not used", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain,
+			"response", f.response, "error", f.err)
+	}
+	if !reached && overall.status == store.RecipientQueued && !brokenOff(ctx) {
+		q.jobs.unreachable(j.dest, q.round.Load(), overall.response)
+	}
+	return unlessBrokenOff(ctx, all(n, overall))
+}
+
+// unlessBrokenOff turns the failures of an attempt that we ourselves have
+// broken off into what they are: no attempt at all.
+func unlessBrokenOff(ctx context.Context, verdicts []verdict) []verdict {
+	if !brokenOff(ctx) {
+		return verdicts
+	}
+	for i, v := range verdicts {
+		if v.status == store.RecipientQueued {
+			verdicts[i] = verdictUntried
+		}
+	}
+	return verdicts
+}
+
+// route returns the servers to try, in order, or the verdict when there are
+// none.
+func (q *Queue) route(ctx context.Context, to dest) ([]endpoint, *verdict) {
+	if to.kind == toRelay {
+		return []endpoint{q.relay.at}, nil
+	}
+	hosts, err := q.dir.hosts(ctx, to.domain)
+	switch {
+	case errors.Is(err, errNullMX):
+		return nil, &verdict{status: store.RecipientBounced, response: "556 5.1.10 " + to.domain + " does not take mail"}
+	case errors.Is(err, errNoDomain):
+		return nil, &verdict{status: store.RecipientBounced, response: "550 5.1.2 " + to.domain + " has no mail server and no address"}
+	case err != nil:
+		q.log.InfoContext(ctx, "DNS does not answer", "rcpt_domain", to.domain, "error", err)
+		return nil, &verdict{status: store.RecipientQueued, response: "451 4.4.3 DNS of " + to.domain + " does not answer"}
+	}
+	endpoints := make([]endpoint, 0, len(hosts))
+	for _, host := range hosts[:min(len(hosts), maxHosts)] {
+		endpoints = append(endpoints, endpoint{host: host, port: q.mxPort, tls: tlsMaybe})
+	}
+	return endpoints, nil
+}
+
+// peers yields connections that are ready for a transaction, or why there is
+// none, until enough addresses were tried. Who takes a connection gives it back
+// to q.conns.
+func (q *Queue) peers(ctx context.Context, endpoints []endpoint) iter.Seq2[*peer, *fault] {
+	return func(yield func(*peer, *fault) bool) {
+		tries := 0
+		for _, e := range endpoints {
+			if p := q.conns.take(ctx, e); p != nil && !yield(p, nil) {
+				return
+			}
+			addrs, err := q.dir.addresses(ctx, e.host)
+			if err != nil {
+				f := faultOf(ctx, e, err)
+				if !yield(nil, &f) {
+					return
+				}
+			}
+			for _, addr := range addrs[:min(len(addrs), maxHosts)] {
+				if tries >= maxTries || ctx.Err() != nil {
+					return
+				}
+				p, f := q.call(ctx, e, addr)
+				if f == nil || !neverLeft(f.err) {
+					tries++
+				}
+				if !yield(p, f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (q *Queue) call(ctx context.Context, e endpoint, addr netip.Addr) (*peer, *fault) {
+	p, err := q.dialer.dial(ctx, e, addr)
+	if err == nil {
+		return p, nil
+	}
+	f := faultOf(ctx, e, err)
+	if errors.Is(err, errAuth) || errors.Is(err, errNoTLS) && e.trusted {
+		q.log.WarnContext(ctx, "relay cannot be used", "relay", e.String(), "error", err)
+	}
+	return nil, &f
+}
+
+// neverLeft says whether a call failed on this machine, as an IPv6 address does
+// where there is no IPv6: that costs nothing, and does not count.
+func neverLeft(err error) bool {
+	return errors.Is(err, netguard.ErrRefused) || errors.Is(err, syscall.ENETUNREACH) ||
+		errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
+}
+
+// transact runs one transaction. A fault means that the server has said nothing
+// about any recipient, so that another one may be asked.
+func (q *Queue) transact(ctx context.Context, p *peer, j *job) ([]verdict, *fault) {
+	defer q.conns.put(p)
+	mail, err := q.open(ctx, j.mail)
+	if err != nil {
+		return all(len(j.rcpts), q.cannotOpen(ctx, j, err)), nil
+	}
+	defer func() { _ = mail.Close() }()
+	verdicts, tx, left := newTransaction(p, j, mail.size)
+	if len(left) == 0 {
+		return verdicts, nil
+	}
+	taken := store.RecipientDelivered
+	if j.dest.kind == toRelay {
+		taken = store.RecipientSent
+	}
+	from, to, err := p.envelope(tx)
+	if err != nil && len(to) == 0 {
+		f := faultOf(ctx, p.at, err)
+		return nil, &f
+	}
+	if !from.positive() {
+		if !from.permanent() {
+			f := faultOf(ctx, p.at, &responseError{from})
+			return nil, &f
+		}
+		return fill(verdicts, left, said(from, taken)), nil
+	}
+	var accepted []int
+	for i, r := range to {
+		if verdicts[left[i]] = said(r, taken); r.positive() {
+			accepted = append(accepted, left[i])
+		}
+	}
+	if err != nil {
+		lost := verdict{status: store.RecipientQueued, response: faultOf(ctx, p.at, err).response}
+		return fill(fill(verdicts, accepted, lost), left[len(to):], lost), nil
+	}
+	if len(accepted) == 0 {
+		return verdicts, nil
+	}
+	return fill(verdicts, accepted, q.hand(ctx, p, j, mail, taken)), nil
+}
+
+// hand sends the mail itself.
+func (q *Queue) hand(ctx context.Context, p *peer, j *job, mail *signedMail, taken store.RecipientStatus) verdict {
+	r, err := p.data(mail, func() error {
+		if !q.now().Before(j.until) {
+			return errLeaseOver
+		}
+		return ctx.Err()
+	})
+	switch {
+	case errors.Is(err, errBody):
+		return q.cannotOpen(ctx, j, err)
+	case errors.Is(err, errLeaseOver):
+		return verdictLost
+	case err != nil:
+		q.log.InfoContext(ctx, "connection lost", "mx_host", p.at.name(), "message_id", j.mail.message.ID, "error", err)
+		return verdict{status: store.RecipientQueued, response: faultOf(ctx, p.at, err).response}
+	}
+	return said(r, taken)
+}
+
+// newTransaction is the envelope for those recipients that p can be asked
+// about: left are their places in the job. The others have their verdict.
+func newTransaction(p *peer, j *job, size int64) (verdicts []verdict, tx transaction, left []int) {
+	verdicts = make([]verdict, len(j.rcpts))
+	tx = transaction{from: j.mail.from, size: size, utf8: !isASCII(j.mail.from)}
+	for i, c := range j.rcpts {
+		rcpt, ok := wireAddress(c.Email)
+		switch {
+		case !ok:
+			verdicts[i] = verdictAddress
+			continue
+		case !isASCII(tx.from+rcpt) && !p.offers("SMTPUTF8"):
+			verdicts[i] = verdictNoUTF8
+			continue
+		}
+		tx.utf8 = tx.utf8 || !isASCII(rcpt)
+		tx.to = append(tx.to, rcpt)
+		left = append(left, i)
+	}
+	return verdicts, tx, left
+}
+
+// wireAddress is an address as RCPT takes it: the domain in ASCII, so that a
+// server needs SMTPUTF8 only for a local part that cannot be written otherwise.
+func wireAddress(email string) (string, bool) {
+	if message.ValidAddress(email) != nil || strings.ContainsAny(email, "\r\n\x00<>") {
+		return "", false
+	}
+	at := strings.LastIndexByte(email, '@')
+	domain, err := asciiDomain(email[at+1:])
+	if at < 1 || err != nil {
+		return "", false
+	}
+	return email[:at+1] + domain, true
+}
+
+// fill sets the verdicts of the recipients at the given places.
+func fill(verdicts []verdict, at []int, v verdict) []verdict {
+	for _, i := range at {
+		verdicts[i] = v
+	}
+	return verdicts
+}
