@@ -30,7 +30,7 @@ build: ## build a static bin/postroom
 # vet looks at what the race build compiles anyway, so nothing is built twice.
 test: test-tools check-generated ## run every test with the race detector, on SQLite and PostgreSQL
 	CGO_ENABLED=1 go vet -race ./...
-	CGO_ENABLED=1 bin/withpg -- go test -race -p 2 -timeout 15m $(ARGS) $(PKG)
+	exec env CGO_ENABLED=1 bin/withpg -- go test -race -p 2 -timeout 15m $(ARGS) $(PKG)
 
 check: format vet lint ## check format, vet and lint
 
@@ -51,12 +51,13 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 	scripts/fuzz $(PKG)
 
 faults: bin/withpg ## kill, fill and cut off the service, and see that no mail is lost
-	bin/withpg -fsync -- go test -tags faults -count=1 -timeout 30m $(ARGS) ./internal/faults/...
+	exec bin/withpg -fsync -- go test -tags faults -count=1 -timeout 30m $(ARGS) ./internal/faults/...
 
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg
 
-# A program and not `go run`, which would not hand on a signal to end.
+# A program and not `go run`, which would not hand on a signal to end; for the
+# same reason it is exec'd above, in place of the shell.
 bin/withpg:
 	@CGO_ENABLED=0 go build -buildvcs=false -o $@ ./internal/testpg/cmd/withpg
 
