@@ -32,10 +32,10 @@ type Config struct {
 	SMTPMaxConns      count `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"100" usage:"most SMTP connections at a time from one address" want:"a number from 1 to 1000000"`
 
-	Relay    relayURL `env:"RELAY" usage:"SMTP server that takes all mail to other domains" unset:"deliver straight to each domain's MX" want:"smtp://host:port or smtps://host:port, with user:password@ before the host if it asks for them" hide:"password"`
+	Relay    relayURL `env:"RELAY" usage:"SMTP server that takes all mail to other domains" unset:"deliver straight to each domain's MX" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
 	Resolver hostPort `env:"RESOLVER" usage:"DNS server that is asked for MX records" unset:"the system's" want:"host:port, such as 9.9.9.9:53"`
 	MXPort   port     `env:"MX_PORT" envDefault:"25" usage:"port of the MX hosts that mail is delivered to" want:"a port from 1 to 65535"`
-	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"CIDRs separated by commas, such as 10.0.0.0/8,fd00::/8"`
+	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
 
 	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
 	KeyBrand          keyBrand     `env:"KEY_BRAND" envDefault:"sk" usage:"how new keys begin: sk makes sk_live_..." want:"1 to 16 of a-z and 0-9"`

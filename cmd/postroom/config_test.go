@@ -96,10 +96,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"a base address without a scheme", "BASE_URL=mail.example.com", "POSTROOM_BASE_URL"},
 		{"a base address with a query", "BASE_URL=https://example.com/?a=b", "POSTROOM_BASE_URL"},
 		{"a base address of another scheme", "BASE_URL=ftp://example.com", "POSTROOM_BASE_URL"},
-		{"a relay without a port", "RELAY=smtp://relay.example.com", "POSTROOM_RELAY"},
+		{"a relay with an unknown parameter", "RELAY=smtp://relay.example.com?ssl=on", `unknown parameter "ssl"`},
 		{"a relay of another scheme", "RELAY=http://relay.example.com:25", "POSTROOM_RELAY"},
 		{"another database", "DATABASE=mysql://localhost/mail", "POSTROOM_DATABASE"},
-		{"an address without a length in a range", "MX_ALLOW=10.0.0.1", "POSTROOM_MX_ALLOW"},
+		{"a range that is too long", "MX_ALLOW=10.0.0.0/8,10.0.0.0/33", `"10.0.0.0/33" is not a range`},
 		{"a short secret", "SECRET=tooshort", "POSTROOM_SECRET"},
 		{"a short key", "BOOTSTRAP_KEY=nineteen-characters", "POSTROOM_BOOTSTRAP_KEY"},
 		{"a key with a space", "BOOTSTRAP_KEY=correct horse battery staple", "POSTROOM_BOOTSTRAP_KEY"},
@@ -137,7 +137,7 @@ func TestLoadNamesAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	environ := []string{
 		"POSTROOM_MX_PORT=0", "POSTROOM_LOG=xml", "POSTROOM_TLS_CERT=cert.pem", "POSTROOM_MALE_DOMAIN=x",
-		"POSTROOM_BOOTSTRAP_KEY=hunter2", "POSTROOM_RELAY=smtp://user:hunter3@relay",
+		"POSTROOM_BOOTSTRAP_KEY=hunter2", "POSTROOM_RELAY=mx://user:hunter3@relay",
 	}
 	_, err := load(environ, map[string]string{"http": "nowhere"})
 	if err == nil {
@@ -146,7 +146,7 @@ func TestLoadNamesAllFaultsAtOnce(t *testing.T) {
 	const want = `the settings are not right:
   POSTROOM_MALE_DOMAIN is not a setting: did you mean POSTROOM_MAIL_DOMAIN?
   --http is "nowhere", which is not host:port, such as 127.0.0.1:8080
-  POSTROOM_RELAY has a value that is not smtp://host:port or smtps://host:port, with user:password@ before the host if it asks for them
+  POSTROOM_RELAY has a value that is not smtp://user:password@host:port or smtps://... (relay must begin with smtp:// or smtps://)
   POSTROOM_MX_PORT is "0", which is not a port from 1 to 65535
   POSTROOM_BOOTSTRAP_KEY has a value that is not 20 printable characters or more, without spaces
   POSTROOM_LOG is "xml", which is not text or json

@@ -53,27 +53,35 @@ func (l *faultList) unreadable(err error, given, vars map[string]string) {
 	if err == nil {
 		return
 	}
-	wrong := map[string]bool{}
+	wrong := map[string]string{} // by field: why, when the want tag alone would not say it
 	all := []error{err}
 	if many, ok := errors.AsType[env.AggregateError](err); ok {
 		all = many.Errors
 	}
 	for _, e := range all {
 		if one, ok := errors.AsType[env.ParseError](e); ok {
-			wrong[one.Name] = true
+			wrong[one.Name] = reason(one.Err)
 		} else {
 			l.add("%v", e)
 		}
 	}
 	for _, s := range settings() {
+		why, is := wrong[s.field]
 		switch {
-		case !wrong[s.field]:
+		case !is:
 		case s.hide != "":
-			l.add("%s has a value that is not %s", given[s.field], s.want)
+			l.add("%s has a value that is not %s%s", given[s.field], s.want, why)
 		default:
-			l.add("%s is %q, which is not %s", given[s.field], vars[s.env], s.want)
+			l.add("%s is %q, which is not %s%s", given[s.field], vars[s.env], s.want, why)
 		}
 	}
+}
+
+func reason(err error) string {
+	if errors.Is(err, errValue) {
+		return ""
+	}
+	return " (" + err.Error() + ")"
 }
 
 // disagreeing adds settings that do not fit each other or the machine.

@@ -5,60 +5,77 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // errLocked means that another process holds a lock.
 var errLocked = errors.New("locked")
 
-// lockFile is the name of the file in the data folder that `serve` locks.
-const lockFile = "lock"
+// claim is what one serving process has for itself alone. The system gives the
+// locks back when the process ends, however it ends; the files stay.
+type claim struct {
+	locks []*os.File
+	// temp is a folder for temporary files that no other process uses.
+	temp string
+}
 
-// locks are the locks of one serving process. The system gives them back when
-// the process ends, however it ends; the files stay.
-type locks []*os.File
-
-// lock keeps two `serve` from using one SQLite file, or one data folder with
+// claim keeps two `serve` from using one SQLite file, or one data folder with
 // two databases: the second would sweep away the large mail of the first. On
 // PostgreSQL many nodes may share a data folder, and do share its large mail.
-func (c Config) lock() (l locks, err error) {
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data folder: %w", err)
-	}
+func (c Config) claim() (cl *claim, err error) {
+	cl = &claim{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.release())
+			err = errors.Join(err, cl.release())
 		}
 	}()
 	alone := !c.Database.postgres()
-	folder := filepath.Join(c.Data, lockFile)
-	if l, err = l.take(folder, alone); errors.Is(err, errLocked) {
-		return l, fmt.Errorf("the data folder %s is in use by another `postroom serve`: stop that one, or set %sDATA", c.Data, envPrefix)
-	} else if err != nil || !alone {
-		return l, err
+	err = cl.lock(filepath.Join(c.Data, "lock"), alone)
+	if errors.Is(err, errLocked) {
+		return cl, fmt.Errorf("the data folder %s is in use by another `postroom serve`: stop that one, or set %sDATA", c.Data, envPrefix)
 	}
-	if err := os.MkdirAll(filepath.Dir(string(c.Database)), 0o700); err != nil {
-		return l, fmt.Errorf("make the folder of the database: %w", err)
+	if err == nil && alone {
+		err = cl.lock(string(c.Database)+".lock", true)
 	}
-	if l, err = l.take(string(c.Database)+".lock", true); errors.Is(err, errLocked) {
-		return l, fmt.Errorf("the database %s is in use by another `postroom serve`: stop that one, or set %sDATABASE", c.Database, envPrefix)
+	if errors.Is(err, errLocked) {
+		return cl, fmt.Errorf("the database %s is in use by another `postroom serve`: stop that one, or set %sDATABASE", c.Database, envPrefix)
 	}
-	return l, err
+	if err == nil {
+		err = cl.takeTemp(filepath.Join(c.Data, "tmp"))
+	}
+	return cl, err
 }
 
-func (l locks) take(path string, alone bool) (locks, error) {
+// takeTemp takes the first numbered folder in dir that is free.
+func (cl *claim) takeTemp(dir string) error {
+	for i := 0; ; i++ {
+		cl.temp = filepath.Join(dir, strconv.Itoa(i))
+		if err := cl.lock(cl.temp+".lock", true); !errors.Is(err, errLocked) {
+			return err
+		}
+	}
+}
+
+// lock locks the file at path until release, and makes it and its folder when
+// they are missing.
+func (cl *claim) lock(path string, alone bool) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return l, fmt.Errorf("open the lock file: %w", err)
+		return fmt.Errorf("open a lock file: %w", err)
 	}
 	if err := flock(f, alone); err != nil {
-		return l, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+		return errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	return append(l, f), nil
+	cl.locks = append(cl.locks, f)
+	return nil
 }
 
-func (l locks) release() error {
+func (cl *claim) release() error {
 	var errs []error
-	for _, f := range l {
+	for _, f := range cl.locks {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)

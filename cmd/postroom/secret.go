@@ -65,10 +65,13 @@ func newSecret() secret {
 
 // keep writes s into the data folder, readable by its owner alone, and returns
 // when it is on the disk: nothing may be encrypted with a secret that a power
-// cut can take away. fs.ErrExist when there is one already.
+// cut can take away.
 func (s secret) keep(data string) error {
 	path := filepath.Join(data, secretFile)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("another node wrote the install secret %s just now: start this one again", path)
+	}
 	if err != nil {
 		return fmt.Errorf("keep the install secret: %w", err)
 	}

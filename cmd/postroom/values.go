@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
 
@@ -29,12 +31,12 @@ type (
 	onOff        bool
 	port         uint16
 	count        int
-	listenAddr   string     // host:port to listen on; the host may be empty, the port 0
-	hostPort     string     // host:port to connect to
-	domain       string     // lower case, in A-label form
-	webURL       string     // http or https, without a slash at the end
-	relayURL     string     // smtp or smtps
-	database     string     // postgres:// address or path
+	listenAddr   string // host:port to listen on; the host may be empty, the port 0
+	hostPort     string // host:port to connect to
+	domain       string // lower case, in A-label form
+	webURL       string // http or https, without a slash at the end
+	relayURL     string // as smtp.ParseRelay takes it
+	database     string // postgres:// address or path
 	prefixes     []netip.Prefix
 	secret       string
 	bootstrapKey string
@@ -106,9 +108,8 @@ func (v *webURL) UnmarshalText(b []byte) error {
 
 func (v *relayURL) UnmarshalText(b []byte) error {
 	*v = relayURL(b)
-	u, err := url.Parse(string(b))
-	return valid(err == nil && (u.Scheme == "smtp" || u.Scheme == "smtps") && u.Hostname() != "" &&
-		isPort(u.Port()) && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == "")
+	_, err := smtp.ParseRelay(string(b)) // its errors do not show the password
+	return err
 }
 
 // String hides the password.
@@ -146,14 +147,9 @@ func redacted(address string) string {
 }
 
 func (v *prefixes) UnmarshalText(b []byte) error {
-	for s := range strings.SplitSeq(string(b), ",") {
-		p, err := netip.ParsePrefix(strings.TrimSpace(s))
-		if err != nil {
-			return errValue
-		}
-		*v = append(*v, p.Masked())
-	}
-	return nil
+	list, err := netguard.ParsePrefixes(string(b))
+	*v = list
+	return err
 }
 
 func (v prefixes) String() string {

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// announce says where the node can be reached and, when it was made now, the
+// first key. It is the only place that ever shows that key; a key that cannot
+// be shown is an error.
+func (n *node) announce(in install) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Postroom %s is ready.\n\n", programVersion())
+	fmt.Fprintf(&b, "  API          %s\n", n.cfg.baseURL(n.httpAddr))
+	fmt.Fprintf(&b, "  SMTP         %s\n", n.smtpAddr)
+	fmt.Fprintf(&b, "  Mail domain  %s\n", n.cfg.MailDomain)
+	if in.firstKey != "" {
+		fmt.Fprintf(&b, "  Key          %s\n\n", in.firstKey)
+		b.WriteString("The key reaches everything and is shown this once; `postroom key create` makes others.\n")
+	}
+	if _, err := fmt.Fprintln(n.out, b.String()); err != nil {
+		return fmt.Errorf("say what is ready: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/maintenance"
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// queueGrace is how long deliveries that are under way may take when the node
+// shuts down.
+const queueGrace = 20 * time.Second
+
+// assemble joins the packages of the service: they know each other only through
+// the store. Nothing runs yet.
+func (n *node) assemble(
+	ctx context.Context, s *store.Store, in install, doors listeners, temp string, stopping chan struct{},
+) ([]part, error) {
+	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{
+		Store: s, Domain: string(n.cfg.MailDomain), TempDir: temp, Now: n.now, Log: n.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the SMTP server: %w", err)
+	}
+	api, err := n.apiPart(s, in, doors, stopping)
+	if err != nil {
+		return nil, err
+	}
+	mail, err := n.smtpPart(receiver, doors)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := n.queuePart(ctx, s, receiver)
+	if err != nil {
+		return nil, err
+	}
+	sweeper := maintenance.NewSweeper(maintenance.Config{Store: s, Log: n.log})
+	return []part{api, mail, queue, worker("sweeper", sweeper.Run)}, nil
+}
+
+func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping chan struct{}) (part, error) {
+	api, err := handlers.New(handlers.Config{
+		Store: s, MailDomain: string(n.cfg.MailDomain), BaseURL: n.cfg.baseURL(doors.http.Addr()), FileKey: in.keys.files,
+		KeyBrand: string(n.cfg.KeyBrand), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
+		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
+	})
+	if err != nil {
+		return part{}, fmt.Errorf("make the API: %w", err)
+	}
+	server := newHTTPServer(api, n.log)
+	return part{
+		name: "HTTP server",
+		run:  func() error { return server.Serve(doors.http) },
+		stop: func(ctx context.Context) error {
+			close(stopping) // waits are answered at once
+			return server.Shutdown(ctx, doors.http)
+		},
+	}, nil
+}
+
+func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
+	cfg := smtp.ServerConfig{
+		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
+		MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP),
+	}
+	if n.cfg.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(n.cfg.TLSCert, n.cfg.TLSKey)
+		if err != nil {
+			return part{}, fmt.Errorf("load the certificate: %w", err)
+		}
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	server := smtp.NewServer(cfg)
+	return part{
+		name: "SMTP server",
+		run:  func() error { return server.Serve(doors.smtp) },
+		stop: server.Shutdown,
+	}, nil
+}
+
+// queuePart makes the domain's signing keys before the queue runs. That takes
+// some tenths of a second, which at the first start nobody has to wait for. That
+// the keys that are there can be read is seen at once.
+func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver) (part, error) {
+	domain := string(n.cfg.MailDomain)
+	if _, err := s.DKIMKeys(ctx, domain); err != nil {
+		return part{}, err
+	}
+	own, err := netguard.InterfaceAddrs()
+	if err != nil {
+		return part{}, err
+	}
+	cfg := smtp.QueueConfig{
+		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
+		Resolver: smtp.NewResolver(string(n.cfg.Resolver)), Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
+		Signer: smtp.NewSigner(s, n.now), Grace: queueGrace, Now: n.now, Log: n.log,
+	}
+	if n.cfg.Relay != "" {
+		if cfg.Relay, err = smtp.ParseRelay(string(n.cfg.Relay)); err != nil {
+			return part{}, err
+		}
+	}
+	queue, err := smtp.NewQueue(cfg)
+	if err != nil {
+		return part{}, fmt.Errorf("make the queue: %w", err)
+	}
+	return worker("queue", func(ctx context.Context) error {
+		if err := smtp.EnsureKeys(ctx, s, domain); err != nil && ctx.Err() == nil {
+			return err
+		}
+		return queue.Run(ctx)
+	}), nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// program is what the commands have of the world around them.
+type program struct {
+	environ        []string
+	stdout, stderr io.Writer
+}
+
+// newCommand returns the root command. Every setting is a flag of every
+// command.
+func newCommand(p program) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "postroom",
+		Short:         "Mailboxes for programs: receive, wait for a mail, send",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	for _, s := range settings() {
+		root.PersistentFlags().String(s.flag, s.def, s.help())
+	}
+	root.AddCommand(p.serveCommand(), p.migrateCommand(), p.keyCommand(), p.domainCommand(), p.configCommand(), p.versionCommand())
+	return root
+}
+
+// help is the line of a setting in the list of flags.
+func (s setting) help() string {
+	text := s.usage + " [" + s.env + "]"
+	if s.def == "" && s.unset != "" {
+		text += " (default: " + s.unset + ")"
+	}
+	return text
+}
+
+// config reads the settings from the environment and the flags of cmd.
+func (p program) config(cmd *cobra.Command) (Config, error) {
+	flags := map[string]string{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { flags[f.Name] = f.Value.String() })
+	return load(p.environ, flags)
+}
+
+func (p program) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the service until SIGTERM or SIGINT",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			return newNode(cfg, p.stdout, newLogger(cfg, p.stderr)).Run(cmd.Context())
+		},
+	}
+}
+
+func (p program) migrateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the database schema up to date",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			steps, err := cfg.migrate(cmd.Context(), newLogger(cfg, p.stderr))
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(p.stdout, "The database schema is up to date; steps taken: %d.\n", steps)
+			return err
+		},
+	}
+}
+
+func (p program) configCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Show the settings in effect, without secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			return cfg.print(p.stdout)
+		},
+	}
+}
+
+func (p program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(p.stdout, "postroom", programVersion())
+			return err
+		},
+	}
+}

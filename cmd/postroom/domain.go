@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// recordTTL is the time to live, in seconds, that the records are shown with.
+const recordTTL = 3600
+
+func (p program) domainCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "domain", Short: "Show what DNS must say", Args: cobra.NoArgs}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "show",
+		Short: "Show the DNS records of the mail domain, as lines of a zone file",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			s, err := cfg.openForCommand(cmd.Context(), true, newLogger(cfg, p.stderr))
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			return cfg.showDomain(cmd.Context(), p.stdout, s)
+		},
+	})
+	return cmd
+}
+
+// showDomain writes what the mail domain's zone should hold: where its mail
+// goes (MX), the keys that its mail is signed with (DKIM, RFC 6376), which hosts
+// send for it (SPF, RFC 7208), and what receivers should do with mail that is
+// neither signed nor sent so (DMARC, RFC 7489).
+func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) error {
+	keys, err := smtp.Records(ctx, s, string(c.MailDomain))
+	if err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return fmt.Errorf("there are no signing keys for %s yet: start `postroom serve` once with this mail domain", c.MailDomain)
+	}
+	domain := string(c.MailDomain)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, kind, value string) {
+		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", name, recordTTL, kind, value) // kept by t until Flush
+	}
+	line(domain, "MX", fmt.Sprintf("10 %s.", c.Hostname))
+	for _, k := range keys {
+		line(k.Name, k.Type, quoteTXT(k.Value))
+	}
+	if c.Relay != "" {
+		_, _ = fmt.Fprintln(t, "; The relay's hosts belong into the next line too: its operator says how to name them.") // as above
+	}
+	line(domain, "TXT", quoteTXT("v=spf1 mx -all"))
+	line("_dmarc."+domain, "TXT", quoteTXT("v=DMARC1; p=quarantine"))
+	return t.Flush()
+}
+
+// quoteTXT writes a TXT value for a zone file: quoted strings of at most 255
+// bytes, side by side.
+func quoteTXT(value string) string {
+	var parts []string
+	for _, p := range smtp.SplitTXT(value) {
+		parts = append(parts, `"`+p+`"`)
+	}
+	return strings.Join(parts, " ")
+}

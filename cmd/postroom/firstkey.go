@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/store"
+)
+
+// install is what the first start makes and every other one finds.
+type install struct {
+	secret   secret
+	keys     subkeys
+	isNew    bool // the secret was made just now and is not kept yet
+	firstKey string
+}
+
+// findSecret returns the install secret, or a new one that is not kept yet.
+func (c Config) findSecret() (in install, err error) {
+	in.secret, err = c.installSecret()
+	if errors.Is(err, fs.ErrNotExist) {
+		in.secret, in.isNew, err = newSecret(), true, nil
+	}
+	if err != nil {
+		return in, err
+	}
+	in.keys, err = derive(in.secret)
+	return in, err
+}
+
+// begin makes the first account with its first key, if there is no account, and
+// keeps a new secret. A new secret in front of an old database is refused: it
+// could not read what the old one encrypted, and links and cursors that are out
+// would stop working.
+func (c Config) begin(ctx context.Context, s *store.Store, in *install, log *slog.Logger) error {
+	_, err := s.FirstAccount(ctx)
+	switch {
+	case err == nil && in.isNew:
+		return fmt.Errorf("the database %s belongs to an install whose secret is not in %s: "+
+			"put its file %q there, or set %sSECRET", c.Database, c.Data, secretFile, envPrefix)
+	case err == nil:
+		return c.warnOfUnknownKey(ctx, s, log)
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	if in.isNew {
+		if err := in.secret.keep(c.Data); err != nil {
+			return err
+		}
+	}
+	return c.makeFirstKey(ctx, s, in, log)
+}
+
+func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, log *slog.Logger) error {
+	secret := string(c.BootstrapKey)
+	if secret == "" {
+		secret = apikey.New(string(store.KeyLive), string(c.KeyBrand))
+	}
+	_, _, err := s.Bootstrap(ctx, "default", store.Key{
+		Name: "first key", Hash: store.HashKey(secret), Prefix: apikey.Prefix(secret), Hint: apikey.Hint(secret), Mode: store.KeyLive,
+		Scopes: store.JSON[[]string]{V: []string{"*"}}, AllowedIPs: store.JSON[[]string]{V: []string{}},
+	})
+	switch {
+	case errors.Is(err, store.ErrState) && in.isNew:
+		// Another node was faster, with a secret of its own.
+		return errors.Join(fmt.Errorf("another node made the first account of the database %s just now: "+
+			"give this one the same install secret, with %sSECRET", c.Database, envPrefix), in.secret.forget(c.Data))
+	case errors.Is(err, store.ErrState):
+		return c.warnOfUnknownKey(ctx, s, log)
+	case err != nil:
+		return err
+	case c.BootstrapKey == "":
+		in.firstKey = secret
+	}
+	return nil
+}
+
+// warnOfUnknownKey tells an operator who gave a first key that it is none of
+// this install's: it is for the first start alone, and is never added later, so
+// that an old environment cannot bring a revoked key back.
+func (c Config) warnOfUnknownKey(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	if c.BootstrapKey == "" {
+		return nil
+	}
+	_, err := s.KeyByHash(ctx, store.HashKey(string(c.BootstrapKey)))
+	if errors.Is(err, store.ErrNotFound) {
+		log.WarnContext(ctx, "the bootstrap key is not in use: the first key was made by an earlier start",
+			"setting", envPrefix+"BOOTSTRAP_KEY", "key_hint", apikey.Hint(string(c.BootstrapKey)))
+		return nil
+	}
+	return err
+}

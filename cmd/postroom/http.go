@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// drainGrace is how long a connection that is kept open may bring one more
+// request after shutdown began.
+const drainGrace = time.Second
+
+// httpServer is an http.Server that shuts down without breaking a request that
+// is on its way: http.Server.Shutdown closes idle connections at once, and a
+// request that its client sends at that moment is lost. Here every answer says
+// first that the connection closes after it.
+type httpServer struct {
+	server   *http.Server
+	grace    time.Duration
+	draining atomic.Bool
+	conns    openConns
+}
+
+// newHTTPServer serves h. The times that a body and an answer may take differ
+// by request, and are the handler's to set.
+func newHTTPServer(h http.Handler, log *slog.Logger) *httpServer {
+	s := &httpServer{grace: drainGrace}
+	s.server = &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if s.draining.Load() {
+				w.Header().Set("Connection", "close")
+			}
+			h.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState:         s.conns.change,
+	}
+	return s
+}
+
+// Serve accepts connections until Shutdown, after which it returns nil.
+func (s *httpServer) Serve(l net.Listener) error {
+	err := s.server.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) || s.draining.Load() && errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("accept HTTP connections: %w", err)
+}
+
+// Shutdown lets the requests that are running finish; l, which it serves, is
+// closed first. When ctx ends before that, it breaks them off and returns its
+// error.
+func (s *httpServer) Shutdown(ctx context.Context, l net.Listener) error {
+	s.draining.Store(true)
+	err := l.Close()
+	grace := time.NewTimer(s.grace)
+	defer grace.Stop()
+	select {
+	case <-s.conns.gone():
+	case <-grace.C:
+	case <-ctx.Done():
+	}
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	if down := s.server.Shutdown(ctx); down != nil {
+		return errors.Join(err, fmt.Errorf("requests were broken off: %w", down), s.server.Close())
+	}
+	return err
+}
+
+// openConns knows when all connections are closed.
+type openConns struct {
+	mu   sync.Mutex
+	n    int
+	none []chan struct{} // to be closed when n is 0
+}
+
+// change is for http.Server.ConnState.
+func (o *openConns) change(_ net.Conn, state http.ConnState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		o.n++
+	case http.StateClosed, http.StateHijacked:
+		o.n--
+	case http.StateActive, http.StateIdle:
+	}
+	if o.n == 0 {
+		for _, c := range o.none {
+			close(c)
+		}
+		o.none = nil
+	}
+}
+
+// gone returns a channel that is closed once there is no connection.
+func (o *openConns) gone() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := make(chan struct{})
+	if o.n == 0 {
+		close(c)
+	} else {
+		o.none = append(o.none, c)
+	}
+	return c
+}

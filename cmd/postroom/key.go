@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/store"
+)
+
+func (p program) keyCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "key", Short: "Create, list and revoke API keys", Args: cobra.NoArgs}
+	cmd.AddCommand(p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
+	return cmd
+}
+
+// withAccount runs do on the store with the first account, for a command that
+// is over soon.
+func (p program) withAccount(cmd *cobra.Command, do func(context.Context, Config, *store.Store, store.Account) error) (err error) {
+	cfg, err := p.config(cmd)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	s, err := cfg.openForCommand(ctx, false, newLogger(cfg, p.stderr))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	a, err := s.FirstAccount(ctx)
+	if errors.Is(err, store.ErrNotFound) {
+		return errors.New("there is no account yet: start `postroom serve` once")
+	}
+	if err != nil {
+		return err
+	}
+	return do(ctx, cfg, s, a)
+}
+
+// keyFlags are the flags of `key create`.
+type keyFlags struct {
+	name, mode, expires       string
+	scopes, allowedIPs, boxes []string
+}
+
+func (p program) keyCreateCommand() *cobra.Command {
+	var f keyFlags
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Create a key and print its secret, which is shown this once",
+		Example: "  postroom key create --name ci\n" +
+			"  postroom key create --name reader --mode restricted --scopes read",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account) error {
+				return p.createKey(ctx, cfg, s, a, f)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.name, "name", "", "what the key is for, 1 to 100 characters (required)")
+	cmd.Flags().StringVar(&f.mode, "mode", "live", "live, test or restricted")
+	cmd.Flags().StringSliceVar(&f.scopes, "scopes", nil, "scopes, separated by commas (default * unless restricted)")
+	cmd.Flags().StringSliceVar(&f.allowedIPs, "allowed-ips", nil, "the only addresses that may use it, as CIDRs")
+	cmd.Flags().StringSliceVar(&f.boxes, "inbox-ids", nil, "the only inboxes that it sees")
+	cmd.Flags().StringVar(&f.expires, "expires-at", "", "when it ends, such as 2030-01-31T00:00:00Z")
+	return cmd
+}
+
+// createKey prints the secret alone to stdout, so that a script can take it.
+func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a store.Account, f keyFlags) error {
+	k, err := f.key(time.Now())
+	if err != nil {
+		return err
+	}
+	for _, id := range f.boxes {
+		if _, err := s.Inbox(ctx, a.Seq, id); err != nil {
+			return fmt.Errorf("--inbox-ids: %w", err)
+		}
+	}
+	secret := apikey.New(f.mode, string(cfg.KeyBrand))
+	k.AccountID, k.Hash, k.Prefix, k.Hint = a.Seq, store.HashKey(secret), apikey.Prefix(secret), apikey.Hint(secret)
+	if k, err = s.CreateKey(ctx, k); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(p.stderr, "Created %s. The secret is shown this once:\n", k.ID); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.stdout, secret)
+	return err
+}
+
+// key checks the flags as the API checks the same fields.
+func (f keyFlags) key(now time.Time) (store.Key, error) {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if n := utf8.RuneCountInString(f.name); n < 1 || n > 100 || strings.ContainsFunc(f.name, func(r rune) bool { return r < ' ' }) {
+		bad("--name must be 1 to 100 characters on one line")
+	}
+	if gen.ApiKeyCreateMode(f.mode).Validate() != nil {
+		bad("--mode must be live, test or restricted")
+	}
+	k := store.Key{Name: f.name, Mode: store.KeyMode(f.mode), AllowedIPs: store.JSON[[]string]{V: []string{}}}
+	for _, sc := range f.scopes {
+		if gen.ApiKeyScope(sc).Validate() != nil {
+			bad("--scopes: %q is not one of %s", sc, scopeList())
+		}
+	}
+	switch {
+	case len(f.scopes) > 0:
+		k.Scopes.V = slices.Compact(slices.Sorted(slices.Values(f.scopes)))
+	case k.Mode == store.KeyRestricted:
+		bad("--scopes is required for a restricted key")
+	default:
+		k.Scopes.V = []string{"*"}
+	}
+	for _, c := range f.allowedIPs {
+		prefix, err := netip.ParsePrefix(c)
+		if err != nil {
+			bad("--allowed-ips: %q is not a CIDR block such as 192.0.2.0/24", c)
+		}
+		k.AllowedIPs.V = append(k.AllowedIPs.V, prefix.Masked().String())
+	}
+	if len(f.boxes) > 0 {
+		k.InboxIDs = &store.JSON[[]string]{V: f.boxes}
+	}
+	if f.expires != "" {
+		t, err := time.Parse(time.RFC3339, f.expires)
+		if err != nil || !t.After(now) {
+			bad("--expires-at must be a time to come, such as 2030-01-31T00:00:00Z")
+		}
+		k.ExpiresAt = store.TimePtr(&t)
+	}
+	return k, errors.Join(errs...)
+}
+
+func scopeList() string {
+	var all []string
+	for _, sc := range gen.ApiKeyScope("").AllValues() {
+		all = append(all, string(sc))
+	}
+	return strings.Join(all, " ")
+}
+
+func (p program) keyListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the keys that are not revoked, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
+				return listKeys(ctx, p.stdout, s, a)
+			})
+		},
+	}
+}
+
+func listKeys(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "ID\tNAME\tMODE\tSCOPES\tKEY\tCREATED\tLAST USED\tEXPIRES") // kept by t until Flush
+	page := store.Page{Limit: 100}
+	for {
+		l, err := s.ListKeys(ctx, a.Seq, page)
+		if err != nil {
+			return err
+		}
+		for _, k := range l.Rows {
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Mode, strings.Join(k.Scopes.V, ","),
+				k.Prefix, k.Hint, day(&k.CreatedAt), day(k.LastUsedAt), day(k.ExpiresAt))
+		}
+		if page.Cursor = l.Cursor; page.Cursor == "" {
+			return t.Flush()
+		}
+	}
+}
+
+func day(t *store.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Format(time.DateOnly)
+}
+
+func (p program) keyRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Revoke a key: from now on it is refused",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
+				if err := s.RevokeKey(ctx, a.Seq, args[0]); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(p.stdout, "Revoked %s.\n", args[0])
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"syscall"
+)
+
+// listeners are the two doors of a node.
+type listeners struct{ http, smtp net.Listener }
+
+// listen opens both, or none.
+func (c Config) listen(ctx context.Context) (listeners, error) {
+	h, err := listenOn(ctx, c.HTTP, "HTTP")
+	if err != nil {
+		return listeners{}, err
+	}
+	s, err := listenOn(ctx, c.SMTP, "SMTP")
+	if err != nil {
+		return listeners{}, errors.Join(err, h.Close())
+	}
+	return listeners{h, s}, nil
+}
+
+func listenOn(ctx context.Context, at listenAddr, setting string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", string(at))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s%s: %s is in use by another program", envPrefix, setting, at)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%s%s: this user may not listen on %s", envPrefix, setting, at)
+	case err != nil:
+		return nil, fmt.Errorf("%s%s: %w", envPrefix, setting, err)
+	}
+	return l, nil
+}
+
+func (l listeners) close() error {
+	var errs []error
+	for _, one := range []net.Listener{l.http, l.smtp} {
+		if err := one.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// baseURL is where clients reach the API that listens on addr.
+func (c Config) baseURL(addr net.Addr) *url.URL {
+	if c.BaseURL != "" {
+		if u, err := url.Parse(string(c.BaseURL)); err == nil { // it was checked
+			return u
+		}
+	}
+	host := addr.String()
+	if ap, err := netip.ParseAddrPort(host); err == nil && ap.Addr().IsUnspecified() {
+		host = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ap.Port()).String()
+	}
+	return &url.URL{Scheme: "http", Host: host}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// node is one serving process: the API, the SMTP server and the workers behind
+// them, on one store.
+type node struct {
+	cfg Config
+	out io.Writer // takes what is said once at start, the first key included
+	log *slog.Logger
+	now func() time.Time
+
+	ready    chan struct{} // closed when the node serves; then the addresses are known
+	httpAddr net.Addr
+	smtpAddr net.Addr
+}
+
+func newNode(cfg Config, out io.Writer, log *slog.Logger) *node {
+	return &node{cfg: cfg, out: out, log: log, now: time.Now, ready: make(chan struct{})}
+}
+
+// Run serves until ctx ends or a part fails, and then stops everything. It
+// returns nil when ctx ended and every part stopped as it should.
+func (n *node) Run(ctx context.Context) (err error) {
+	mine, err := n.cfg.claim()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, mine.release()) }()
+	// Before the first key is made, which has to be shown by a node that serves.
+	doors, err := n.cfg.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, doors.close()) }()
+	s, in, err := n.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore(s)) }()
+	stopping := make(chan struct{})
+	parts, err := n.assemble(ctx, s, in, doors, mine.temp, stopping)
+	if err != nil {
+		return err
+	}
+	err = runParts(ctx, parts, stopTimeout, func() error {
+		context.AfterFunc(ctx, func() {
+			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())
+		})
+		n.httpAddr, n.smtpAddr = doors.http.Addr(), doors.smtp.Addr()
+		close(n.ready)
+		return n.announce(in)
+	})
+	return err
+}
+
+// openStore brings the schema up to date, opens the store, and makes account
+// and key when this is the first start.
+func (n *node) openStore(ctx context.Context) (*store.Store, install, error) {
+	in, err := n.cfg.findSecret()
+	if err != nil {
+		return nil, in, err
+	}
+	if n.cfg.Migrate {
+		steps, err := n.cfg.migrate(ctx, n.log)
+		if err != nil {
+			return nil, in, err
+		}
+		if steps > 0 {
+			n.log.InfoContext(ctx, "the database schema is up to date", "steps", steps)
+		}
+	}
+	s, err := n.cfg.openToServe(ctx, in.keys, n.now, n.log)
+	if err != nil {
+		return nil, in, err
+	}
+	if err := n.cfg.begin(ctx, s, &in, n.log); err != nil {
+		return nil, in, errors.Join(err, s.Close())
+	}
+	return s, in, nil
+}
+
+// closeStore closes the store, but waits no longer than a while for a database
+// that does not answer.
+func closeStore(s *store.Store) error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeTimeout):
+		return errors.New("the database did not close in time")
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// newLogger returns the program's log.
+func newLogger(cfg Config, w io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: slog.Level(cfg.LogLevel)}
+	if cfg.Log == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// openToServe opens the store with all that it has.
+func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.Time, log *slog.Logger) (*store.Store, error) {
+	blobs, err := store.OpenBlobs(filepath.Join(c.Data, "blobs"), now)
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, store.Config{
+		Database: string(c.Database), Blobs: blobs, CursorKey: keys.cursors, SealKey: keys.seal, Now: now, Log: log,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database %s: %w", c.Database, err), blobs.Close())
+	}
+	return s, nil
+}
+
+// openForCommand opens the store for a command that is over soon, and perhaps
+// beside a running `serve`. Such a command touches no large mail; without
+// needSecret it touches nothing encrypted either, and works on a machine that
+// has no install secret.
+func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.Logger) (*store.Store, error) {
+	if !c.Database.postgres() {
+		if _, err := os.Stat(string(c.Database)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no database at %s: start `postroom serve` once, or say where it is with %sDATA or %[2]sDATABASE",
+				c.Database, envPrefix)
+		}
+	}
+	keys, err := c.commandKeys(needSecret)
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, store.Config{
+		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the database %s: %w", c.Database, err)
+	}
+	return s, nil
+}
+
+func (c Config) commandKeys(needSecret bool) (subkeys, error) {
+	s, err := c.installSecret()
+	if errors.Is(err, fs.ErrNotExist) && !needSecret {
+		return derive(newSecret())
+	}
+	if err != nil {
+		return subkeys{}, fmt.Errorf("%w: set %sSECRET or %[2]sDATA to those of the install", err, envPrefix)
+	}
+	return derive(s)
+}
+
+// migrate brings the schema up to date and returns how many steps it took. It
+// needs no secret.
+func (c Config) migrate(ctx context.Context, log *slog.Logger) (int, error) {
+	keys, err := derive(newSecret())
+	if err != nil {
+		return 0, err
+	}
+	steps, err := store.Migrate(ctx, store.Config{
+		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
+	})
+	if err != nil {
+		return steps, fmt.Errorf("bring the schema of the database %s up to date: %w", c.Database, err)
+	}
+	return steps, nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// stopTimeout is how long the parts may take to stop, and closeTimeout how long
+// the database may take after that: 30 seconds together.
+const (
+	stopTimeout  = 25 * time.Second
+	closeTimeout = 5 * time.Second
+)
+
+// part is one thing that runs as long as the node does.
+type part struct {
+	name string
+	// run returns when the part has stopped.
+	run func() error
+	// stop tells it to. It may wait for that, but not longer than ctx lasts.
+	stop func(ctx context.Context) error
+}
+
+// worker is a part that stops when its context ends.
+func worker(name string, run func(context.Context) error) part {
+	ctx, cancel := context.WithCancel(context.Background())
+	return part{
+		name: name,
+		run:  func() error { return run(ctx) },
+		stop: func(context.Context) error { cancel(); return nil },
+	}
+}
+
+// runParts runs all parts until ctx ends, or one of them does, or begun, which
+// is called when they run, fails. Then it stops them all at the same time: each
+// takes nothing new and finishes what it has begun. What the queue has not
+// begun by then stays in the database for the next start. The error is nil when
+// ctx ended and every part stopped as it should, within timeout.
+func runParts(ctx context.Context, parts []part, timeout time.Duration, begun func() error) error {
+	ended := make(chan error, len(parts))
+	for _, p := range parts {
+		go func() {
+			if err := p.run(); err != nil {
+				ended <- fmt.Errorf("%s: %w", p.name, err)
+			} else {
+				ended <- nil
+			}
+		}()
+	}
+	running := len(parts)
+	err := begun()
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-ended:
+			running--
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("a part of the service ended by itself")
+			}
+		}
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	errs := append([]error{err}, stopAll(stopping, parts)...)
+	for ; running > 0; running-- {
+		select {
+		case err := <-ended:
+			errs = append(errs, err)
+		case <-stopping.Done():
+			return errors.Join(append(errs, fmt.Errorf("%d of the %d parts did not stop in time", running, len(parts)))...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func stopAll(ctx context.Context, parts []part) []error {
+	errs := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, p := range parts {
+		all.Go(func() {
+			if err := p.stop(ctx); err != nil {
+				errs[i] = fmt.Errorf("stop the %s: %w", p.name, err)
+			}
+		})
+	}
+	all.Wait()
+	return errs
+}
