@@ -29,7 +29,7 @@ build: ## build a static bin/postroom
 
 # vet looks at what the race build compiles anyway, so nothing is built twice.
 test: test-tools check-generated ## run every test with the race detector, on SQLite and PostgreSQL
-	CGO_ENABLED=1 go vet -race ./...
+	CGO_ENABLED=1 go vet -race $(PKG)
 	exec env CGO_ENABLED=1 bin/withpg -- go test -race -p 2 -timeout 15m $(ARGS) $(PKG)
 
 check: format vet lint ## check format, vet and lint

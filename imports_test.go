@@ -60,13 +60,14 @@ var layers = []layer{
 	{pkg: "cmd/postroom", imports: everything},
 
 	{pkg: "store/storetest", imports: []string{"store", "internal/testpg"}},
+	{pkg: "smtp/smtptest", imports: nothing},
 	{pkg: "internal/testpg", imports: nothing},
 	{pkg: "internal/contractcheck", imports: nothing},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
 	{pkg: "internal/faults", imports: nothing, tests: everything},
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
-	{pkg: "bench/*", imports: append([]string{"internal/testpg"}, everything...), tests: everything},
+	{pkg: "bench/*", imports: slices.Concat(forTests, everything), tests: everything},
 	{pkg: "tools/specgen", imports: nothing},
 	{pkg: ".", imports: nothing}, // this test
 }
