@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/ogen-go/ogen/ogenerrors"
@@ -21,8 +20,9 @@ func decodeError(err error) *apiError {
 		tooLarge *http.MaxBytesError
 		media    *validate.InvalidContentTypeError
 		param    *ogenerrors.DecodeParamError
-		params   *ogenerrors.DecodeParamsError
-		body     *ogenerrors.DecodeRequestError
+		body     *ogenerrors.DecodeBodyError
+		request  *ogenerrors.DecodeRequestError
+		fields   *validate.Error
 	)
 	switch {
 	case errors.As(err, &tooLarge):
@@ -30,17 +30,17 @@ func decodeError(err error) *apiError {
 	case errors.As(err, &media):
 		return errMediaType
 	case errors.As(err, &param):
-		if param.In == openapi.LocationPath {
-			return &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
-		}
-		return invalidAt(param.Name, err)
-	case errors.As(err, &params):
-		return invalidAt("", err)
+		return paramError(param)
+	case errors.Is(err, validate.ErrBodyRequired):
+		return errBodyRequired
 	case errors.As(err, &body):
-		if strings.Contains(body.Err.Error(), "mime: no media type") {
-			return errMediaType
-		}
-		return invalidAt("", body.Err)
+		return bodyError(body)
+	case errors.As(err, &request) && errors.As(err, &fields):
+		return invalidFields(fieldDetails("", fields))
+	case errors.As(err, &request) && strings.Contains(request.Err.Error(), "parse media type"):
+		return errMediaType
+	case errors.As(err, &request):
+		return invalid("", "the body cannot be read")
 	}
 	return nil
 }
@@ -49,6 +49,8 @@ var errMediaType = &apiError{
 	status: http.StatusUnsupportedMediaType, code: gen.ErrorCodeUnsupportedMediaType, message: "Content-Type must be application/json",
 }
 
+var errBodyRequired = invalid("", "a body is required")
+
 func errTooLarge(limit int64) *apiError {
 	return &apiError{
 		status: http.StatusRequestEntityTooLarge, code: gen.ErrorCodePayloadTooLarge,
@@ -56,33 +58,64 @@ func errTooLarge(limit int64) *apiError {
 	}
 }
 
-// invalidAt is 400 for a fault below param: with every field that validation
-// names, else with the place that the decoder was at.
-func invalidAt(param string, err error) *apiError {
-	e := &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: param}
-	var fields *validate.Error
-	if errors.As(err, &fields) {
-		e.details = fieldDetails(param, fields)
-	}
-	if len(e.details) > 0 {
-		e.param, e.message = e.details[0].Param, e.details[0].Param+" "+e.details[0].Message
-		if len(e.details) == 1 {
-			e.details = nil
-		}
-		return e
-	}
+// invalid is 400 for what is wrong at param, or as a whole.
+func invalid(param, what string) *apiError {
+	message := what
 	if param != "" {
-		e.message = param + " " + reason(err)
-		return e
+		message = param + " " + what
 	}
-	place, why := decodePlace(err.Error())
-	if place == "" {
-		e.code, e.message = gen.ErrorCodeInvalidJson, "the body is not the JSON object expected: "+why
-		return e
+	return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: param, message: message}
+}
+
+// paramError is for a parameter. One in the path that breaks a rule names
+// nothing that exists.
+func paramError(err *ogenerrors.DecodeParamError) *apiError {
+	if err.In == openapi.LocationPath {
+		return errNotFound
 	}
-	e.param, e.message = place, place+" "+why
+	var fields *validate.Error
+	if errors.As(err.Err, &fields) {
+		return invalidFields(fieldDetails(err.Name, fields))
+	}
+	return invalid(err.Name, reason(err.Err.Error()))
+}
+
+// bodyError is for a body that does not parse, or not into what is wanted.
+func bodyError(err *ogenerrors.DecodeBodyError) *apiError {
+	doc, syntax := parseBody(err.Body)
+	if syntax != "" {
+		return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidJson, message: "the body is not valid JSON: " + syntax}
+	}
+	if _, isObject := doc.(map[string]any); !isObject {
+		return invalid("", "the body must be a JSON object")
+	}
+	text := err.Err.Error()
+	names := decodedNames(text)
+	var fields *validate.Error
+	if errors.As(err.Err, &fields) {
+		return invalidFields(fieldDetails(locate(doc, names, lacks(fields)), fields))
+	}
+	if name, unknown := unexpectedField(text); unknown {
+		place := locate(doc, names, has(name))
+		if !fixedFields(text) {
+			return invalid(cut(joinPath(place, name)), "is not an allowed name")
+		}
+		return invalid(cut(joinPath(place, name)), "is not a field of this request")
+	}
+	return invalid(cut(locate(doc, names, is(unexpectedValue(text)))), reason(text))
+}
+
+// invalidFields is 400 for the faults that validation found.
+func invalidFields(details []gen.ErrorDetail) *apiError {
+	e := invalid(details[0].Param, details[0].Message)
+	if len(details) > 1 {
+		e.details = details
+	}
 	return e
 }
+
+// maxDetails bounds how many faults of one request are listed.
+const maxDetails = 20
 
 // fieldDetails lists the faults of a validation, each at its path.
 func fieldDetails(prefix string, err *validate.Error) []gen.ErrorDetail {
@@ -92,76 +125,20 @@ func fieldDetails(prefix string, err *validate.Error) []gen.ErrorDetail {
 		var nested *validate.Error
 		if errors.As(f.Error, &nested) {
 			out = append(out, fieldDetails(path, nested)...)
-			continue
+		} else {
+			out = append(out, gen.ErrorDetail{Param: cut(path), Message: reason(f.Error.Error())})
 		}
-		out = append(out, gen.ErrorDetail{Param: path, Message: cut(reason(f.Error))})
+		if len(out) >= maxDetails {
+			return out[:maxDetails]
+		}
 	}
 	return out
 }
 
 // joinPath adds a name, or an index such as [3], to a path.
 func joinPath(prefix, name string) string {
-	if prefix == "" || strings.HasPrefix(name, "[") {
+	if prefix == "" || name == "" || strings.HasPrefix(name, "[") {
 		return prefix + name
 	}
 	return prefix + "." + name
-}
-
-// reasons says in our words what the validator's messages mean.
-var reasons = []struct {
-	match *regexp.Regexp
-	say   string
-}{
-	{regexp.MustCompile(`len (\d+) less than minimum (\d+)`), "must have at least $2, has $1"},
-	{regexp.MustCompile(`len (\d+) greater than maximum (\d+)`), "must have at most $2, has $1"},
-	{regexp.MustCompile(`value (\S+) less than (\S+)`), "must be at least $2"},
-	{regexp.MustCompile(`value (\S+) greater than (\S+)`), "must be at most $2"},
-	{regexp.MustCompile(`no regex match.*|does not match.*`), "has a character or form that is not allowed"},
-	{regexp.MustCompile(`field required`), "is required"},
-	{regexp.MustCompile(`invalid value: (.{0,100}).*`), "must be one of the documented values"},
-	{regexp.MustCompile(`no @|mail: .*|blank|invalid email.*`), "is not an email address"},
-	{regexp.MustCompile(`unable to detect sum type variant.*|unexpected json type.*`), "has the wrong type"},
-	{regexp.MustCompile(`object properties number.*|.*number of properties.*`), "has too few or too many properties"},
-	{regexp.MustCompile(`parsing time.*`), "is not an RFC 3339 time"},
-	{regexp.MustCompile(`strconv\.\w+: parsing.*|invalid syntax.*`), "is not a number"},
-	{regexp.MustCompile(`unexpected byte.*|unexpected char.*|unexpected .* at \d+.*`), "has the wrong type"},
-	{regexp.MustCompile(`illegal base64.*|base64.*`), "is not base64"},
-}
-
-// reason is the end of the chain of an error, in our words.
-func reason(err error) string {
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next
-	}
-	s := err.Error()
-	for _, r := range reasons {
-		if m := r.match.FindStringSubmatchIndex(s); m != nil {
-			return string(r.match.ExpandString(nil, r.say, s, m))
-		}
-	}
-	return "is not valid"
-}
-
-var (
-	decodedField = regexp.MustCompile(`decode field "((?:[^"\\]|\\.)*)"|unexpected field "((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)" duplicated`)
-	badSyntax    = regexp.MustCompile(`EOF|unexpected byte|unexpected trailing|depth`)
-)
-
-// decodePlace reads the path of the fault out of a decoder's message, which is
-// a chain of the fields that it was in.
-func decodePlace(msg string) (place, why string) {
-	why = "has the wrong type"
-	if strings.Contains(msg, "unexpected field") {
-		why = "is not a field of this request"
-	}
-	for _, m := range decodedField.FindAllStringSubmatch(msg, -1) {
-		place = joinPath(place, m[1]+m[2]+m[3])
-	}
-	if place == "" {
-		why = "it does not parse"
-		if !badSyntax.MatchString(msg) {
-			why = "it has the wrong type"
-		}
-	}
-	return cut(place), why
 }

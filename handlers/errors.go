@@ -41,6 +41,7 @@ func errForbidden(code, message string) error {
 var (
 	errContentRequired = &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeContentRequired, param: "text", message: "give text, html or both"}
 	errUnauthorized    = &apiError{status: http.StatusUnauthorized, code: gen.ErrorCodeUnauthorized, message: "missing or invalid API key"}
+	errNotFound        = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
 	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
 	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
@@ -56,7 +57,7 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, store.ErrNotFound):
-		return &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
+		return errNotFound
 	case errors.Is(err, store.ErrCursor):
 		return &apiError{
 			status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: "cursor",
@@ -75,7 +76,7 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 	if e := decodeError(err); e != nil {
 		return e
 	}
-	if errors.As(err, new(*ogenerrors.SecurityError)) {
+	if errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied) {
 		return errUnauthorized // no key was given
 	}
 	a.log.ErrorContext(ctx, "request failed", "error", err, "request_id", requestID(ctx))
@@ -108,8 +109,12 @@ func (a *API) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithH
 
 // writeDecodeError is the door of requests that do not decode, and of answers
 // that do not encode.
-func (a *API) writeDecodeError(ctx context.Context, w http.ResponseWriter, _ *http.Request, err error) {
-	a.writeError(ctx, w, a.classify(ctx, err))
+func (a *API) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
+	e := a.classify(ctx, err)
+	if e == errMediaType && r.ContentLength == 0 {
+		e = errBodyRequired // what is not there has no type
+	}
+	a.writeError(ctx, w, e)
 }
 
 func (a *API) routeNotFound(w http.ResponseWriter, r *http.Request) {

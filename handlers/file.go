@@ -148,7 +148,7 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 	if strings.Contains(r.Header.Get("Range"), ",") {
 		r.Header.Del("Range") // several ranges: the whole file, as RFC 9110 allows
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(a.now().Add(linkLife)) // not all connections can, in tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linkLife)) // not all connections can, in tests
 	http.ServeContent(&rangeErrors{ResponseWriter: w, ctx: ctx, api: a}, r, "", time.Time{}, content)
 	return nil
 }

@@ -63,9 +63,7 @@ func (a *API) outer(next http.Handler) http.Handler {
 		info.r = r
 		defer a.recoverPanic(ctx, sw)
 
-		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(start.Add(bodyTimeout))    // not all connections can, in tests
-		_ = rc.SetWriteDeadline(start.Add(answerTimeout)) // as above
+		setDeadlines(w, r)
 		if e := refuseEarly(r); e != nil {
 			a.writeError(ctx, sw, e)
 		} else {
@@ -74,6 +72,18 @@ func (a *API) outer(next http.Handler) http.Handler {
 		a.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
 			"duration_ms", a.now().Sub(start).Milliseconds(), "request_id", info.id)
 	})
+}
+
+// setDeadlines bounds how long the body and the answer may take. They are of
+// the socket, and so by the wall clock. Without a body there is none for
+// reading: it would end a long wait, whose connection is read to see whether
+// the client has gone.
+func setDeadlines(w http.ResponseWriter, r *http.Request) {
+	now, rc := time.Now(), http.NewResponseController(w)
+	if r.ContentLength != 0 {
+		_ = rc.SetReadDeadline(now.Add(bodyTimeout)) // not all connections can, in tests
+	}
+	_ = rc.SetWriteDeadline(now.Add(answerTimeout)) // as above
 }
 
 // refuseEarly looks at what the generated server does not: the announced size
@@ -141,10 +151,13 @@ type statusWriter struct {
 	status int
 }
 
+// WriteHeader implements http.ResponseWriter. An error that comes after the
+// answer has begun changes nothing.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
+	if w.status != 0 {
+		return
 	}
+	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 

@@ -212,7 +212,7 @@ func attachmentsFromAPI(in gen.MessageAttachmentInputs) ([]message.OutAttachment
 		if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
 			return nil, err
 		}
-		out = append(out, message.OutAttachment{Filename: name, ContentType: at.ContentType.Or(""), Content: at.Content})
+		out = append(out, message.OutAttachment{Filename: name, ContentType: at.ContentType.Or(mediaType(name)), Content: at.Content})
 	}
 	return out, checkAttachmentSize(total)
 }

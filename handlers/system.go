@@ -37,6 +37,6 @@ func (a *API) GetHealth(ctx context.Context) (gen.GetHealthRes, error) {
 // GetOpenapi implements GET /openapi.json.
 func (a *API) GetOpenapi(_ context.Context, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json")
-	_, err := w.Write(gen.OpenAPI)
-	return err
+	_, _ = w.Write(gen.OpenAPI) // the caller may have gone
+	return nil
 }

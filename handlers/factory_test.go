@@ -1,0 +1,136 @@
+package handlers_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+var count atomic.Int64
+
+// newKey stores a key of the server's account and returns its secret.
+func (s *server) newKey(t *testing.T, edits ...func(*store.Key)) string {
+	t.Helper()
+	secret := apikey.New("live", "sk")
+	storetest.Key(t, s.store, s.account, fmt.Sprintf("key %d", count.Add(1)), append([]func(*store.Key){func(k *store.Key) {
+		k.Hash, k.Prefix, k.Hint = store.HashKey(secret), apikey.Prefix(secret), apikey.Hint(secret)
+	}}, edits...)...)
+	return secret
+}
+
+func scopes(names ...string) func(*store.Key) {
+	return func(k *store.Key) { k.Scopes.V = names }
+}
+
+func onlyInboxes(ids ...string) func(*store.Key) {
+	return func(k *store.Key) { k.InboxIDs = &store.JSON[[]string]{V: ids} }
+}
+
+// newInbox stores an inbox of the server's account.
+func (s *server) newInbox(t *testing.T, edits ...func(*store.Inbox)) store.Inbox {
+	t.Helper()
+	return storetest.Inbox(t, s.store, append([]func(*store.Inbox){func(in *store.Inbox) {
+		in.AccountID = s.account
+		in.Address = fmt.Sprintf("inbox%d@%s", count.Add(1), mailDomain)
+	}}, edits...)...)
+}
+
+// otherInbox stores an inbox of another account.
+func (s *server) otherInbox(t *testing.T) store.Inbox {
+	t.Helper()
+	return storetest.Inbox(t, s.store)
+}
+
+// mail is a received message by its header fields, then an empty line, then
+// its text. Line ends become those of mail; From and To may be left out.
+func mail(in store.Inbox, text string) string {
+	head, body, ok := strings.Cut(strings.Trim(text, "\n"), "\n\n")
+	if !ok {
+		body = "Hello."
+	}
+	if !strings.Contains("\n"+head, "\nFrom:") {
+		head = "From: Ann <ann@out.example>\n" + head
+	}
+	if !strings.Contains("\n"+head, "\nTo:") {
+		head += "\nTo: " + in.Address
+	}
+	return strings.ReplaceAll(head+"\n\n"+body+"\n", "\n", "\r\n")
+}
+
+// receive stores a mail as the SMTP server does: read, with what it yields.
+func (s *server) receive(t *testing.T, in store.Inbox, text string, edits ...func(*store.NewMessage)) store.Message {
+	t.Helper()
+	m := s.received(t, in, []byte(mail(in, text)))
+	for _, edit := range edits {
+		edit(m)
+	}
+	return s.add(t, m)
+}
+
+func (s *server) add(t *testing.T, m *store.NewMessage) store.Message {
+	t.Helper()
+	ms, err := s.store.AddReceived(t.Context(), []*store.NewMessage{m}, nil)
+	if err != nil {
+		t.Fatalf("receive a mail: %v", err)
+	}
+	return ms[0]
+}
+
+// received reads raw mail into what the store takes.
+func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMessage {
+	t.Helper()
+	p, err := message.Parse(bytes.NewReader(raw), message.DefaultLimits())
+	if err != nil {
+		t.Fatalf("parse a mail: %v", err)
+	}
+	found := message.Extract(p.Subject, p.Text, p.HTML)
+	m := storetest.NewReceived(in, func(m *store.NewMessage) {
+		m.Subject, m.HeaderID, m.Automated = p.Subject, p.HeaderID, p.Automated(false)
+		m.ThreadSubject = strings.ToLower(message.NormalizeSubject(p.Subject))
+		m.Refs.V = store.References{InReplyTo: p.InReplyTo, References: p.References}
+		m.Addresses.V = store.Addresses{To: addresses(p.To), Cc: addresses(p.Cc), ReplyTo: addresses(p.ReplyTo)}
+		if p.From != nil {
+			m.Addresses.V.From = &store.Address{Name: p.From.Name, Email: p.From.Email}
+		}
+		m.HasCode, m.HasLink = len(found.Codes) > 0, len(found.Links) > 0
+		m.Content = &store.Content{
+			Raw: raw, Snippet: message.Snippet(p.Text), Extracted: &store.JSON[store.Extracted]{V: store.Extracted(found)},
+			Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+		}
+		for _, a := range p.Attachments {
+			m.Content.Attachments.V = append(m.Content.Attachments.V, store.Attachment{
+				ID: store.NewID("att_", s.clock.Now()), Part: a.Part, Filename: a.Filename, ContentType: a.ContentType,
+				ContentID: a.ContentID, Inline: a.Inline, Size: a.Size,
+			})
+		}
+	})
+	if len(raw) > store.RawInRow {
+		key, err := s.store.PutBlob(bytes.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Content.Raw, m.Content.BlobKey = nil, &key
+		m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: p.Text, HTML: p.HTML}}
+		m.Size = int64(len(raw))
+	}
+	return m
+}
+
+func addresses(in []message.Address) []store.Address {
+	out := make([]store.Address, len(in))
+	for i, a := range in {
+		out[i] = store.Address(a)
+	}
+	return out
+}
+
+// after is a time of the API some time after the clocks' first.
+func after(d time.Duration) string { return begin.Add(d).Format("2006-01-02T15:04:05.000Z07:00") }

@@ -1,0 +1,367 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store"
+)
+
+func TestCreateInbox(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tests := []struct {
+			name, body string
+			path, want string // what the answer holds
+		}{
+			{"without a body a random name is made", ``, "send_policy", `"open"`},
+			{"an empty object is the same", `{}`, "retention_days", `7`},
+			{"the address is name and domain", `{"name":"agent"}`, "address", `"agent@mail.example"`},
+			{"the name is the local part", `{"name":"agent.two"}`, "name", `"agent.two"`},
+			{"a name is folded to lower case", `{"name":"Agent-THREE"}`, "address", `"agent-three@mail.example"`},
+			{"a name of 64 characters fits", `{"name":"` + strings.Repeat("a", 64) + `"}`, "status", `"active"`},
+			{"a domain is folded to lower case", `{"domain":"Mail.EXAMPLE"}`, "domain", `"mail.example"`},
+			{"a display name is kept", `{"display_name":"Ann Ågren"}`, "display_name", `"Ann Ågren"`},
+			{"a display name may be null", `{"display_name":null}`, "display_name", `null`},
+			{"a display name of 100 characters fits", `{"display_name":"` + strings.Repeat("é", 100) + `"}`, "status", `"active"`},
+			{"a policy is kept", `{"send_policy":"approval"}`, "send_policy", `"approval"`},
+			{"retention is kept", `{"retention_days":30}`, "retention_days", `30`},
+			{"metadata keeps its types", `{"metadata":{"a":"x","b":1.5,"c":true,"d":null}}`, "metadata", `{"a":"x","b":1.5,"c":true,"d":null}`},
+			{"no metadata is an empty object", `{}`, "metadata", `{}`},
+			{"metadata values of 500 characters fit", `{"metadata":{"a":"` + strings.Repeat("ü", 500) + `"}}`, "status", `"active"`},
+			{"expiry is kept to the millisecond", `{"expires_at":"2027-01-01T01:02:03.4567+01:00"}`, "expires_at", `"2027-01-01T00:02:03.456Z"`},
+			{"a whole second gets its decimals", `{"expires_at":"2027-01-01T00:00:00Z"}`, "expires_at", `"2027-01-01T00:00:00.000Z"`},
+			{"nothing has arrived yet", `{}`, "last_message_at", `null`},
+			{"it is created now", `{}`, "created_at", `"2026-09-23T10:00:00.000Z"`},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodPost, "/v1/inboxes", tt.body).want(t, http.StatusCreated)
+				res.wantAt(t, tt.path, tt.want)
+				res.wantSame(t, s.do(t, http.MethodGet, "/v1/inboxes/"+res.str(t, "id"), "").want(t, http.StatusOK))
+			})
+		}
+	})
+}
+
+func TestCreateInboxRefuses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		taken := s.newInbox(t)
+		tests := []struct {
+			name, body string
+			status     int
+			want       string // code and param
+		}{
+			{"an empty name", `{"name":""}`, 400, "invalid_request name"},
+			{"a leading dot", `{"name":".a"}`, 400, "invalid_request name"},
+			{"a trailing dot", `{"name":"a."}`, 400, "invalid_request name"},
+			{"a double dot", `{"name":"a..b"}`, 400, "invalid_request name"},
+			{"a space", `{"name":"a b"}`, 400, "invalid_request name"},
+			{"a plus, which is for tags", `{"name":"a+b"}`, 400, "invalid_request name"},
+			{"an at sign", `{"name":"a@b"}`, 400, "invalid_request name"},
+			{"a letter that is not ASCII", `{"name":"ä"}`, 400, "invalid_request name"},
+			{"the Kelvin sign, which folds to k", "{\"name\":\"\u212a\"}", 400, "invalid_request name"},
+			{"a line break", `{"name":"a\r\nb"}`, 400, "invalid_request name"},
+			{"a name that ends in a line break", `{"name":"a\n"}`, 400, "invalid_request name"},
+			{"a name of 65 characters", `{"name":"` + strings.Repeat("a", 65) + `"}`, 400, "invalid_request name"},
+			{"a null name", `{"name":null}`, 400, "invalid_request name"},
+			{"a reserved name", `{"name":"postmaster"}`, 400, "invalid_request name"},
+			{"a reserved name in capitals", `{"name":"Abuse"}`, 400, "invalid_request name"},
+			{"an address in use", `{"name":"` + taken.Name + `"}`, 409, "address_taken name"},
+			{"an address in use in capitals", `{"name":"` + strings.ToUpper(taken.Name) + `"}`, 409, "address_taken name"},
+			{"an empty domain", `{"domain":""}`, 400, "invalid_request domain"},
+			{"a foreign domain", `{"domain":"gmail.com"}`, 403, "domain_not_verified domain"},
+			{"a domain below ours", `{"domain":"x.mail.example"}`, 403, "domain_not_verified domain"},
+			{"a domain of 254 characters", `{"domain":"` + strings.Repeat("a", 254) + `"}`, 400, "invalid_request domain"},
+			{"a display name of 101 characters", `{"display_name":"` + strings.Repeat("é", 101) + `"}`, 400, "invalid_request display_name"},
+			{"a line break in the display name", `{"display_name":"a\nBcc: x@y.example"}`, 400, "invalid_request display_name"},
+			{"an unknown policy", `{"send_policy":"closed"}`, 400, "invalid_request send_policy"},
+			{"a retention of 0 days", `{"retention_days":0}`, 400, "invalid_request retention_days"},
+			{"a retention of 31 days", `{"retention_days":31}`, 400, "invalid_request retention_days"},
+			{"a retention of half a day", `{"retention_days":0.5}`, 400, "invalid_request retention_days"},
+			{"metadata that is a list", `{"metadata":[]}`, 400, "invalid_request metadata"},
+			{"null metadata", `{"metadata":null}`, 400, "invalid_request metadata"},
+			{"a list in metadata", `{"metadata":{"team":[1]}}`, 400, "invalid_request metadata.team"},
+			{"an object in metadata", `{"metadata":{"team":{}}}`, 400, "invalid_request metadata.team"},
+			{"a metadata value of 501 characters", `{"metadata":{"team":"` + strings.Repeat("ü", 501) + `"}}`, 400, "invalid_request metadata.team"},
+			{"an empty metadata key", `{"metadata":{"":1}}`, 400, "invalid_request metadata"},
+			{
+				"a metadata key of 41 characters", `{"metadata":{"` + strings.Repeat("k", 41) + `":1}}`, 400,
+				"invalid_request metadata." + strings.Repeat("k", 41),
+			},
+			{"51 metadata keys", `{"metadata":` + manyKeys(51) + `}`, 400, "invalid_request metadata"},
+			{"an expiry in the past", `{"expires_at":"2020-01-01T00:00:00Z"}`, 400, "invalid_request expires_at"},
+			{"an expiry now", `{"expires_at":"2026-09-23T10:00:00Z"}`, 400, "invalid_request expires_at"},
+			{"an expiry without a zone", `{"expires_at":"2027-01-01T00:00:00"}`, 400, "invalid_request expires_at"},
+			{"an expiry that is no time", `{"expires_at":"soon"}`, 400, "invalid_request expires_at"},
+			{"a null expiry", `{"expires_at":null}`, 400, "invalid_request expires_at"},
+			{"an unknown field", `{"nmae":"a"}`, 400, "invalid_request nmae"},
+			{"an id", `{"id":"ibx_1"}`, 400, "invalid_request id"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				s.do(t, http.MethodPost, "/v1/inboxes", tt.body, brokenIf(tt.status)).wantError(t, tt.status, tt.want)
+			})
+		}
+	})
+}
+
+func manyKeys(n int) string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf(`"k%d":1`, i)
+	}
+	return "{" + strings.Join(keys, ",") + "}"
+}
+
+func TestReservedNames(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, name := range []string{
+			"postmaster", "abuse", "mailer-daemon", "hostmaster", "noreply", "no-reply", "admin", "root", "security", "webmaster",
+		} {
+			s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"`+name+`"}`).wantError(t, http.StatusBadRequest, "invalid_request name")
+		}
+	})
+}
+
+func TestDefaultSendPolicyIsConfigured(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).want(t, http.StatusCreated).wantAt(t, "send_policy", `"reply_only"`)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"send_policy":"open"}`).want(t, http.StatusCreated).wantAt(t, "send_policy", `"open"`)
+	}, func(c *handlers.Config) { c.SendPolicy = store.PolicyReplyOnly })
+}
+
+// Two random names that met would be a refused inbox, and a name that can be
+// guessed invites strangers.
+func TestRandomNamesDiffer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		seen := map[string]bool{}
+		for range 50 {
+			name := s.do(t, http.MethodPost, "/v1/inboxes", "").want(t, http.StatusCreated).str(t, "name")
+			if seen[name] || len(name) < 12 {
+				t.Fatalf("name %q came again, or is short", name)
+			}
+			seen[name] = true
+		}
+	})
+}
+
+func TestUpdateInbox(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tests := []struct {
+			name, body string
+			path, want string
+		}{
+			{"sets a name", `{"display_name":"Ann"}`, "display_name", `"Ann"`},
+			{"null clears the name", `{"display_name":null}`, "display_name", `null`},
+			{"absent leaves the name", `{"retention_days":3}`, "display_name", `"Bot"`},
+			{"absent leaves the retention", `{"display_name":"Ann"}`, "retention_days", `9`},
+			{"sets the retention", `{"retention_days":1}`, "retention_days", `1`},
+			{"sets the policy", `{"send_policy":"reply_only"}`, "send_policy", `"reply_only"`},
+			{"absent leaves the policy", `{}`, "send_policy", `"approval"`},
+			{"replaces all metadata", `{"metadata":{"new":1}}`, "metadata", `{"new":1}`},
+			{"an empty object clears metadata", `{"metadata":{}}`, "metadata", `{}`},
+			{"absent leaves metadata", `{}`, "metadata", `{"old":true}`},
+			{"sets the expiry", `{"expires_at":"2028-01-01T00:00:00Z"}`, "expires_at", `"2028-01-01T00:00:00.000Z"`},
+			{"null clears the expiry", `{"expires_at":null}`, "expires_at", `null`},
+			{"absent leaves the expiry", `{}`, "expires_at", `"2027-01-01T00:00:00.000Z"`},
+			{"the time of change is kept", `{}`, "updated_at", `"2026-09-23T10:00:00.000Z"`},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				in := s.newInbox(t, func(in *store.Inbox) {
+					name, expires := "Bot", store.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
+					in.DisplayName, in.ExpiresAt, in.RetentionDays, in.SendPolicy = &name, &expires, 9, store.PolicyApproval
+					in.Metadata.V = map[string]any{"old": true}
+				})
+				res := s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, tt.body).want(t, http.StatusOK)
+				res.wantAt(t, tt.path, tt.want)
+				res.wantSame(t, s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK))
+			})
+		}
+	})
+}
+
+func TestUpdateInboxRefuses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		before := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
+		tests := []struct {
+			name, body string
+			want       string
+		}{
+			{"no body", ``, "invalid_request"},
+			{"another name", `{"name":"b"}`, "invalid_request name"},
+			{"another domain", `{"domain":"b.example"}`, "invalid_request domain"},
+			{"a status", `{"status":"active"}`, "invalid_request status"},
+			{"a null policy", `{"send_policy":null}`, "invalid_request send_policy"},
+			{"a null retention", `{"retention_days":null}`, "invalid_request retention_days"},
+			{"null metadata", `{"metadata":null}`, "invalid_request metadata"},
+			{"a wrong type", `{"display_name":7}`, "invalid_request display_name"},
+			{"a long name", `{"display_name":"` + strings.Repeat("a", 101) + `"}`, "invalid_request display_name"},
+			{"an expiry in the past", `{"expires_at":"2026-09-23T09:59:59.999Z"}`, "invalid_request expires_at"},
+			{"one bad field among good ones", `{"display_name":"Ann","retention_days":31}`, "invalid_request retention_days"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				var opt option = broken
+				s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, tt.body, opt).wantError(t, http.StatusBadRequest, tt.want)
+			})
+		}
+		before.wantSame(t, s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK))
+	})
+}
+
+func TestInboxExpires(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		path := "/v1/inboxes/" + in.ID
+		m := s.receive(t, in, "Subject: Before")
+		expiry := `{"expires_at":"` + after(time.Hour) + `"}`
+		s.do(t, http.MethodPatch, path, expiry).want(t, http.StatusOK).wantAt(t, "status", `"active"`)
+
+		s.clock.Add(time.Hour)
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "status", `"expired"`)
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
+		s.do(t, http.MethodPost, path+"/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`).
+			wantError(t, http.StatusForbidden, "inbox_expired")
+		s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).wantError(t, http.StatusForbidden, "inbox_expired")
+		s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/forward", `{"to":"bob@out.example"}`).
+			wantError(t, http.StatusForbidden, "inbox_expired")
+
+		s.do(t, http.MethodPatch, path, `{"expires_at":null}`).want(t, http.StatusOK).wantAt(t, "status", `"active"`)
+		s.receive(t, in, "Subject: After")
+		s.do(t, http.MethodPatch, path, `{"expires_at":"`+after(2*time.Hour)+`"}`).want(t, http.StatusOK)
+		s.clock.Add(2 * time.Hour)
+		s.do(t, http.MethodPatch, path, `{"expires_at":"`+after(5*time.Hour)+`"}`).want(t, http.StatusOK).wantAt(t, "status", `"active"`)
+	})
+}
+
+func TestDeleteInbox(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		path := "/v1/inboxes/" + in.ID
+		m := s.receive(t, in, "Subject: Hi\nMIME-Version: 1.0\nContent-Type: application/pdf\nContent-Disposition: attachment\n\nx")
+		att := m.Content.Attachments.V[0].ID
+		link := s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").want(t, http.StatusFound).header.Get("Location")
+
+		res := s.do(t, http.MethodDelete, path, "").want(t, http.StatusOK)
+		res.wantAt(t, "status", `"deleted"`)
+		res.wantAt(t, "deleted", `true`)
+		res.wantAt(t, "address", `"`+in.Address+`"`)
+		res.wantAt(t, "last_message_at", `"`+after(0)+`"`)
+
+		for _, gone := range []struct{ method, path, body string }{
+			{"GET", path, ""},
+			{"PATCH", path, `{}`},
+			{"DELETE", path, ""},
+			{"GET", path + "/messages", ""},
+			{"GET", path + "/messages/wait", ""},
+			{"POST", path + "/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`},
+			{"GET", "/v1/messages?inbox_id=" + in.ID, ""},
+			{"GET", "/v1/messages/" + m.ID, ""},
+			{"GET", "/v1/messages/" + m.ID + "/raw", ""},
+			{"GET", "/v1/messages/" + m.ID + "/attachments/" + att, ""},
+			{"POST", "/v1/messages/" + m.ID + "/reply", `{"text":"t"}`},
+			{"POST", "/v1/messages/" + m.ID + "/forward", `{"to":"bob@out.example"}`},
+			{"GET", strings.TrimPrefix(link, s.url), ""},
+		} {
+			s.do(t, gone.method, gone.path, gone.body).wantError(t, http.StatusNotFound, "not_found")
+		}
+		if ids := s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).strs(t, "data", "id"); slices.Contains(ids, in.ID) {
+			t.Errorf("the list still has it: %v", ids)
+		}
+		s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"`+in.Name+`"}`).wantError(t, http.StatusConflict, "address_taken name")
+	})
+}
+
+// What an account cannot see is not there for it, whatever it asks.
+func TestForeignInboxIsNotFound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.otherInbox(t)
+		m := s.receive(t, in, "Subject: Secret")
+		path := "/v1/inboxes/" + in.ID
+		for _, tt := range []struct{ method, path, body string }{
+			{"GET", path, ""},
+			{"PATCH", path, `{}`},
+			{"DELETE", path, ""},
+			{"GET", path + "/messages", ""},
+			{"GET", path + "/messages/wait?timeout=1", ""},
+			{"POST", path + "/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`},
+			{"GET", "/v1/messages?inbox_id=" + in.ID, ""},
+			{"GET", "/v1/messages/" + m.ID, ""},
+			{"GET", "/v1/messages/" + m.ID + "/raw", ""},
+			{"POST", "/v1/messages/" + m.ID + "/reply", `{"text":"t"}`},
+			{"POST", "/v1/messages/" + m.ID + "/forward", `{"to":"bob@out.example"}`},
+		} {
+			s.do(t, tt.method, tt.path, tt.body).wantError(t, http.StatusNotFound, "not_found")
+		}
+		s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
+		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
+	})
+}
+
+func TestListInboxes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		var want []string
+		for range 5 {
+			want = append([]string{s.newInbox(t).ID}, want...)
+		}
+		s.otherInbox(t)
+
+		res := s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK)
+		if d := cmp.Diff(want, res.strs(t, "data", "id")); d != "" {
+			t.Errorf("newest first: -want +got:\n%s", d)
+		}
+		res.wantAt(t, "has_more", `false`)
+		res.wantAt(t, "cursor", `null`)
+
+		got := s.pages(t, "/v1/inboxes?limit=2")
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("in pages: -want +got:\n%s", d)
+		}
+		s.do(t, http.MethodGet, "/v1/inboxes?limit=5", "").want(t, http.StatusOK).wantAt(t, "has_more", `false`)
+	})
+}
+
+// pages follows a list to its end and returns the ids on it.
+func (s *server) pages(t *testing.T, path string, opts ...option) []string {
+	t.Helper()
+	var ids []string
+	next := path
+	for range 1000 {
+		res := s.do(t, http.MethodGet, next, "", opts...).want(t, http.StatusOK)
+		ids = append(ids, res.strs(t, "data", "id")...)
+		cursor, more := res.at(t, "cursor").(string)
+		if res.at(t, "has_more") != more {
+			t.Fatalf("has_more and cursor differ: %s", res.body)
+		}
+		if !more {
+			return ids
+		}
+		next = path + "&cursor=" + cursor
+	}
+	t.Fatal("the list has no end")
+	return nil
+}

@@ -1,0 +1,40 @@
+package handlers
+
+import (
+	"cmp"
+	"mime"
+	"path"
+	"strings"
+)
+
+// mediaTypes are those that people attach and that Go does not know on every
+// machine.
+var mediaTypes = map[string]string{
+	".csv":  "text/csv",
+	".doc":  "application/msword",
+	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	".eml":  "message/rfc822",
+	".gz":   "application/gzip",
+	".ics":  "text/calendar",
+	".log":  "text/plain",
+	".md":   "text/markdown",
+	".mp3":  "audio/mpeg",
+	".mp4":  "video/mp4",
+	".ods":  "application/vnd.oasis.opendocument.spreadsheet",
+	".odt":  "application/vnd.oasis.opendocument.text",
+	".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".rtf":  "application/rtf",
+	".txt":  "text/plain",
+	".vcf":  "text/vcard",
+	".wav":  "audio/wav",
+	".xls":  "application/vnd.ms-excel",
+	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".zip":  "application/zip",
+}
+
+// mediaType is what a file is, going by its name.
+func mediaType(filename string) string {
+	ext := strings.ToLower(path.Ext(filename))
+	known, _, _ := strings.Cut(mime.TypeByExtension(ext), ";")
+	return cmp.Or(mediaTypes[ext], known, "application/octet-stream")
+}

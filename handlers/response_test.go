@@ -1,0 +1,117 @@
+package handlers_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// want fails the test unless the answer has the status.
+func (r response) want(t *testing.T, status int) response {
+	t.Helper()
+	if r.status != status {
+		t.Fatalf("answered %d, want %d: %s", r.status, status, r.body)
+	}
+	return r
+}
+
+// wantError fails the test unless the answer is that error. code and param may
+// be joined by a space; without a param there must be none.
+func (r response) wantError(t *testing.T, status int, codeAndParam string) response {
+	t.Helper()
+	r.want(t, status)
+	got := r.str(t, "error.code")
+	if param, ok := r.get(t, "error.param"); ok {
+		got += fmt.Sprintf(" %v", param)
+	}
+	if got != codeAndParam {
+		t.Fatalf("error %q, want %q: %s", got, codeAndParam, r.body)
+	}
+	return r
+}
+
+// get returns the value at a path such as "data.0.id" of the body.
+func (r response) get(t *testing.T, path string) (v any, ok bool) {
+	t.Helper()
+	if err := json.Unmarshal(r.body, &v); err != nil {
+		t.Fatalf("the body is not JSON: %v: %s", err, r.body)
+	}
+	for _, name := range strings.Split(path, ".") {
+		switch in := v.(type) {
+		case map[string]any:
+			if v, ok = in[name]; !ok {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i >= len(in) {
+				return nil, false
+			}
+			v = in[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func (r response) at(t *testing.T, path string) any {
+	t.Helper()
+	v, ok := r.get(t, path)
+	if !ok {
+		t.Fatalf("the body has no %s: %s", path, r.body)
+	}
+	return v
+}
+
+func (r response) str(t *testing.T, path string) string {
+	t.Helper()
+	s, ok := r.at(t, path).(string)
+	if !ok {
+		t.Fatalf("%s is no text: %s", path, r.body)
+	}
+	return s
+}
+
+// strs returns the field of each item of the list at path.
+func (r response) strs(t *testing.T, path, field string) []string {
+	t.Helper()
+	items, ok := r.at(t, path).([]any)
+	if !ok {
+		t.Fatalf("%s is no list: %s", path, r.body)
+	}
+	out := make([]string, len(items))
+	for i := range items {
+		out[i] = r.str(t, fmt.Sprintf("%s.%d.%s", path, i, field))
+	}
+	return out
+}
+
+// wantAt fails the test unless the value at path is the one written as JSON.
+func (r response) wantAt(t *testing.T, path, want string) {
+	t.Helper()
+	var wantValue any
+	if err := json.Unmarshal([]byte(want), &wantValue); err != nil {
+		t.Fatalf("%q is not JSON: %v", want, err)
+	}
+	if d := cmp.Diff(wantValue, r.at(t, path)); d != "" {
+		t.Errorf("%s: -want +got:\n%s", path, d)
+	}
+}
+
+// wantSame fails the test unless both answers say the same.
+func (r response) wantSame(t *testing.T, other response) {
+	t.Helper()
+	var a, b any
+	if err := errors.Join(json.Unmarshal(r.body, &a), json.Unmarshal(other.body, &b)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(a, b); d != "" {
+		t.Errorf("answers differ: -one +other:\n%s", d)
+	}
+}

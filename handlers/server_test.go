@@ -1,0 +1,181 @@
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// mailDomain is the install's own mail domain in these tests.
+const mailDomain = "mail.example"
+
+// begin is what the clocks of the servers show at first.
+var begin = time.Date(2026, 9, 23, 10, 0, 0, 0, time.UTC)
+
+var contract = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../openapi.yaml") })
+
+// server is the API over a real store, behind a real socket, with an account
+// and a key that reaches everything.
+type server struct {
+	url      string
+	store    *store.Store
+	clock    *storetest.Clock
+	account  int64
+	key      string
+	check    *contractcheck.Checker
+	stopping chan struct{}
+	web      *httptest.Server
+}
+
+// each runs test on both engines, each time with a server of its own.
+func each(t *testing.T, test func(t *testing.T, s *server), edits ...func(*handlers.Config)) {
+	t.Helper()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		test(t, newServer(t, storetest.OpenConfig(t, cfg), clock, edits...))
+	})
+}
+
+// newServer starts a server over the store.
+func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...func(*handlers.Config)) *server {
+	t.Helper()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{store: st, clock: clock, stopping: make(chan struct{})}
+	if s.check, err = contractcheck.New(doc); err != nil {
+		t.Fatal(err)
+	}
+	s.web = httptest.NewUnstartedServer(nil)
+	s.url = "http://" + s.web.Listener.Addr().String()
+	base, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := handlers.Config{
+		Store: st, MailDomain: mailDomain, BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyBrand: "sk",
+		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	if s.web.Config.Handler, err = handlers.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	s.web.Start()
+	t.Cleanup(s.web.Close)
+	if tr, ok := s.web.Client().Transport.(*http.Transport); ok {
+		tr.MaxIdleConnsPerHost = 2000
+	}
+	s.account = storetest.Account(t, st).Seq
+	s.key = s.newKey(t)
+	return s
+}
+
+// response is an answer that has been read to its end.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// option changes a request before it is sent.
+type option func(*http.Request) *http.Request
+
+// as sends a request with another key, or with none.
+func as(key string) option {
+	return func(r *http.Request) *http.Request {
+		r.Header.Del("Authorization")
+		if key != "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+		return r
+	}
+}
+
+func with(header, value string) option {
+	return func(r *http.Request) *http.Request {
+		r.Header.Set(header, value)
+		return r
+	}
+}
+
+// broken marks a request that is meant to break the contract.
+func broken(r *http.Request) *http.Request { return r.WithContext(contractcheck.Broken(r.Context())) }
+
+// brokenIf is for tables: requests that are to be refused may break the
+// contract.
+func brokenIf(status int) option {
+	return func(r *http.Request) *http.Request {
+		switch status {
+		case http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+			return broken(r)
+		}
+		return r
+	}
+}
+
+// do sends one request, with a body when it is not empty, and holds the
+// exchange against the contract.
+func (s *server) do(t *testing.T, method, path, body string, opts ...option) response {
+	t.Helper()
+	res, err := s.try(t.Context(), t, method, path, body, opts...)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return res
+}
+
+// try is do for requests that may have no answer.
+func (s *server) try(ctx context.Context, t *testing.T, method, path, body string, opts ...option) (response, error) {
+	t.Helper()
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, content)
+	if err != nil {
+		return response{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, opt := range opts {
+		req = opt(req)
+	}
+	return s.send(t, req)
+}
+
+func (s *server) send(t *testing.T, req *http.Request) (response, error) {
+	t.Helper()
+	client := &http.Client{
+		Transport:     s.check.Transport(t, s.web.Client().Transport),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return response{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	return response{res.StatusCode, res.Header, b}, err
+}
