@@ -1,7 +1,7 @@
 package message
 
 import (
-	"bytes"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -94,7 +94,7 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 			return -3
 		case n > 8:
 			return -1
-		case isYear([]byte(tok.value)):
+		case isYear(tok.value):
 			return -3
 		}
 	case lowerCode, wordCode:
@@ -105,15 +105,17 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 	return 0
 }
 
+// maxUnit is longer than any unit, in bytes, with the letter after it.
+const maxUnit = 40
+
 // isAmount reports whether a unit follows.
 func (s *codeScorer) isAmount(tok *codeToken) bool {
 	l := s.t.lines[tok.line]
-	rest := s.t.lower[tok.end:l.end]
-	rest = bytes.TrimPrefix(rest, []byte(" "))
-	return knownUnits().match(rest, false) != nil
+	rest := strings.TrimPrefix(s.t.text[tok.end:l.end], " ")
+	return knownUnits().match(lowerInPlace(head(rest, maxUnit)), false) != nil
 }
 
-// maxGap is how far a word may be from the number it speaks of, in bytes.
+// maxGap is how far a word may be from the number it speaks of, in strings.
 const maxGap = 160
 
 // evidence is what the words on one side say.
@@ -153,7 +155,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case softThing:
 			// "account 4711", but not "code number 4711" or "your account: 4711".
 			ofCode := w > 0 && words[w-1].kind == codeNoun && word.start-words[w-1].end <= 2
-			if e.score == 0 && gap <= 12 && !ofCode && !bytes.ContainsRune(s.t.text[word.end:tok.start], ':') {
+			if e.score == 0 && gap <= 12 && !ofCode && !strings.Contains(s.t.text[word.end:tok.start], ":") {
 				e.other = true
 				return e
 			}
@@ -315,8 +317,8 @@ func lastBefore(words []codeWord, pos int) int {
 // endsSentence reports whether a sentence ends between two positions.
 func (s *codeScorer) endsSentence(from, to int) bool {
 	text := s.t.text[from:to]
-	for i, c := range text {
-		switch c {
+	for i := range len(text) {
+		switch text[i] {
 		case '.', '!', '?':
 			if i+2 <= len(text) && text[i+1] == ' ' {
 				next := s.t.text[from+i+2]
@@ -325,7 +327,7 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 				}
 			}
 		case 0xe3: // 。 in UTF-8 is e3 80 82
-			if bytes.HasPrefix(text[i:], []byte("。")) {
+			if strings.HasPrefix(text[i:], "。") {
 				return true
 			}
 		}
@@ -336,7 +338,7 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 // beginsSentence reports whether no word stands before a token in its sentence.
 func (s *codeScorer) beginsSentence(tok *codeToken) bool {
 	l := s.t.lines[tok.line]
-	before := bytes.TrimRight(s.t.text[l.start:tok.start], " \t\"'*([{<")
+	before := strings.TrimRight(s.t.text[l.start:tok.start], " \t\"'*([{<")
 	if len(before) == 0 {
 		return true
 	}
@@ -363,21 +365,19 @@ func (s *codeScorer) colonAbove(line int) bool {
 		return false
 	}
 	l := s.t.lines[line-1]
-	return bytes.HasSuffix(bytes.TrimRight(s.t.text[l.start:l.end], " \t\r"), []byte(":"))
+	return endsWithColon(strings.TrimRight(s.t.text[l.start:l.end], " \t\r"))
 }
 
 // hasLetter reports whether text has a letter or a digit.
-func hasLetter(text []byte) bool {
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRune(text[i:])
+func hasLetter(text string) bool {
+	for _, r := range text {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return true
 		}
-		i += n
 	}
 	return false
 }
 
-func hasDigit(text []byte) bool {
-	return bytes.IndexAny(text, "0123456789") >= 0
+func hasDigit(text string) bool {
+	return strings.IndexAny(text, "0123456789") >= 0
 }

@@ -1,15 +1,14 @@
 package message
 
 import (
-	"bytes"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 // codeText is a text made ready for the search of codes.
 type codeText struct {
-	text  []byte // digits and full-width forms as ASCII, nothing invisible
-	lower []byte // the same in lower case, byte for byte
+	text  string // digits and full-width forms as ASCII, nothing invisible
 	lines []codeLine
 }
 
@@ -21,57 +20,52 @@ type codeLine struct {
 	quoted     bool // of an older mail
 }
 
-// newCodeText folds s. It does not look for words yet, as most texts have no
-// number that could be a code.
+// newCodeText folds s. It does not look for words yet, as most lines have no
+// number near them.
 func newCodeText(s string) *codeText {
-	t := &codeText{}
-	if isASCII(s) {
-		t.text = []byte(s)
-		t.lower = bytes.ToLower(t.text)
-	} else {
-		t.fold(s)
+	if !isASCII(s) {
+		s = foldCodes(s)
 	}
-	t.joinDigits()
+	t := &codeText{text: joinDigits(s)}
 	t.split()
 	return t
 }
 
-// joinDigits puts digits together that stand each on a line of their own, as
-// they do where a mail shows them in boxes.
-func (t *codeText) joinDigits() {
-	for i := 1; i+1 < len(t.text); i++ {
-		if t.text[i] != '\n' || !isDigit(t.text[i-1]) || !isDigit(t.text[i+1]) {
-			continue
-		}
-		aloneBefore := i == 1 || t.text[i-2] == '\n' || t.text[i-2] == ' ' && i > 3 && isDigit(t.text[i-3])
-		aloneAfter := i+2 == len(t.text) || t.text[i+2] == '\n'
-		if aloneBefore && aloneAfter {
-			t.text[i], t.lower[i] = ' ', ' '
-		}
-	}
-}
-
-// fold writes text and lower of s, so that both have the same length.
-func (t *codeText) fold(s string) {
-	t.text = make([]byte, 0, len(s))
-	t.lower = make([]byte, 0, len(s))
+// foldCodes returns s with digits and full-width forms as ASCII and without
+// what is invisible.
+func foldCodes(s string) string {
+	out := make([]byte, 0, len(s))
 	for _, r := range s {
 		if r < utf8.RuneSelf {
-			t.text = append(t.text, byte(r))
-			t.lower = append(t.lower, lowerASCII(byte(r)))
-			continue
+			out = append(out, byte(r))
+		} else if r = foldRune(r); r != 0 {
+			out = utf8.AppendRune(out, r)
 		}
-		r = foldRune(r)
-		if r == 0 {
-			continue
-		}
-		low := unicode.ToLower(r)
-		if utf8.RuneLen(low) != utf8.RuneLen(r) {
-			low = r
-		}
-		t.text = utf8.AppendRune(t.text, r)
-		t.lower = utf8.AppendRune(t.lower, low)
 	}
+	return string(out)
+}
+
+// joinDigits puts digits together that stand each on a line of their own, as
+// they do where a mail shows them in boxes.
+func joinDigits(s string) string {
+	var joined []byte
+	for i := 1; i+1 < len(s); i++ {
+		n := strings.IndexByte(s[i:len(s)-1], '\n')
+		if n < 0 {
+			break
+		}
+		i += n
+		if isDigit(s[i-1]) && isDigit(s[i+1]) && (i == 1 || s[i-2] == '\n') && (i+2 == len(s) || s[i+2] == '\n') {
+			if joined == nil {
+				joined = []byte(s)
+			}
+			joined[i] = ' '
+		}
+	}
+	if joined == nil {
+		return s
+	}
+	return string(joined)
 }
 
 // foldRune returns the ASCII form of a digit of any script, of a full-width
@@ -114,17 +108,34 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
+// lowerInPlace returns s in lower case with every character where it was: one
+// whose lower case has another length stays.
+func lowerInPlace(s string) string {
+	out := make([]byte, 0, len(s))
+	for _, r := range s {
+		switch low := unicode.ToLower(r); {
+		case r < utf8.RuneSelf:
+			out = append(out, lowerASCII(byte(r)))
+		case utf8.RuneLen(low) == utf8.RuneLen(r):
+			out = utf8.AppendRune(out, low)
+		default:
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return string(out)
+}
+
 // split finds the lines. Lines that only contain white space are left out.
 func (t *codeText) split() {
-	t.lines = make([]codeLine, 0, bytes.Count(t.text, lf)+1)
+	t.lines = make([]codeLine, 0, strings.Count(t.text, "\n")+1)
 	for start := 0; start < len(t.text); {
-		end := bytes.IndexByte(t.text[start:], '\n')
+		end := strings.IndexByte(t.text[start:], '\n')
 		if end < 0 {
 			end = len(t.text)
 		} else {
 			end += start
 		}
-		if line := bytes.TrimSpace(t.text[start:end]); len(line) > 0 {
+		if line := strings.TrimLeft(t.text[start:end], " \t\r"); line != "" {
 			t.lines = append(t.lines, codeLine{start: start, end: end, quoted: line[0] == '>'})
 		}
 		start = end + 1
@@ -136,7 +147,7 @@ func (t *codeText) wordsOf(i int) []codeWord {
 	l := &t.lines[i]
 	if !l.scanned {
 		l.scanned = true
-		l.words = findWords(t.lower, l.start, l.end)
+		l.words = findWords(lowerInPlace(t.text[l.start:l.end]), l.start)
 	}
 	return l.words
 }

@@ -1,6 +1,9 @@
 package message
 
-import "bytes"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // codeToken is a number, or a mix of letters and digits, in a text.
 type codeToken struct {
@@ -30,7 +33,7 @@ const (
 // findTokens returns what could be a code by its form, and the numbers that
 // could not, which tell what the words near them belong to.
 func (t *codeText) findTokens() []codeToken {
-	var tokens []codeToken
+	tokens := make([]codeToken, 0, 16)
 	for i := range t.lines {
 		if t.lines[i].quoted {
 			continue
@@ -44,8 +47,9 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	l := t.lines[line]
 	plain := l.start // no mail address begins before
 	for pos := l.start; pos < l.end; {
-		if !isAlnum(t.text[pos]) {
-			pos++
+		n, isWord := plainWord(t.text[pos:l.end])
+		if isWord {
+			pos += n
 			continue
 		}
 		if n := urlLen(t.text[pos:l.end]); n > 0 {
@@ -73,6 +77,48 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	}
 	return tokens
 }
+
+// plainWord returns the length of what s begins with if that can be neither a
+// code nor part of an address: a character that is no letter or digit, or a
+// word of letters with lower-case ones among them and an end of its own.
+func plainWord(s string) (n int, ok bool) {
+	if !isAlnum(s[0]) {
+		return 1, true
+	}
+	kinds, i := byte(0), 0
+	for i < len(s) && byteKind[s[i]]&(lowerByte|upperByte) != 0 {
+		kinds |= byteKind[s[i]]
+		i++
+	}
+	if kinds&lowerByte == 0 && i >= minLetters || i == 0 {
+		return 0, false
+	}
+	switch {
+	case i == len(s):
+		return i, true
+	case s[i] == ' ', s[i] == ',', s[i] >= utf8.RuneSelf:
+		return i, true
+	}
+	// The end of a sentence, but not "www.example" or "ann@example".
+	return i, byteKind[s[i]] == 0 && s[i] != '@' && (i+1 == len(s) || s[i+1] == ' ')
+}
+
+// Kinds of bytes in byteKind.
+const (
+	lowerByte byte = 1 << iota
+	upperByte
+	digitByte
+)
+
+var byteKind = func() (kinds [256]byte) {
+	for c := 'a'; c <= 'z'; c++ {
+		kinds[c], kinds[c-'a'+'A'] = lowerByte, upperByte
+	}
+	for c := '0'; c <= '9'; c++ {
+		kinds[c] = digitByte
+	}
+	return kinds
+}()
 
 // codeRun is letters and digits joined by single hyphens.
 type codeRun struct {
@@ -171,7 +217,7 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	case groups > 1 && digits >= 9: // a telephone or an account number
 		tok.end = end
 	case minDigits <= r.digits && r.digits <= maxDigits:
-		tok.shape, tok.value = digitCode, string(t.text[r.start:r.end])
+		tok.shape, tok.value = digitCode, t.text[r.start:r.end]
 	}
 }
 
@@ -190,7 +236,7 @@ func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
 // word of.
 func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
 	if r.lower > 0 {
-		tok.shape, tok.value = wordCode, string(t.text[r.start:r.end])
+		tok.shape, tok.value = wordCode, t.text[r.start:r.end]
 		return r.hyphens <= 4 && r.lower >= 12 && r.lower <= 40
 	}
 	grouped := r.hyphens == 1 && r.uniform && (r.first == 3 || r.first == 4)
@@ -198,7 +244,7 @@ func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
 	if !grouped && (r.hyphens > 0 || r.upper < minLetters || r.upper > 8 || vowels(text) > 1) {
 		return false
 	}
-	tok.shape, tok.value = letterCode, string(text)
+	tok.shape, tok.value = letterCode, text
 	return true
 }
 
@@ -207,7 +253,7 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	text := t.text[r.start:r.end]
 	if r.hyphens == 1 && r.first == 1 && r.upper == 1 && r.lower == 0 && r.digits >= 4 && r.digits <= 8 {
 		// "G-123456": the letter is printed beside the field to type it into.
-		tok.shape, tok.value = digitCode, string(text[2:])
+		tok.shape, tok.value = digitCode, text[2:]
 		return
 	}
 	n := r.digits + r.upper + r.lower
@@ -217,10 +263,10 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	switch {
 	case r.lower == 0:
 		if !isMeasure(text) {
-			tok.shape, tok.value = mixedCode, string(text)
+			tok.shape, tok.value = mixedCode, text
 		}
 	case r.upper == 0 && r.hyphens == 0 && r.digits > 1 && !isOrdinal(text):
-		tok.shape, tok.value = lowerCode, string(text)
+		tok.shape, tok.value = lowerCode, text
 	}
 }
 
@@ -239,11 +285,11 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	}
 	bold := before == '*' && after == '*'
 	switch {
-	case !bold && before != 0 && bytes.IndexByte([]byte(`$#@&=/\_+~^%*`), before) >= 0:
+	case !bold && before != 0 && strings.IndexByte(`$#@&=/\_+~^%*`, before) >= 0:
 		return false
 	case (before == '.' || before == ',' || before == ':' || before == '-') && tok.start-1 > l.start && isDigit(t.text[tok.start-2]):
 		return false
-	case !bold && after != 0 && bytes.IndexByte([]byte(`%#@&=/\_+$^`), after) >= 0:
+	case !bold && after != 0 && strings.IndexByte(`%#@&=/\_+$^`, after) >= 0:
 		return false
 	case (after == '.' || after == ',' || after == ':') && isDigit(after2):
 		return false
@@ -253,10 +299,10 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 
 // besideCurrency reports whether a currency sign stands before or after.
 func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
-	before := bytes.TrimRight(t.text[l.start:tok.start], " ")
-	after := bytes.TrimLeft(t.text[tok.end:l.end], " ")
+	before := strings.TrimRight(t.text[l.start:tok.start], " ")
+	after := strings.TrimLeft(t.text[tok.end:l.end], " ")
 	for _, sign := range []string{"$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₫", "฿"} {
-		if bytes.HasSuffix(before, []byte(sign)) || bytes.HasPrefix(after, []byte(sign)) {
+		if strings.HasSuffix(before, sign) || strings.HasPrefix(after, sign) {
 			return true
 		}
 	}
@@ -265,8 +311,9 @@ func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
 
 // addressLen returns the length of the run of characters at the beginning of s
 // that a mail address can have, and whether it is one.
-func addressLen(s []byte) (n int, isAddress bool) {
-	for i, c := range s {
+func addressLen(s string) (n int, isAddress bool) {
+	for i := range len(s) {
+		c := s[i]
 		switch {
 		case isAlnum(c), c == '.', c == '_', c == '-', c == '+', c == '%':
 		case c == '@' && !isAddress:
@@ -278,15 +325,13 @@ func addressLen(s []byte) (n int, isAddress bool) {
 	return len(s), isAddress
 }
 
-func isAlnum(c byte) bool {
-	return isDigit(c) || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
-}
+func isAlnum(c byte) bool { return byteKind[c] != 0 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func onlyDigits(s []byte) string {
+func onlyDigits(s string) string {
 	out := make([]byte, 0, len(s))
-	for _, c := range s {
+	for _, c := range []byte(s) {
 		if isDigit(c) {
 			out = append(out, c)
 		}
@@ -295,14 +340,14 @@ func onlyDigits(s []byte) string {
 }
 
 // isYear reports whether s is a year of our time.
-func isYear(s []byte) bool {
+func isYear(s string) bool {
 	return len(s) == 4 && (s[0] == '1' && s[1] == '9' || s[0] == '2' && s[1] == '0')
 }
 
-func vowels(s []byte) int {
+func vowels(s string) int {
 	n := 0
-	for _, c := range s {
-		if bytes.IndexByte([]byte("AEIOUY"), c) >= 0 {
+	for _, c := range []byte(s) {
+		if strings.IndexByte("AEIOUY", c) >= 0 {
 			n++
 		}
 	}
@@ -311,16 +356,16 @@ func vowels(s []byte) int {
 
 // isMeasure reports whether s is a number with a unit, "200GB", or a word
 // with a number, "SAVE20".
-func isMeasure(s []byte) bool {
-	word := bytes.TrimRight(s, "0123456789")
-	if unit := bytes.TrimLeft(s, "0123456789"); len(unit) <= 2 && len(unit) < len(s) && len(s)-len(unit) <= 4 {
+func isMeasure(s string) bool {
+	word := strings.TrimRight(s, "0123456789")
+	if unit := strings.TrimLeft(s, "0123456789"); len(unit) <= 2 && len(unit) < len(s) && len(s)-len(unit) <= 4 {
 		return true
 	}
-	return len(word) >= 4 && len(word) < len(s) && vowels(word) > 0 && bytes.IndexAny(word, "0123456789-") < 0
+	return len(word) >= 4 && len(word) < len(s) && vowels(word) > 0 && strings.IndexAny(word, "0123456789-") < 0
 }
 
 // isOrdinal reports whether s is "100th" or "1500px".
-func isOrdinal(s []byte) bool {
-	unit := bytes.TrimLeft(s, "0123456789")
+func isOrdinal(s string) bool {
+	unit := strings.TrimLeft(s, "0123456789")
 	return len(unit) < len(s) && len(unit) <= 3
 }

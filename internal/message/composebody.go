@@ -44,10 +44,7 @@ func (m *mailWriter) text(subtype, s string, last bool) {
 
 // crlfLines returns s with CRLF line ends.
 func crlfLines(s string) string {
-	if strings.IndexByte(s, '\r') >= 0 {
-		s = newlines.Replace(s)
-	}
-	return strings.ReplaceAll(s, "\n", "\r\n")
+	return strings.ReplaceAll(unixLines(s), "\n", "\r\n")
 }
 
 // textEncoding chooses how text is written: as it is if mail systems leave it

@@ -132,7 +132,10 @@ func breaksLine(r rune) bool {
 // parseDate reads a Date field, in the zone UTC. It returns the zero time for
 // one that cannot be read.
 func parseDate(s string) time.Time {
-	t, err := mail.ParseDate(s)
+	t, err := time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", s) // nearly all
+	if err != nil {
+		t, err = mail.ParseDate(s)
+	}
 	if err != nil {
 		t, err = parseOddDate(s)
 	}

@@ -51,9 +51,12 @@ func (l *lineReader) next() (line []byte, first bool, err error) {
 	}
 }
 
-// unread gives back the line that next returned last. It must have been the
+// unread returns the number of bytes in the buffer that are not yet given.
+func (l *lineReader) unread() int { return l.end - l.start }
+
+// giveBack gives back the line that next returned last. It must have been the
 // beginning of a line.
-func (l *lineReader) unread(line []byte) {
+func (l *lineReader) giveBack(line []byte) {
 	l.start -= len(line)
 	l.middle = false
 }

@@ -1,8 +1,6 @@
 package message
 
 import (
-	"bytes"
-	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,7 +15,7 @@ const (
 // urlLen returns the length of the web address that s begins with, 0 for none.
 // Punctuation at its end belongs to the sentence, and a bracket that it does
 // not open to the text around it.
-func urlLen(s []byte) int {
+func urlLen(s string) int {
 	start := schemeLen(s)
 	if start == 0 {
 		return 0
@@ -25,13 +23,13 @@ func urlLen(s []byte) int {
 	end := start
 	for end < len(s) {
 		if s[end] < utf8.RuneSelf {
-			if s[end] <= ' ' || s[end] == 0x7f || bytes.IndexByte([]byte("<>\"`{}|\\^"), s[end]) >= 0 {
+			if s[end] <= ' ' || s[end] == 0x7f || strings.IndexByte("<>\"`{}|\\^", s[end]) >= 0 {
 				break
 			}
 			end++
 			continue
 		}
-		r, n := utf8.DecodeRune(s[end:])
+		r, n := utf8.DecodeRuneInString(s[end:])
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) || isUnspaced(r) {
 			break
 		}
@@ -45,23 +43,23 @@ func urlLen(s []byte) int {
 
 // schemeLen returns the length of "http://" or "https://" at the beginning of
 // s, 0 for neither.
-func schemeLen(s []byte) int {
+func schemeLen(s string) int {
 	if len(s) < len("http://x") || s[0]|0x20 != 'h' {
 		return 0
 	}
 	switch {
-	case bytes.EqualFold(s[:7], []byte("http://")):
+	case strings.EqualFold(s[:7], "http://"):
 		return 7
-	case bytes.EqualFold(s[:8], []byte("https://")):
+	case strings.EqualFold(s[:8], "https://"):
 		return 8
 	}
 	return 0
 }
 
 // trimURL cuts off what stands at the end of an address without being of it.
-func trimURL(s []byte) []byte {
+func trimURL(s string) string {
 	var open [3]int // brackets opened and not closed: ( [ {
-	for _, c := range s {
+	for _, c := range []byte(s) {
 		switch c {
 		case '(':
 			open[0]++
@@ -96,7 +94,7 @@ func trimURL(s []byte) []byte {
 
 // isWebLink reports whether an address is absolute and of the web.
 func isWebLink(href string) bool {
-	n := schemeLen([]byte(head(href, 9)))
+	n := schemeLen(href)
 	return n > 0 && len(href) > n && len(href) <= maxLinkLen
 }
 
@@ -123,7 +121,7 @@ func textLinks(text string, limit int) []foundLink {
 		if start < 0 {
 			continue
 		}
-		n := urlLen([]byte(text[start:min(len(text), start+maxLinkLen+1)]))
+		n := urlLen(text[start:min(len(text), start+maxLinkLen+1)])
 		if n == 0 || n > maxLinkLen {
 			continue
 		}
@@ -163,57 +161,78 @@ func contextBefore(text string, pos int) string {
 func linksOf(subject, text string, p *page, limit int) []foundLink {
 	var all []foundLink
 	if p != nil {
-		for i := range p.links {
-			l := &p.links[i]
-			if href := cleanHref(l.href); isWebLink(href) {
-				all = append(all, foundLink{url: href, words: p.words(l), context: contextBefore(string(p.text[max(0, l.start-maxContext-8):l.start]), min(l.start, maxContext+8))})
-			}
-		}
-		all = append(all, textLinks(string(p.text), limit)...)
+		all = append(p.found(), textLinks(string(p.text), limit)...)
 	}
 	all = append(all, textLinks(text, limit)...)
-	seen := make(map[string]int, len(all))
+	if len(all) == 0 {
+		return nil
+	}
+	asked := knownLinkWords().kindsIn(strings.ToLower(subject))
+	seen := make(map[string]int, len(all)) // index in kept, or -1
 	kept := all[:0]
 	for _, l := range all {
-		l.weigh(subject)
 		at, known := seen[l.url]
+		if known && at < 0 {
+			continue
+		}
+		signs := l.signs()
+		if !known && (signs.isFooter() || len(kept) == limit) {
+			seen[l.url] = -1
+			continue
+		}
+		l.weigh(&signs, asked)
 		switch {
-		case known && at >= 0 && l.score > kept[at].score:
-			kept[at] = l
-		case known || l.isFooter() || len(kept) == limit:
-			if !known {
-				seen[l.url] = -1
-			}
-		default:
+		case !known:
 			seen[l.url] = len(kept)
 			kept = append(kept, l)
+		case l.score > kept[at].score:
+			kept[at] = l
 		}
 	}
 	sortLinks(kept)
 	return kept
 }
 
+// found returns the links that can be clicked on a page.
+func (p *page) found() []foundLink {
+	links := make([]foundLink, 0, len(p.links))
+	for i := range p.links {
+		l := &p.links[i]
+		href := cleanHref(l.href)
+		if !isWebLink(href) {
+			continue
+		}
+		before := string(p.text[max(0, l.start-maxContext-utf8.UTFMax):l.start])
+		links = append(links, foundLink{url: href, words: p.words(l), context: contextBefore(before, len(before))})
+	}
+	return links
+}
+
 // cleanHref returns an address as a browser would open it: without the line
 // breaks and tabs that mail programs put in.
 func cleanHref(href string) string {
-	href = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' || r == '\t' {
-			return -1
-		}
-		return r
-	}, href)
-	return strings.ReplaceAll(href, " ", "%20")
+	if strings.IndexAny(href, " \n\r\t") < 0 {
+		return href
+	}
+	return hrefCleaner.Replace(href)
 }
 
-// parseLink returns the parts of an address in lower case.
-func parseLink(s string) (host, path, query string) {
-	u, err := url.Parse(s)
-	if err != nil {
-		return "", strings.ToLower(s), ""
+var hrefCleaner = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "%20")
+
+// splitLink returns the parts of a web address in lower case. The fragment is
+// of the query: sign-in links carry their token there.
+func splitLink(s string) (host, path, query string) {
+	s = strings.ToLower(s[min(len(s), schemeLen(s)):])
+	host = s
+	if i := strings.IndexAny(s, "/?#"); i >= 0 {
+		host, path = s[:i], s[i:]
 	}
-	query = u.RawQuery
-	if u.Fragment != "" {
-		query += "&" + u.Fragment
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path, query = path[:i], path[i:]
 	}
-	return strings.ToLower(u.Hostname()), strings.ToLower(u.EscapedPath()), strings.ToLower(query)
+	host = host[strings.LastIndexByte(host, '@')+1:]
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:i]
+	}
+	return host, path, query
 }

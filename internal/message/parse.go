@@ -35,8 +35,8 @@ type parser struct {
 	w         *walker
 	lim       Limits
 	msg       *Message
-	text      strings.Builder
-	html      strings.Builder
+	text      textParts
+	html      textParts
 	truncated bool
 	scratch   []byte // decoded bytes of a part; reused
 }
@@ -168,9 +168,12 @@ func (p *parser) readPart(leaf *leafPart) (err error) {
 }
 
 // readText decodes a part of the text of the mail and returns its size.
-func (p *parser) readText(dst *strings.Builder, leaf *leafPart) (size int64, err error) {
-	room := max(0, p.lim.TextBytes-dst.Len())
+func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error) {
+	room := max(0, p.lim.TextBytes-dst.size)
 	decoder := newTransferDecoder(leaf.encoding)
+	if p.scratch == nil {
+		p.scratch = make([]byte, 0, min(p.w.lines.unread(), room)+1)
+	}
 	buf, full := p.scratch[:0], false
 	keep := func(decoded []byte) {
 		size += int64(len(decoded) - len(buf))
@@ -192,23 +195,53 @@ func (p *parser) readText(dst *strings.Builder, leaf *leafPart) (size int64, err
 	return size, nil
 }
 
-// addText appends text with LF line ends, on a line of its own.
-func (p *parser) addText(dst *strings.Builder, data []byte, charset string) {
-	s := toUTF8(data, charset)
-	if strings.IndexByte(s, '\r') >= 0 {
-		s = newlines.Replace(s)
-	}
-	if dst.Len() > 0 && s != "" && !strings.HasSuffix(dst.String(), "\n") {
-		dst.WriteByte('\n')
-	}
-	if room := p.lim.TextBytes - dst.Len(); len(s) > room {
+// addText adds text with LF line ends, on a line of its own.
+func (p *parser) addText(dst *textParts, data []byte, charset string) {
+	s := unixLines(toUTF8(data, charset))
+	if room := p.lim.TextBytes - dst.size; len(s) > room {
 		s = head(s, max(room, 0))
 		p.truncated = true
 	}
-	dst.WriteString(s)
+	dst.add(s)
 }
 
-var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+// textParts puts the parts of a text together, which most mails have one of.
+type textParts struct {
+	parts []string
+	size  int
+}
+
+func (t *textParts) add(s string) {
+	if s == "" {
+		return
+	}
+	if n := len(t.parts); n > 0 && !strings.HasSuffix(t.parts[n-1], "\n") {
+		t.parts = append(t.parts, "\n")
+		t.size++
+	}
+	t.parts = append(t.parts, s)
+	t.size += len(s)
+}
+
+// String implements fmt.Stringer.
+func (t *textParts) String() string { return strings.Join(t.parts, "") }
+
+// unixLines turns CRLF and CR into LF.
+func unixLines(s string) string {
+	at := strings.IndexByte(s, '\r')
+	if at < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for at >= 0 {
+		out = append(append(out, s[:at]...), '\n')
+		if s = s[at+1:]; s != "" && s[0] == '\n' {
+			s = s[1:]
+		}
+		at = strings.IndexByte(s, '\r')
+	}
+	return string(append(out, s...))
+}
 
 // measure reads over a part and returns the size of its content.
 func (p *parser) measure(leaf *leafPart) (size int64, err error) {

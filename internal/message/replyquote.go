@@ -3,6 +3,7 @@ package message
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -32,6 +33,9 @@ var (
 		"skickat från", "sendt fra", "lähetetty ", "wysłane z", "wysłano z", "odesláno z", "отправлено с", "отправлено из", "надіслано з", "iphone'umdan gönderildi", "发自我的", "從我的", "iphoneから送信", "나의 iphone에서",
 	}
 )
+
+// signatureLetters are the first letters of signatureStarts.
+const signatureLetters = "sgdveilwoi"
 
 func labelSet(list string) map[string]bool {
 	set := map[string]bool{}
@@ -181,7 +185,11 @@ func (r *replyReader) headerBlock(i int) int {
 
 // isLabelled reports whether a line begins with the name of a header field.
 func isLabelled(line string) bool {
-	end := strings.IndexAny(head(line, 40), ":：")
+	start := head(line, 40)
+	end := strings.IndexByte(start, ':')
+	if end < 0 {
+		end = strings.Index(start, "：")
+	}
 	if end <= 0 {
 		return false
 	}
@@ -192,19 +200,26 @@ func isLabelled(line string) bool {
 // isSignature reports whether a signature begins at a line: the mark of
 // RFC 3676 section 4.3, or a line that a telephone adds.
 func isSignature(line string) bool {
-	if line == "--" || line == "—" || line == "__" {
-		return true
-	}
-	if len(line) > 100 {
+	if line == "" || len(line) > 100 {
 		return false
 	}
-	low := strings.ToLower(strings.TrimLeft(line, " *_<[("))
+	switch c := line[0]; {
+	case c == '-', c == '_', c == 0xe2: // that is "—"
+		if line == "--" || line == "—" || line == "__" || len(line) >= 20 && strings.Trim(line, "_") == "" {
+			return true
+		}
+	}
+	line = strings.TrimLeft(line, " *_<[(")
+	if line == "" || line[0] < utf8.RuneSelf && strings.IndexByte(signatureLetters, lowerASCII(line[0])) < 0 {
+		return false
+	}
+	low := strings.ToLower(line)
 	for _, start := range signatureStarts {
 		if strings.HasPrefix(low, start) {
 			return true
 		}
 	}
-	return len(line) >= 20 && strings.Trim(line, "_") == ""
+	return false
 }
 
 // isRule reports whether a line is only drawn.

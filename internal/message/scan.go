@@ -230,7 +230,7 @@ func (w *walker) readHeader() error {
 				return nil
 			}
 			if i, _ := w.findDelimiter(line); i >= 0 || len(w.header) == 0 && !w.startsHeader(line, top) {
-				w.lines.unread(line)
+				w.lines.giveBack(line)
 				return nil
 			}
 		}

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -18,11 +17,17 @@ type wordEntry struct {
 	anywhere bool // its script is written without spaces, or with prefixes
 }
 
-// wordTable finds entries by their first two bytes, the longest first.
-type wordTable map[[2]byte][]wordEntry
+// wordTable finds entries by a hash of their first two bytes, the longest
+// first.
+type wordTable [1 << 10][]wordEntry
+
+// bucket returns the entries that may begin with these two bytes.
+func (t *wordTable) bucket(a, b byte) *[]wordEntry {
+	return &t[(uint(a)<<5^uint(b))%uint(len(t))]
+}
 
 // add takes a list of words that are separated by "|".
-func (t wordTable) add(kind wordKind, list string) {
+func (t *wordTable) add(kind wordKind, list string) {
 	for text := range strings.SplitSeq(list, "|") {
 		e := wordEntry{kind: kind}
 		e.text, e.stem = strings.CutSuffix(strings.TrimSpace(text), "*")
@@ -31,13 +36,13 @@ func (t wordTable) add(kind wordKind, list string) {
 		}
 		first, _ := utf8.DecodeRuneInString(e.text)
 		e.anywhere = isUnspaced(first) || unicode.In(first, unicode.Hebrew, unicode.Arabic, unicode.Devanagari)
-		key := [2]byte{e.text[0], e.text[1]}
-		t[key] = append(t[key], e)
+		list := t.bucket(e.text[0], e.text[1])
+		*list = append(*list, e)
 	}
 }
 
 // sort puts the longest first, and of equal ones the complete before the stem.
-func (t wordTable) sort() {
+func (t *wordTable) sort() {
 	for _, list := range t {
 		slices.SortFunc(list, func(a, b wordEntry) int {
 			return cmp.Or(cmp.Compare(len(b.text), len(a.text)), boolOrder(a.stem, b.stem), cmp.Compare(a.kind, b.kind))
@@ -57,14 +62,14 @@ func boolOrder(a, b bool) int {
 
 // match returns the entry that s begins with, or nil. afterLetter tells that a
 // letter stands before s.
-func (t wordTable) match(s []byte, afterLetter bool) *wordEntry {
+func (t *wordTable) match(s string, afterLetter bool) *wordEntry {
 	if len(s) < 2 {
 		return nil
 	}
-	list := t[[2]byte{s[0], s[1]}]
+	list := *t.bucket(s[0], s[1])
 	for i := range list {
 		e := &list[i]
-		if afterLetter && !e.anywhere || len(s) < len(e.text) || string(s[:len(e.text)]) != e.text {
+		if afterLetter && !e.anywhere || len(s) < len(e.text) || s[:len(e.text)] != e.text {
 			continue
 		}
 		if e.stem || e.anywhere || !startsWithLetter(s[len(e.text):]) {
@@ -76,16 +81,16 @@ func (t wordTable) match(s []byte, afterLetter bool) *wordEntry {
 
 // knownWords and knownUnits are built once and only read.
 var (
-	knownWords = sync.OnceValue(func() wordTable {
-		t := wordTable{}
+	knownWords = sync.OnceValue(func() *wordTable {
+		t := &wordTable{}
 		for kind, list := range codeWords {
 			t.add(kind, list)
 		}
 		t.sort()
 		return t
 	})
-	knownUnits = sync.OnceValue(func() wordTable {
-		t := wordTable{}
+	knownUnits = sync.OnceValue(func() *wordTable {
+		t := &wordTable{}
 		t.add(noWord, unitWords)
 		t.sort()
 		return t
@@ -93,31 +98,35 @@ var (
 )
 
 // findWords returns the known words of a line of lower-case text, in order.
-func findWords(text []byte, start, end int) []codeWord {
+// Their positions are counted from offset.
+func findWords(text string, offset int) []codeWord {
 	var found []codeWord
 	table := knownWords()
-	wordEnd := start // of the word that pos is in
-	for pos := start; pos < end; {
+	wordEnd := 0 // of the word that pos is in
+	for pos := 0; pos < len(text); {
 		inWord := pos < wordEnd
 		if !inWord {
-			wordEnd = pos + wordLen(text[pos:end])
+			if wordEnd = pos + wordLen(text[pos:]); wordEnd == pos {
+				pos++
+				continue
+			}
 		}
-		e := table.match(text[pos:end], inWord)
+		e := table.match(text[pos:], inWord)
 		if !inWord && (e == nil || e.kind == qualifier && e.stem) {
 			if kind := compoundKind(text[pos:wordEnd]); kind != noWord {
-				found = append(found, codeWord{pos, wordEnd, kind})
+				found = append(found, codeWord{offset + pos, offset + wordEnd, kind})
 				pos = wordEnd
 				continue
 			}
 		}
 		switch {
 		case e != nil:
-			found = append(found, codeWord{pos, pos + len(e.text), e.kind})
+			found = append(found, codeWord{offset + pos, offset + pos + len(e.text), e.kind})
 			pos += len(e.text)
 		case text[pos] < utf8.RuneSelf:
 			pos = max(pos+1, wordEnd)
 		default:
-			_, n := utf8.DecodeRune(text[pos:end])
+			_, n := utf8.DecodeRuneInString(text[pos:])
 			pos += n
 		}
 	}
@@ -125,7 +134,7 @@ func findWords(text []byte, start, end int) []codeWord {
 }
 
 // wordLen returns the length of the word that s begins with, 0 for none.
-func wordLen(s []byte) int {
+func wordLen(s string) int {
 	n := 0
 	for n < len(s) {
 		if s[n] < utf8.RuneSelf {
@@ -135,7 +144,7 @@ func wordLen(s []byte) int {
 			n++
 			continue
 		}
-		r, size := utf8.DecodeRune(s[n:])
+		r, size := utf8.DecodeRuneInString(s[n:])
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsMark(r):
 			return n
@@ -149,25 +158,25 @@ func wordLen(s []byte) int {
 
 // compoundKind tells the kind of a word of a language that writes compounds as
 // one word by how it ends: "bekräftelsekod", "sicherheitscode", "kundnummer".
-func compoundKind(word []byte) wordKind {
+func compoundKind(word string) wordKind {
 	for _, end := range []string{"code", "kod", "koden", "kode", "codes", "koodi"} {
-		if bytes.HasSuffix(word, []byte(end)) {
+		if strings.HasSuffix(word, end) {
 			return codeNoun
 		}
 	}
-	if bytes.HasSuffix(word, []byte("nummer")) || bytes.HasSuffix(word, []byte("numer")) {
+	if strings.HasSuffix(word, "nummer") || strings.HasSuffix(word, "numer") {
 		return otherThing
 	}
 	return noWord
 }
 
-func startsWithLetter(s []byte) bool {
+func startsWithLetter(s string) bool {
 	if len(s) == 0 {
 		return false
 	}
 	if s[0] < utf8.RuneSelf {
 		return 'a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z'
 	}
-	r, _ := utf8.DecodeRune(s)
+	r, _ := utf8.DecodeRuneInString(s)
 	return unicode.IsLetter(r) && !isUnspaced(r)
 }
