@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type dialer struct {
 	helo     string
 	timeouts Timeouts
 	guard    *netguard.Guard
+	roots    *x509.CertPool
 }
 
 // dial connects to e at addr, lent to ctx. With tlsMaybe, a server whose TLS
@@ -57,7 +59,7 @@ func (d *dialer) open(ctx context.Context, e endpoint, addr netip.Addr, policy t
 // ready greets, encrypts as policy asks, and logs in.
 func (d *dialer) ready(ctx context.Context, p *peer, policy tlsPolicy) error {
 	if p.at.implicit {
-		if err := p.handshake(ctx, p.at.tlsConfig(policy)); err != nil {
+		if err := p.handshake(ctx, p.at.tlsConfig(policy, d.roots)); err != nil {
 			return err
 		}
 	}
@@ -77,7 +79,7 @@ func (d *dialer) ready(ctx context.Context, p *peer, policy tlsPolicy) error {
 
 func (d *dialer) encrypt(ctx context.Context, p *peer, policy tlsPolicy) error {
 	if p.offers("STARTTLS") {
-		ok, err := p.startTLS(ctx, p.at.tlsConfig(policy), d.helo)
+		ok, err := p.startTLS(ctx, p.at.tlsConfig(policy, d.roots), d.helo)
 		if ok || err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"strconv"
 	"strings"
@@ -44,9 +45,11 @@ func (e endpoint) String() string {
 // name is the host without the dot of an absolute name.
 func (e endpoint) name() string { return strings.TrimSuffix(e.host, ".") }
 
-// tlsConfig is for a connection to e under policy p.
-func (e endpoint) tlsConfig(p tlsPolicy) *tls.Config {
+// tlsConfig is for a connection to e under policy p. roots, when not nil, are
+// who may have signed a certificate that is looked at.
+func (e endpoint) tlsConfig(p tlsPolicy, roots *x509.CertPool) *tls.Config {
 	return &tls.Config{
+		RootCAs:            roots,
 		ServerName:         e.name(),
 		InsecureSkipVerify: p != tlsVerified, //nolint:gosec // opportunistic TLS, see tlsMaybe
 		MinVersion:         tls.VersionTLS12,

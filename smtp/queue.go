@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,9 @@ type QueueConfig struct {
 	Guard *netguard.Guard
 	// Relay takes all mail for other domains; nil means direct to their MX.
 	Relay *Relay
+	// RootCAs are who may have signed the relay's certificate; nil means those
+	// that the system trusts.
+	RootCAs *x509.CertPool
 	// MXPort is the port of MX hosts; 0 means 25.
 	MXPort uint16
 	// HELO is what we call ourselves: a name that resolves to our address.
@@ -117,7 +121,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		now:    cfg.Now,
 		log:    cfg.Log,
 		dir:    newDirectory(cfg.Resolver, cfg.Now),
-		dialer: &dialer{helo: cfg.HELO, timeouts: cfg.Timeouts.orDefault(), guard: cfg.Guard},
+		dialer: &dialer{helo: cfg.HELO, timeouts: cfg.Timeouts.orDefault(), guard: cfg.Guard, roots: cfg.RootCAs},
 		conns:  &pool{max: cfg.MaxConns},
 		batch:  2 * cfg.MaxConns,
 	}

@@ -1,0 +1,289 @@
+// Package smtptest gives tests the rest of the mail world: servers that take
+// mail and remember it, servers that answer what a test tells them to, and a
+// DNS. They listen on loopback addresses and are gone when the test ends.
+package smtptest
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	gosmtp "github.com/emersion/go-smtp"
+)
+
+// Mail is one mail that an MX took.
+type Mail struct {
+	From string
+	To   []string // those that were accepted
+	Data []byte   // with CRLF, as it came
+	HELO string
+	TLS  bool
+	User string // who logged in
+	Peer string // address of the client: one for each connection
+}
+
+// MXConfig says how an MX behaves. The zero value takes everything.
+type MXConfig struct {
+	// Listener is where it listens; nil means a free port of 127.0.0.1.
+	Listener net.Listener
+	// TLS, when set, makes it offer STARTTLS; with Implicit, it speaks TLS from
+	// the first byte.
+	TLS      *tls.Config
+	Implicit bool
+	// Users makes it ask for AUTH PLAIN: a password for each name.
+	Users map[string]string
+	// UTF8 makes it offer SMTPUTF8.
+	UTF8 bool
+	// MaxSize is the largest mail that it takes, in bytes; 0 means any.
+	MaxSize int64
+	// Mail, Rcpt and Data, when set, are asked before it answers. An error that
+	// Refuse made is its answer.
+	Mail func(from string) error
+	Rcpt func(rcpt string) error
+	Data func(m Mail) error
+}
+
+// Refuse is an answer such as 550 5.1.1.
+func Refuse(code int, enhanced [3]int, text string) error {
+	return &gosmtp.SMTPError{Code: code, EnhancedCode: enhanced, Message: text}
+}
+
+// MX is an SMTP server that keeps what it takes in memory.
+type MX struct {
+	cfg   MXConfig
+	addr  *net.TCPAddr
+	conns atomic.Int64
+	open  atomic.Int64
+	most  atomic.Int64
+
+	mu      sync.Mutex
+	mails   []Mail
+	arrived chan struct{} // closed and replaced with each mail
+}
+
+// NewMX starts an MX.
+func NewMX(t testing.TB, cfg MXConfig) *MX {
+	t.Helper()
+	if cfg.Listener == nil {
+		cfg.Listener = Listen(t, "127.0.0.1")[0]
+	}
+	m := &MX{cfg: cfg, addr: cfg.Listener.Addr().(*net.TCPAddr), arrived: make(chan struct{})}
+	srv := gosmtp.NewServer(gosmtp.BackendFunc(m.newSession))
+	srv.Domain, srv.TLSConfig, srv.EnableSMTPUTF8 = "mx.test", cfg.TLS, cfg.UTF8
+	srv.MaxMessageBytes, srv.AllowInsecureAuth = cfg.MaxSize, true
+	srv.ReadTimeout, srv.WriteTimeout = time.Minute, time.Minute
+	srv.ErrorLog = quiet{}
+	var l net.Listener = &counter{cfg.Listener, m}
+	if cfg.Implicit {
+		srv.TLSConfig, l = nil, tls.NewListener(l, cfg.TLS)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		_ = srv.Close() // a test may have closed the listener
+		if err := <-served; err != nil && !errors.Is(err, gosmtp.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("fake MX: %v", err)
+		}
+	})
+	return m
+}
+
+// Port is where it listens.
+func (m *MX) Port() uint16 { return uint16(m.addr.Port) } //nolint:gosec // a port fits
+
+// IP is where it listens.
+func (m *MX) IP() string { return m.addr.IP.String() }
+
+// Addr is host:port.
+func (m *MX) Addr() string { return m.addr.String() }
+
+// Conns is how many connections were made to it.
+func (m *MX) Conns() int { return int(m.conns.Load()) }
+
+// MostConns is how many connections it had at the same time.
+func (m *MX) MostConns() int { return int(m.most.Load()) }
+
+// Mails are those that it took, oldest first.
+func (m *MX) Mails() []Mail {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.mails)
+}
+
+// Wait waits until it has taken n mails and returns them. The test fails when
+// that takes longer than 20 seconds.
+func (m *MX) Wait(t testing.TB, n int) []Mail {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		m.mu.Lock()
+		mails, arrived := slices.Clone(m.mails), m.arrived
+		m.mu.Unlock()
+		if len(mails) >= n {
+			return mails
+		}
+		select {
+		case <-arrived:
+		case <-timeout:
+			t.Fatalf("the fake MX has %d mails, not %d", len(mails), n)
+		}
+	}
+}
+
+func (m *MX) keep(mail Mail) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mails = append(m.mails, mail)
+	close(m.arrived)
+	m.arrived = make(chan struct{})
+}
+
+func (m *MX) newSession(c *gosmtp.Conn) (gosmtp.Session, error) {
+	return &session{mx: m, conn: c}, nil
+}
+
+type session struct {
+	mx   *MX
+	conn *gosmtp.Conn
+	user string
+	mail Mail
+}
+
+func (s *session) AuthMechanisms() []string {
+	if s.mx.cfg.Users == nil {
+		return nil
+	}
+	return []string{sasl.Plain}
+}
+
+func (s *session) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if want, ok := s.mx.cfg.Users[user]; !ok || want != password {
+			return gosmtp.ErrAuthFailed
+		}
+		s.user = user
+		return nil
+	}), nil
+}
+
+func (s *session) Mail(from string, _ *gosmtp.MailOptions) error {
+	if s.mx.cfg.Users != nil && s.user == "" {
+		return gosmtp.ErrAuthRequired
+	}
+	_, secure := s.conn.TLSConnectionState()
+	s.mail = Mail{From: from, HELO: s.conn.Hostname(), TLS: secure, User: s.user, Peer: s.conn.Conn().RemoteAddr().String()}
+	if s.mx.cfg.Mail != nil {
+		return s.mx.cfg.Mail(from)
+	}
+	return nil
+}
+
+func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
+	if s.mx.cfg.Rcpt != nil {
+		if err := s.mx.cfg.Rcpt(rcpt); err != nil {
+			return err
+		}
+	}
+	s.mail.To = append(s.mail.To, rcpt)
+	return nil
+}
+
+func (s *session) Data(r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	s.mail.Data = data
+	if s.mx.cfg.Data != nil {
+		if err := s.mx.cfg.Data(s.mail); err != nil {
+			return err
+		}
+	}
+	s.mx.keep(s.mail)
+	return nil
+}
+
+func (s *session) Reset()        { s.mail = Mail{} }
+func (s *session) Logout() error { return nil }
+
+// counter counts connections.
+type counter struct {
+	net.Listener
+	mx *MX
+}
+
+func (c *counter) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.mx.conns.Add(1)
+	open := c.mx.open.Add(1)
+	for most := c.mx.most.Load(); open > most && !c.mx.most.CompareAndSwap(most, open); {
+		most = c.mx.most.Load()
+	}
+	return &counted{Conn: conn, mx: c.mx}, nil
+}
+
+type counted struct {
+	net.Conn
+	mx   *MX
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.mx.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+func (quiet) Println(...any)        {}
+
+// Listen listens on the same free port of every ip. More loopback addresses
+// than 127.0.0.1 exist on Linux alone: elsewhere such a test is skipped.
+func Listen(t testing.TB, ips ...string) []net.Listener {
+	t.Helper()
+	var err error
+	for range 50 { // the port may be in use on one of the others
+		var listeners []net.Listener
+		if listeners, err = listen(t, ips); err == nil {
+			for _, l := range listeners {
+				t.Cleanup(func() { _ = l.Close() })
+			}
+			return listeners
+		}
+	}
+	if runtime.GOOS != "linux" && len(ips) > 1 {
+		t.Skipf("no loopback addresses %v on %s", ips, runtime.GOOS)
+	}
+	t.Fatalf("listen on %v: %v", ips, err)
+	return nil
+}
+
+func listen(t testing.TB, ips []string) (listeners []net.Listener, err error) {
+	var lc net.ListenConfig
+	port := "0"
+	for _, ip := range ips {
+		l, err := lc.Listen(t.Context(), "tcp", net.JoinHostPort(ip, port))
+		if err != nil {
+			for _, l := range listeners {
+				_ = l.Close()
+			}
+			return nil, err
+		}
+		listeners = append(listeners, l)
+		port = fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	}
+	return listeners, nil
+}
