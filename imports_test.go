@@ -35,7 +35,7 @@ var (
 		"internal/web", "internal/maintenance",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "internal/testpg", "internal/contractcheck"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
