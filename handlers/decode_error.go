@@ -90,19 +90,23 @@ func bodyError(err *ogenerrors.DecodeBodyError) *apiError {
 		return invalid("", "the body must be a JSON object")
 	}
 	text := err.Err.Error()
-	names := decodedNames(text)
+	at := spotOf(text)
 	var fields *validate.Error
 	if errors.As(err.Err, &fields) {
-		return invalidFields(fieldDetails(locate(doc, names, lacks(fields)), fields))
+		return invalidFields(fieldDetails(at.locate(doc, lacks(fields)), fields))
 	}
 	if name, unknown := unexpectedField(text); unknown {
-		place := locate(doc, names, has(name))
+		place := at.locate(doc, has(name))
 		if !fixedFields(text) {
 			return invalid(cut(joinPath(place, name)), "is not an allowed name")
 		}
 		return invalid(cut(joinPath(place, name)), "is not a field of this request")
 	}
-	return invalid(cut(locate(doc, names, is(unexpectedValue(text)))), reason(text))
+	fault := is(unexpectedValue(text))
+	if strings.Contains(text, "illegal base64") {
+		fault = notBase64
+	}
+	return invalid(cut(at.locate(doc, fault)), reason(text))
 }
 
 // invalidFields is 400 for the faults that validation found.

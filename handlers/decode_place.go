@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func parseBody(body []byte) (doc any, syntax string) {
 		return nil, "something follows after it"
 	}
 	var fault *json.SyntaxError
-	if errors.As(err, &fault) && fault.Offset < int64(len(body)) {
+	if errors.As(err, &fault) {
 		return nil, fmt.Sprintf("it breaks at byte %d", fault.Offset)
 	}
 	return nil, "it ends too early"
@@ -43,15 +44,6 @@ var (
 	foundByte    = regexp.MustCompile(`unexpected byte \d+ '(.)' at \d+$`)
 	foundType    = regexp.MustCompile(`unexpected json type "(\w+)"$`)
 )
-
-// decodedNames are the fields that the decoder was in, outermost first.
-func decodedNames(text string) []string {
-	var names []string
-	for _, m := range decodedField.FindAllStringSubmatch(text, -1) {
-		names = append(names, unquote(m[1]))
-	}
-	return names
-}
 
 func unquote(s string) string {
 	u, err := strconv.Unquote(s)
@@ -106,39 +98,59 @@ func unexpectedValue(text string) string {
 	}
 }
 
-// locate returns the path of the first value below the fields names that has
-// the fault, or of those fields when none has.
-func locate(v any, names []string, fault func(v any) bool) string {
-	if path, ok := search(v, names, fault); ok {
-		return path
-	}
-	return strings.Join(names, ".")
+// spot is where to look: below the fields names, and there in the items of a
+// list or at the value itself.
+type spot struct {
+	names   []string
+	inItems bool
 }
 
-func search(v any, names []string, fault func(v any) bool) (path string, ok bool) {
-	if len(names) == 0 && fault(v) {
+// spotOf reads a spot out of a message of the decoder.
+func spotOf(text string) spot {
+	var at spot
+	last := 0
+	for _, m := range decodedField.FindAllStringSubmatchIndex(text, -1) {
+		at.names = append(at.names, unquote(text[m[2]:m[3]]))
+		last = m[1]
+	}
+	at.inItems = len(at.names) > 0 && strings.Contains(text[last:], "callback: ")
+	return at
+}
+
+// locate returns the path of the first value at the spot that has the fault,
+// or of the spot when none has.
+func (at spot) locate(doc any, fault func(v any) bool) string {
+	if path, ok := at.search(doc, fault); ok {
+		return path
+	}
+	return strings.Join(at.names, ".")
+}
+
+func (at spot) search(v any, fault func(v any) bool) (path string, ok bool) {
+	here := len(at.names) == 0
+	items, isList := v.([]any)
+	if here && !(isList && at.inItems) && fault(v) {
 		return "", true
 	}
-	switch v := v.(type) {
-	case []any:
-		for i, item := range v {
-			if rest, ok := search(item, names, fault); ok {
+	if isList {
+		at.inItems = at.inItems && !here
+		for i, item := range items {
+			if rest, ok := at.search(item, fault); ok {
 				return joinRest("["+strconv.Itoa(i)+"]", rest), true
 			}
 		}
-	case map[string]any:
-		if len(names) == 0 {
-			return "", false
-		}
-		field, has := v[names[0]]
-		if !has {
-			return "", false
-		}
-		if rest, ok := search(field, names[1:], fault); ok {
-			return joinRest(names[0], rest), true
-		}
+		return "", false
 	}
-	return "", false
+	fields, isObject := v.(map[string]any)
+	if here || !isObject {
+		return "", false
+	}
+	field, there := fields[at.names[0]]
+	if !there {
+		return "", false
+	}
+	rest, ok := spot{at.names[1:], at.inItems}.search(field, fault)
+	return joinRest(at.names[0], rest), ok
 }
 
 func joinRest(first, rest string) string {
@@ -169,8 +181,8 @@ func has(name string) func(any) bool {
 	}
 }
 
-// is is the fault of a value of a JSON type. Without a type every value that
-// is no list has it: the first is then where the decoder stopped.
+// is is the fault of a value of a JSON type. Without a type every text and
+// number has it: the first is then where the decoder stopped.
 func is(jsonType string) func(any) bool {
 	return func(v any) bool {
 		switch v.(type) {
@@ -188,4 +200,11 @@ func is(jsonType string) func(any) bool {
 			return jsonType == "object"
 		}
 	}
+}
+
+// notBase64 is the fault of a text that is no base64.
+func notBase64(v any) bool {
+	s, isText := v.(string)
+	_, err := base64.StdEncoding.DecodeString(s)
+	return isText && err != nil
 }

@@ -31,7 +31,7 @@ var reasons = []struct {
 	{regexp.MustCompile(`(?s)parsing time .*$`), "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
 	{regexp.MustCompile(`(?s)strconv\.\w+: parsing .*$`), "is not a number"},
 	{regexp.MustCompile(`illegal base64 data`), "is not base64 with padding"},
-	{regexp.MustCompile(`multiple params`), "may be given only once"},
+	{regexp.MustCompile(`multiple values$`), "may be given only once"},
 }
 
 // reason is what a message of the generated code means to a caller.

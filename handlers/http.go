@@ -8,9 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
 )
 
@@ -87,32 +85,16 @@ func setDeadlines(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuseEarly looks at what the generated server does not: the announced size
-// and the text of the URL.
+// and the text of the path.
 func refuseEarly(r *http.Request) *apiError {
-	if r.ContentLength > maxBody {
+	switch {
+	case r.ContentLength > maxBody:
 		return errTooLarge(maxBody)
-	}
-	if !strings.Contains(r.RequestURI, "%") {
-		return nil
-	}
-	if !cleanText(r.URL.Path) {
-		return &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
-	}
-	for name, values := range r.URL.Query() {
-		for _, v := range values {
-			if cleanText(name) && !cleanText(v) {
-				return &apiError{
-					status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: name,
-					message: name + " is not UTF-8 text, or holds a NUL",
-				}
-			}
-		}
+	case !cleanText(r.URL.Path):
+		return errNotFound
 	}
 	return nil
 }
-
-// cleanText says whether s can be kept by any database: UTF-8 without NUL.
-func cleanText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // loggedPath hides the token of a download link, which is a credential.
 func loggedPath(path string) string {

@@ -81,9 +81,6 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	if !ok {
 		return next(req)
 	}
-	if !cleanText(key) {
-		return middleware.Response{}, errInvalid(idempotencyHeader, "is not UTF-8 text")
-	}
 	hash, err := bodyHash(req.RawBody)
 	if err != nil {
 		return middleware.Response{}, err

@@ -34,7 +34,7 @@ func hasOwnErrorBody(r *openapi3.Response) bool {
 }
 
 // inside is what only someone who reads our code understands.
-var inside = regexp.MustCompile(`(?i)decode |callback|unexpected byte|json:|strconv|\bsql|pq:|sqlite|\bgen\.|ogen|\.go\b|goroutine|runtime error|0x[0-9a-f]{6}|\*\w+\.\w+`)
+var inside = regexp.MustCompile(`decode |callback|unexpected byte|json:|strconv|\bsql|pq:|sqlite|\bgen\.|ogen|\.go\b|goroutine|runtime error|0x[0-9a-f]{6}|\*\w+\.\w+`)
 
 // checkError holds an error that has the documented shape against the rest of
 // what errors promise. documented is nil for one that only default covers.

@@ -1,0 +1,224 @@
+package handlers_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// What callers read when they get something wrong, and where it says it is.
+func TestBodyErrors(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		send := "/v1/inboxes/" + in.ID + "/messages"
+		const keys, inboxes, batch = "/v1/api-keys", "/v1/inboxes", "/v1/emails/batch"
+		tests := []struct {
+			name, path, body string
+			param, message   string // message without the param before it
+		}{
+			{"a missing field", send, `{"to":"a@b.example","text":"t"}`, "subject", "is required"},
+			{"an empty text", send, `{"to":"a@b.example","subject":"","text":"t"}`, "subject", "may not be empty"},
+			{"a text that is too long", send, `{"to":"a@b.example","subject":"` + strings.Repeat("ä", 999) + `","text":"t"}`, "subject", "may have at most 998 characters and has 999"},
+			{"a text that is too short", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a"}]}`, "recipients[0].to", "must have at least 3 characters and has 1"},
+			{"a line break in a header field", send, `{"to":"a@b.example","subject":"a\nb","text":"t"}`, "subject", "may not hold line breaks or other control characters"},
+			{"a form that is wrong", inboxes, `{"name":"a b"}`, "name", `must match ^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`},
+			{"a number for a text", send, `{"to":"a@b.example","subject":7,"text":"t"}`, "subject", "may not be a number"},
+			{"null for a text", send, `{"to":"a@b.example","subject":null,"text":"t"}`, "subject", "may not be null"},
+			{"an object for a text", send, `{"to":"a@b.example","subject":{},"text":"t"}`, "subject", "may not be an object"},
+			{"a list for a text", send, `{"to":"a@b.example","subject":["s"],"text":"t"}`, "subject", "may not be an array"},
+			{"a boolean for a text", send, `{"to":"a@b.example","subject":false,"text":"t"}`, "subject", "may not be a boolean"},
+			{"a text for a boolean", "/v1/webhooks", `{"url":"https://a.example","active":"yes"}`, "active", "may not be a string"},
+			{"a text for a number", inboxes, `{"retention_days":"7"}`, "retention_days", "may not be a string"},
+			{"a broken number for a whole one", inboxes, `{"retention_days":7.5}`, "retention_days", "must be a whole number"},
+			{"a number that is too small", inboxes, `{"retention_days":0}`, "retention_days", "must be at least 1"},
+			{"a number that is too large", inboxes, `{"retention_days":31}`, "retention_days", "may be at most 30"},
+			{"a number that is out of all bounds", inboxes, `{"retention_days":99999999999999999999}`, "retention_days", "is out of range"},
+			{"a number that no machine holds", inboxes, `{"metadata":{"a":1e400}}`, "metadata.a", "is out of range"},
+			{"a value outside an enum", inboxes, `{"send_policy":"closed"}`, "send_policy", "is not one of the documented values"},
+			{"a time that is none", inboxes, `{"expires_at":"soon"}`, "expires_at", "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
+			{"a number for a time", inboxes, `{"expires_at":1790000000}`, "expires_at", "may not be a number"},
+			{"a list for an object", inboxes, `{"metadata":[]}`, "metadata", "must be an object"},
+			{"an object for a list", keys, `{"name":"n","scopes":{}}`, "scopes", "must be an array"},
+			{"a text for a list", keys, `{"name":"n","scopes":"read"}`, "scopes", "must be an array"},
+			{"an empty list", send, `{"to":[],"subject":"s","text":"t"}`, "to", "may not be empty"},
+			{"a list that is too long", send, `{"to":[` + strings.Repeat(`"a@b.example",`, 50) + `"a@b.example"],"subject":"s","text":"t"}`, "to", "may have at most 50 items and has 51"},
+			{"an item twice", keys, `{"name":"n","scopes":["read","read"]}`, "scopes", "holds the same item twice"},
+			{"an item outside an enum", keys, `{"name":"n","scopes":["read","fly"]}`, "scopes[1]", "is not one of the documented values"},
+			{"an item of a wrong type", keys, `{"name":"n","scopes":["read",7]}`, "scopes[1]", "may not be a number"},
+			{"an unknown field", send, `{"to":"a@b.example","subject":"s","text":"t","sujbect":"x"}`, "sujbect", "is not a field of this request"},
+			{"an unknown field with a quote", inboxes, `{"a\"b":1}`, `a"b`, "is not a field of this request"},
+			{"an unknown field that looks like our words", inboxes, `{"unexpected field \"x\"":1}`, `unexpected field "x"`, "is not a field of this request"},
+			{"a field name in capitals", inboxes, `{"Name":"a"}`, "Name", "is not a field of this request"},
+			{"too many names", inboxes, `{"metadata":` + manyKeys(51) + `}`, "metadata", "may have at most 50 fields and has 51"},
+			{"a name of a wrong form", send, `{"to":"a@b.example","subject":"s","text":"t","headers":{"X Y":"z"}}`, "headers.X Y", "is not an allowed name"},
+
+			{"one address of a wrong type", send, `{"to":7,"subject":"s","text":"t"}`, "to", "may not be a number"},
+			{"an address of a wrong type in a list", send, `{"to":["a@b.example",7],"subject":"s","text":"t"}`, "to[1]", "may not be a number"},
+			{"a list in a list of addresses", send, `{"to":["a@b.example",["a@b.example"]],"subject":"s","text":"t"}`, "to[1]", "may not be an array"},
+			{"a text that is no address", send, `{"to":"nobody","subject":"s","text":"t"}`, "to", "is not an email address"},
+			{"a text in a list that is no address", send, `{"to":["a@b.example","nobody"],"subject":"s","text":"t"}`, "to[1]", "is not an email address"},
+			{"an address with a space", send, `{"to":"a b@b.example","subject":"s","text":"t"}`, "to", "is not an email address"},
+			{"two addresses in one", send, `{"to":"a@b.example,c@d.example","subject":"s","text":"t"}`, "to", "is not an email address"},
+			{"an object whose address is none", send, `{"to":["a@b.example",{"email":"nobody"}],"subject":"s","text":"t"}`, "to[1].email", "is not an email address"},
+			{"an object whose address is a number", send, `{"to":["a@b.example",{"email":7}],"subject":"s","text":"t"}`, "to[1].email", "may not be a number"},
+			{"an object without an address", send, `{"to":["a@b.example",{"name":"B"}],"subject":"s","text":"t"}`, "to[1].email", "is required"},
+			{"an object with an unknown field", send, `{"cc":["a@b.example",{"email":"c@b.example","nmae":"C"}],"to":"a@b.example","subject":"s","text":"t"}`, "cc[1].nmae", "is not a field of this request"},
+			{"a single object with a long name", send, `{"to":{"email":"a@b.example","name":"` + strings.Repeat("n", 101) + `"},"subject":"s","text":"t"}`, "to.name", "may have at most 100 characters and has 101"},
+			{"an attachment without content", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"a","content":""},{"filename":"b"}]}`, "attachments[1].content", "is required"},
+			{"an attachment that is no base64", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"a","content":"YQ=="},{"filename":"a","content":"YQ"}]}`, "attachments[1].content", "is not base64 with padding"},
+			{"an attachment of a wrong type", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[7]}`, "attachments[0]", "must be an object"},
+			{"a header of a wrong type", send, `{"to":"a@b.example","subject":"s","text":"t","headers":{"X-A":7}}`, "headers.X-A", "may not be a number"},
+			{"a recipient of a batch of a wrong type", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a@b.example"},{"to":["a@b.example",7]}]}`, "recipients[1].to[1]", "may not be a number"},
+			{"a batch whose second recipient has none", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a@b.example"},{}]}`, "recipients[1].to", "is required"},
+
+			{"a NUL in a text", send, `{"to":"a@b.example","subject":"s","text":"a\u0000b"}`, "text", "is not UTF-8 text, or holds a NUL"},
+			{"a NUL in a name of metadata", inboxes, `{"metadata":{"a\u0000":1}}`, "metadata", "is not UTF-8 text, or holds a NUL"},
+			{"bytes that are not UTF-8", send, "{\"to\":\"a@b.example\",\"subject\":\"s\",\"text\":\"a\xff\"}", "text", "is not UTF-8 text, or holds a NUL"},
+			{"half a character", send, `{"to":"a@b.example","subject":"s","text":"a\ud83d"}`, "text", "is not UTF-8 text, or holds a NUL"},
+			{"the other half of a character", send, `{"to":"a@b.example","subject":"s","text":"\ude00a"}`, "text", "is not UTF-8 text, or holds a NUL"},
+			{"two first halves", send, `{"to":"a@b.example","subject":"s","text":"\ud83d\ud83d"}`, "text", "is not UTF-8 text, or holds a NUL"},
+			{"half a character in a list", send, `{"to":[{"email":"a@b.example","name":"\uD800"}],"subject":"s","text":"t"}`, "to[0].name", "is not UTF-8 text, or holds a NUL"},
+			{"half a character in a name", inboxes, `{"metadata":{"\udfff":1}}`, "metadata", "is not UTF-8 text, or holds a NUL"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodPost, tt.path, tt.body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+tt.param)
+				if got, want := res.str(t, "error.message"), tt.param+" "+tt.message; got != want {
+					t.Errorf("message %q, want %q", got, want)
+				}
+				if _, many := res.get(t, "error.details"); many {
+					t.Errorf("one fault has details: %s", res.body)
+				}
+			})
+		}
+	})
+}
+
+// A whole character may be written as two escapes.
+func TestEscapedCharactersAreTaken(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		res := s.do(t, http.MethodPost, "/v1/inboxes", `{"display_name":"\ud83d\ude00\\ud83d","metadata":{"\uD83D\uDE00":"\u00e4"}}`)
+		res.want(t, http.StatusCreated)
+		res.wantAt(t, "display_name", `"😀\\ud83d"`)
+		res.wantAt(t, "metadata", `{"😀":"ä"}`)
+	})
+}
+
+func TestBodyErrorsListAllFaults(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		body := `{"to":["nobody",{"email":"none","name":"a\nb"}],"subject":"","cc":"nobody","text":"t"}`
+		res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", body, broken)
+		res.wantError(t, http.StatusBadRequest, "invalid_request to[0]")
+		res.wantAt(t, "error.details", `[
+			{"param":"to[0]","message":"is not an email address"},
+			{"param":"to[1].email","message":"is not an email address"},
+			{"param":"to[1].name","message":"may not hold line breaks or other control characters"},
+			{"param":"cc","message":"is not an email address"},
+			{"param":"subject","message":"may not be empty"}]`)
+
+		bad := strings.TrimSuffix(strings.Repeat(`"nobody",`, 50), ",")
+		res = s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":[`+bad+`],"subject":"s","text":"t"}`, broken)
+		if n := len(res.want(t, http.StatusBadRequest).strs(t, "error.details", "param")); n != 20 {
+			t.Errorf("%d faults are listed, want the first 20", n)
+		}
+	})
+}
+
+func TestBrokenJSON(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tests := []struct{ name, body, code, message string }{
+			{"no JSON", `nope`, "invalid_json", "the body is not valid JSON: it breaks at byte 2"},
+			{"an open object", `{"name":"a"`, "invalid_json", "the body is not valid JSON: it ends too early"},
+			{"a comma too many", `{"name":"a",}`, "invalid_json", "the body is not valid JSON: it breaks at byte 13"},
+			{"no comma", `{"name":"a" "domain":"b"}`, "invalid_json", "the body is not valid JSON: it breaks at byte 13"},
+			{"something after it", `{"name":"a"} x`, "invalid_json", "the body is not valid JSON: something follows after it"},
+			{"a second object", `{"name":"a"}{}`, "invalid_json", "the body is not valid JSON: something follows after it"},
+			{"a byte order mark", "\xef\xbb\xbf{}", "invalid_json", "the body is not valid JSON: it breaks at byte 1"},
+			{"a literal that is none", `{"name":tru}`, "invalid_json", "the body is not valid JSON: it breaks at byte 12"},
+			{"not a number", `{"retention_days":NaN}`, "invalid_json", "the body is not valid JSON: it breaks at byte 19"},
+			{"a control character in a text", "{\"display_name\":\"a\x01\"}", "invalid_json", "the body is not valid JSON: it breaks at byte 19"},
+			{"a bad escape", `{"display_name":"\u00"}`, "invalid_json", "the body is not valid JSON: it breaks at byte 22"},
+			{"spaces alone", `   `, "invalid_json", "the body is not valid JSON: it ends too early"},
+			{"a list", `[]`, "invalid_request", "the body must be a JSON object"},
+			{"null", `null`, "invalid_request", "the body must be a JSON object"},
+			{"a text", `"name"`, "invalid_request", "the body must be a JSON object"},
+			{"100,000 open lists", strings.Repeat("[", 100_000), "invalid_json", "the body is not valid JSON: it breaks at byte 10001"},
+			{"100,000 nested lists in a field", `{"metadata":{"a":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}}`, "invalid_json", "the body is not valid JSON: it breaks at byte 10016"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodPost, "/v1/inboxes", tt.body, broken).want(t, http.StatusBadRequest)
+				if code, message := res.str(t, "error.code"), res.str(t, "error.message"); code != tt.code || message != tt.message {
+					t.Errorf("%s: %s; want %s: %s", code, message, tt.code, tt.message)
+				}
+			})
+		}
+	})
+}
+
+func TestParameterErrors(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		messages := "/v1/inboxes/" + in.ID + "/messages"
+		tests := []struct {
+			name, path     string
+			param, message string
+		}{
+			{"a limit of 0", "/v1/inboxes?limit=0", "limit", "must be at least 1"},
+			{"a limit of 101", "/v1/inboxes?limit=101", "limit", "may be at most 100"},
+			{"a limit that is no number", "/v1/inboxes?limit=many", "limit", "is not a number"},
+			{"an empty limit", "/v1/inboxes?limit=", "limit", "is not a number"},
+			{"a limit beyond all numbers", "/v1/inboxes?limit=99999999999999999999", "limit", "is out of range"},
+			{"two limits", "/v1/inboxes?limit=1&limit=2", "limit", "may be given only once"},
+			{"a long cursor", "/v1/inboxes?cursor=" + strings.Repeat("a", 201), "cursor", "may have at most 200 characters and has 201"},
+			{"a foreign cursor", "/v1/inboxes?cursor=abc", "cursor", "is not of this list with these filters"},
+			{"a cursor that is not UTF-8", "/v1/inboxes?cursor=%ff", "cursor", "is not UTF-8 text, or holds a NUL"},
+			{"an unknown direction", messages + "?direction=up", "direction", "is not one of the documented values"},
+			{"a time that is none", messages + "?since=yesterday", "since", "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
+			{"a plus that a query makes a space", messages + "?since=2026-01-01T00:00:00+01:00", "since", "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
+			{"a long from", messages + "?from=" + strings.Repeat("a", 255), "from", "may have at most 254 characters and has 255"},
+			{"a NUL in from", messages + "?from=a%00b", "from", "is not UTF-8 text, or holds a NUL"},
+			{"a long subject", messages + "?subject=" + strings.Repeat("a", 201), "subject", "may have at most 200 characters and has 201"},
+			{"a long thread", messages + "?thread_id=" + strings.Repeat("a", 41), "thread_id", "may have at most 40 characters and has 41"},
+			{"an empty search", messages + "?q=", "q", "may not be empty"},
+			{"an unknown status", "/v1/messages?status=lost", "status", "is not one of the documented values"},
+			{"a wait of no time", messages + "/wait?timeout=0", "timeout", "must be at least 1"},
+			{"a wait of too long", messages + "/wait?timeout=121", "timeout", "may be at most 120"},
+			{"a wait for nothing known", messages + "/wait?has=money", "has", "is not one of the documented values"},
+			{"a tag of a wrong form", "/v1/emails?tag=" + url.QueryEscape("nocolon"), "tag", "must match ^[^:]+:"},
+			{"an event type of a list", "/v1/events/stream?events=email.sent,email.lost", "events[1]", "is not one of the documented values"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodGet, tt.path, "", broken).wantError(t, http.StatusBadRequest, "invalid_request "+tt.param)
+				if got, want := res.str(t, "error.message"), tt.param+" "+tt.message; got != want {
+					t.Errorf("message %q, want %q", got, want)
+				}
+			})
+		}
+		t.Run("a long idempotency key", func(t *testing.T) {
+			t.Parallel()
+			s.do(t, http.MethodPost, "/v1/inboxes", `{}`, broken, with("Idempotency-Key", strings.Repeat("k", 256))).
+				wantError(t, http.StatusBadRequest, "invalid_request Idempotency-Key")
+		})
+		t.Run("an idempotency key that is not UTF-8", func(t *testing.T) {
+			t.Parallel()
+			s.do(t, http.MethodPost, "/v1/inboxes", `{}`, broken, with("Idempotency-Key", "k\xff")).
+				wantError(t, http.StatusBadRequest, "invalid_request Idempotency-Key")
+		})
+		t.Run("unknown parameters are ignored", func(t *testing.T) {
+			t.Parallel()
+			s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"?limit=0&x=%ff%00", "").want(t, http.StatusOK)
+		})
+	})
+}

@@ -1,0 +1,146 @@
+package handlers_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestUnknownRoutes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, path := range []string{"/", "/v1", "/v1/", "/v2/inboxes", "/v1/inboxes/a/b/c", "//v1/inboxes", "/v1//inboxes", "/v1/inboxes/../keys", "/favicon.ico"} {
+			for _, key := range []string{s.key, ""} {
+				s.do(t, http.MethodGet, path, "", as(key)).wantError(t, http.StatusNotFound, "route_not_found")
+			}
+		}
+	})
+}
+
+func TestWrongMethods(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tests := []struct{ method, path, allow string }{
+			{"PUT", "/v1/inboxes", "GET,POST"},
+			{"DELETE", "/v1/inboxes", "GET,POST"},
+			{"OPTIONS", "/v1/inboxes", "GET,POST"},
+			{"POST", "/v1/inboxes/ibx_1", "DELETE,GET,PATCH"},
+			{"POST", "/health", "GET"},
+			{"GET", "/mcp", "POST"},
+			{"GET", "/v1/emails/batch", "POST"},
+			{"FLY", "/v1/inboxes", "GET,POST"},
+		}
+		for _, tt := range tests {
+			res := s.do(t, tt.method, tt.path, "", as("")).wantError(t, http.StatusMethodNotAllowed, "method_not_allowed")
+			allow := strings.Split(strings.ReplaceAll(res.header.Get("Allow"), " ", ""), ",")
+			slices.Sort(allow)
+			if got := strings.Join(allow, ","); got != tt.allow {
+				t.Errorf("%s %s: Allow %s, want %s", tt.method, tt.path, got, tt.allow)
+			}
+		}
+	})
+}
+
+// An id that cannot be is one that is not there.
+func TestImpossibleIds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, id := range []string{"ibx_0", "x", "%00", "%ff", "a%2Fb", "%20", strings.Repeat("a", 41), strings.Repeat("a", 10_000), "'%20OR%201=1--"} {
+			s.do(t, http.MethodGet, "/v1/inboxes/"+id, "", broken).wantError(t, http.StatusNotFound, "not_found")
+			s.do(t, http.MethodGet, "/v1/messages/"+id, "", broken).wantError(t, http.StatusNotFound, "not_found")
+			s.do(t, http.MethodDelete, "/v1/keys/"+id, "", broken).wantError(t, http.StatusNotFound, "not_found")
+		}
+		s.do(t, http.MethodGet, "/v1/inboxes/", "").wantError(t, http.StatusNotFound, "not_found")
+	})
+}
+
+func TestMediaTypes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tests := []struct {
+			name, mediaType string
+			want            int
+		}{
+			{"JSON", "application/json", 201},
+			{"JSON with a charset", "application/json; charset=utf-8", 201},
+			{"JSON in capitals", "Application/JSON", 201},
+			{"a form", "application/x-www-form-urlencoded", 415},
+			{"plain text", "text/plain", 415},
+			{"no type", "", 415},
+			{"what is no type", "///", 415},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodPost, "/v1/inboxes", `{}`, brokenIf(tt.want), with("Content-Type", tt.mediaType)).want(t, tt.want)
+				if tt.want == http.StatusUnsupportedMediaType {
+					res.wantError(t, tt.want, "unsupported_media_type")
+				}
+			})
+		}
+	})
+}
+
+// maxBody is the largest body that the API takes.
+const maxBody = 40 << 20
+
+func TestLargeBodies(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		pad := func(n int) string {
+			return `{"display_name":"` + strings.Repeat("a", n-len(`{"display_name":""}`)) + `"}`
+		}
+		inChunks := func(r *http.Request) *http.Request {
+			r.ContentLength = -1
+			return r
+		}
+		t.Run("the largest is read", func(t *testing.T) {
+			s.do(t, http.MethodPost, "/v1/inboxes", pad(maxBody), broken).wantError(t, http.StatusBadRequest, "invalid_request display_name")
+		})
+		t.Run("one byte more is refused by its length", func(t *testing.T) {
+			s.do(t, http.MethodPost, "/v1/inboxes", pad(maxBody+1), broken).wantError(t, http.StatusRequestEntityTooLarge, "payload_too_large")
+		})
+		t.Run("one byte more is refused in chunks", func(t *testing.T) {
+			s.do(t, http.MethodPost, "/v1/inboxes", pad(maxBody+1), broken, inChunks).wantError(t, http.StatusRequestEntityTooLarge, "payload_too_large")
+		})
+		t.Run("a bad key is told before the body is read", func(t *testing.T) {
+			s.do(t, http.MethodPost, "/v1/inboxes", pad(1<<20), broken, inChunks, as("no key")).want(t, http.StatusUnauthorized)
+		})
+		t.Run("chunks that say little are as good", func(t *testing.T) {
+			s.do(t, http.MethodPost, "/v1/inboxes", `{"display_name":"a"}`, inChunks).want(t, http.StatusCreated)
+		})
+	})
+}
+
+// A body that ends before its length has no answer that anyone could read; the
+// server must go on.
+func TestBodyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		_, err := s.try(t.Context(), t, http.MethodPost, "/v1/inboxes", `{`, func(r *http.Request) *http.Request {
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader([]byte(`{"na`))), 100
+			return r
+		})
+		if err == nil {
+			t.Error("half a request was answered")
+		}
+		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
+	})
+}
+
+func TestRequestIds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		seen := map[string]bool{}
+		for _, path := range []string{"/v1/inboxes", "/v1/inboxes/ibx_0", "/nowhere", "/health", "/v1/inboxes?limit=0"} {
+			id := s.do(t, http.MethodGet, path, "", broken, with("X-Request-Id", "mine")).header.Get("X-Request-Id")
+			if !strings.HasPrefix(id, "req_") || seen[id] {
+				t.Errorf("%s: request id %q is not new", path, id)
+			}
+			seen[id] = true
+		}
+	})
+}
