@@ -14,12 +14,23 @@ func (n *node) announce(in install) error {
 	fmt.Fprintf(&b, "  API          %s\n", n.cfg.baseURL(n.httpAddr))
 	fmt.Fprintf(&b, "  SMTP         %s\n", n.smtpAddr)
 	fmt.Fprintf(&b, "  Mail domain  %s\n", n.cfg.MailDomain)
+	fmt.Fprintf(&b, "  Key          %s\n", in.keyLine())
 	if in.firstKey != "" {
-		fmt.Fprintf(&b, "  Key          %s\n\n", in.firstKey)
-		b.WriteString("The key reaches everything and is shown this once; `postroom key create` makes others.\n")
+		b.WriteString("\nThe key reaches everything and is shown this once. `postroom key create` makes others.\n")
 	}
 	if _, err := fmt.Fprintln(n.out, b.String()); err != nil {
 		return fmt.Errorf("say what is ready: %w", err)
 	}
 	return nil
+}
+
+// keyLine says which key to use.
+func (in install) keyLine() string {
+	switch {
+	case in.firstKey != "":
+		return in.firstKey
+	case in.isFirst:
+		return "the one in " + envPrefix + "BOOTSTRAP_KEY"
+	}
+	return "as before (`postroom key create` makes another)"
 }

@@ -63,8 +63,10 @@ func TestLoadValues(t *testing.T) {
 		{"a domain in upper case", "MAIL_DOMAIN=Agents.Example.COM.", func(c Config) any { return c.MailDomain }, domain("agents.example.com")},
 		{"a domain in another script", "MAIL_DOMAIN=почта.example", func(c Config) any { return c.MailDomain }, domain("xn--80a1acny.example")},
 		{"a base address with a path", "BASE_URL=https://example.com/mail/", func(c Config) any { return c.BaseURL }, webURL("https://example.com/mail")},
-		{"ranges", "MX_ALLOW=10.1.2.3/8, fd00::/8", func(c Config) any { return c.MXAllow },
-			prefixes{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
+		{
+			"ranges", "MX_ALLOW=10.1.2.3/8, fd00::/8", func(c Config) any { return c.MXAllow },
+			prefixes{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+		},
 		{"a file with a space", "DATABASE=/my mail/post.db", func(c Config) any { return c.Database }, database("/my mail/post.db")},
 		{"off", "RATE_LIMITS=off", func(c Config) any { return c.RateLimits }, onOff(false)},
 	}

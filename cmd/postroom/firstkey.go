@@ -15,8 +15,9 @@ import (
 type install struct {
 	secret   secret
 	keys     subkeys
-	isNew    bool // the secret was made just now and is not kept yet
-	firstKey string
+	isNew    bool   // the secret was made just now and is not kept yet
+	isFirst  bool   // the account was made just now
+	firstKey string // its key, when that was made too
 }
 
 // findSecret returns the install secret, or a new one that is not kept yet.
@@ -73,7 +74,9 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 		return c.warnOfUnknownKey(ctx, s, log)
 	case err != nil:
 		return err
-	case c.BootstrapKey == "":
+	}
+	in.isFirst = true
+	if c.BootstrapKey == "" {
 		in.firstKey = secret
 	}
 	return nil

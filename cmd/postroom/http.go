@@ -69,11 +69,9 @@ func (s *httpServer) Shutdown(ctx context.Context, l net.Listener) error {
 	case <-grace.C:
 	case <-ctx.Done():
 	}
-	if errors.Is(err, net.ErrClosed) {
-		err = nil
-	}
-	if down := s.server.Shutdown(ctx); down != nil {
-		return errors.Join(err, fmt.Errorf("requests were broken off: %w", down), s.server.Close())
+	// The server closes the listener too, and may find that out.
+	if down := s.server.Shutdown(ctx); down != nil && !errors.Is(down, net.ErrClosed) {
+		err = errors.Join(err, fmt.Errorf("requests were broken off: %w", down), s.server.Close())
 	}
 	return err
 }

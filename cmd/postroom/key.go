@@ -85,7 +85,7 @@ func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a st
 	}
 	for _, id := range f.boxes {
 		if _, err := s.Inbox(ctx, a.Seq, id); err != nil {
-			return fmt.Errorf("--inbox-ids: %w", err)
+			return fmt.Errorf("--inbox-ids: %s: %w", id, err)
 		}
 	}
 	secret := apikey.New(f.mode, string(cfg.KeyBrand))

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/testpg"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "postroom-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary = filepath.Join(dir, "postroom")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// patience is how long a test waits for what should take a moment.
+const patience = 30 * time.Second
+
+// command is the program with these arguments, and no settings but env and what
+// keeps tests apart.
+func command(t *testing.T, data string, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
+		"POSTROOM_DATA=" + data, "POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0",
+	}, env...)
+	return cmd
+}
+
+// runCommand runs the program to its end and returns what it wrote.
+func runCommand(t *testing.T, data string, env []string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := command(t, data, env, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err = cmd.Run()
+	return out.String(), errOut.String(), err
+}
+
+// refused runs `postroom serve`, which must end with an error, and returns the
+// error's text.
+func refused(t *testing.T, data string, env []string, args ...string) string {
+	t.Helper()
+	stdout, stderr, err := runCommand(t, data, env, append([]string{"serve"}, args...)...)
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		t.Fatalf("serve ended with %v, want an exit status; it said\n%s%s", err, stdout, stderr)
+	}
+	if stdout != "" {
+		t.Errorf("serve said on stdout:\n%s", stdout)
+	}
+	return stderr
+}
+
+// served is a running `postroom serve`.
+type served struct {
+	cmd         *exec.Cmd
+	startup     time.Duration // until it said that it is ready
+	stdout, log *syncBuffer
+	api, smtp   string
+	key         string // empty when it was not shown
+	ended       chan error
+	endOnce     sync.Once
+}
+
+// serve starts the program and returns when it says that it is ready. It is
+// stopped, and its exit status looked at, when the test ends.
+func serve(t *testing.T, data string, env ...string) *served {
+	t.Helper()
+	s := &served{cmd: command(t, data, env, "serve"), stdout: &syncBuffer{}, log: &syncBuffer{}, ended: make(chan error, 1)}
+	s.cmd.Stderr = s.log
+	pipe, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(io.TeeReader(pipe, s.stdout))
+	for s.key == "" {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("serve ended before it was ready (%v):\n%s%s", s.cmd.Wait(), s.stdout, s.log)
+		}
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		switch value = strings.TrimSpace(value); name {
+		case "API":
+			s.api = value
+		case "SMTP":
+			s.smtp = value
+		case "Key":
+			s.key = value
+		}
+	}
+	s.startup = time.Since(start)
+	if strings.Contains(s.key, " ") {
+		s.key = ""
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, lines) // Wait closes the pipe
+		s.ended <- s.cmd.Wait()
+	}()
+	t.Cleanup(func() { s.stop(t) })
+	return s
+}
+
+// stop ends the service by SIGTERM and wants it to exit with 0.
+func (s *served) stop(t *testing.T) {
+	t.Helper()
+	s.endOnce.Do(func() { s.end(t) })
+}
+
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.signal(t, syscall.SIGTERM)
+	if err := s.await(); err != nil {
+		t.Errorf("serve ended with %v; its log:\n%s", err, s.log)
+	}
+}
+
+func (s *served) signal(t *testing.T, sig os.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+}
+
+// wait returns how the service ended, which the test has brought about.
+func (s *served) wait() (err error) {
+	s.endOnce.Do(func() { err = s.await() })
+	return err
+}
+
+func (s *served) await() error {
+	select {
+	case err := <-s.ended:
+		return err
+	case <-time.After(patience):
+		return errors.Join(errors.New("it did not end"), s.cmd.Process.Kill())
+	}
+}
+
+// call makes a request and returns its status and JSON.
+func (s *served) call(t *testing.T, key, method, path, body string) (int, map[string]any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.api+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	req.Close = true // a connection that is kept would have a second of grace at shutdown
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var out map[string]any
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return res.StatusCode, out
+}
+
+// syncBuffer is a bytes.Buffer that a process may write to while a test reads.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// onBoth runs test on SQLite and on PostgreSQL. env says which.
+func onBoth(t *testing.T, test func(t *testing.T, data string, env []string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, t.TempDir(), nil)
+	})
+	t.Run("postgresql", func(t *testing.T) {
+		t.Parallel()
+		test(t, t.TempDir(), []string{"POSTROOM_DATABASE=" + testpg.Schema(t)})
+	})
+}
