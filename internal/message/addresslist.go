@@ -62,6 +62,8 @@ func (sc *addressScanner) next(item *addressItem) bool {
 			seenAt = true
 		case '"':
 			sc.pos = sc.skipQuoted(i)
+		case '=': // in an encoded word nothing has a meaning
+			sc.pos = i + max(1, encodedWordLen(sc.s[i:]))
 		case '(', '<':
 			if end := sc.skipBracket(i, item); end > 0 {
 				item.phrase.WriteString(sc.s[start:i])

@@ -43,7 +43,7 @@ type OutAttachment struct {
 	Filename    string
 	ContentType string // application/octet-stream if empty
 	ContentID   string // without angle brackets; for "cid:" links in the HTML
-	Inline      bool   // shown within the HTML rather than listed
+	Inline      bool   // shown within the HTML, if there is one, by its ContentID
 	Content     []byte
 	// Open, if set, gives the content instead of Content. It is called once
 	// for each WriteTo.
@@ -107,7 +107,7 @@ func (m *mailWriter) body() {
 	boundary := m.open("mixed")
 	m.next(boundary)
 	m.content(related, false)
-	m.files(boundary, attached)
+	m.files(boundary, "attachment", attached)
 	m.close(boundary)
 }
 
@@ -136,14 +136,14 @@ func (m *mailWriter) html(related []int, last bool) {
 	boundary := m.open("related")
 	m.next(boundary)
 	m.text("html", m.out.HTML, false)
-	m.files(boundary, related)
+	m.files(boundary, "inline", related)
 	m.close(boundary)
 }
 
-func (m *mailWriter) files(boundary string, files []int) {
+func (m *mailWriter) files(boundary, disposition string, files []int) {
 	for _, i := range files {
 		m.next(boundary)
-		m.file(i)
+		m.file(i, disposition)
 	}
 }
 

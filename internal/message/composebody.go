@@ -71,15 +71,11 @@ func textEncoding(s string) string {
 }
 
 // file writes an attachment.
-func (m *mailWriter) file(i int) {
+func (m *mailWriter) file(i int, disposition string) {
 	a := &m.out.Attachments[i]
 	h := headerWriter{w: m.w}
 	h.field("Content-Type", fileType(a.ContentType))
 	h.field("Content-Transfer-Encoding", "base64")
-	disposition := "attachment"
-	if a.Inline {
-		disposition = "inline"
-	}
 	h.field("Content-Disposition", disposition, filenameParams(a.Filename)...)
 	if a.ContentID != "" {
 		h.field("Content-ID", "<"+a.ContentID+">")
@@ -141,7 +137,7 @@ func filenameParams(name string) []string {
 	if name == "" {
 		return nil
 	}
-	if isASCII(name) && len(name) <= piece {
+	if isASCII(name) && len(name) <= piece && !strings.Contains(name, "=?") {
 		return []string{`filename="` + quoteEscaper.Replace(name) + `"`}
 	}
 	coded := percentEncode(name)

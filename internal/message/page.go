@@ -106,7 +106,7 @@ func (r *pageReader) open() {
 		r.endLink()
 		if attr.href != "" && len(r.page.links) < r.maxLinks {
 			r.linkAt = len(r.page.links)
-			r.page.links = append(r.page.links, pageLink{href: attr.href, start: r.w.textStart(), label: attr.label})
+			r.page.links = append(r.page.links, pageLink{href: attr.href, start: len(r.w.buf), label: attr.label})
 		}
 	case atom.Img:
 		if r.linkAt >= 0 && r.page.links[r.linkAt].label == "" {

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,7 +15,6 @@ type pageWriter struct {
 	buf   []byte
 	gap   gap // what is to stand before the next word
 	quote int // depth of quotation
-	line  int // where in buf the current line begins
 }
 
 // gap is the white space between two words.
@@ -111,7 +111,7 @@ func (w *pageWriter) startWord() {
 	case w.gap == paragraphGap:
 		w.buf = append(w.buf, '\n')
 		w.startLine()
-		w.buf = append(w.buf, '\n')
+		w.buf = append(bytes.TrimRight(w.buf, " "), '\n')
 		w.startLine()
 	}
 	w.gap = noGap
@@ -121,15 +121,9 @@ func (w *pageWriter) startWord() {
 const maxQuoteMarks = 10
 
 func (w *pageWriter) startLine() {
-	w.line = len(w.buf)
 	for range min(w.quote, maxQuoteMarks) {
 		w.buf = append(w.buf, "> "...)
 	}
-}
-
-// textStart returns where the next word will be written, without its gap.
-func (w *pageWriter) textStart() int {
-	return len(w.buf)
 }
 
 // endsWithColon reports whether the last word ends like "X wrote:".

@@ -198,7 +198,7 @@ func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error
 // addText adds text with LF line ends, on a line of its own.
 func (p *parser) addText(dst *textParts, data []byte, charset string) {
 	s := unixLines(toUTF8(data, charset))
-	if room := p.lim.TextBytes - dst.size; len(s) > room {
+	if room := p.lim.TextBytes - dst.size - dst.gap(); len(s) > room {
 		s = head(s, max(room, 0))
 		p.truncated = true
 	}
@@ -215,12 +215,20 @@ func (t *textParts) add(s string) {
 	if s == "" {
 		return
 	}
-	if n := len(t.parts); n > 0 && !strings.HasSuffix(t.parts[n-1], "\n") {
+	if t.gap() > 0 {
 		t.parts = append(t.parts, "\n")
 		t.size++
 	}
 	t.parts = append(t.parts, s)
 	t.size += len(s)
+}
+
+// gap returns the length of the line end that the next part needs before it.
+func (t *textParts) gap() int {
+	if n := len(t.parts); n > 0 && !strings.HasSuffix(t.parts[n-1], "\n") {
+		return 1
+	}
+	return 0
 }
 
 // String implements fmt.Stringer.

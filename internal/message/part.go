@@ -81,7 +81,10 @@ func isMediaType(s string) bool {
 // isShown reports whether a part is text of the mail rather than a file that
 // is attached to it.
 func (p *leafPart) isShown(kind, name string) bool {
-	if kind != "text/plain" && kind != "text/html" || p.disposition.kind == "attachment" {
+	switch {
+	case kind != "text/plain" && kind != "text/html", p.disposition.kind == "attachment":
+		return false
+	case p.parent == "related" && !p.first: // what the text refers to
 		return false
 	}
 	return p.disposition.kind == "inline" || !p.isNamedFile(name)

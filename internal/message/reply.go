@@ -17,7 +17,7 @@ func ReplyText(text string) string {
 	case kind == noQuote:
 		kept = cutSignature(dropQuoted(r.lines))
 	case !isBlank(above):
-		kept = append(above, r.answers(end)...)
+		kept = append(trimLines(above), r.answers(end)...)
 	case kind == forwardQuote:
 		kept = r.lines
 	default:

@@ -17,10 +17,10 @@ type walker struct {
 	lines *lineReader
 	lim   Limits
 
-	stack      []multipart // outermost first
-	header     []byte      // of the part that is being read; reused
-	headerLeft int         // bytes that headers may still have
-	parts      int         // leaf parts given so far
+	stack      []openMultipart // outermost first
+	header     []byte          // of the part that is being read; reused
+	headerLeft int             // bytes that headers may still have
+	parts      int             // leaf parts given so far
 	at         place
 	truncated  bool
 
@@ -29,8 +29,8 @@ type walker struct {
 	preamble func([]byte)
 }
 
-// multipart is an open one.
-type multipart struct {
+// openMultipart is one whose end has not come.
+type openMultipart struct {
 	delimiter []byte // "--boundary", empty until one is found
 	subtype   string // "mixed", "alternative", ...
 	parts     int    // parts begun so far
@@ -95,7 +95,7 @@ func (w *walker) open(part *leafPart) bool {
 		w.truncated = true
 		return false
 	}
-	m := multipart{subtype: subtype}
+	m := openMultipart{subtype: subtype}
 	if boundary := strings.TrimRight(part.media.raw("boundary"), " \t"); boundary != "" {
 		m.delimiter = []byte("--" + boundary)
 	}

@@ -141,8 +141,11 @@ func (f *folder) endPairs() {
 // isUnspaced reports whether r belongs to a script that is written without
 // spaces between words, or with several words run together.
 func isUnspaced(r rune) bool {
-	if r < 0x0e00 {
+	switch {
+	case r < 0x0e00:
 		return false
+	case r == 'ー': // of both Japanese scripts, so Unicode gives it to neither
+		return true
 	}
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && unicode.IsLetter(r)

@@ -78,6 +78,23 @@ func cutWord(s string) (w encodedWord, ok bool) {
 	return w, true
 }
 
+// maxEncodedWord is longer than encoded words may be, and those that are met.
+const maxEncodedWord = 1000
+
+// encodedWordLen returns the length of the encoded word that s begins with, 0
+// for none.
+func encodedWordLen(s string) int {
+	s = s[:min(len(s), maxEncodedWord)]
+	if !strings.HasPrefix(s, "=?") {
+		return 0
+	}
+	w, ok := cutWord(s)
+	if !ok {
+		return 0
+	}
+	return len(s) - len(w.rest)
+}
+
 // decodeQ decodes the "Q" encoding of RFC 2047 section 4.2.
 func decodeQ(s string) []byte {
 	out := make([]byte, 0, len(s))

@@ -1,0 +1,119 @@
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden is what is known of a fixture: the message, the content of its
+// attachments, and what is extracted.
+type golden struct {
+	Message   *Message
+	Contents  map[string]string
+	Extracted Extracted
+	Reply     string
+	Automated bool
+}
+
+// TestFixtures reads the mails of testdata/mail and compares with the golden
+// file beside each. Their names say what is odd about them.
+func TestFixtures(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/mail/*.eml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".eml"), func(t *testing.T) {
+			t.Parallel()
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := readGolden(t, raw)
+			path := strings.TrimSuffix(file, ".eml") + ".json"
+			if *update {
+				writeGolden(t, path, got)
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := golden{}
+			if err := json.Unmarshal(data, &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, roundTrip(t, got)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			lf := readGolden(t, bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n")))
+			if diff := cmp.Diff(got.Message, lf.Message); diff != "" && !strings.Contains(file, "digest") {
+				t.Errorf("LF line ends read differently (-CRLF +LF)\n%s", diff)
+			}
+		})
+	}
+}
+
+func readGolden(t *testing.T, raw []byte) golden {
+	t.Helper()
+	m, err := Parse(bytes.NewReader(raw), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := golden{
+		Message: m, Contents: map[string]string{}, Reply: ReplyText(m.Text),
+		Extracted: Extract(m.Subject, m.Text, m.HTML), Automated: m.Automated(false),
+	}
+	for _, a := range m.Attachments {
+		r, err := OpenPart(bytes.NewReader(raw), a.Part, DefaultLimits())
+		if err != nil {
+			t.Fatalf("part %d: %v", a.Part, err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatalf("part %d: %v", a.Part, err)
+		}
+		if int64(len(content)) != a.Size {
+			t.Errorf("part %d: size %d, but %d bytes can be read", a.Part, a.Size, len(content))
+		}
+		g.Contents[a.Filename] = strings.ToValidUTF8(string(content), "?")
+	}
+	return g
+}
+
+// roundTrip makes nil and empty alike, as JSON has it.
+func roundTrip(t *testing.T, g golden) (out golden) {
+	t.Helper()
+	data, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func writeGolden(t *testing.T, path string, g golden) {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(g); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

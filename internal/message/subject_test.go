@@ -1,0 +1,100 @@
+package message
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNormalizeSubject(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"none", "Lunch", "Lunch"},
+		{"one", "Re: Lunch", "Lunch"},
+		{"many, in several languages", "AW: Re: FWD: sv: WG: TR: RV: Lunch", "Lunch"},
+		{"counters", "RE(2): Re[3]: re^4: Lunch", "Lunch"},
+		{"without space", "Re:Lunch", "Lunch"},
+		{"a space before the colon", "RE : Lunch", "Lunch"},
+		{"a full-width colon", "回复：Lunch", "Lunch"},
+		{"white space is folded", "  Re:\t two \n words ", "two words"},
+		{"a word that only looks like a mark", "Release: 1.0", "Release: 1.0"},
+		{"a word before a mark", "Foo Re: bar", "Foo Re: bar"},
+		{"nothing else", "Re:", ""},
+		{"letter case stays", "re: LUNCH", "LUNCH"},
+		{"a list tag stays", "Re: [dev] Lunch", "[dev] Lunch"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := NormalizeSubject(tt.in); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestReplyAndForwardSubject(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ in, reply, forward string }{
+		{"Lunch", "Re: Lunch", "Fwd: Lunch"},
+		{"Re: Lunch", "Re: Lunch", "Fwd: Re: Lunch"},
+		{"RE: Lunch", "RE: Lunch", "Fwd: RE: Lunch"},
+		{"Fwd: Lunch", "Re: Fwd: Lunch", "Fwd: Lunch"},
+		{"", "Re:", "Fwd:"},
+		{" a\r\nb ", "Re: a b", "Fwd: a b"},
+	}
+	for _, tt := range tests {
+		if got := ReplySubject(tt.in); got != tt.reply {
+			t.Errorf("reply to %q: got %q, want %q", tt.in, got, tt.reply)
+		}
+		if got := ForwardSubject(tt.in); got != tt.forward {
+			t.Errorf("forward of %q: got %q, want %q", tt.in, got, tt.forward)
+		}
+	}
+}
+
+func TestSnippet(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"one line", "Hello\r\n\r\n  world\t!", "Hello world !"},
+		{"invisible filler", "Hi \u200c \u034f \u200b\u00ad there\ufeff", "Hi there"},
+		{"nothing", " \r\n", ""},
+		{"200 characters", strings.Repeat("ü", 300), strings.Repeat("ü", 200)},
+		{"no space at the end", strings.Repeat("x", 199) + " y", strings.Repeat("x", 199)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Snippet(tt.in); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFoldForSearch(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"lower case, no punctuation", "Hello, World! 3.14", "hello world 3 14"},
+		{"accents", "Réservation ÀÉÎõü", "reservation aeiou"},
+		{"letters that do not decompose", "Łódź Straße Ærø İstanbul ıĞ", "lodz strasse aero istanbul ig"},
+		{"full-width and ligatures", "ＡＢＣ１２ ﬁn", "abc12 fin"},
+		{"Chinese in pairs", "您的验证码是4821", "您的 的验 验证 证码 码是 4821"},
+		{"the word of a query", "验证码", "验证 证码"},
+		{"a single character", "码", "码"},
+		{"Japanese and Latin", "東京タワーTokyo", "東京 京タ タワ ワー tokyo"},
+		{"Korean stays composed", "인증번호", "인증 증번 번호"},
+		{"Greek final sigma", "ΚΩΔΙΚΌΣ κωδικός", "κωδικοσ κωδικοσ"},
+		{"Cyrillic", "Код ПОДТВЕРЖДЕНИЯ", "код подтверждения"},
+		{"zero-width characters do not split", "ver\u200bification", "verification"},
+		{"query syntax is only words", `foo" AND ( bar* -baz`, "foo and bar baz"},
+		{"nothing", " ... ", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := FoldForSearch(tt.in); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
