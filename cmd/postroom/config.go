@@ -17,8 +17,8 @@ const envPrefix = "POSTROOM_"
 // value must not be shown. A flag wins over the environment; an empty value is
 // the default.
 type Config struct {
-	Data       string     `env:"DATA" envDefault:"./data" usage:"folder of the database, large mail and the install secret"`
-	Database   database   `env:"DATABASE" usage:"postgres:// address, or path of an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
+	Data       string     `env:"DATA" envDefault:"./data" usage:"folder of the SQLite file, large mail and the install secret" want:"path of a folder"`
+	Database   database   `env:"DATABASE" usage:"where everything is kept: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
 	Migrate    onOff      `env:"MIGRATE" envDefault:"on" usage:"bring the database schema up to date at start" want:"on or off"`
 	Secret     secret     `env:"SECRET" usage:"install secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, made at first start" want:"32 characters or more, the same on every node" hide:"all"`
 	HTTP       listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"where the API listens" want:"host:port, such as 127.0.0.1:8080"`
@@ -26,8 +26,8 @@ type Config struct {
 	SMTP       listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"where mail comes in" want:"host:port, such as 127.0.0.1:2525"`
 	MailDomain domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"domain of the inboxes' addresses" want:"a domain, such as agents.example.com"`
 	Hostname   domain     `env:"HOSTNAME" usage:"name of this host in SMTP: banner and HELO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
-	TLSCert    string     `env:"TLS_CERT" usage:"certificate chain for STARTTLS, a PEM file" unset:"no STARTTLS"`
-	TLSKey     string     `env:"TLS_KEY" usage:"private key of the certificate, a PEM file"`
+	TLSCert    string     `env:"TLS_CERT" usage:"certificate chain for STARTTLS" want:"path of a PEM file" unset:"no STARTTLS"`
+	TLSKey     string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
 
 	SMTPMaxConns      count `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"100" usage:"most SMTP connections at a time from one address" want:"a number from 1 to 1000000"`
@@ -38,7 +38,7 @@ type Config struct {
 	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
 
 	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
-	KeyBrand          keyBrand     `env:"KEY_BRAND" envDefault:"sk" usage:"how new keys begin: sk makes sk_live_..." want:"1 to 16 of a-z and 0-9"`
+	KeyBrand          keyBrand     `env:"KEY_BRAND" envDefault:"sk" usage:"how new keys begin (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`
 	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce the limits on requests; off is for benchmarks" want:"on or off"`
 

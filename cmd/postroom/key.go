@@ -93,7 +93,7 @@ func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a st
 	if k, err = s.CreateKey(ctx, k); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(p.stderr, "Created %s. The secret is shown this once:\n", k.ID); err != nil {
+	if _, err := fmt.Fprintf(p.stderr, "Created %s. Its secret is not shown again.\n", k.ID); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.stdout, secret)

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the table of settings into the README")
+
+const readme = "../../README.md"
+
+// block is a code block of the README.
+type block struct {
+	language, text string
+	line           int
+}
+
+func readmeBlocks(t *testing.T) []block {
+	t.Helper()
+	var blocks []block
+	open := false
+	n := 0
+	for line := range strings.Lines(readFile(t, readme)) {
+		n++
+		language, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && !open:
+			blocks = append(blocks, block{language: strings.TrimSpace(language), line: n})
+			open = true
+		case fence:
+			open = false
+		case open:
+			blocks[len(blocks)-1].text += line
+		}
+	}
+	return blocks
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestREADMEWorksWhenPasted runs the README's bash blocks, one after the other
+// in one shell, against a fresh install, and compares what they print with the
+// blocks without a language that follow them. Only the ports are changed.
+func TestREADMEWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"bash", "curl", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is not installed", tool)
+			}
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	data := t.TempDir()
+	s := serve(t, data)
+	api, err := url.Parse(s.api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := strings.NewReplacer("127.0.0.1:8080", api.Host, "127.0.0.1:2525", s.smtp)
+
+	script, want := &strings.Builder{}, &strings.Builder{}
+	n := 0
+	for _, b := range readmeBlocks(t) {
+		switch b.language {
+		case "bash":
+			mark := fmt.Sprintf("# README.md:%d\n", b.line)
+			fmt.Fprintf(script, "echo '%s'\n%s", strings.TrimSpace(mark), ports.Replace(b.text))
+			want.WriteString(mark)
+			n++
+		case "":
+			want.WriteString(b.text)
+		}
+	}
+	if n == 0 {
+		t.Fatal("no bash blocks in the README")
+	}
+	got := runScript(t, data, script.String())
+	if d := cmp.Diff(want.String(), got); d != "" {
+		t.Errorf("what the README's blocks print differs (-README +got):\n%s\nlog:\n%s", d, s.log)
+	}
+}
+
+func runScript(t *testing.T, data, script string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-o", "pipefail", "-c", script)
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), "POSTROOM_DATA="+data)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, &out, &errOut)
+	}
+	return out.String()
+}
+
+// TestREADMENamesMakeTargetsThatExist looks at its sh blocks.
+func TestREADMENamesMakeTargetsThatExist(t *testing.T) {
+	t.Parallel()
+	makefile := readFile(t, "../../Makefile") + readFile(t, "../../contract.mk")
+	for _, b := range readmeBlocks(t) {
+		if b.language != "sh" {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			target, ok := strings.CutPrefix(strings.TrimSpace(line), "make ")
+			if !ok || !strings.Contains(makefile, "\n"+target+":") {
+				t.Errorf("README.md:%d: %q is not a make target", b.line, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// TestREADMEListsTheSettings compares its table with Config, or writes it.
+func TestREADMEListsTheSettings(t *testing.T) {
+	t.Parallel()
+	text := readFile(t, readme)
+	before, rest, ok1 := strings.Cut(text, "<!-- settings:")
+	note, rest, ok2 := strings.Cut(rest, "-->\n")
+	_, after, ok3 := strings.Cut(rest, "<!-- /settings -->")
+	if !ok1 || !ok2 || !ok3 {
+		t.Fatal("the README has no place for the settings")
+	}
+	want := before + "<!-- settings:" + note + "-->\n" + settingsTable() + "<!-- /settings -->" + after
+	if *update {
+		if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, text); d != "" {
+		t.Errorf("the README's settings differ from Config (-want +got); run `go test ./cmd/postroom -run README -update`:\n%s", d)
+	}
+}
+
+func settingsTable() string {
+	var b strings.Builder
+	b.WriteString("\n| Setting | What it is | Value | Default |\n| --- | --- | --- | --- |\n")
+	for _, s := range settings() {
+		def := s.unset
+		if s.def != "" {
+			def = "`" + s.def + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.env, s.usage, s.want, def)
+	}
+	return b.String() + "\n"
+}
