@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/ogen-go/ogen/middleware"
@@ -108,7 +109,8 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	return res, err
 }
 
-// replay returns the stored answer, or ErrNotFound.
+// replay returns the stored answer, or ErrNotFound when there is none that the
+// caller may see: the call itself then says what is wrong.
 func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
 	ans, err := a.store.Answer(ctx, o.AccountID, o.Operation, o.Key)
 	if err != nil {
@@ -128,10 +130,29 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	if err := json.Unmarshal(ans.Body, v); err != nil {
 		return middleware.Response{}, fmt.Errorf("read stored answer: %w", err)
 	}
+	if !seesAnswer(callerOf(ctx), v) {
+		return middleware.Response{}, fmt.Errorf("stored answer: %w", store.ErrNotFound)
+	}
 	if w := infoOf(ctx).w; w != nil {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
 	return middleware.Response{Type: v}, nil
+}
+
+// seesAnswer says whether a key may see the inbox that an answer tells of. Keys
+// of one account share its idempotency keys, but need not see the same inboxes.
+func seesAnswer(k store.Key, answer any) bool {
+	ids := visible(k)
+	if ids == nil {
+		return true
+	}
+	switch v := answer.(type) {
+	case *gen.Inbox:
+		return slices.Contains(ids, v.ID)
+	case *gen.Message:
+		return slices.Contains(ids, v.InboxID)
+	}
+	return false
 }
 
 // bodyHash is equal for bodies that say the same, whatever the order of their

@@ -92,7 +92,7 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 		if err != nil {
 			return k, errInvalid("allowed_ips["+strconv.Itoa(i)+"]", "is not a CIDR block such as 192.0.2.0/24")
 		}
-		k.AllowedIPs.V = append(k.AllowedIPs.V, p.Masked().String())
+		k.AllowedIPs.V = append(k.AllowedIPs.V, unmap(p).Masked().String())
 	}
 	if t, ok := req.ExpiresAt.Get(); ok {
 		var err error
@@ -126,12 +126,33 @@ func refuseWider(by, k store.Key) error {
 		return wider("mode " + string(k.Mode))
 	case by.InboxIDs != nil && k.InboxIDs == nil:
 		return wider("inbox_ids")
-	case len(by.AllowedIPs.V) > 0 && !slices.Equal(by.AllowedIPs.V, k.AllowedIPs.V):
+	case len(by.AllowedIPs.V) > 0 && !within(k.AllowedIPs.V, by.AllowedIPs.V):
 		return wider("allowed_ips")
 	case by.ExpiresAt != nil && (k.ExpiresAt == nil || k.ExpiresAt.After(by.ExpiresAt.Time)):
 		return wider("expires_at")
 	}
 	return nil
+}
+
+// unmap writes a block of IPv4 addresses that are mapped into IPv6 as what it
+// is: callers are compared by their IPv4 addresses.
+func unmap(p netip.Prefix) netip.Prefix {
+	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+		return netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+	}
+	return p
+}
+
+// within says whether every block of inner, of which there must be one, lies in
+// a block of outer.
+func within(inner, outer []string) bool {
+	return len(inner) > 0 && !slices.ContainsFunc(inner, func(s string) bool {
+		in, err := netip.ParsePrefix(s)
+		return err != nil || !slices.ContainsFunc(outer, func(o string) bool {
+			out, err := netip.ParsePrefix(o)
+			return err == nil && out.Bits() <= in.Bits() && out.Contains(in.Addr())
+		})
+	})
 }
 
 // mayGrant says whether a key with the scopes have may hand out scope.

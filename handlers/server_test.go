@@ -33,6 +33,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) { return contractchec
 // and a key that reaches everything.
 type server struct {
 	url      string
+	database string // of the store
 	store    *store.Store
 	clock    *storetest.Clock
 	account  int64
@@ -48,7 +49,9 @@ func each(t *testing.T, test func(t *testing.T, s *server), edits ...func(*handl
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
-		test(t, newServer(t, storetest.OpenConfig(t, cfg), clock, edits...))
+		s := newServer(t, storetest.OpenConfig(t, cfg), clock, edits...)
+		s.database = cfg.Database
+		test(t, s)
 	})
 }
 

@@ -27,21 +27,35 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*
 	if err != nil {
 		return nil, err
 	}
+	m, err := a.firstMessage(ctx, in, f, waitTimeout(p))
+	if err != nil {
+		return nil, err
+	}
+	res := &gen.WaitResult{
+		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: f.Since.Time,
+		WaitedMs: max(0, a.now().Sub(start).Milliseconds()),
+	}
+	if m != nil {
+		v, err := messageToAPI(*m, withoutHTML)
+		if err != nil {
+			return nil, err
+		}
+		res.Message = gen.NewNilMessage(*v)
+	}
+	return res, nil
+}
+
+// firstMessage returns the oldest match, as soon as there is one. When the time
+// passes or the service stops it looks once more, and returns nil for none.
+func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageFilter, timeout time.Duration) (*store.Message, error) {
 	wake := a.store.WakeInbox(in.Seq)
 	defer wake.Stop()
-	timeout := time.NewTimer(waitTimeout(p))
-	defer timeout.Stop()
-
-	res := &gen.WaitResult{Object: "wait_result", Message: gen.NilMessage{Null: true}, Since: f.Since.Time}
-	for open := true; open; {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for last := false; ; {
 		m, err := a.store.FirstMessage(ctx, f)
 		if err == nil {
-			v, err := messageToAPI(m, withoutHTML)
-			if err != nil {
-				return nil, err
-			}
-			res.Message = gen.NewNilMessage(*v)
-			break
+			return &m, nil
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -49,19 +63,19 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*
 		if _, err := a.store.Inbox(ctx, in.AccountID, in.ID); err != nil { // deleted meanwhile
 			return nil, err
 		}
+		if last {
+			return nil, nil //nolint:nilnil // no match is no error here
+		}
 		select {
 		case <-wake.C:
-		case <-timeout.C:
-			open = false
+		case <-timer.C:
+			last = true
 		case <-a.cfg.Stopping:
-			open = false
+			last = true
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	res.TimedOut = res.Message.Null
-	res.WaitedMs = max(0, a.now().Sub(start).Milliseconds())
-	return res, nil
 }
 
 func waitTimeout(p gen.WaitForMessageParams) time.Duration {
@@ -90,6 +104,9 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 			return f, err
 		}
 		f.After = &m
+		if !p.Since.Set {
+			f.Since = &m.CreatedAt // nothing that came after it may be too old
+		}
 	}
 	return f, nil
 }

@@ -1,0 +1,153 @@
+package handlers_test
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/store"
+)
+
+func TestMissingAndBadKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		revoked := s.do(t, http.MethodPost, "/v1/keys", `{"name":"n"}`).want(t, http.StatusCreated)
+		s.do(t, http.MethodDelete, "/v1/keys/"+revoked.str(t, "id"), "").want(t, http.StatusOK)
+		passed := store.NewTime(begin)
+		tests := []struct{ name, header string }{
+			{"no header", ""},
+			{"the scheme alone", "Bearer"},
+			{"the scheme and a space", "Bearer "},
+			{"another scheme", "Basic " + s.key},
+			{"no scheme", s.key},
+			{"an unknown key", "Bearer sk_live_nobody"},
+			{"a key with something after it", "Bearer " + s.key + "x"},
+			{"a key without its end", "Bearer " + s.key[:len(s.key)-1]},
+			{"a key in other case", "Bearer " + strings.ToUpper(s.key)},
+			{"two keys", "Bearer " + s.key + "," + s.key},
+			{"a revoked key", "Bearer " + revoked.str(t, "key")},
+			{"an expired key", "Bearer " + s.newKey(t, func(k *store.Key) { k.ExpiresAt = &passed })},
+			{"a key of 10,000 characters", "Bearer " + strings.Repeat("k", 10_000)},
+			{"bytes that are no text", "Bearer \xff\xfe"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				for _, path := range []string{"/v1/inboxes", "/v1/inboxes/ibx_0", "/v1/emails", "/v1/keys"} {
+					res := s.do(t, http.MethodGet, path, "", as(""), func(r *http.Request) *http.Request {
+						if tt.header != "" {
+							r.Header.Set("Authorization", tt.header)
+						}
+						return r
+					}).wantError(t, http.StatusUnauthorized, "unauthorized")
+					if got := res.header.Get("WWW-Authenticate"); got != "Bearer" {
+						t.Errorf("WWW-Authenticate: %q", got)
+					}
+				}
+			})
+		}
+		t.Run("the scheme in other case is the same", func(t *testing.T) {
+			t.Parallel()
+			s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "bearer "+s.key)).want(t, http.StatusOK)
+		})
+	})
+}
+
+func TestKeyExpires(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		expires := store.NewTime(begin.Add(time.Hour))
+		key := as(s.newKey(t, func(k *store.Key) { k.ExpiresAt = &expires }))
+		s.clock.Add(time.Hour - time.Millisecond)
+		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK)
+		s.clock.Add(time.Millisecond)
+		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusUnauthorized)
+	})
+}
+
+func TestAllowedAddresses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tests := []struct {
+			name   string
+			blocks []string
+			want   int
+		}{
+			{"every address", nil, 200},
+			{"ours", []string{"127.0.0.1/32"}, 200},
+			{"ours among others", []string{"203.0.113.0/24", "127.0.0.0/8"}, 200},
+			{"all of IPv4", []string{"0.0.0.0/0"}, 200},
+			{"another", []string{"203.0.113.0/24"}, 403},
+			{"IPv6 only", []string{"::/0"}, 403},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				spoofed := func(r *http.Request) *http.Request {
+					for _, h := range []string{"X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Client-IP", "True-Client-IP"} {
+						r.Header.Set(h, "203.0.113.7")
+					}
+					return r
+				}
+				res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(s.newKey(t, ips(tt.blocks...))), spoofed).want(t, tt.want)
+				if tt.want == http.StatusForbidden {
+					res.wantError(t, tt.want, "ip_not_allowed")
+				}
+			})
+		}
+	})
+}
+
+var pathParam = regexp.MustCompile(`\{\w+\}`)
+
+// Each operation opens to the scopes that the contract names, and to no other,
+// before anything else of the request is looked at.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		keys := map[string]string{}
+		for _, scope := range everyScope {
+			keys[scope] = s.newKey(t, scopes(scope))
+		}
+		keyed := 0
+		for _, op := range s.check.Operations() {
+			roles, needsKey := op.Scopes()
+			if !needsKey {
+				continue
+			}
+			keyed++
+			t.Run(op.OperationID, func(t *testing.T) {
+				t.Parallel()
+				s.tryScopes(t, op, roles, keys)
+			})
+		}
+		if keyed < 60 {
+			t.Errorf("only %d operations need a key", keyed)
+		}
+	})
+}
+
+func (s *server) tryScopes(t *testing.T, op *contractcheck.Operation, roles []string, keys map[string]string) {
+	t.Helper()
+	body := ""
+	if op.RequestBody != nil {
+		body = `{"nonsense":true}`
+	}
+	for scope, key := range keys {
+		res := s.do(t, op.Method, pathParam.ReplaceAllString(op.Path, "none"), body, broken, as(key))
+		open := scope == "*" || len(roles) == 0 || slices.Contains(roles, scope)
+		switch {
+		case !open:
+			res.wantError(t, http.StatusForbidden, "insufficient_scope")
+			if message := res.str(t, "error.message"); !strings.Contains(message, roles[0]) {
+				t.Errorf("%s does not say what is needed: %s", scope, message)
+			}
+		case res.status == http.StatusUnauthorized || res.status == http.StatusForbidden:
+			t.Errorf("%s is refused with %d: %s", scope, res.status, res.body)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+const idempotencyKey = "Idempotency-Key"
+
+// onceable are the built operations that take an idempotency key, with a body
+// and another one.
+func (s *server) onceable(t *testing.T) map[string]struct{ path, body, other string } {
+	t.Helper()
+	in := s.newInbox(t)
+	m := s.receive(t, in, "Subject: Hi")
+	type call = struct{ path, body, other string }
+	return map[string]call{
+		"creating an inbox": {"/v1/inboxes", `{"display_name":"a"}`, `{"display_name":"b"}`},
+		"sending":           {"/v1/inboxes/" + in.ID + "/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, `{"to":"a@b.example","subject":"s","text":"u"}`},
+		"replying":          {"/v1/messages/" + m.ID + "/reply", `{"text":"t"}`, `{"text":"u"}`},
+		"forwarding":        {"/v1/messages/" + m.ID + "/forward", `{"to":"a@b.example"}`, `{"to":"c@b.example"}`},
+	}
+}
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for name, call := range s.onceable(t) {
+			key := with(idempotencyKey, name)
+			first := s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
+			if first.header.Get("Idempotent-Replayed") != "" {
+				t.Errorf("%s: the first answer says that it is a repeat", name)
+			}
+			s.clock.Add(time.Hour)
+			again := s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
+			again.wantSame(t, first)
+			if again.header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("%s: the repeat does not say so", name)
+			}
+			spaced := strings.ReplaceAll(call.body, `":"`, "\" :\n \"")
+			s.do(t, http.MethodPost, call.path, spaced, key).want(t, http.StatusCreated).wantSame(t, first)
+
+			s.do(t, http.MethodPost, call.path, call.other, key).
+				wantError(t, http.StatusUnprocessableEntity, "idempotency_key_reused "+idempotencyKey)
+			if s.do(t, http.MethodPost, call.path, call.body, with(idempotencyKey, name+"2")).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
+				t.Errorf("%s: another key got the same answer", name)
+			}
+			if s.do(t, http.MethodPost, call.path, call.body).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
+				t.Errorf("%s: no key got the same answer", name)
+			}
+			s.clock.Add(23 * time.Hour)
+			if s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
+				t.Errorf("%s: after 24 hours the answer is still given", name)
+			}
+		}
+	})
+}
+
+func TestIdempotencyKeysBelongToOneOperationOfOneAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		key := with(idempotencyKey, "k")
+		one, two := s.newInbox(t), s.newInbox(t)
+		mine := s.do(t, http.MethodPost, "/v1/inboxes", `{}`, key).want(t, http.StatusCreated)
+		body := `{"to":"a@b.example","subject":"s","text":"t"}`
+		first := s.do(t, http.MethodPost, "/v1/inboxes/"+one.ID+"/messages", body, key).want(t, http.StatusCreated)
+		second := s.do(t, http.MethodPost, "/v1/inboxes/"+two.ID+"/messages", body, key).want(t, http.StatusCreated)
+		if first.str(t, "id") == second.str(t, "id") {
+			t.Error("two paths got one answer")
+		}
+		sameAccount := s.newKey(t)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{}`, key, as(sameAccount)).want(t, http.StatusCreated).wantSame(t, mine)
+
+		s.account = s.otherInbox(t).AccountID
+		theirs := s.do(t, http.MethodPost, "/v1/inboxes", `{}`, key, as(s.newKey(t))).want(t, http.StatusCreated)
+		if theirs.str(t, "id") == mine.str(t, "id") {
+			t.Error("an account got the answer of another")
+		}
+	})
+}
+
+// A key that does not see an inbox gets no answer about it either.
+func TestIdempotencyShowsNothingHidden(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		limited := as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))
+		for name, call := range s.onceable(t) {
+			key := with(idempotencyKey, name)
+			s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
+			if res := s.do(t, http.MethodPost, call.path, call.body, key, limited); res.status != 404 && res.status != 403 {
+				t.Errorf("%s: answered %d: %s", name, res.status, res.body)
+			}
+		}
+	})
+}
+
+// Only what was done is kept: a call that failed can be made again.
+func TestIdempotencyKeepsNoErrors(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		key := with(idempotencyKey, "k")
+		in := s.newInbox(t)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"`+in.Name+`"}`, key).want(t, http.StatusConflict)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"name":""}`, key, broken).want(t, http.StatusBadRequest)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"free"}`, key).want(t, http.StatusCreated)
+
+		path := "/v1/inboxes/" + in.ID + "/messages"
+		expired := s.newInbox(t, func(in *store.Inbox) {
+			at := store.NewTime(begin)
+			in.ExpiresAt = &at
+		})
+		body := `{"to":"a@b.example","subject":"s","text":"t"}`
+		s.do(t, http.MethodPost, "/v1/inboxes/"+expired.ID+"/messages", body, key).want(t, http.StatusForbidden)
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+expired.ID, `{"expires_at":null}`).want(t, http.StatusOK)
+		s.do(t, http.MethodPost, "/v1/inboxes/"+expired.ID+"/messages", body, key).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, path, body, key).want(t, http.StatusCreated)
+	})
+}
+
+// What a stored answer tells of goes with the inbox.
+func TestIdempotencyForgetsDeletedInboxes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		key := with(idempotencyKey, "k")
+		id := s.do(t, http.MethodPost, "/v1/inboxes", `{"display_name":"secret"}`, key).want(t, http.StatusCreated).str(t, "id")
+		path, body := "/v1/inboxes/"+id+"/messages", `{"to":"a@b.example","subject":"s","text":"secret"}`
+		s.do(t, http.MethodPost, path, body, key).want(t, http.StatusCreated)
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+id, "").want(t, http.StatusOK)
+
+		s.do(t, http.MethodPost, path, body, key).wantError(t, http.StatusNotFound, "not_found")
+		if s.do(t, http.MethodPost, "/v1/inboxes", `{"display_name":"secret"}`, key).want(t, http.StatusCreated).str(t, "id") == id {
+			t.Error("the answer tells of a deleted inbox")
+		}
+	})
+}
+
+func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for name, call := range s.onceable(t) {
+			ids, conflicts := s.atOnce(t, 20, call.path, call.body, name)
+			if len(ids) != 1 || conflicts == 20 {
+				t.Errorf("%s: %d effects, %d conflicts", name, len(ids), conflicts)
+			}
+			s.do(t, http.MethodPost, call.path, call.body, with(idempotencyKey, name)).want(t, http.StatusCreated)
+		}
+	})
+}
+
+// atOnce makes n equal calls with one idempotency key, and returns the ids that
+// they were answered with, and how many were told to come again.
+func (s *server) atOnce(t *testing.T, n int, path, body, key string) (ids map[string]bool, conflicts int) {
+	t.Helper()
+	ids = map[string]bool{}
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	for range n {
+		calls.Go(func() {
+			res, err := s.try(t.Context(), t, http.MethodPost, path, body, with(idempotencyKey, key))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				t.Error(err)
+			case res.status == http.StatusCreated:
+				ids[fmt.Sprint(res.at(t, "id"))] = true
+			case res.status == http.StatusConflict && res.header.Get("Retry-After") == "1" && strings.Contains(string(res.body), "idempotency_in_progress"):
+				conflicts++
+			default:
+				t.Errorf("answered %d: %s", res.status, res.body)
+			}
+		})
+	}
+	calls.Wait()
+	return ids, conflicts
+}

@@ -1,0 +1,278 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/store"
+)
+
+// doors are the two ways to the same keys.
+var doors = []string{"/v1/api-keys", "/v1/keys"}
+
+// everyScope is each scope that a key may have.
+var everyScope = []string{
+	"*", "admin", "send", "read", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
+	"templates:read", "domains:write", "domains:read", "webhooks:manage", "keys:manage",
+}
+
+func TestCreateKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		tests := []struct {
+			name, body string
+			path, want string
+		}{
+			{"a name alone makes a live key", `{"name":"n"}`, "mode", `"live"`},
+			{"a live key without scopes reaches everything", `{"name":"n"}`, "scopes", `["*"]`},
+			{"a test key without scopes reaches everything", `{"name":"n","mode":"test"}`, "scopes", `["*"]`},
+			{"a live key may have scopes", `{"name":"n","scopes":["read"]}`, "scopes", `["read"]`},
+			{"a restricted key may have scopes of both areas", `{"name":"n","mode":"restricted","scopes":["send","emails:read"]}`, "scopes", `["send","emails:read"]`},
+			{"no blocks means every address", `{"name":"n"}`, "allowed_ips", `[]`},
+			{"an empty list of blocks too", `{"name":"n","allowed_ips":[]}`, "allowed_ips", `[]`},
+			{"blocks are kept by their network", `{"name":"n","allowed_ips":["203.0.113.9/24","2001:db8::1/32"]}`, "allowed_ips", `["203.0.113.0/24","2001:db8::/32"]`},
+			{"mapped blocks are IPv4", `{"name":"n","allowed_ips":["::ffff:203.0.113.9/120"]}`, "allowed_ips", `["203.0.113.0/24"]`},
+			{"all inboxes is null", `{"name":"n","inbox_ids":null}`, "inbox_ids", `null`},
+			{"some inboxes", `{"name":"n","inbox_ids":["` + in.ID + `"]}`, "inbox_ids", `["` + in.ID + `"]`},
+			{"for ever is null", `{"name":"n","expires_at":null}`, "expires_at", `null`},
+			{"for a day", `{"name":"n","expires_at":"` + after(24*time.Hour) + `"}`, "expires_at", `"` + after(24*time.Hour) + `"`},
+			{"a name of 100 characters", `{"name":"` + strings.Repeat("ä", 100) + `"}`, "last_used_at", `null`},
+		}
+		for _, door := range doors {
+			for _, tt := range tests {
+				t.Run(door+" "+tt.name, func(t *testing.T) {
+					t.Parallel()
+					res := s.do(t, http.MethodPost, door, tt.body).want(t, http.StatusCreated)
+					res.wantAt(t, tt.path, tt.want)
+					s.do(t, http.MethodGet, "/health", "", as(res.str(t, "key"))).want(t, http.StatusOK)
+				})
+			}
+		}
+	})
+}
+
+func TestKeySecrets(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for mode, prefix := range map[string]string{"live": "sk_live_", "test": "sk_test_", "restricted": "sk_restr_"} {
+			for _, door := range doors {
+				res := s.do(t, http.MethodPost, door, `{"name":"n","scopes":["keys:manage"],"mode":"`+mode+`"}`).want(t, http.StatusCreated)
+				secret, id := res.str(t, "key"), res.str(t, "id")
+				if !strings.HasPrefix(secret, prefix) || !apikey.WellFormed(secret) {
+					t.Errorf("secret %q of mode %s", secret, mode)
+				}
+				if !strings.HasPrefix(secret, res.str(t, "prefix")) || res.str(t, "key_hint") != "…"+secret[len(secret)-4:] {
+					t.Errorf("prefix and hint of %q: %s", secret, res.body)
+				}
+				for _, list := range doors {
+					got := s.do(t, http.MethodGet, list, "", as(secret)).want(t, http.StatusOK)
+					if strings.Contains(string(got.body), secret) {
+						t.Errorf("%s shows a secret", list)
+					}
+					i := slices.Index(got.strs(t, "data", "id"), id)
+					if _, shown := got.get(t, fmt.Sprintf("data.%d.key", i)); i < 0 || shown {
+						t.Errorf("%s: key %s at %d", list, id, i)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestCreateKeyRefuses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in, other := s.newInbox(t), s.otherInbox(t)
+		tests := []struct{ name, body, want string }{
+			{"no name", `{}`, "invalid_request name"},
+			{"an empty name", `{"name":""}`, "invalid_request name"},
+			{"a name of 101 characters", `{"name":"` + strings.Repeat("a", 101) + `"}`, "invalid_request name"},
+			{"a line break in the name", `{"name":"a\nb"}`, "invalid_request name"},
+			{"an unknown mode", `{"name":"n","mode":"dead"}`, "invalid_request mode"},
+			{"a restricted key without scopes", `{"name":"n","mode":"restricted"}`, "invalid_request scopes"},
+			{"no scope at all", `{"name":"n","scopes":[]}`, "invalid_request scopes"},
+			{"an unknown scope", `{"name":"n","scopes":["emails:delete"]}`, "invalid_request scopes[0]"},
+			{"a scope in capitals", `{"name":"n","scopes":["Read"]}`, "invalid_request scopes[0]"},
+			{"an address without its length", `{"name":"n","allowed_ips":["203.0.113.0/24","203.0.113.7"]}`, "invalid_request allowed_ips[1]"},
+			{"no address", `{"name":"n","allowed_ips":["home/8"]}`, "invalid_request allowed_ips[0]"},
+			{"a block that is too long", `{"name":"n","allowed_ips":["203.0.113.0/33"]}`, "invalid_request allowed_ips[0]"},
+			{"an inbox of another account", `{"name":"n","inbox_ids":["` + in.ID + `","` + other.ID + `"]}`, "invalid_request inbox_ids[1]"},
+			{"no inbox at all", `{"name":"n","inbox_ids":[]}`, "invalid_request inbox_ids"},
+			{"an expiry in the past", `{"name":"n","expires_at":"2020-01-01T00:00:00Z"}`, "invalid_request expires_at"},
+			{"a secret of one's own", `{"name":"n","key":"sk_live_mine"}`, "invalid_request key"},
+		}
+		for _, door := range doors {
+			for _, tt := range tests {
+				t.Run(door+" "+tt.name, func(t *testing.T) {
+					t.Parallel()
+					s.do(t, http.MethodPost, door, tt.body, broken).wantError(t, http.StatusBadRequest, tt.want)
+				})
+			}
+		}
+	})
+}
+
+func TestKeyMakesNoWiderKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		one, two := s.newInbox(t), s.newInbox(t)
+		expires := store.NewTime(begin.Add(24 * time.Hour))
+		tests := []struct {
+			name string
+			by   func(*store.Key)
+			body string
+			want int
+		}{
+			{"the same scopes", scopes("keys:manage", "read"), `{"name":"n","scopes":["keys:manage","read"]}`, 201},
+			{"a scope that another implies", scopes("keys:manage", "contacts:write"), `{"name":"n","scopes":["contacts:read"]}`, 201},
+			{"an area of read", scopes("keys:manage", "read"), `{"name":"n","scopes":["emails:read","domains:read"]}`, 201},
+			{"everything, by admin", scopes("admin"), `{"name":"n"}`, 201},
+			{"admin, by everything", scopes("*"), `{"name":"n","scopes":["admin"]}`, 201},
+			{"a scope more", scopes("keys:manage", "read"), `{"name":"n","scopes":["read","send"]}`, 403},
+			{"everything", scopes("keys:manage", "read", "send"), `{"name":"n"}`, 403},
+			{"admin", scopes("keys:manage"), `{"name":"n","scopes":["admin"]}`, 403},
+			{"reading, by one that may only send", scopes("keys:manage", "send"), `{"name":"n","scopes":["read"]}`, 403},
+			{"the area A, by an area of B", scopes("keys:manage", "emails:send"), `{"name":"n","scopes":["send"]}`, 403},
+			{"a live key, by a test key", func(k *store.Key) { k.Mode = store.KeyTest }, `{"name":"n"}`, 403},
+			{"a test key, by a test key", func(k *store.Key) { k.Mode = store.KeyTest }, `{"name":"n","mode":"test"}`, 201},
+			{"all inboxes", onlyInboxes(one.ID), `{"name":"n"}`, 403},
+			{"the same inbox", onlyInboxes(one.ID, two.ID), `{"name":"n","inbox_ids":["` + one.ID + `"]}`, 201},
+			{"every address", ips("127.0.0.0/8"), `{"name":"n"}`, 403},
+			{"the same block", ips("127.0.0.0/8"), `{"name":"n","allowed_ips":["127.0.0.0/8"]}`, 201},
+			{"a block within", ips("127.0.0.0/8"), `{"name":"n","allowed_ips":["127.0.0.1/32","127.1.0.0/16"]}`, 201},
+			{"a block around", ips("127.0.0.0/8"), `{"name":"n","allowed_ips":["127.0.0.0/7"]}`, 403},
+			{"a block beside", ips("127.0.0.0/8"), `{"name":"n","allowed_ips":["127.0.0.1/32","10.0.0.0/8"]}`, 403},
+			{"for ever", func(k *store.Key) { k.ExpiresAt = &expires }, `{"name":"n"}`, 403},
+			{"for longer", func(k *store.Key) { k.ExpiresAt = &expires }, `{"name":"n","expires_at":"` + after(25*time.Hour) + `"}`, 403},
+			{"for as long", func(k *store.Key) { k.ExpiresAt = &expires }, `{"name":"n","expires_at":"` + after(24*time.Hour) + `"}`, 201},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodPost, "/v1/keys", tt.body, as(s.newKey(t, tt.by)))
+				if tt.want == http.StatusForbidden {
+					res.wantError(t, tt.want, "insufficient_scope")
+				}
+				res.want(t, tt.want)
+			})
+		}
+		t.Run("an inbox that the key does not see", func(t *testing.T) {
+			t.Parallel()
+			s.do(t, http.MethodPost, "/v1/keys", `{"name":"n","inbox_ids":["`+two.ID+`"]}`, as(s.newKey(t, onlyInboxes(one.ID)))).
+				wantError(t, http.StatusBadRequest, "invalid_request inbox_ids[0]")
+		})
+	})
+}
+
+func ips(blocks ...string) func(*store.Key) {
+	return func(k *store.Key) { k.AllowedIPs.V = blocks }
+}
+
+func TestRevokeKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, door := range doors {
+			made := s.do(t, http.MethodPost, door, `{"name":"n"}`).want(t, http.StatusCreated)
+			id, secret := made.str(t, "id"), made.str(t, "key")
+			s.do(t, http.MethodGet, "/v1/inboxes", "", as(secret)).want(t, http.StatusOK)
+
+			res := s.do(t, http.MethodDelete, door+"/"+id, "").want(t, http.StatusOK)
+			res.wantAt(t, "object", `"api_key"`)
+			res.wantAt(t, "id", `"`+id+`"`)
+			res.wantAt(t, "deleted", `true`)
+			res.wantAt(t, "revoked", `true`)
+
+			s.do(t, http.MethodGet, "/v1/inboxes", "", as(secret)).wantError(t, http.StatusUnauthorized, "unauthorized")
+			s.do(t, http.MethodDelete, door+"/"+id, "").wantError(t, http.StatusNotFound, "not_found")
+			if slices.Contains(s.do(t, http.MethodGet, door, "").want(t, http.StatusOK).strs(t, "data", "id"), id) {
+				t.Errorf("%s still lists it", door)
+			}
+		}
+	})
+}
+
+func TestForeignKeysAreNotFound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		id := s.do(t, http.MethodPost, "/v1/keys", `{"name":"n"}`).want(t, http.StatusCreated).str(t, "id")
+		s.account = s.otherInbox(t).AccountID
+		other := s.newKey(t)
+		for _, door := range doors {
+			s.do(t, http.MethodDelete, door+"/"+id, "", as(other)).wantError(t, http.StatusNotFound, "not_found")
+			if n := len(s.do(t, http.MethodGet, door, "", as(other)).want(t, http.StatusOK).strs(t, "data", "id")); n != 1 {
+				t.Errorf("%s lists %d keys, want the account's one", door, n)
+			}
+		}
+	})
+}
+
+func TestListKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		var want []string
+		for range 5 {
+			want = append([]string{s.do(t, http.MethodPost, "/v1/keys", `{"name":"n"}`).want(t, http.StatusCreated).str(t, "id")}, want...)
+		}
+		for _, door := range doors {
+			got := s.pages(t, door+"?limit=2")
+			if d := cmp.Diff(want, got[:5]); d != "" || len(got) != 6 { // and the first key of the account
+				t.Errorf("%s lists %d keys, newest first: -want +got:\n%s", door, len(got), d)
+			}
+		}
+	})
+}
+
+// A key of some inboxes sees nothing of the others.
+func TestKeyOfSomeInboxes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		mine, other := s.newInbox(t), s.newInbox(t)
+		seen, hidden := s.receive(t, mine, "Subject: Mine"), s.receive(t, other, "Subject: Other")
+		key := as(s.newKey(t, onlyInboxes(mine.ID)))
+
+		for path, want := range map[string][]string{"/v1/inboxes": {mine.ID}, "/v1/messages": {seen.ID}} {
+			if d := cmp.Diff(want, s.do(t, http.MethodGet, path, "", key).want(t, http.StatusOK).strs(t, "data", "id")); d != "" {
+				t.Errorf("%s: -want +got:\n%s", path, d)
+			}
+		}
+		for _, tt := range []struct {
+			method, path, body string
+			want               int
+		}{
+			{"GET", "/v1/inboxes/%s", "", 200},
+			{"PATCH", "/v1/inboxes/%s", `{}`, 200},
+			{"GET", "/v1/inboxes/%s/messages", "", 200},
+			{"GET", "/v1/inboxes/%s/messages/wait", "", 200},
+			{"GET", "/v1/messages?inbox_id=%s", "", 200},
+			{"POST", "/v1/inboxes/%s/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, 201},
+			{"DELETE", "/v1/inboxes/%s", "", 200},
+		} {
+			s.do(t, tt.method, fmt.Sprintf(tt.path, other.ID), tt.body, key).wantError(t, http.StatusNotFound, "not_found")
+			if tt.method != http.MethodDelete {
+				s.do(t, tt.method, fmt.Sprintf(tt.path, mine.ID), tt.body, key).want(t, tt.want)
+			}
+		}
+		for _, tt := range []struct{ method, path, body string }{
+			{"GET", "/v1/messages/" + hidden.ID, ""},
+			{"GET", "/v1/messages/" + hidden.ID + "/raw", ""},
+			{"GET", "/v1/messages/" + hidden.ID + "/attachments/att_1", ""},
+			{"POST", "/v1/messages/" + hidden.ID + "/reply", `{"text":"t"}`},
+			{"POST", "/v1/messages/" + hidden.ID + "/forward", `{"to":"a@b.example"}`},
+		} {
+			s.do(t, tt.method, tt.path, tt.body, key).wantError(t, http.StatusNotFound, "not_found")
+		}
+		s.do(t, http.MethodPost, "/v1/inboxes", `{}`, key).wantError(t, http.StatusForbidden, "insufficient_scope")
+
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+mine.ID, "", key).want(t, http.StatusOK)
+		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK).wantAt(t, "data", `[]`)
+		s.do(t, http.MethodGet, "/v1/messages", "", key).want(t, http.StatusOK).wantAt(t, "data", `[]`)
+	})
+}

@@ -1,0 +1,149 @@
+package handlers_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store"
+)
+
+func limited(c *handlers.Config) { c.RateLimits = true }
+
+// wantBudget fails the test unless the answer says what is left.
+func (r response) wantBudget(t *testing.T, limit, remaining, reset int) {
+	t.Helper()
+	for name, want := range map[string]int{"RateLimit-Limit": limit, "RateLimit-Remaining": remaining, "RateLimit-Reset": reset} {
+		if got := r.header.Get(name); got != strconv.Itoa(want) {
+			t.Errorf("%s is %q, want %d", name, got, want)
+		}
+	}
+}
+
+// obey waits, on the server's clock, as long as a refused call was told to.
+func (s *server) obey(t *testing.T, r response) {
+	t.Helper()
+	seconds, err := strconv.Atoi(r.header.Get("Retry-After"))
+	if err != nil || seconds < 1 || seconds > 60 {
+		t.Fatalf("Retry-After %q", r.header.Get("Retry-After"))
+	}
+	s.clock.Add(time.Duration(seconds) * time.Second)
+}
+
+func TestRequestsOfAKeyAreLimited(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
+		s.clock.Add(1500 * time.Millisecond)
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 598, 59)
+		for i := range 598 {
+			if i%100 == 0 { // a call that is refused for another reason counts too
+				s.do(t, http.MethodGet, "/v1/inboxes/none", "").want(t, http.StatusNotFound)
+				continue
+			}
+			s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK)
+		}
+		res := s.do(t, http.MethodGet, "/v1/keys", "").wantError(t, http.StatusTooManyRequests, "rate_limited")
+		res.wantBudget(t, 600, 0, 59)
+		s.do(t, http.MethodGet, "/v1/keys", "", as(s.newKey(t))).want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
+		for _, free := range []string{"/health", "/openapi.json"} {
+			s.do(t, http.MethodGet, free, "").want(t, http.StatusOK)
+		}
+		s.obey(t, res)
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
+	}, limited)
+}
+
+func TestSendsOfAKeyAreLimited(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		m := s.receive(t, in, "Subject: Hi")
+		sends := []struct{ path, body string }{
+			{"/v1/inboxes/" + in.ID + "/messages", `{"to":"a@b.example","subject":"s","text":"t"}`},
+			{"/v1/messages/" + m.ID + "/reply", `{"text":"t"}`},
+			{"/v1/messages/" + m.ID + "/forward", `{"to":"a@b.example"}`},
+			{"/v1/drafts/drf_0/send", `{}`},
+		}
+		s.do(t, http.MethodPost, sends[0].path, sends[0].body).want(t, http.StatusCreated).wantBudget(t, 60, 59, 60)
+		for i := range 59 {
+			send := sends[(i+1)%len(sends)]
+			if res := s.do(t, http.MethodPost, send.path, send.body); res.status == http.StatusTooManyRequests {
+				t.Fatalf("send %d is refused", i+2)
+			}
+		}
+		var refused response
+		for _, send := range sends {
+			refused = s.do(t, http.MethodPost, send.path, send.body).wantError(t, http.StatusTooManyRequests, "rate_limited")
+			refused.wantBudget(t, 60, 0, 60)
+		}
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 600-60-len(sends)-1, 60)
+		s.obey(t, refused)
+		s.do(t, http.MethodPost, sends[1].path, sends[1].body).want(t, http.StatusCreated).wantBudget(t, 60, 59, 60)
+	}, limited)
+}
+
+func TestBadKeysAreLimitedByAddress(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tries := []option{as(""), as("sk_live_nobody"), with("Authorization", "Basic abc")}
+		for i := range 50 {
+			spoof := with("X-Forwarded-For", "203.0.113."+strconv.Itoa(i))
+			s.do(t, http.MethodGet, "/v1/inboxes", "", tries[i%len(tries)], spoof).want(t, http.StatusUnauthorized)
+		}
+		for range 10 { // links share the count
+			s.do(t, http.MethodGet, "/v1/files/forged", "", as("")).wantError(t, http.StatusForbidden, "link_invalid")
+		}
+		refused := s.do(t, http.MethodGet, "/v1/inboxes", "", as("")).wantError(t, http.StatusTooManyRequests, "rate_limited")
+		s.do(t, http.MethodGet, "/v1/inboxes", "", as("sk_live_nobody")).wantError(t, http.StatusTooManyRequests, "rate_limited")
+		s.do(t, http.MethodGet, "/v1/files/forged", "", as("")).wantError(t, http.StatusTooManyRequests, "rate_limited")
+		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK)
+		s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusOK)
+		s.obey(t, refused)
+		s.do(t, http.MethodGet, "/v1/inboxes", "", as("")).want(t, http.StatusUnauthorized)
+	}, limited)
+}
+
+// The window begins with the first call; the clock may also go back.
+func TestWindowOfALimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.clock.Add(59*time.Second + 999*time.Millisecond) // an odd moment is as good as any
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
+		s.clock.Add(59*time.Second + 999*time.Millisecond)
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 598, 1)
+		s.clock.Add(time.Millisecond)
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
+		s.clock.Add(-24 * time.Hour)
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
+	}, limited)
+}
+
+func TestNoBudgetWithoutLimits(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for name := range s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).header {
+			if strings.HasPrefix(name, "Ratelimit") {
+				t.Errorf("the answer has %s", name)
+			}
+		}
+		for range 70 {
+			s.do(t, http.MethodGet, "/v1/inboxes", "", as("")).want(t, http.StatusUnauthorized)
+		}
+	})
+}
+
+// A key that is called from a foreign address must not use up its owner's
+// budget.
+func TestForeignAddressSpendsNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		key := as(s.newKey(t, func(k *store.Key) { k.AllowedIPs.V = []string{"203.0.113.0/24"} }))
+		for range 70 {
+			s.do(t, http.MethodGet, "/v1/keys", "", key).wantError(t, http.StatusForbidden, "ip_not_allowed")
+		}
+	}, limited)
+}
