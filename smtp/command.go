@@ -95,13 +95,12 @@ func (w *wire) startTLS(line []byte) {
 // that is too large to read over.
 func (w *wire) expectChunk(line []byte) {
 	size, last, ok := chunkSize(line)
-	if !ok || size > w.server.cfg.MaxSize || w.chunks+size > w.server.cfg.MaxSize {
+	w.chunk, w.chunks = size, w.chunks+size
+	if !ok || w.chunks > w.server.cfg.MaxSize {
 		w.unread = true
 		w.ended.Store(true) // after go-smtp has answered the line
-		return
 	}
-	w.chunk = size
-	if w.chunks += size; last {
+	if last {
 		w.chunks = 0
 	}
 }
@@ -116,5 +115,8 @@ func chunkSize(line []byte) (size int64, last, ok bool) {
 		return 0, false, false
 	}
 	n, err := strconv.ParseUint(args[0], 10, 32)
-	return int64(n), last, err == nil //nolint:gosec // 32 bits
+	if err != nil {
+		return 0, false, false
+	}
+	return int64(n), last, true //nolint:gosec // 32 bits
 }

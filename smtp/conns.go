@@ -1,6 +1,7 @@
 package smtp
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -14,6 +15,7 @@ type conns struct {
 	mu       sync.Mutex
 	open     map[*wire]struct{}
 	byIP     map[netip.Addr]int
+	doors    []net.Listener
 	stopping bool
 }
 
@@ -60,14 +62,31 @@ func (c *conns) replace(w, next *wire) {
 	}
 }
 
-// stop lets no more in and asks those inside to go.
-func (c *conns) stop() {
+// listen notes a listener that stop is to close; false when it is too late.
+func (c *conns) listen(l net.Listener) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.stopping {
+		c.doors = append(c.doors, l)
+	}
+	return !c.stopping
+}
+
+// stop lets no more in and asks those inside to go.
+func (c *conns) stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	if !c.stopping {
+		for _, l := range c.doors {
+			errs = append(errs, l.Close())
+		}
+	}
 	c.stopping = true
 	for w := range c.open {
 		w.stop()
 	}
+	return errors.Join(errs...)
 }
 
 // abort breaks all connections off.

@@ -207,7 +207,7 @@ func countReceived(r io.Reader) (n int, err error) {
 	begins, inHeader := true, false // the piece begins a line; a field has been seen
 	for n <= maxReceived {
 		piece, err := br.ReadSlice('\n')
-		if begins {
+		if begins && len(piece) > 0 {
 			blank := len(bytes.TrimRight(piece, "\r\n")) == 0
 			if blank && inHeader {
 				return n, nil
@@ -218,16 +218,12 @@ func countReceived(r io.Reader) (n int, err error) {
 			}
 		}
 		begins = err == nil
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return n, endOfMail(err)
+			return n, err
 		}
 	}
 	return n, nil
-}
-
-func endOfMail(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }

@@ -34,7 +34,7 @@ var (
 
 	replyTryLater     = reply(451, 4, 3, 0, "Try again later")
 	replyFull         = reply(452, 4, 3, 1, "No space left, try again later")
-	replyCutShort     = reply(451, 4, 4, 2, "Message transfer was cut short")
+	replyCutShort     = reply(421, 4, 4, 2, "Message transfer was cut short, closing connection")
 	replyTooManyRcpts = reply(421, 4, 7, 0, "Too many refused recipients, closing connection")
 	replyPanic        = reply(421, 4, 3, 0, "Internal error, closing connection")
 )

@@ -107,18 +107,21 @@ func (s *Server) newSession(c *gosmtp.Conn) (gosmtp.Session, error) {
 // Serve accepts connections until Shutdown, after which it returns nil. It
 // closes l.
 func (s *Server) Serve(l net.Listener) error {
-	defer func() { _ = l.Close() }() // closed already after Shutdown
+	if !s.conns.listen(l) {
+		return l.Close()
+	}
 	if s.cfg.TLS != nil {
 		s.startSecure.Do(func() { go s.serveUpgrades() })
 	}
-	if err := s.plain.Serve(&listener{l, s}); err != nil {
-		return fmt.Errorf("accept SMTP connections: %w", err)
+	err := s.plain.Serve(&listener{l, s})
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
 	}
 	return nil
 }
 
 func (s *Server) serveUpgrades() {
-	if err := s.secure.Serve(s.upgrades); err != nil {
+	if err := s.secure.Serve(s.upgrades); err != nil && !errors.Is(err, net.ErrClosed) {
 		s.log.ErrorContext(s.ctx, "smtp: encrypted sessions ended", "error", err)
 	}
 }
@@ -127,8 +130,8 @@ func (s *Server) serveUpgrades() {
 // answers every other command with 421. It returns when all connections are
 // closed; when ctx ends before that, it breaks them off and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.conns.stop()
-	errs := []error{s.plain.Shutdown(ctx), s.secure.Shutdown(ctx)}
+	closeErr := s.conns.stop()
+	errs := []error{closeErr, s.plain.Shutdown(ctx), s.upgrades.Close(), s.secure.Shutdown(ctx)}
 	done := make(chan struct{})
 	go func() {
 		s.running.Wait()

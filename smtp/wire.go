@@ -73,13 +73,18 @@ type wire struct {
 	stopping bool
 }
 
-// Read gives go-smtp the next command line, or the next piece of a BDAT chunk.
+// Read gives go-smtp the next command line, or the next piece of a BDAT chunk. A
+// chunk that does not come whole ends in an error other than io.EOF, which
+// go-smtp would take for its end.
 func (w *wire) Read(p []byte) (int, error) {
 	if w.quiet {
 		w.quiet, w.out = false, w.out[:0]
 	}
 	for len(w.handed) == 0 {
 		switch {
+		case w.ended.Load() && w.chunk > 0:
+			w.chunk = 0
+			return 0, replyCutShort
 		case w.ended.Load():
 			return 0, io.EOF
 		case w.chunk > 0:
@@ -221,7 +226,7 @@ func (w *wire) readLine() ([]byte, error) {
 func (w *wire) nextPiece() {
 	if w.start == w.end {
 		if err := w.fill(w.dataDeadline()); err != nil {
-			w.lost(err)
+			w.ended.Store(true)
 			return
 		}
 	}

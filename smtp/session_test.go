@@ -1,0 +1,377 @@
+package smtp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gosmtp "github.com/emersion/go-smtp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func TestSessionReceivesMail(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		_, addr := serve(t, newReceiver(t, s))
+		c := hello(t, addr)
+		raw := mail("..", ".a", "", "Your code is 482913.")
+
+		c.begin("ann@out.example", strings.Replace(in.Address, "@", "+x@", 1))
+		c.send(strings.ReplaceAll(raw, "\r\n.", "\r\n..") + ".\r\n")
+		c.want("250 2.0.0")
+		m := only(t, s, in)
+		if got := readRaw(t, s, m); got != raw {
+			t.Errorf("raw is %q, want %q", got, raw)
+		}
+		if m.Tag == nil || *m.Tag != "x" || m.Automated {
+			t.Errorf("tag %v, automated %t", m.Tag, m.Automated)
+		}
+
+		c.begin("", in.Address)
+		c.send(mail("Undeliverable.") + ".\r\n")
+		c.want("250")
+		if m := list(t, s, in)[0]; !m.Automated {
+			t.Error("mail with the null reverse-path is not automated")
+		}
+		c.cmd("221", "QUIT")
+		c.wantClosed()
+	})
+}
+
+func TestSessionOffers(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, storetest.OpenSQLite(t))
+	for _, withTLS := range []bool{false, true} {
+		_, addr := serve(t, r, func(c *ServerConfig) {
+			if withTLS {
+				c.TLS = tlsConfig(t)
+			}
+		})
+		c := dial(t, addr)
+		c.want("220 mx.in.example ")
+		got := c.cmd("250", "EHLO client.example")
+		want := []string{"PIPELINING", "8BITMIME", "SMTPUTF8", "CHUNKING", "ENHANCEDSTATUSCODES", "SIZE 26214400", "LIMITS RCPTMAX=100"}
+		if withTLS {
+			want = append(want, "STARTTLS")
+		}
+		var offers []string
+		for line := range strings.Lines(got) {
+			offers = append(offers, strings.TrimSpace(line[4:]))
+		}
+		slices.Sort(want)
+		slices.Sort(offers[1:])
+		if !slices.Equal(offers[1:], want) {
+			t.Errorf("offers %q, want %q", offers[1:], want)
+		}
+	}
+}
+
+// step is what a client says, and how the answer begins. "data:" is followed by
+// what DATA sends.
+type step struct{ say, want string }
+
+func TestSessionAnswers(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	account := storetest.Account(t, s)
+	inbox := func(address string) store.Inbox {
+		return storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID, in.Address = account.Seq, address })
+	}
+	bot := inbox("bot@in.example")
+	if _, err := s.DeleteInbox(t.Context(), account.Seq, inbox("gone@in.example").ID); err != nil {
+		t.Fatal(err)
+	}
+	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxRecipients = 3; c.MaxSize = 10_000 })
+
+	const noInbox = "550 5.1.1 No such inbox here"
+	tests := []struct {
+		name   string
+		steps  []step
+		stored int
+		closed bool
+	}{
+		{"one recipient of two is unknown", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<nobody@in.example>", noInbox}, {"RCPT TO:<Bot@IN.example>", "250"},
+			{"DATA", "354"}, {"data:" + mail("Hi."), "250"},
+		}, 1, false},
+		{"unknown and deleted inboxes are told apart by nothing", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<nobody@in.example>", noInbox}, {"RCPT TO:<gone@in.example>", noInbox},
+		}, 0, false},
+		{"no relaying", []step{
+			{"MAIL FROM:<bot@in.example>", "250"}, {"RCPT TO:<x@out.example>", "550 5.7.1 Relaying denied"},
+			{"RCPT TO:<@in.example:x@out.example>", "550 5.7.1"}, {`RCPT TO:<"x@out.example"@in.example>`, "5"}, {"DATA", "50"},
+		}, 0, false},
+		{"recipients over the limit", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot+1@in.example>", "250"}, {"RCPT TO:<bot+2@in.example>", "250"},
+			{"RCPT TO:<bot+3@in.example>", "250"}, {"RCPT TO:<bot+4@in.example>", "452 4.5.3"}, {"DATA", "354"}, {"data:" + mail("Hi."), "250"},
+		}, 1, false},
+		{"MAIL in a transaction", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"MAIL FROM:<b@out.example>", "503"},
+			{"DATA", "354"}, {"data:" + mail("Hi."), "250"}, {"MAIL FROM:<b@out.example>", "250"},
+		}, 1, false},
+		{"RSET forgets the recipients", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"RSET", "250"}, {"DATA", "502"},
+			{"MAIL FROM:<b@out.example>", "250"}, {"DATA", "502"}, {"RCPT TO:<bot@in.example>", "250"},
+		}, 0, false},
+		{"EHLO forgets the recipients", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"EHLO again", "250"}, {"DATA", "502"},
+		}, 0, false},
+		{"a mail does not leave its recipients behind", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"}, {"data:" + mail("Hi."), "250"},
+			{"MAIL FROM:<a@out.example>", "250"}, {"DATA", "502"},
+		}, 1, false},
+		{"the exact size limit", []step{
+			{"MAIL FROM:<a@out.example> SIZE=10000", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
+			{"data:" + sized(10_000), "250"},
+		}, 1, false},
+		{"a byte over the size limit", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
+			{"data:" + sized(10_001), "552 5.3.4"}, {"MAIL FROM:<a@out.example>", "250"},
+		}, 0, false},
+		{"a SIZE over the limit", []step{{"MAIL FROM:<a@out.example> SIZE=10001", "552 5.3.4"}}, 0, false},
+		{"a mail far over the size limit", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
+			{"data:" + sized(700_000), "552 5.3.4"},
+		}, 0, true},
+		{"a bare LF in the data", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
+			{"data:a\n.\nMAIL FROM:<b@out.example>\r\n", "554 5.6.0"},
+		}, 0, true},
+		{"a mail loop", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
+			{"data:" + strings.Repeat("Received: x\r\n", 51) + mail("Hi."), "554 5.4.6"},
+		}, 0, false},
+		{"chunks", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"},
+			{"BDAT 6\r\nA: b\r\n", "250"}, {"BDAT 0\r\n", "250"}, {"BDAT 9 LAST\r\n\r\n.\r\nHi\r\n", "250"}, {"NOOP", "250"},
+		}, 1, false},
+		{"chunks over the size limit", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"},
+			{"BDAT 6\r\nA: b\r\n", "250"}, {"BDAT 9995 LAST", "552 5.3.4"},
+		}, 0, true},
+		{"a chunk without a size", []step{{"BDAT x", "501"}}, 0, true},
+		{"a chunk without recipients is read over", []step{{"BDAT 6\r\nQUIT\r\n", "502"}, {"NOOP", "250"}}, 0, false},
+		{"a bare LF in a chunk", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"BDAT 2 LAST\r\na\n", "554 5.6.0"}, {"NOOP", "250"},
+		}, 0, false},
+		{"RSET between chunks", []step{
+			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"BDAT 2\r\na\n", "250"}, {"RSET", "250"},
+			{"BDAT 0 LAST", "502"}, {"MAIL FROM:<a@out.example>", "250"},
+		}, 0, false},
+		{"a sender with 8-bit bytes and SMTPUTF8", []step{
+			{"MAIL FROM:<änn@out.example> SMTPUTF8", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"}, {"data:" + mail("Hi."), "250"},
+		}, 1, false},
+		{"a sender that is too long", []step{{"MAIL FROM:<" + strings.Repeat("x", 250) + "@out.example>", "501 5.1.7"}}, 0, false},
+	}
+	for _, tt := range tests {
+		before := len(list(t, s, bot))
+		c := hello(t, addr)
+		for _, st := range tt.steps {
+			if data, ok := strings.CutPrefix(st.say, "data:"); ok {
+				go func() { _, _ = c.conn.Write([]byte(data + ".\r\n")) }() // the server may stop reading
+				c.want(st.want)
+			} else {
+				if !strings.Contains(st.say, "\n") {
+					st.say += "\r\n"
+				}
+				c.send(st.say)
+				c.want(st.want)
+			}
+			if t.Failed() {
+				t.Fatalf("in %q, after %.50q", tt.name, st.say)
+			}
+		}
+		if tt.closed {
+			c.wantClosed()
+		} else {
+			c.cmd("221", "QUIT")
+		}
+		if stored := len(list(t, s, bot)) - before; stored != tt.stored {
+			t.Errorf("%s: stored %d, want %d", tt.name, stored, tt.stored)
+		}
+	}
+}
+
+// sized is a mail of n bytes.
+func sized(n int) string {
+	raw := mail()
+	lines := strings.Repeat(strings.Repeat("x", 48)+"\r\n", n/50+1)
+	return raw + lines[len(lines)-(n-len(raw)):]
+}
+
+// go-smtp alone takes the end of the connection for the end of the chunk.
+func TestSessionNeverStoresHalfAMail(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	_, addr := serve(t, newReceiver(t, s))
+	for _, say := range []string{"DATA\r\nSubject: half\r\n", "BDAT 100 LAST\r\nSubject: half\r\n", "BDAT 6\r\nA: b\r\nBDAT 3 LAST\r\na"} {
+		c := hello(t, addr)
+		c.cmd("250", "MAIL FROM:<a@out.example>")
+		c.cmd("250", "RCPT TO:<%s>", in.Address)
+		c.send(say)
+		if err := c.conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(c.r)
+		if err != nil || !strings.HasSuffix(string(rest), "421 4.4.2 Message transfer was cut short, closing connection\r\n") {
+			t.Errorf("%q is answered with %q, %v", say, rest, err)
+		}
+	}
+	if n := len(list(t, s, in)); n != 0 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+func TestSessionPipelining(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	_, addr := serve(t, newReceiver(t, s))
+	c := hello(t, addr)
+	const rounds = 20
+	for i := range rounds {
+		c.send(fmt.Sprintf("RSET\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<nobody@in.example>\r\nRCPT TO:<%s>\r\nDATA\r\n", in.Address))
+		for _, want := range []string{"250", "250", "550", "250", "354"} {
+			c.want(want)
+		}
+		c.send(mail("Mail "+fmt.Sprint(i)) + ".\r\nNOOP\r\nMAIL FROM:<b@out.example>\r\nDATA\r\n")
+		for _, want := range []string{"250", "250", "250", "502"} {
+			c.want(want)
+		}
+	}
+	if n := len(list(t, s, in)); n != rounds {
+		t.Errorf("%d messages, want %d", n, rounds)
+	}
+}
+
+// failing makes every read of mail end in a panic.
+type failing struct{ io.Reader }
+
+func (failing) Read([]byte) (int, error) { panic("a fault") }
+
+func TestSessionSurvivesAPanic(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	var log lockedBuffer
+	r := newReceiver(t, s)
+	srv, addr := serve(t, r, func(c *ServerConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	r.now = func() time.Time { panic("a fault") } // asked for while an expiring inbox is looked up
+	expiring := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = ptr(store.NewTime(time.Now().Add(time.Hour))) })
+
+	c := hello(t, addr)
+	c.cmd("250", "MAIL FROM:<a@out.example>")
+	c.cmd("421 4.3.0", "RCPT TO:<%s>", expiring.Address)
+	c.wantClosed()
+	if !strings.Contains(log.String(), "a fault") || !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("the panic is not in the log: %s", log.String())
+	}
+
+	w := &wire{server: srv}
+	sess := &session{server: srv, wire: w}
+	if err := sess.Data(failing{}); !errors.Is(err, replyPanic) || !w.ended.Load() {
+		t.Errorf("Data() = %v, ended %t", err, w.ended.Load())
+	}
+
+	r.now = time.Now
+	c = hello(t, addr)
+	c.begin("a@out.example", in.Address)
+	c.send(mail("Hi.") + ".\r\n")
+	c.want("250")
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func TestSessionWhenTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	var log lockedBuffer
+	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	c := hello(t, addr)
+	c.begin("a@out.example", in.Address)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.send(mail("Hi.") + ".\r\n")
+	c.want("451 4.3.0 Try again later\r\n")
+	c.cmd("250", "MAIL FROM:<a@out.example>")
+	c.cmd("451 4.3.0 Try again later\r\n", "RCPT TO:<%s>", in.Address)
+	if n := strings.Count(log.String(), "level=ERROR"); n != 2 {
+		t.Errorf("%d errors logged, want one for each answer:\n%s", n, log.String())
+	}
+}
+
+func TestSessionRefusesGuessing(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	_, addr := serve(t, newReceiver(t, s))
+	c := hello(t, addr)
+	c.cmd("250", "MAIL FROM:<a@out.example>")
+	for i := range maxRefused {
+		c.cmd("550", "RCPT TO:<guess%d@in.example>", i)
+	}
+	c.cmd("421 4.7.0", "RCPT TO:<guess@in.example>")
+	c.wantClosed()
+}
+
+// A client may reset while go-smtp reads chunks in its own goroutine.
+func TestSessionResetBesideData(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	r := newReceiver(t, s)
+	srv, _ := serve(t, r)
+	w := &wire{server: srv}
+	sess := &session{server: srv, wire: w, open: true, env: Envelope{RcptTo: []string{in.Address}}}
+	pr, pw := io.Pipe()
+	done := make(chan error)
+	go func() { done <- sess.Data(pr) }()
+	sess.Reset()
+	pw.CloseWithError(gosmtp.ErrDataReset)
+	if err := <-done; !errors.Is(err, replyTryLater) {
+		t.Errorf("Data() = %v", err)
+	}
+	if n := len(list(t, s, in)); n != 0 {
+		t.Errorf("%d messages of a transaction that was reset", n)
+	}
+}
+
+func TestSessionContextEndsWithTheServer(t *testing.T) {
+	t.Parallel()
+	srv, _ := serve(t, newReceiver(t, storetest.OpenSQLite(t)))
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(srv.ctx.Err(), context.Canceled) {
+		t.Error("the context of the sessions goes on")
+	}
+}
