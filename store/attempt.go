@@ -1,183 +1,194 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/jmoiron/sqlx"
 )
 
 // Attempt is what came of one try for one recipient.
 type Attempt struct {
-	// RecipientSeq, MessageSeq and Fence are as claimed. When the recipient has been claimed
-	// again since, the attempt is not recorded.
+	// RecipientSeq, MessageSeq and Fence are as claimed. When the recipient has
+	// been claimed again since, the attempt is not recorded.
 	RecipientSeq int64
 	MessageSeq   int64
 	Fence        int64
 	// Status is what the recipient is now; RecipientQueued means that there will
 	// be another try.
 	Status RecipientStatus
-	// Next is when, for RecipientQueued.
+	// Next is when, for RecipientQueued, and nil otherwise.
 	Next *Time
-	// Response is what the other server said, or why it was not reached.
+	// Response is what the other server said, or why it was not reached. Only
+	// its beginning is kept.
 	Response string
 	// Signature, when not empty, is what signing put before the raw message.
 	// The first one is kept, and every later attempt sends the same bytes.
 	Signature string
 }
 
-// maxResponse bounds what is kept of another server's words.
+// maxResponse bounds, in bytes, what is kept of another server's words.
 const maxResponse = 1000
 
-const updateAttempt = `
+const (
+	lockMessages  = `SELECT seq FROM messages WHERE seq IN ({list}) ORDER BY seq`
+	updateAttempt = `
 	UPDATE recipients
 	   SET status = $3, next_attempt_at = $4, last_response = $5,
 	       sent_at = coalesce(sent_at, cast($6 AS bigint)), delivered_at = coalesce(delivered_at, cast($7 AS bigint)),
 	       bounced_at = coalesce(bounced_at, cast($8 AS bigint))
 	 WHERE seq = $1 AND fence = $2 AND next_attempt_at IS NOT NULL
 	RETURNING message_seq, email`
-
-const keepSignature = `UPDATE contents SET signature = $2 WHERE message_seq = $1 AND signature IS NULL`
+	keepSignature     = `UPDATE contents SET signature = $2 WHERE message_seq = $1 AND signature IS NULL`
+	recipientStatuses = `SELECT status FROM recipients WHERE message_seq = $1`
+	moveMessage       = `
+	UPDATE messages
+	   SET status = $2, sent_at = coalesce(sent_at, cast($3 AS bigint)), delivered_at = coalesce(delivered_at, cast($4 AS bigint))
+	 WHERE seq = $1
+	RETURNING seq, account_id, inbox_seq, test_mode, status`
+)
 
 // RecordAttempt stores what came of an attempt, moves the message's status and
 // writes the events. ErrState when another claim has taken the recipient since.
 func (s *Store) RecordAttempt(ctx context.Context, a Attempt) error {
-	if err := s.do(ctx, a.MessageSeq, hotWrite{attempt: &a}); err != nil {
-		return fmt.Errorf("record attempt: %w", err)
+	err := a.check()
+	if err == nil {
+		err = s.do(ctx, a.MessageSeq, hotWrite{attempt: &a})
+	}
+	return errIn("record attempt", err)
+}
+
+// check refuses what would lose the recipient or try it for ever.
+func (a *Attempt) check() error {
+	switch {
+	case a.Status == RecipientQueued && a.Next == nil:
+		return errors.New("an attempt that is to be repeated has no time for it")
+	case a.Status != RecipientQueued && a.Next != nil:
+		return fmt.Errorf("an attempt that ended as %s has a time for another", a.Status)
 	}
 	return nil
 }
 
-// Claimed is a recipient that this process alone delivers to until the lease
-// ends, with the message (without content).
-type Claimed struct {
-	Recipient
-	Message Message
-	// InboxAddress is the address of the inbox that sends.
-	InboxAddress string
-}
-
-// ClaimRecipients takes up to limit recipients that are due and not for one of
-// the domains in busy. Pushing their next attempt to the end of the lease is
-// the claim, so that one whose process dies becomes due again by itself.
-func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy []string) ([]Claimed, error) {
-	now := s.now()
-	var w where
-	until, due := w.arg(NewTime(now.Add(lease))), w.arg(NewTime(now))
-	w.conds = append(w.conds, "next_attempt_at <= "+due)
-	if len(busy) > 0 {
-		w.notIn("domain", busy)
-	}
-	q := `UPDATE recipients SET next_attempt_at = ` + until + `, fence = fence + 1, attempts = attempts + 1
-		WHERE seq IN (SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.dialect.skipLocked() + `)
-		RETURNING ` + recipientColumns
-	var rows []Recipient
-	err := s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
-		rows = nil
-		return tx.SelectContext(ctx, &rows, q, w.args...)
-	})
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	slices.SortFunc(rows, func(a, b Recipient) int { return int(a.Seq - b.Seq) })
-	return s.withMessages(ctx, rows)
-}
-
-func (s *Store) withMessages(ctx context.Context, rows []Recipient) ([]Claimed, error) {
-	seqs := make([]int64, len(rows))
-	for i, r := range rows {
-		seqs[i] = r.MessageSeq
-	}
-	q, args, err := sqlx.In(`SELECT `+messageColumns+`, i.address AS inbox_address`+messageTables+` WHERE m.seq IN (?)`, seqs)
-	if err != nil {
-		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
-	}
-	var ms []struct {
-		Message
-		InboxAddress string `db:"inbox_address"`
-	}
-	if err := s.read.SelectContext(ctx, &ms, s.read.Rebind(q), args...); err != nil {
-		return nil, s.wrap(err, "messages of claimed recipients")
-	}
-	claimed := make([]Claimed, 0, len(rows))
-	for _, r := range rows {
-		for _, m := range ms {
-			if m.Seq == r.MessageSeq {
-				claimed = append(claimed, Claimed{r, m.Message, m.InboxAddress})
-				break
-			}
-		}
-	}
-	return claimed, nil
-}
-
-// NextDue returns when the next recipient, not for one of the domains in busy,
-// becomes due, or nil when there is none.
-func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
-	var w where
-	w.add("next_attempt_at IS NOT NULL")
-	if len(busy) > 0 {
-		w.notIn("domain", busy)
-	}
-	var t []Time
-	err := s.read.SelectContext(ctx, &t, `SELECT next_attempt_at FROM recipients`+w.sql()+` ORDER BY next_attempt_at LIMIT 1`, w.args...)
-	if err != nil || len(t) == 0 {
-		return nil, s.wrap(err, "next due recipient")
-	}
-	return &t[0], nil
+// outcome is an attempt that was recorded.
+type outcome struct {
+	*Attempt
+	messageSeq int64
+	email      string
 }
 
 // recordAttempts writes the attempts of a batch and then what they make of
 // their messages.
 func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) error {
-	type outcome struct {
-		messageSeq int64
-		email      string
-		attempt    *Attempt
+	if len(attempts) == 0 {
+		return nil
 	}
-	var outcomes []outcome
+	if err := b.lockMessages(ctx, attempts); err != nil {
+		return errIn("lock messages", err)
+	}
+	outcomes := make([]outcome, 0, len(attempts))
 	for _, a := range attempts {
-		a.Response = a.Response[:min(len(a.Response), maxResponse)]
-		o := outcome{attempt: a}
-		var sent, delivered, bounced *Time
-		switch a.Status {
-		case RecipientDelivered:
-			sent, delivered = &b.now, &b.now
-		case RecipientSent:
-			sent = &b.now
-		case RecipientBounced:
-			bounced = &b.now
-		}
-		row := b.tx.StmtContext(ctx, b.store.stmts.get(updateAttempt)).QueryRowContext(ctx, a.RecipientSeq, a.Fence, a.Status, a.Next,
-			a.Response, sent, delivered, bounced)
-		if err := row.Scan(&o.messageSeq, &o.email); err != nil {
-			return b.store.lostClaim(err, a)
+		o, err := b.recordAttempt(ctx, a)
+		if err != nil {
+			return err
 		}
 		outcomes = append(outcomes, o)
-		if a.Signature == "" {
-			continue
-		}
-		if _, err := b.tx.StmtContext(ctx, b.store.stmts.get(keepSignature)).ExecContext(ctx, o.messageSeq, a.Signature); err != nil {
-			return fmt.Errorf("keep signature: %w", err)
-		}
 	}
 	moved := map[int64]Message{}
 	for _, o := range outcomes {
-		if _, done := moved[o.messageSeq]; done || o.attempt.Status == RecipientQueued {
+		if _, done := moved[o.messageSeq]; done || o.Status == RecipientQueued {
 			continue
 		}
 		m, err := b.moveMessage(ctx, o.messageSeq)
 		if err != nil {
-			return err
+			return errIn("move message", err)
 		}
 		moved[o.messageSeq] = m
 	}
+	return b.attemptEvents(outcomes, moved)
+}
+
+// lockMessages holds the messages of the attempts and puts the attempts into
+// the order in which their recipients are held.
+func (b *hotBatch) lockMessages(ctx context.Context, attempts []*Attempt) error {
+	seqs := make([][2]int64, len(attempts))
+	for i, a := range attempts {
+		seqs[i][0] = a.MessageSeq
+	}
+	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
+	return b.store.hot.lockMessages.each(ctx, b.tx, sorted(seqs), func(*sql.Rows) error { return nil })
+}
+
+func (b *hotBatch) recordAttempt(ctx context.Context, a *Attempt) (outcome, error) {
+	o := outcome{Attempt: a}
+	var next, sent, delivered, bounced any
+	now := b.now.UnixMicro()
+	switch a.Status {
+	case RecipientDelivered:
+		sent, delivered = now, now
+	case RecipientSent:
+		sent = now
+	case RecipientBounced:
+		bounced = now
+	case RecipientQueued:
+		next = a.Next.UnixMicro()
+	}
+	response := storable(a.Response[:min(len(a.Response), maxResponse)])
+	row := b.tx.StmtContext(ctx, b.store.hot.updateAttempt).
+		QueryRowContext(ctx, a.RecipientSeq, a.Fence, string(a.Status), next, response, sent, delivered, bounced)
+	if err := row.Scan(&o.messageSeq, &o.email); errors.Is(err, sql.ErrNoRows) {
+		return o, fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
+	} else if err != nil {
+		return o, fmt.Errorf("update recipient: %w", err)
+	}
+	if a.Signature == "" {
+		return o, nil
+	}
+	_, err := b.tx.StmtContext(ctx, b.store.hot.keepSignature).ExecContext(ctx, o.messageSeq, a.Signature)
+	return o, errIn("keep signature", err)
+}
+
+// moveMessage brings a message's status up to its recipients'.
+func (b *hotBatch) moveMessage(ctx context.Context, seq int64) (Message, error) {
+	status, err := b.statusOf(ctx, seq)
+	if err != nil {
+		return Message{}, err
+	}
+	var sent, delivered any
+	switch status {
+	case MessageDelivered:
+		sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
+	case MessageSent:
+		sent = b.now.UnixMicro()
+	}
+	var m Message
+	err = b.tx.StmtContext(ctx, b.store.hot.moveMessage).QueryRowContext(ctx, seq, string(status), sent, delivered).
+		Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.TestMode, &m.Status)
+	b.wake(topic{topicInbox, m.InboxSeq})
+	return m, err
+}
+
+func (b *hotBatch) statusOf(ctx context.Context, messageSeq int64) (MessageStatus, error) {
+	var rs []RecipientStatus
+	err := scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.statuses), []any{messageSeq}, func(rows *sql.Rows) error {
+		rs = append(rs, "")
+		return rows.Scan(&rs[len(rs)-1])
+	})
+	return statusOf(rs), err
+}
+
+// attemptEvents notes the events of the outcomes.
+func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) error {
 	for _, o := range outcomes {
 		m := moved[o.messageSeq]
-		for _, typ := range attemptEvents[o.attempt.Status] {
-			b.event(typ, &m, EventData{Status: m.Status, Recipient: o.email, Response: o.attempt.Response})
+		data, err := json.Marshal(EventData{Status: m.Status, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]})
+		if err != nil {
+			return fmt.Errorf("write event: %w", err)
+		}
+		for _, typ := range attemptEvents[o.Status] {
+			b.event(NewID("evt_", b.now.Time), typ, &m, string(data))
 		}
 	}
 	return nil
@@ -190,35 +201,6 @@ var attemptEvents = map[RecipientStatus][]EventType{
 	RecipientDelivered: {EventMessageSent, EventMessageDelivered},
 	RecipientBounced:   {EventMessageBounced},
 	RecipientFailed:    {EventMessageFailed},
-}
-
-// moveMessage brings a message's status up to its recipients'.
-func (b *hotBatch) moveMessage(ctx context.Context, seq int64) (Message, error) {
-	const (
-		statuses = `SELECT status FROM recipients WHERE message_seq = $1`
-		move     = `UPDATE messages
-			   SET status = $2, sent_at = coalesce(sent_at, cast($3 AS bigint)), delivered_at = coalesce(delivered_at, cast($4 AS bigint))
-			 WHERE seq = $1
-			RETURNING seq, account_id, inbox_seq, test_mode, status`
-	)
-	var rs []RecipientStatus
-	if err := b.tx.SelectContext(ctx, &rs, statuses+b.store.dialect.lockRow(), seq); err != nil {
-		return Message{}, fmt.Errorf("statuses of recipients: %w", err)
-	}
-	status := statusOf(rs)
-	var sent, delivered *Time
-	switch status {
-	case MessageDelivered:
-		sent, delivered = &b.now, &b.now
-	case MessageSent:
-		sent = &b.now
-	}
-	var m Message
-	if err := b.tx.GetContext(ctx, &m, move, seq, status, sent, delivered); err != nil {
-		return Message{}, fmt.Errorf("move message: %w", err)
-	}
-	b.wake(topic{topicInbox, m.InboxSeq})
-	return m, nil
 }
 
 // statusOf is the status of a message: the furthest that any recipient has

@@ -6,106 +6,89 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/jmoiron/sqlx"
 )
 
-// statements keeps prepared statements by their text for as long as the store
-// is open. Only texts from a small closed set may go in.
+// statements are prepared for as long as the store is open. database/sql makes
+// each again on a connection that does not have it yet.
 type statements struct {
-	db *sqlx.DB
-	mu sync.Mutex
-	m  map[string]*sql.Stmt
+	db  *sqlx.DB
+	all []*sql.Stmt
+	err error // the first fault in preparing; the rest is then not tried
 }
 
-func newStatements(db *sqlx.DB) *statements { return &statements{db: db, m: map[string]*sql.Stmt{}} }
-
-// in returns the prepared statement of query, bound to tx. It is prepared on
-// the transaction's own connection: SQLite has only that one.
-func (s *statements) get(query string) *sql.Stmt {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.m[query]
-}
-
-// prepare makes the statement before a transaction begins.
-func (s *statements) prepare(ctx context.Context, query string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.m[query] != nil {
+// add prepares query while no transaction is open: SQLite has one connection
+// for both.
+func (s *statements) add(ctx context.Context, query string) *sql.Stmt {
+	if s.err != nil {
 		return nil
 	}
 	st, err := s.db.PrepareContext(ctx, query)
 	if err != nil {
-		return fmt.Errorf("prepare: %w", err)
+		s.err = fmt.Errorf("prepare %q: %w", query, err)
+		return nil
 	}
-	s.m[query] = st
-	return nil
+	s.all = append(s.all, st)
+	return st
 }
 
 func (s *statements) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var errs []error
-	for _, st := range s.m {
+	for _, st := range s.all {
 		errs = append(errs, st.Close())
 	}
-	s.m = nil
+	s.all = nil
 	return errors.Join(errs...)
 }
 
-// bulkSizes are the numbers of rows that multi-row statements are made for, so
-// that each text is prepared once.
-var bulkSizes = []int{64, 16, 4, 1}
-
-// bulkInsert writes many rows of one table in few statements.
+// bulkInsert writes many rows of one table in few statements: there is one for
+// each of a few numbers of rows, so that all of them can be prepared.
 type bulkInsert struct {
-	queries [4]string // by the index of bulkSizes
 	columns int
+	sizes   []int // falling, ending in 1
+	stmts   []*sql.Stmt
 }
 
-func newBulkInsert(table, columns string) bulkInsert {
-	b := bulkInsert{columns: strings.Count(columns, ",") + 1}
-	for i, rows := range bulkSizes {
-		var sb strings.Builder
-		fmt.Fprintf(&sb, "INSERT INTO %s (%s) VALUES ", table, columns)
-		for p := range rows * b.columns {
-			switch {
-			case p == 0:
-				sb.WriteString("(")
-			case p%b.columns == 0:
-				sb.WriteString("), (")
-			default:
-				sb.WriteString(", ")
-			}
-			fmt.Fprintf(&sb, "$%d", p+1)
-		}
-		sb.WriteString(")")
-		b.queries[i] = sb.String()
+func (s *statements) addBulk(ctx context.Context, d dialect, table, columns string) bulkInsert {
+	b := bulkInsert{columns: strings.Count(columns, ",") + 1, sizes: d.bulkSizes()}
+	for _, rows := range b.sizes {
+		b.stmts = append(b.stmts, s.add(ctx, bulkQuery(d, table, columns, b.columns, rows)))
 	}
 	return b
 }
 
-// prepare makes all statements of b.
-func (b *bulkInsert) prepare(ctx context.Context, s *statements) error {
-	for _, q := range b.queries {
-		if err := s.prepare(ctx, q); err != nil {
-			return err
+func bulkQuery(d dialect, table, columns string, width, rows int) string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "INSERT INTO %s (%s) VALUES ", table, columns)
+	for row := range rows {
+		if row > 0 {
+			sb.WriteString(", ")
 		}
+		sb.WriteString("(")
+		for col := range width {
+			if col > 0 {
+				sb.WriteString(", ")
+			}
+			sb.WriteString(d.placeholder(row*width + col + 1))
+		}
+		sb.WriteString(")")
 	}
-	return nil
+	return sb.String()
 }
 
 // exec inserts args, which holds the rows one after the other.
-func (b *bulkInsert) exec(ctx context.Context, tx *sqlx.Tx, s *statements, args []any) error {
-	for i, rows := range bulkSizes {
+func (b *bulkInsert) exec(ctx context.Context, tx *sqlx.Tx, args []any) error {
+	for i, rows := range b.sizes {
 		n := rows * b.columns
-		for len(args) >= n {
-			if _, err := tx.StmtContext(ctx, s.get(b.queries[i])).ExecContext(ctx, args[:n]...); err != nil {
+		if len(args) < n {
+			continue
+		}
+		st := tx.StmtContext(ctx, b.stmts[i])
+		for ; len(args) >= n; args = args[n:] {
+			if _, err := st.ExecContext(ctx, args[:n]...); err != nil {
 				return err
 			}
-			args = args[n:]
 		}
 	}
 	return nil

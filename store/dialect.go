@@ -23,6 +23,11 @@ type dialect interface {
 
 	// nextSeqs reserves n sequence numbers of table, in rising order.
 	nextSeqs(ctx context.Context, tx *sqlx.Tx, table string, n int) ([]int64, error)
+	// placeholder is how a statement made for many rows marks its nth parameter.
+	placeholder(n int) string
+	// bulkSizes are the numbers of rows that bulk inserts are prepared for,
+	// falling and ending in 1.
+	bulkSizes() []int
 	// lockRow is the clause that makes SELECT hold its rows until the end of the
 	// transaction.
 	lockRow() string
@@ -30,9 +35,9 @@ type dialect interface {
 	// those that others hold.
 	skipLocked() string
 
-	// isUnique says whether err is a violation of the unique constraint of
-	// table over column.
-	isUnique(err error, table, column string) bool
+	// again says whether err is what the database answers to one of two
+	// transactions that got in each other's way: a new try may pass.
+	again(err error) bool
 	// unavailable says whether err comes from a server that is away, stopping
 	// or starting.
 	unavailable(err error) bool

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -11,36 +12,14 @@ import (
 // hotWrite is one of the changes that share transactions: messages that arrive
 // or are accepted for sending, and what came of an attempt to deliver.
 type hotWrite struct {
-	messages []*NewMessage
+	messages []*hotMessage
 	attempt  *Attempt
 	once     *Once
 }
 
-// NewMessage is a message to be stored. The store gives it its id, its time and
-// its thread.
-type NewMessage struct {
-	// Message holds AccountID, InboxSeq, Direction, Status, TestMode, FromEmail,
-	// Addresses, Subject, HeaderID, Refs, Automated, HasCode, HasLink, Tag,
-	// Size, Content and, for outbound ones, Recipients (Email, Domain, Kind).
-	// Everything else is filled in when the message is stored.
-	Message
-	// SubjectFold is the subject folded for comparison.
-	SubjectFold string
-	// ThreadSubject is the subject without reply marks, folded; mail with the
-	// same one may be of the same thread.
-	ThreadSubject string
-	// JoinThread is the sequence number of the thread to join, or 0.
-	JoinThread int64
-	// NewThread says that the message never joins a thread.
-	NewThread bool
-
-	inbox  hotInbox
-	thread *hotThread
-}
-
 // itemAtFault says whether one item of a batch may be why the batch failed.
 func itemAtFault(err error) bool {
-	return !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrFull) && !errors.Is(err, context.DeadlineExceeded)
+	return !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrFull)
 }
 
 // do hands w to the committer. Everything about one inbox, and everything about
@@ -49,34 +28,45 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 	return s.commits[uint64(shard)%uint64(len(s.commits))].do(ctx, w) //nolint:gosec // sequence numbers are positive
 }
 
-var (
-	insertThreads = newBulkInsert("threads",
-		"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at")
-	insertMessages = newBulkInsert("messages",
-		"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
-			"header_id, header_hash, refs, automated, has_code, has_link, tag, size, created_at")
-	insertContents = newBulkInsert("contents",
-		"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments")
-	insertRecipients = newBulkInsert("recipients",
-		"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at")
-	insertEvents = newBulkInsert("events",
-		"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at")
-)
+// hotStatements are the statements of the hot writes.
+type hotStatements struct {
+	threads, messages, contents, recipients, events bulkInsert
 
-// prepareHot prepares the statements of the hot writes while no transaction is
-// open.
+	lockInboxes, newest, bySeq, byHeader, bySubject, lockMessages listQuery
+
+	updateThread, updateAttempt, keepSignature, statuses, moveMessage *sql.Stmt
+}
+
+// prepareHot prepares the statements of the hot writes.
 func (s *Store) prepareHot(ctx context.Context) error {
-	for _, b := range []*bulkInsert{&insertThreads, &insertMessages, &insertContents, &insertRecipients, &insertEvents} {
-		if err := b.prepare(ctx, s.stmts); err != nil {
-			return s.wrap(err, "prepare")
-		}
+	st, d := s.stmts, s.dialect
+	s.hot = hotStatements{
+		threads: st.addBulk(ctx, d, "threads",
+			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at"),
+		messages: st.addBulk(ctx, d, "messages",
+			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
+				"header_id, header_hash, refs, automated, has_code, has_link, tag, size, created_at"),
+		contents: st.addBulk(ctx, d, "contents",
+			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments"),
+		recipients: st.addBulk(ctx, d, "recipients",
+			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at"),
+		events: st.addBulk(ctx, d, "events",
+			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
+
+		lockInboxes:  st.addList(ctx, d, 1, lockInboxes+d.lockRow()),
+		newest:       st.addList(ctx, d, 1, newestOfInboxes),
+		bySeq:        st.addList(ctx, d, 1, threadsBySeq),
+		byHeader:     st.addList(ctx, d, 2, threadsByHeader),
+		bySubject:    st.addList(ctx, d, 2, threadsBySubject),
+		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),
+
+		updateThread:  st.add(ctx, updateThread),
+		updateAttempt: st.add(ctx, updateAttempt),
+		keepSignature: st.add(ctx, keepSignature),
+		statuses:      st.add(ctx, recipientStatuses),
+		moveMessage:   st.add(ctx, moveMessage),
 	}
-	for _, q := range []string{updateThread, updateAttempt, keepSignature} {
-		if err := s.stmts.prepare(ctx, q); err != nil {
-			return s.wrap(err, "prepare")
-		}
-	}
-	return nil
+	return s.wrap(st.err, "open")
 }
 
 // commitHot writes the batch in one transaction, all of it or nothing, and
@@ -85,8 +75,13 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 	var b hotBatch
 	err := s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
 		b = hotBatch{store: s, tx: tx, now: NewTime(s.now()), topics: map[topic]struct{}{}}
-		return b.write(ctx, batch)
+		// The transaction's own watch over ctx is enough: another for each
+		// statement would cost a goroutine each.
+		return b.write(context.WithoutCancel(ctx), batch)
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -98,13 +93,17 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 	return nil
 }
 
-// hotBatch is one transaction of hot writes.
+// hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in
+// this order, so that two of them never wait for each other in a ring: the
+// messages of the attempts, their recipients, the inboxes; each kind by
+// sequence number.
 type hotBatch struct {
 	store    *Store
 	tx       *sqlx.Tx
 	now      Time
-	messages []*NewMessage
-	events   []any // rows of insertEvents
+	messages []*hotMessage
+	inboxes  map[int64]*hotInbox
+	events   []any // rows
 	topics   map[topic]struct{}
 }
 
@@ -122,29 +121,34 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	if err := b.addMessages(ctx); err != nil {
 		return err
 	}
-	if len(b.events) > 0 {
-		b.topics[topic{kind: topicEvents}] = struct{}{}
-		if err := insertEvents.exec(ctx, b.tx, b.store.stmts, b.events); err != nil {
-			return fmt.Errorf("insert events: %w", err)
-		}
-	}
 	for i := range batch {
 		w := &batch[i]
 		if w.once == nil {
 			continue
 		}
-		m := w.messages[0].Message
+		m := w.messages[0].msg
 		if err := b.store.saveAnswer(ctx, b.tx, w.once, m.ID, m); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(b.events) == 0 {
+		return nil
+	}
+	b.wake(topic{kind: topicEvents})
+	return errIn("insert events", b.store.hot.events.exec(ctx, b.tx, b.events))
 }
 
 // event notes an event about a message.
-func (b *hotBatch) event(typ EventType, m *Message, data EventData) {
-	b.events = append(b.events, m.AccountID, m.InboxSeq, NewID("evt_", b.now.Time), typ, m.Seq, m.TestMode, JSON[EventData]{data}, b.now)
+func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
+	b.events = append(b.events, m.AccountID, m.InboxSeq, id, string(typ), m.Seq, m.TestMode, data, b.now.UnixMicro())
 }
 
 // wake notes whom to wake after the commit.
 func (b *hotBatch) wake(t topic) { b.topics[t] = struct{}{} }
+
+func errIn(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

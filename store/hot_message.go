@@ -2,177 +2,164 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-
-	"github.com/jmoiron/sqlx"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
 )
+
+// NewMessage is a message to be stored. The store gives it its id, its time and
+// its thread.
+type NewMessage struct {
+	// Message holds InboxSeq, Direction, Status, TestMode, FromEmail, Addresses,
+	// Subject, HeaderID, Refs, Automated, HasCode, HasLink, Tag, Size, Content
+	// and, for outbound ones, Recipients (Email, Domain, Kind). Everything else
+	// is the store's to fill in, in the copy that it returns.
+	Message
+	// SubjectFold is the subject folded for comparison.
+	SubjectFold string
+	// ThreadSubject is the subject without reply marks, folded; mail with the
+	// same one may be of the same thread.
+	ThreadSubject string
+	// JoinThread is the sequence number of the thread to join, or 0.
+	JoinThread int64
+	// NewThread says that the message never joins a thread.
+	NewThread bool
+}
 
 // AddReceived stores the copies of one received mail, one for each inbox that
 // it is for, all or none, and returns them as stored. When the mail came from
 // our own queue, attempt is recorded in the same transaction, so that the mail
 // cannot arrive twice. ErrNotFound when an inbox takes no mail any more.
 func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempt *Attempt) ([]Message, error) {
+	const what = "add received mail"
 	if len(copies) == 0 {
-		return nil, errors.New("add received mail: no inbox")
+		return nil, errors.New(what + ": no inbox")
 	}
-	if err := s.do(ctx, copies[0].InboxSeq, hotWrite{messages: copies, attempt: attempt}); err != nil {
-		return nil, fmt.Errorf("add received mail: %w", err)
+	w := hotWrite{attempt: attempt}
+	for _, m := range copies {
+		h, err := newHotMessage(m, s.now())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		w.messages = append(w.messages, h)
+	}
+	if attempt != nil {
+		if err := attempt.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	if err := s.do(ctx, copies[0].InboxSeq, w); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	out := make([]Message, len(copies))
-	for i, m := range copies {
-		out[i] = m.Message
+	for i, h := range w.messages {
+		out[i] = h.msg
 	}
 	return out, nil
 }
 
 // Enqueue accepts an outbound message: it is stored with its recipients, which
 // are due at once, and returned. With once, the answer is stored too.
+// ErrNotFound when the inbox is deleted.
 func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
-	if err := s.do(ctx, m.InboxSeq, hotWrite{messages: []*NewMessage{m}, once: once}); err != nil {
+	h, err := newHotMessage(m, s.now())
+	if err != nil {
 		return Message{}, fmt.Errorf("enqueue: %w", err)
 	}
-	return m.Message, nil
+	if err := s.do(ctx, m.InboxSeq, hotWrite{messages: []*hotMessage{h}, once: once}); err != nil {
+		return Message{}, fmt.Errorf("enqueue: %w", err)
+	}
+	return h.msg, nil
 }
 
-// hotInbox is what a new message needs of its inbox.
-type hotInbox struct {
-	Seq       int64       `db:"seq"`
-	AccountID int64       `db:"account_id"`
-	ID        string      `db:"id"`
-	Address   string      `db:"address"`
-	Status    InboxStatus `db:"status"`
-	ExpiresAt *Time       `db:"expires_at"`
-	last      Time        // created_at of its newest message
+// hotMessage is a new message on its way into the database. What can be made
+// before the transaction is made by the caller, at the same time as others. The
+// transaction fills in the rest, and does so again when it is tried again.
+type hotMessage struct {
+	msg         Message // as it will be stored
+	fold        string
+	joinThread  int64
+	newThread   bool
+	subjectHash int64    // of the subject that may tie it to a thread
+	mayBySubj   bool     // may join a thread by that subject
+	refersTo    []string // Message-IDs, the likeliest first
+	people      []string // addresses in the header, Bcc left out, lower case
+
+	// The JSON columns.
+	addresses, refs, attachments string
+	body, extracted, auth        any // string or nil
+	eventID                      string
+
+	inbox  *hotInbox
+	thread *hotThread
 }
 
-func (b *hotBatch) addMessages(ctx context.Context) error {
-	if len(b.messages) == 0 {
-		return nil
+func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
+	if m.Content == nil {
+		return nil, errors.New("the message has no content")
 	}
-	if err := b.readInboxes(ctx); err != nil {
-		return err
+	h := &hotMessage{
+		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread,
+		subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
+		eventID: NewID("evt_", now),
 	}
-	seqs, err := b.store.dialect.nextSeqs(ctx, b.tx, "messages", len(b.messages))
-	if err != nil {
-		return err
+	h.mayBySubj = !m.NewThread && !m.Automated && m.ThreadSubject != "" && len(h.refersTo) == 0
+	content := *m.Content
+	content.Snippet = storable(content.Snippet)
+	msg := &h.msg
+	msg.ID, msg.Content, msg.Recipients = NewID("msg_", now), &content, slices.Clone(m.Recipients)
+	msg.FromEmail, msg.Subject, msg.HeaderID = storable(msg.FromEmail), storable(msg.Subject), storable(msg.HeaderID)
+	if msg.Tag != nil {
+		tag := storable(*msg.Tag)
+		msg.Tag = &tag
 	}
-	for i, m := range b.messages {
-		m.Seq, m.ID = seqs[i], NewID("msg_", b.now.Time)
+	for i := range msg.Recipients {
+		r := &msg.Recipients[i]
+		r.Email, r.Domain = storable(r.Email), storable(r.Domain)
 	}
-	if err := b.joinThreads(ctx); err != nil {
-		return err
-	}
-	return b.insertMessages(ctx)
+	return h, h.encode()
 }
 
-// readInboxes holds the inboxes of the batch until the commit, so that none is
-// deleted meanwhile and their messages get times in the order of the commits.
-func (b *hotBatch) readInboxes(ctx context.Context) error {
-	byID := map[int64]*hotInbox{}
-	var seqs []int64
-	for _, m := range b.messages {
-		if byID[m.InboxSeq] == nil {
-			byID[m.InboxSeq] = &hotInbox{}
-			seqs = append(seqs, m.InboxSeq)
-		}
+// encode makes the JSON columns.
+func (h *hotMessage) encode() error {
+	var err error
+	text := func(v any) string {
+		b, e := json.Marshal(v)
+		err = errors.Join(err, e)
+		return string(b)
 	}
-	if err := b.lockInboxes(ctx, seqs, byID); err != nil {
-		return err
+	h.addresses, h.refs, h.attachments = text(h.msg.Addresses.V), "{}", "[]"
+	if r := h.msg.Refs.V; len(r.InReplyTo)+len(r.References) > 0 {
+		h.refs = text(r)
 	}
-	if err := b.newestIn(ctx, seqs, byID); err != nil {
-		return err
+	c := h.msg.Content
+	if len(c.Attachments.V) > 0 {
+		h.attachments = text(c.Attachments.V)
 	}
-	for _, m := range b.messages {
-		in := byID[m.InboxSeq]
-		closed := in.Status != InboxActive || in.ExpiresAt != nil && !in.ExpiresAt.After(b.now.Time)
-		if in.Seq == 0 || closed && m.Direction == DirectionIn {
-			return fmt.Errorf("inbox %s takes no mail: %w", in.ID, ErrNotFound)
-		}
-		m.inbox, m.InboxID, m.AccountID = *in, in.ID, in.AccountID
+	if c.Body != nil {
+		h.body = text(c.Body.V)
 	}
-	return nil
+	if c.Extracted != nil {
+		h.extracted = text(c.Extracted.V)
+	}
+	if c.Auth != nil {
+		h.auth = text(c.Auth.V)
+	}
+	return errIn("write JSON columns", err)
 }
 
-func (b *hotBatch) lockInboxes(ctx context.Context, seqs []int64, byID map[int64]*hotInbox) error {
-	q, args, err := sqlx.In(`SELECT seq, account_id, id, address, status, expires_at FROM inboxes WHERE seq IN (?) ORDER BY seq`, seqs)
-	if err != nil {
-		return fmt.Errorf("lock inboxes: %w", err)
+// storable makes of s what both databases keep: PostgreSQL refuses a mail for
+// one NUL or one byte that is not UTF-8.
+func storable(s string) string {
+	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
+		return s
 	}
-	var rows []hotInbox
-	if err := b.tx.SelectContext(ctx, &rows, b.tx.Rebind(q)+b.store.dialect.lockRow(), args...); err != nil {
-		return fmt.Errorf("lock inboxes: %w", err)
-	}
-	for _, r := range rows {
-		*byID[r.Seq] = r
-	}
-	return nil
-}
-
-// newestIn moves the batch's time past the newest message of its inboxes: the
-// clock may have gone back, or another node's may be ahead. It looks only after
-// the inboxes are held.
-func (b *hotBatch) newestIn(ctx context.Context, seqs []int64, byID map[int64]*hotInbox) error {
-	q, args, err := sqlx.In(`SELECT coalesce((SELECT max(created_at) FROM messages WHERE inbox_seq = i.seq), 0)
-		FROM inboxes i WHERE seq IN (?)`, seqs)
-	if err != nil {
-		return fmt.Errorf("newest messages: %w", err)
-	}
-	var newest []Time
-	if err := b.tx.SelectContext(ctx, &newest, b.tx.Rebind(q), args...); err != nil {
-		return fmt.Errorf("newest messages: %w", err)
-	}
-	for _, t := range newest {
-		if t.After(b.now.Time) {
-			b.now = t
-		}
-	}
-	return nil
-}
-
-func (b *hotBatch) insertMessages(ctx context.Context) error {
-	var messages, contents, recipients []any
-	for _, m := range b.messages {
-		m.CreatedAt = b.now
-		messages = append(messages, m.Seq, m.AccountID, m.InboxSeq, m.ThreadSeq, m.ID, m.Direction, m.Status, m.TestMode,
-			m.FromEmail, m.Addresses, m.Subject, m.SubjectFold, m.HeaderID, hash64(m.HeaderID), m.Refs, m.Automated,
-			m.HasCode, m.HasLink, m.Tag, m.Size, m.CreatedAt)
-		m.Content.MessageSeq = m.Seq
-		c := m.Content
-		contents = append(contents, c.MessageSeq, c.Raw, c.BlobKey, c.Body, c.Snippet, c.Extracted, c.Auth, c.Attachments)
-		for i := range m.Recipients {
-			r := &m.Recipients[i]
-			r.AccountID, r.MessageSeq, r.Status, r.CreatedAt, r.NextAttemptAt = m.AccountID, m.Seq, RecipientQueued, b.now, &b.now
-			recipients = append(recipients, r.AccountID, r.MessageSeq, r.Email, r.Domain, r.Kind, r.Status, r.Attempts, r.Fence,
-				r.NextAttemptAt, r.CreatedAt)
-		}
-		b.announce(m)
-	}
-	stmts := b.store.stmts
-	return errors.Join(
-		errIn("insert messages", insertMessages.exec(ctx, b.tx, stmts, messages)),
-		errIn("insert contents", insertContents.exec(ctx, b.tx, stmts, contents)),
-		errIn("insert recipients", insertRecipients.exec(ctx, b.tx, stmts, recipients)),
-	)
-}
-
-// announce notes the event of a new message and whom it wakes.
-func (b *hotBatch) announce(m *NewMessage) {
-	b.wake(topic{topicInbox, m.InboxSeq})
-	if m.Direction == DirectionIn {
-		b.event(EventMessageReceived, &m.Message, EventData{Status: m.Status})
-		return
-	}
-	b.event(EventMessageQueued, &m.Message, EventData{Status: m.Status})
-	b.wake(topic{kind: topicQueue})
-}
-
-func errIn(what string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
 }
 
 // hash64 makes a small key of a long text; who finds a row by it compares the

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -96,12 +94,4 @@ func (s *Store) SweepAnswers(ctx context.Context) (int64, error) {
 		return err
 	})
 	return n, err
-}
-
-// lostClaim turns "no row" of an attempt into ErrState.
-func (s *Store) lostClaim(err error, a *Attempt) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
-	}
-	return fmt.Errorf("update recipient: %w", err)
 }

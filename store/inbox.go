@@ -70,6 +70,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 	now := s.now()
 	var out []Inbox
 	err := s.inTx(ctx, "create inbox", func(tx *sqlx.Tx) error {
+		out = nil
 		err := tx.SelectContext(ctx, &out, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
 			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now))
 		if err != nil {

@@ -5,9 +5,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -86,13 +87,17 @@ func (*postgresDialect) nextSeqs(ctx context.Context, tx *sqlx.Tx, table string,
 	return seqs, nil
 }
 
+func (*postgresDialect) placeholder(n int) string { return "$" + strconv.Itoa(n) }
+
+func (*postgresDialect) bulkSizes() []int { return []int{64, 16, 4, 1} }
+
 func (*postgresDialect) lockRow() string    { return " FOR NO KEY UPDATE" }
 func (*postgresDialect) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-func (*postgresDialect) isUnique(err error, table, column string) bool {
+// again: 40001 is a serialization failure, 40P01 a deadlock.
+func (*postgresDialect) again(err error) bool {
 	var e *pq.Error
-	return errors.As(err, &e) && e.Code == "23505" && e.Table == table &&
-		strings.Contains(e.Detail+e.Constraint, column)
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
 // unavailable reads the classes 08 (connection), 53 (resources, but not the
@@ -100,7 +105,7 @@ func (*postgresDialect) isUnique(err error, table, column string) bool {
 func (*postgresDialect) unavailable(err error) bool {
 	var e *pq.Error
 	if !errors.As(err, &e) {
-		return strings.Contains(err.Error(), "EOF") // lib/pq's bare io errors from a server that went away
+		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // of a server that went away
 	}
 	switch e.Code.Class() {
 	case "08", "57":

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
@@ -37,10 +36,8 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make the folder of the database: %w", err)
 	}
-	// The page size holds for a new file: a mail of a few KB then lies in one
-	// page and not in a chain of them.
 	common := []string{
-		"page_size(8192)", "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		"temp_store(MEMORY)", "wal_autocheckpoint(2000)", "journal_size_limit(67108864)",
 	}
 	if write, err = d.connect(ctx, append(common, "cache_size(-32768)"), "&_txlock=immediate"); err != nil {
@@ -91,20 +88,17 @@ func (*sqliteDialect) nextSeqs(ctx context.Context, tx *sqlx.Tx, table string, n
 	return seqs, nil
 }
 
+// placeholder has no number: the driver looks numbers up one by one, from the
+// first, for each parameter of each row.
+func (*sqliteDialect) placeholder(int) string { return "?" }
+
+func (*sqliteDialect) bulkSizes() []int { return []int{16, 4, 1} }
+
 func (*sqliteDialect) lockRow() string    { return "" }
 func (*sqliteDialect) skipLocked() string { return "" }
 
-func (*sqliteDialect) isUnique(err error, table, column string) bool {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code() {
-	case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
-		return strings.Contains(e.Error(), table+"."+column)
-	}
-	return false
-}
+// again: there is one writer, and nobody is in its way.
+func (*sqliteDialect) again(error) bool { return false }
 
 func (*sqliteDialect) unavailable(err error) bool {
 	var e *sqlite.Error

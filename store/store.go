@@ -52,6 +52,7 @@ type Store struct {
 	wake    *hub
 	commits []*committer[hotWrite]
 	stmts   *statements
+	hot     hotStatements
 
 	closeOnce sync.Once
 	closeErr  error
@@ -105,7 +106,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	if s.write, s.read, err = s.dialect.open(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	s.stmts = newStatements(s.write)
+	s.stmts = &statements{db: s.write}
 	return s, nil
 }
 
@@ -141,15 +142,28 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.wrap(s.read.GetContext(ctx, &one, `SELECT 1`), "ping")
 }
 
-// inTx runs do in one transaction and commits it when do returns nil.
+// maxTries bounds how often a transaction that others got in the way of is
+// tried.
+const maxTries = 3
+
+// inTx runs do in one transaction and commits it when do returns nil. It may
+// run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+	err := s.tryTx(ctx, do)
+	for try := 1; try < maxTries && s.dialect.again(err); try++ {
+		err = s.tryTx(ctx, do)
+	}
+	return s.wrap(err, what)
+}
+
+func (s *Store) tryTx(ctx context.Context, do func(*sqlx.Tx) error) error {
 	tx, err := s.write.BeginTxx(ctx, nil)
 	if err != nil {
-		return s.wrap(err, what)
+		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
 	if err := do(tx); err != nil {
-		return s.wrap(err, what)
+		return err
 	}
-	return s.wrap(tx.Commit(), what)
+	return tx.Commit()
 }

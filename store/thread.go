@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 )
 
 const (
@@ -19,27 +19,44 @@ const (
 	maxReferences = 50
 )
 
-const updateThread = `
+const (
+	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants`
+
+	threadsBySeq    = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({list})`
+	threadsByHeader = `WITH k (a, b) AS (VALUES {list})
+		SELECT ` + threadColumns + `, m.header_id
+		FROM k CROSS JOIN messages m JOIN threads t ON t.seq = m.thread_seq
+		WHERE m.inbox_seq = k.a AND m.header_hash = k.b ORDER BY m.seq`
+	// Of the threads of an inbox with the same subject the newest 50 are looked
+	// at for a shared participant.
+	threadsBySubject = `WITH k (a, b) AS (VALUES {list})
+		SELECT seq, inbox_seq, id, subject, subject_hash, participants, '' FROM (
+			SELECT ` + threadColumns + `, t.last_message_at,
+				row_number() OVER (PARTITION BY t.inbox_seq, t.subject_hash ORDER BY t.last_message_at DESC, t.seq DESC) AS newest
+			FROM k CROSS JOIN threads t
+			WHERE t.inbox_seq = k.a AND t.subject_hash = k.b AND t.last_message_at >= {n}
+		) same WHERE newest <= 50 ORDER BY last_message_at DESC, seq DESC`
+
+	updateThread = `
 	UPDATE threads SET message_count = message_count + $2, last_message_at = $3, participants = $4 WHERE seq = $1`
+)
 
 // hotThread is a thread that messages of a batch join or begin.
 type hotThread struct {
-	Seq          int64          `db:"seq"`
-	InboxSeq     int64          `db:"inbox_seq"`
-	ID           string         `db:"id"`
-	Subject      string         `db:"subject"`
-	SubjectHash  int64          `db:"subject_hash"`
-	Participants JSON[[]string] `db:"participants"`
-	isNew        bool
-	joined       int // messages of this batch
+	seq         int64
+	inbox       *hotInbox
+	id          string
+	subject     string
+	subjectHash int64
+	people      []string
+	isNew       bool
+	joined      int64 // messages of this batch
 }
-
-const hotThreadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants`
 
 // threadIndex finds threads for the messages of a batch.
 type threadIndex struct {
 	byHeader  map[headerKey]*hotThread
-	bySubject map[subjectKey][]*hotThread
+	bySubject map[subjectKey][]*hotThread // newest first, those of this batch last
 	bySeq     map[int64]*hotThread
 }
 
@@ -62,171 +79,132 @@ func (b *hotBatch) joinThreads(ctx context.Context) error {
 		return err
 	}
 	var all []*hotThread
-	for _, m := range b.messages {
-		t := ix.find(m)
+	for _, h := range b.messages {
+		t := ix.find(h)
 		if t == nil {
 			t = &hotThread{
-				InboxSeq: m.InboxSeq, ID: NewID("thr_", b.now.Time), Subject: m.Subject,
-				SubjectHash: hash64(m.ThreadSubject), isNew: true,
+				inbox: h.inbox, id: NewID("thr_", b.now.Time), subject: h.msg.Subject, subjectHash: h.subjectHash, isNew: true,
 			}
 			ix.add(t)
 		}
 		if t.joined == 0 {
 			all = append(all, t)
 		}
-		t.join(m)
-		m.thread = t
-		if m.HeaderID != "" {
-			ix.byHeader[headerKey{m.InboxSeq, m.HeaderID}] = t
+		t.join(h)
+		h.thread = t
+		if h.msg.HeaderID != "" {
+			ix.byHeader[headerKey{h.inbox.seq, h.msg.HeaderID}] = t
 		}
 	}
 	if err := b.writeThreads(ctx, all); err != nil {
 		return err
 	}
-	for _, m := range b.messages {
-		m.ThreadSeq, m.ThreadID = m.thread.Seq, m.thread.ID
+	for _, h := range b.messages {
+		h.msg.ThreadSeq, h.msg.ThreadID = h.thread.seq, h.thread.id
 	}
 	return nil
 }
 
-// earlier returns the Message-IDs that m refers to, the likeliest first.
-func earlier(m *NewMessage) []string {
-	ids := slices.Clone(m.Refs.V.InReplyTo)
-	refs := slices.Clone(m.Refs.V.References)
-	slices.Reverse(refs)
-	ids = append(ids, refs...)
+// earlier returns the Message-IDs that a message refers to, the likeliest
+// first.
+func earlier(r References) []string {
+	ids := slices.Clone(r.References)
+	slices.Reverse(ids)
+	ids = append(slices.Clone(r.InReplyTo), ids...)
 	return ids[:min(len(ids), maxReferences)]
-}
-
-// bySubject says whether m may join a thread by its subject alone.
-func bySubject(m *NewMessage) bool {
-	return !m.NewThread && !m.Automated && m.ThreadSubject != "" &&
-		len(m.Refs.V.InReplyTo) == 0 && len(m.Refs.V.References) == 0
 }
 
 // readThreads fills ix with every thread that the batch may join.
 func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
-	var hashes, subjects, inboxes, seqs []int64
-	for _, m := range b.messages {
+	var seqs, headers, subjects [][2]int64
+	for _, h := range b.messages {
 		switch {
-		case m.JoinThread != 0 && !m.NewThread:
-			seqs = append(seqs, m.JoinThread)
-		case m.NewThread:
-			continue
-		case bySubject(m):
-			subjects = append(subjects, hash64(m.ThreadSubject))
+		case h.newThread:
+		case h.joinThread != 0:
+			seqs = append(seqs, [2]int64{h.joinThread})
+		case h.mayBySubj:
+			subjects = append(subjects, [2]int64{h.inbox.seq, h.subjectHash})
 		default:
-			for _, id := range earlier(m) {
-				hashes = append(hashes, hash64(id))
+			for _, id := range h.refersTo {
+				headers = append(headers, [2]int64{h.inbox.seq, hash64(id)})
 			}
 		}
-		inboxes = append(inboxes, m.InboxSeq)
 	}
-	if err := b.readByHeader(ctx, ix, hashes, inboxes); err != nil {
+	hot := &b.store.hot
+	add := func(rows *sql.Rows) error { return b.addThread(ix, rows) }
+	if err := hot.bySeq.each(ctx, b.tx, sorted(seqs), add); err != nil {
+		return errIn("threads", err)
+	}
+	if err := hot.byHeader.each(ctx, b.tx, sorted(headers), add); err != nil {
+		return errIn("threads by reference", err)
+	}
+	since := b.now.Add(-subjectWindow).UnixMicro()
+	return errIn("threads by subject", hot.bySubject.each(ctx, b.tx, sorted(subjects), add, since))
+}
+
+// addThread adds a thread that was found to ix.
+func (b *hotBatch) addThread(ix *threadIndex, row *sql.Rows) error {
+	var t hotThread
+	var inbox int64
+	var people JSON[[]string]
+	var header string
+	if err := row.Scan(&t.seq, &inbox, &t.id, &t.subject, &t.subjectHash, &people, &header); err != nil {
 		return err
 	}
-	return b.readBySubject(ctx, ix, subjects, inboxes, seqs)
-}
-
-func (b *hotBatch) readByHeader(ctx context.Context, ix *threadIndex, hashes, inboxes []int64) error {
-	if len(hashes) == 0 {
-		return nil
+	t.people = people.V
+	if t.inbox = b.inboxes[inbox]; t.inbox == nil {
+		return nil // asked for by its number, but of another inbox
 	}
-	q, args, err := sqlx.In(`SELECT `+hotThreadColumns+`, m.header_id
-		FROM messages m JOIN threads t ON t.seq = m.thread_seq
-		WHERE m.header_hash IN (?) AND m.inbox_seq IN (?)`, hashes, inboxes)
-	if err != nil {
-		return fmt.Errorf("threads by reference: %w", err)
-	}
-	var rows []struct {
-		hotThread
-		HeaderID string `db:"header_id"`
-	}
-	if err := b.tx.SelectContext(ctx, &rows, b.tx.Rebind(q), args...); err != nil {
-		return fmt.Errorf("threads by reference: %w", err)
-	}
-	for i := range rows {
-		t := ix.add(&rows[i].hotThread)
-		ix.byHeader[headerKey{t.InboxSeq, rows[i].HeaderID}] = t
+	known := ix.add(&t)
+	if header != "" {
+		ix.byHeader[headerKey{inbox, header}] = known
 	}
 	return nil
-}
-
-func (b *hotBatch) readBySubject(ctx context.Context, ix *threadIndex, subjects, inboxes, seqs []int64) error {
-	const (
-		bySubject = `SELECT ` + hotThreadColumns + ` FROM threads t
-			WHERE t.inbox_seq IN (?) AND t.subject_hash IN (?) AND t.last_message_at >= ? ORDER BY t.last_message_at DESC LIMIT 1000`
-		bySeq = `SELECT ` + hotThreadColumns + ` FROM threads t WHERE t.seq IN (?)`
-	)
-	var rows []hotThread
-	if len(subjects) > 0 {
-		if err := b.selectIn(ctx, &rows, bySubject, inboxes, subjects, NewTime(b.now.Add(-subjectWindow))); err != nil {
-			return fmt.Errorf("threads by subject: %w", err)
-		}
-	}
-	if len(seqs) > 0 {
-		var set []hotThread
-		if err := b.selectIn(ctx, &set, bySeq, seqs); err != nil {
-			return fmt.Errorf("threads: %w", err)
-		}
-		rows = append(rows, set...)
-	}
-	for i := range rows {
-		ix.add(&rows[i])
-	}
-	return nil
-}
-
-func (b *hotBatch) selectIn(ctx context.Context, dest any, query string, args ...any) error {
-	q, args, err := sqlx.In(query, args...)
-	if err != nil {
-		return err
-	}
-	return b.tx.SelectContext(ctx, dest, b.tx.Rebind(q), args...)
 }
 
 // add puts t into the index, or returns the one that is there already.
 func (ix *threadIndex) add(t *hotThread) *hotThread {
 	if !t.isNew {
-		if known := ix.bySeq[t.Seq]; known != nil {
+		if known := ix.bySeq[t.seq]; known != nil {
 			return known
 		}
-		ix.bySeq[t.Seq] = t
+		ix.bySeq[t.seq] = t
 	}
-	k := subjectKey{t.InboxSeq, t.SubjectHash}
+	k := subjectKey{t.inbox.seq, t.subjectHash}
 	ix.bySubject[k] = append(ix.bySubject[k], t)
 	return t
 }
 
-func (ix *threadIndex) find(m *NewMessage) *hotThread {
-	if m.NewThread {
+func (ix *threadIndex) find(h *hotMessage) *hotThread {
+	if h.newThread {
 		return nil
 	}
-	if m.JoinThread != 0 {
-		return ix.bySeq[m.JoinThread]
+	if h.joinThread != 0 {
+		if t := ix.bySeq[h.joinThread]; t != nil && t.inbox == h.inbox {
+			return t
+		}
+		return nil
 	}
-	for _, id := range earlier(m) {
-		if t := ix.byHeader[headerKey{m.InboxSeq, id}]; t != nil {
+	for _, id := range h.refersTo {
+		if t := ix.byHeader[headerKey{h.inbox.seq, id}]; t != nil {
 			return t
 		}
 	}
-	if !bySubject(m) {
+	if !h.mayBySubj {
 		return nil
 	}
-	own := m.inbox.Address
-	for _, t := range ix.bySubject[subjectKey{m.InboxSeq, hash64(m.ThreadSubject)}] {
-		shared := func(p string) bool { return p != own && slices.Contains(t.Participants.V, p) }
-		if slices.ContainsFunc(participants(m), shared) {
+	for _, t := range ix.bySubject[subjectKey{h.inbox.seq, h.subjectHash}] {
+		shared := func(p string) bool { return p != h.inbox.address && slices.Contains(t.people, p) }
+		if slices.ContainsFunc(h.people, shared) {
 			return t
 		}
 	}
 	return nil
 }
 
-// participants are the addresses in m's header, Bcc left out, lower case.
-func participants(m *NewMessage) []string {
-	a := m.Addresses.V
-	var ps []string
+// participants are the addresses in a header, Bcc left out, lower case.
+func participants(a Addresses) []string {
+	ps := make([]string, 0, 2)
 	if a.From != nil {
 		ps = append(ps, strings.ToLower(a.From.Email))
 	}
@@ -238,11 +216,11 @@ func participants(m *NewMessage) []string {
 	return ps
 }
 
-func (t *hotThread) join(m *NewMessage) {
+func (t *hotThread) join(h *hotMessage) {
 	t.joined++
-	for _, p := range participants(m) {
-		if len(t.Participants.V) < maxParticipants && !slices.Contains(t.Participants.V, p) {
-			t.Participants.V = append(t.Participants.V, p)
+	for _, p := range h.people {
+		if len(t.people) < maxParticipants && !slices.Contains(t.people, p) {
+			t.people = append(t.people, p)
 		}
 	}
 }
@@ -251,35 +229,43 @@ func (t *hotThread) join(m *NewMessage) {
 // updates the others.
 func (b *hotBatch) writeThreads(ctx context.Context, all []*hotThread) error {
 	isNew := func(t *hotThread) bool { return t.isNew }
-	fresh := slices.DeleteFunc(slices.Clone(all), func(t *hotThread) bool { return !t.isNew })
+	if err := b.updateThreads(ctx, slices.DeleteFunc(slices.Clone(all), isNew)); err != nil {
+		return errIn("update thread", err)
+	}
+	fresh := slices.DeleteFunc(all, func(t *hotThread) bool { return !t.isNew })
+	if len(fresh) == 0 {
+		return nil
+	}
+	seqs, err := b.store.dialect.nextSeqs(ctx, b.tx, "threads", len(fresh))
+	if err != nil {
+		return err
+	}
 	var rows []any
-	if len(fresh) > 0 {
-		seqs, err := b.store.dialect.nextSeqs(ctx, b.tx, "threads", len(fresh))
+	for i, t := range fresh {
+		t.seq = seqs[i]
+		people, err := json.Marshal(t.people)
+		if err != nil {
+			return fmt.Errorf("write participants: %w", err)
+		}
+		at := t.inbox.at.UnixMicro()
+		rows = append(rows, t.seq, t.inbox.accountID, t.inbox.seq, t.id, t.subject, t.subjectHash, string(people), t.joined, at, at)
+	}
+	return errIn("insert threads", b.store.hot.threads.exec(ctx, b.tx, rows))
+}
+
+func (b *hotBatch) updateThreads(ctx context.Context, joined []*hotThread) error {
+	if len(joined) == 0 {
+		return nil
+	}
+	update := b.tx.StmtContext(ctx, b.store.hot.updateThread)
+	for _, t := range joined {
+		people, err := json.Marshal(t.people)
 		if err != nil {
 			return err
 		}
-		for i, t := range fresh {
-			t.Seq = seqs[i]
-			rows = append(rows, t.Seq, b.accountOf(t), t.InboxSeq, t.ID, t.Subject, t.SubjectHash, t.Participants, t.joined, b.now, b.now)
-		}
-		if err := insertThreads.exec(ctx, b.tx, b.store.stmts, rows); err != nil {
-			return fmt.Errorf("insert threads: %w", err)
-		}
-	}
-	for _, t := range slices.DeleteFunc(all, isNew) {
-		_, err := b.tx.StmtContext(ctx, b.store.stmts.get(updateThread)).ExecContext(ctx, t.Seq, t.joined, b.now, t.Participants)
-		if err != nil {
-			return fmt.Errorf("update thread: %w", err)
+		if _, err := update.ExecContext(ctx, t.seq, t.joined, t.inbox.at.UnixMicro(), string(people)); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func (b *hotBatch) accountOf(t *hotThread) int64 {
-	for _, m := range b.messages {
-		if m.InboxSeq == t.InboxSeq {
-			return m.AccountID
-		}
-	}
-	return 0
 }

@@ -69,8 +69,7 @@ CREATE TABLE threads (
     last_message_at BIGINT NOT NULL,
     created_at      BIGINT NOT NULL
 );
-CREATE INDEX threads_inbox ON threads (inbox_seq, last_message_at);
-CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash);
+CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash, last_message_at);
 
 CREATE TABLE messages (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -101,10 +100,10 @@ CREATE TABLE messages (
 CREATE INDEX messages_account ON messages (account_id, created_at);
 CREATE INDEX messages_inbox ON messages (inbox_seq, created_at);
 CREATE INDEX messages_thread ON messages (thread_seq);
-CREATE INDEX messages_header ON messages (header_hash);
+CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
 
 CREATE TABLE contents (
-    message_seq BIGINT PRIMARY KEY REFERENCES messages (seq),
+    message_seq INTEGER PRIMARY KEY REFERENCES messages (seq),
     raw         BLOB,
     blob_key    TEXT,
     signature   TEXT,

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Claimed is a recipient that this process alone delivers to until the lease
+// ends, with the message (without content).
+type Claimed struct {
+	Recipient
+	Message Message
+	// InboxAddress is the address of the inbox that sends.
+	InboxAddress string
+}
+
+// ClaimRecipients takes up to limit recipients that are due and not for one of
+// the domains in busy. Pushing their next attempt to the end of the lease is
+// the claim, so that one whose process dies becomes due again by itself.
+func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy []string) ([]Claimed, error) {
+	now := s.now()
+	var w where
+	until, due := w.arg(NewTime(now.Add(lease))), w.arg(NewTime(now))
+	w.conds = append(w.conds, "next_attempt_at <= "+due)
+	if len(busy) > 0 {
+		w.notIn("domain", busy)
+	}
+	// Materialized, or a plan may run the choice once for each row and take more
+	// than limit.
+	q := `WITH due AS MATERIALIZED (
+			SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.dialect.skipLocked() + `)
+		UPDATE recipients SET next_attempt_at = ` + until + `, fence = fence + 1, attempts = attempts + 1
+		WHERE seq IN (SELECT seq FROM due)
+		RETURNING ` + recipientColumns
+	var rows []Recipient
+	err := s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
+		rows = nil
+		return tx.SelectContext(ctx, &rows, q, w.args...)
+	})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b Recipient) int { return cmp.Compare(a.Seq, b.Seq) })
+	return s.withMessages(ctx, rows)
+}
+
+func (s *Store) withMessages(ctx context.Context, rows []Recipient) ([]Claimed, error) {
+	seqs := make([]int64, len(rows))
+	for i, r := range rows {
+		seqs[i] = r.MessageSeq
+	}
+	q, args, err := sqlx.In(`SELECT `+messageColumns+`, i.address AS inbox_address`+messageTables+` WHERE m.seq IN (?)`, seqs)
+	if err != nil {
+		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
+	}
+	var ms []struct {
+		Message
+		InboxAddress string `db:"inbox_address"`
+	}
+	if err := s.read.SelectContext(ctx, &ms, s.read.Rebind(q), args...); err != nil {
+		return nil, s.wrap(err, "messages of claimed recipients")
+	}
+	claimed := make([]Claimed, 0, len(rows))
+	for _, r := range rows {
+		for _, m := range ms {
+			if m.Seq == r.MessageSeq {
+				claimed = append(claimed, Claimed{r, m.Message, m.InboxAddress})
+				break
+			}
+		}
+	}
+	return claimed, nil
+}
+
+// NextDue returns when the next recipient, not for one of the domains in busy,
+// becomes due, or nil when there is none.
+func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
+	var w where
+	w.add("next_attempt_at IS NOT NULL")
+	if len(busy) > 0 {
+		w.notIn("domain", busy)
+	}
+	var t []Time
+	err := s.read.SelectContext(ctx, &t, `SELECT next_attempt_at FROM recipients`+w.sql()+` ORDER BY next_attempt_at LIMIT 1`, w.args...)
+	if err != nil || len(t) == 0 {
+		return nil, s.wrap(err, "next due recipient")
+	}
+	return &t[0], nil
+}
