@@ -31,9 +31,9 @@ func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), c
 func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
 	switch j.dest.kind {
 	case toNobody:
-		return all(len(j.rcpts), simulate(j.rcpts[0].Recipient))
+		return each(j, simulate)
 	case toInbox:
-		return all(len(j.rcpts), q.deliverLocal(ctx, j))
+		return each(j, func(c store.Claimed) verdict { return q.deliverLocal(ctx, j, c) })
 	}
 	if response, ok := q.jobs.givenUp(j); ok {
 		return all(len(j.rcpts), verdict{status: store.RecipientQueued, response: response})
@@ -41,47 +41,79 @@ func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
 	return q.deliverRemote(ctx, j)
 }
 
-// deliverLocal puts the mail into one of our own inboxes. The transaction that
-// receives it also records the attempt, so that it cannot arrive twice.
-func (q *Queue) deliverLocal(ctx context.Context, j *job) verdict {
-	mail, err := q.open(ctx, j.mail)
-	if err != nil {
-		return q.cannotOpen(ctx, j, err)
+func each(j *job, f func(store.Claimed) verdict) []verdict {
+	verdicts := make([]verdict, len(j.rcpts))
+	for i, c := range j.rcpts {
+		verdicts[i] = f(c)
 	}
-	defer func() { _ = mail.Close() }()
-	c := j.rcpts[0]
-	v := verdict{status: store.RecipientDelivered, response: "250 2.0.0 Delivered to the inbox"}
-	env := Envelope{MailFrom: j.mail.from, RcptTo: []string{c.Email}, HELO: q.dialer.helo, UTF8: !isASCII(c.Email)}
-	a := q.attemptOf(j, c, v)
-	err = q.local.DeliverLocal(ctx, env, mail, mail.size, a)
-	if err == nil {
-		q.logAttempt(ctx, j, c, a)
-		return verdictLost
-	}
-	return q.localFault(ctx, j, err)
+	return verdicts
 }
 
-// localFault is the verdict of an error of the receive path.
-func (q *Queue) localFault(ctx context.Context, j *job, err error) verdict {
+// localTries is how often a mail is put into an inbox of ours before the fault
+// counts as an attempt: a transaction may fail because of another one.
+const localTries = 3
+
+// deliverLocal puts the mail into one of our own inboxes. The transaction that
+// receives it also records the attempt, so that it cannot arrive twice.
+func (q *Queue) deliverLocal(ctx context.Context, j *job, c store.Claimed) verdict {
+	for try := 1; ; try++ {
+		a, err := q.receive(ctx, j, c)
+		if err == nil {
+			q.logAttempt(ctx, j, c, a)
+			return verdictLost
+		}
+		v, ours := q.localFault(ctx, j, err)
+		if !ours {
+			return v
+		}
+		if try == localTries || ctx.Err() != nil {
+			q.log.ErrorContext(ctx, "mail to our own inbox not stored", "message_id", j.mail.message.ID, "error", err)
+			return v
+		}
+	}
+}
+
+// errOpen means that the mail is not to be had.
+type errOpen struct{ error }
+
+func (e errOpen) Unwrap() error { return e.error }
+
+// receive hands the mail to the receive path.
+func (q *Queue) receive(ctx context.Context, j *job, c store.Claimed) (*store.Attempt, error) {
+	mail, err := q.open(ctx, j.mail)
+	if err != nil {
+		return nil, errOpen{err}
+	}
+	defer func() { _ = mail.Close() }()
+	a := q.attemptOf(j, c, verdict{status: store.RecipientDelivered, response: "250 2.0.0 Delivered to the inbox"})
+	env := Envelope{MailFrom: j.mail.from, RcptTo: []string{c.Email}, HELO: q.dialer.helo, UTF8: !isASCII(c.Email)}
+	return a, q.local.DeliverLocal(ctx, env, mail, mail.size, a)
+}
+
+// localFault is the verdict of an error of the receive path. ours means that
+// nothing is wrong with the mail or its recipient.
+func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, ours bool) {
+	if open, ok := errors.AsType[errOpen](err); ok {
+		return q.cannotOpen(ctx, j, open.error), false
+	}
 	if errors.Is(err, store.ErrState) {
 		q.logLost(ctx, j)
-		return verdictLost
+		return verdictLost, false
 	}
 	if said, ok := errors.AsType[*gosmtp.SMTPError](err); ok {
 		v := verdict{status: store.RecipientQueued, response: wireForm(said)}
 		if !said.Temporary() {
 			v.status = store.RecipientBounced
 		}
-		return v
+		return v, false
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return verdictNoInbox
+		return verdictNoInbox, false
 	}
 	if brokenOff(ctx) {
-		return verdictUntried
+		return verdictUntried, false
 	}
-	q.log.ErrorContext(ctx, "mail to our own inbox not stored", "message_id", j.mail.message.ID, "error", err)
-	return verdictLocal
+	return verdictLocal, true
 }
 
 // wireForm is an answer of our own server as others would see it.

@@ -55,7 +55,7 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 		}
 		k := key{c.MessageSeq, q.destOf(c)}
 		j := open[k]
-		if j == nil || len(j.rcpts) >= maxRcpts || !k.dest.network() {
+		if j == nil || len(j.rcpts) >= maxRcpts {
 			j = &job{mail: m, dest: k.dest}
 			open[k] = j
 			jobs = append(jobs, j)

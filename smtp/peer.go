@@ -169,16 +169,20 @@ func (p *peer) greet(helo string) error {
 // hello says EHLO, and HELO to a server that does not know it.
 func (p *peer) hello(helo string) error {
 	p.ext = map[string]string{}
+	extended := true
 	r, err := p.command(p.timeouts.Command, "EHLO "+helo)
 	if err == nil && r.permanent() && !r.closing() {
+		extended = false
 		r, err = p.command(p.timeouts.Command, "HELO "+helo)
-		r.lines = nil
 	}
 	if err != nil {
 		return err
 	}
 	if r.code != 250 {
 		return p.stop(r)
+	}
+	if !extended {
+		return nil
 	}
 	for _, line := range r.lines[min(1, len(r.lines)):] {
 		keyword, params, _ := strings.Cut(line, " ")
@@ -241,9 +245,9 @@ func (p *peer) handshake(ctx context.Context, cfg *tls.Config) error {
 }
 
 // reset ends the transaction before, and finds out whether the server is still
-// there.
+// there: one that is has nothing to think about, and answers soon.
 func (p *peer) reset() error {
-	r, err := p.command(p.timeouts.Command, "RSET")
+	r, err := p.command(min(p.timeouts.Connect, p.timeouts.Command), "RSET")
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,22 @@ type QueueConfig struct {
 
 // Queue delivers accepted mail. Any number of them, on any number of nodes, can
 // run on one store.
+//
+// Each recipient has an outcome of its own:
+//
+//   - The server of its domain, or our own inbox, takes the mail: delivered. The
+//     relay takes it: sent.
+//   - A server refuses it for good (5yz), the domain does not exist or takes no
+//     mail, or all its servers are at addresses that mail is not sent to:
+//     bounced, and never tried again.
+//   - Anything else (4yz, no answer, no DNS, a fault of ours): tried again on
+//     the schedule of nextAttempt, for 24 hours, and then bounced with the last
+//     answer.
+//   - The content of the message is gone: failed.
+//
+// A mail is handed over at least once. It may be twice when a server took it and
+// its answer never came (RFC 1047), or when this process died before it could
+// record the answer; both times with the same bytes and Message-ID.
 type Queue struct {
 	store  *store.Store
 	local  LocalDelivery

@@ -23,12 +23,16 @@ func (q *Queue) record(ctx context.Context, j *job, verdicts []verdict) {
 	recording.Wait()
 }
 
-// recordOne stores one outcome, and goes on trying while the database is away:
-// a mail that was taken and not recorded would be sent again. When the lease
-// has run out before, it is.
+// recordTries is how often an outcome is tried to be recorded when the fault is
+// not that the database is away.
+const recordTries = 5
+
+// recordOne stores one outcome, and goes on trying: a mail that was taken and
+// not recorded would be sent again. When the lease runs out before, it is.
 func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdict) {
 	a := q.attemptOf(j, c, v)
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+	wait := 50 * time.Millisecond
+	for try := 1; ; try++ {
 		err := q.recordAttempt(ctx, *a)
 		switch {
 		case err == nil:
@@ -39,7 +43,7 @@ func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdic
 		case errors.Is(err, store.ErrState):
 			q.logLost(ctx, j)
 			return
-		case !passing(err), ctx.Err() != nil, !q.now().Before(j.until):
+		case ctx.Err() != nil, !q.now().Before(j.until), try >= recordTries && !databaseAway(err):
 			q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID,
 				"status", a.Status, "error", err)
 			return
@@ -50,6 +54,7 @@ func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdic
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		wait = min(2*wait, 5*time.Second)
 	}
 }
 
@@ -60,7 +65,7 @@ func (q *Queue) recordAttempt(ctx context.Context, a store.Attempt) error {
 	return q.store.RecordAttempt(ctx, a)
 }
 
-func passing(err error) bool {
+func databaseAway(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -3,6 +3,7 @@ package smtp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/netip"
 	"strings"
@@ -166,9 +167,8 @@ func (q *Queue) transact(ctx context.Context, p *peer, j *job) ([]verdict, *faul
 		return nil, &f
 	}
 	if !from.positive() {
-		if !from.permanent() {
-			f := faultOf(ctx, p.at, &responseError{from})
-			return nil, &f
+		if f := q.senderFault(ctx, p.at, from); f != nil {
+			return nil, f
 		}
 		return fill(verdicts, left, said(from, taken)), nil
 	}
@@ -186,6 +186,21 @@ func (q *Queue) transact(ctx context.Context, p *peer, j *job) ([]verdict, *faul
 		return verdicts, nil
 	}
 	return fill(verdicts, accepted, q.hand(ctx, p, j, mail, taken)), nil
+}
+
+// senderFault is the fault in a server's refusal of MAIL, nil when the refusal
+// is about the mail. A relay that asks for a password does not judge the mail.
+func (q *Queue) senderFault(ctx context.Context, e endpoint, r response) *fault {
+	var err error = &responseError{r}
+	switch {
+	case e.trusted && r.code == 530:
+		err = fmt.Errorf("%w: %s", errAuth, r)
+		q.log.WarnContext(ctx, "relay cannot be used", "relay", e.String(), "error", err)
+	case r.permanent():
+		return nil
+	}
+	f := faultOf(ctx, e, err)
+	return &f
 }
 
 // hand sends the mail itself.

@@ -12,7 +12,7 @@ import (
 // A message has no states for "opened" and "clicked": those recipients are
 // delivered. "delayed" is put off once and then delivered, "softbounce" bounces
 // at once, as if its retries were used up.
-func simulate(r store.Recipient) verdict {
+func simulate(r store.Claimed) verdict {
 	local, _, _ := strings.Cut(strings.ToLower(r.Email), "@")
 	if i := strings.LastIndexByte(local, '+'); i >= 0 {
 		local = local[i+1:]

@@ -88,6 +88,9 @@ func (p *peer) data(mail io.Reader, ready func() error) (response, error) {
 	}
 	if r.code != 354 {
 		p.broken = true
+		if r.code < 400 {
+			return response{}, errGarbled
+		}
 		return r, nil
 	}
 	body := &readFault{r: mail}

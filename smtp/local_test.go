@@ -1,0 +1,195 @@
+package smtp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// received are the messages in an inbox.
+func (w *world) received(t *testing.T, in store.Inbox) []store.Message {
+	t.Helper()
+	l, err := w.store.ListMessages(t.Context(), store.MessageFilter{
+		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.DirectionIn,
+	}, store.Page{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Rows
+}
+
+// rawOf is what is stored of a message.
+func (w *world) rawOf(t *testing.T, m store.Message) (signature, raw string) {
+	t.Helper()
+	r, err := w.store.Raw(t.Context(), m.Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Signature, string(b)
+}
+
+func TestMailBetweenOurInboxes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := storetest.Inbox(t, w.store)
+		third := storetest.Inbox(t, w.store)
+		q := w.queue(t, 25, nil, func(c *smtp.QueueConfig) { c.Resolver = noDNS{t}; c.Signer = w.signer(t, storetest.Domain) })
+		tagged := strings.Replace(other.Address, "@", "+Orders@", 1)
+		m := w.send(t, tagged, third.Address, "nobody@"+storetest.Domain)
+
+		round(t, q, 3)
+
+		got := w.message(t, m)
+		wantState(t, got.Recipients[0], store.RecipientDelivered, "250 2.0.0")
+		wantState(t, got.Recipients[1], store.RecipientDelivered, "250 2.0.0")
+		wantState(t, got.Recipients[2], store.RecipientBounced, "550 5.1.1 No such inbox here")
+		if got.Status != store.MessageDelivered {
+			t.Errorf("the message is %s", got.Status)
+		}
+		signature, raw := w.rawOf(t, m)
+		for _, in := range []store.Inbox{other, third} {
+			arrived := w.received(t, in)
+			if len(arrived) != 1 {
+				t.Fatalf("%s got %d mails", in.Address, len(arrived))
+			}
+			if _, there := w.rawOf(t, arrived[0]); there != signature+raw || signature == "" {
+				t.Errorf("%s got\n%s\nnot the signed mail\n%s", in.Address, there, signature+raw)
+			}
+		}
+		if tag := w.received(t, other)[0].Tag; tag == nil || *tag != "orders" {
+			t.Errorf("tag %v", tag)
+		}
+		round(t, q, 0)
+	})
+}
+
+func TestMailToAnInboxThatIsGone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		expired, deleted := storetest.Inbox(t, w.store), storetest.Inbox(t, w.store)
+		q := w.queue(t, 25, nil)
+		toExpired, toDeleted := w.send(t, expired.Address), w.send(t, deleted.Address)
+		if _, err := w.store.DeleteInbox(t.Context(), deleted.AccountID, deleted.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.store.UpdateInbox(t.Context(), expired.AccountID, expired.ID, func(in *store.Inbox) error {
+			past := store.NewTime(w.clock.Now().Add(-time.Minute))
+			in.ExpiresAt = &past
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		round(t, q, 2)
+
+		w.wantRecipient(t, toExpired, store.RecipientBounced, "550 5.2.1")
+		w.wantRecipient(t, toDeleted, store.RecipientBounced, "550 5.1.1")
+	})
+}
+
+func TestLargeMailBetweenOurInboxes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := storetest.Inbox(t, w.store)
+		q := w.queue(t, 25, nil)
+		raw := "From: a@in.example\r\nSubject: big\r\n\r\n" + strings.Repeat("0123456789abcdef\r\n", 2<<20/18)
+		key, err := w.store.PutBlob(strings.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := storetest.Sent(t, w.store, w.inbox, []string{other.Address}, func(m *store.NewMessage) {
+			m.Content.BlobKey, m.Size = &key, int64(len(raw))
+		})
+
+		round(t, q, 1)
+
+		w.wantRecipient(t, m, store.RecipientDelivered, "250")
+		if _, got := w.rawOf(t, w.received(t, other)[0]); got != raw {
+			t.Errorf("%d bytes arrived, not the %d that were sent", len(got), len(raw))
+		}
+	})
+}
+
+// localFault is a receive path that does not work.
+type localFault struct{ err error }
+
+func (f localFault) DeliverLocal(context.Context, smtp.Envelope, io.Reader, int64, *store.Attempt) error {
+	return f.err
+}
+
+func TestFaultOfTheReceivePath(t *testing.T) {
+	tests := []struct {
+		name     string
+		err      error
+		status   store.RecipientStatus
+		response string
+	}{
+		{"the database is away", store.ErrUnavailable, store.RecipientQueued, "451 4.3.0"},
+		{"something else", errors.New("secret detail"), store.RecipientQueued, "451 4.3.0 Local error, will be tried again"},
+		{"refused for now", smtptest.Refuse(452, [3]int{4, 3, 1}, "full"), store.RecipientQueued, "452 4.3.1 full"},
+		{"refused for good", smtptest.Refuse(554, [3]int{5, 4, 6}, "loop"), store.RecipientBounced, "554 5.4.6 loop"},
+		{"the inbox went away", store.ErrNotFound, store.RecipientBounced, "550 5.1.1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inSQLite(t, func(t *testing.T, w *world) {
+				q := w.queue(t, 25, nil, func(c *smtp.QueueConfig) { c.Local = localFault{tt.err} })
+				m := w.send(t, "ann@"+storetest.Domain)
+
+				round(t, q, 1)
+
+				w.wantRecipient(t, m, tt.status, tt.response)
+			})
+		})
+	}
+}
+
+// Every attempt sends the bytes that the first one sent, so a mail that arrives
+// twice can be told (RFC 1047).
+func TestEveryAttemptSendsTheSameBytes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var sent []string
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(m smtptest.Mail) error {
+			sent = append(sent, string(m.Data))
+			if len(sent) < 3 {
+				return smtptest.Refuse(451, [3]int{4, 3, 0}, "later")
+			}
+			return nil
+		}})
+		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
+		m := w.send(t, "bob@out.example")
+		for range 3 { // a queue of its own for each: nothing is remembered
+			q := w.queue(t, mx.Port(), zones, func(c *smtp.QueueConfig) { c.Signer = w.signer(t, storetest.Domain) })
+			round(t, q, 1)
+			w.clock.Add(10 * time.Minute)
+		}
+
+		w.wantRecipient(t, m, store.RecipientDelivered, "250")
+		signature, raw := w.rawOf(t, m)
+		want := []string{signature + raw, signature + raw, signature + raw}
+		if diff := cmp.Diff(want, sent); diff != "" || !strings.HasPrefix(signature, "DKIM-Signature:") {
+			t.Errorf("signature %q\n%s", signature, diff)
+		}
+	})
+}
+
+// signer makes the keys of domain and a signer with them.
+func (w *world) signer(t testing.TB, domain string) *smtp.Signer {
+	t.Helper()
+	if err := smtp.EnsureKeys(t.Context(), w.store, domain); err != nil {
+		t.Fatal(err)
+	}
+	return smtp.NewSigner(w.store, w.clock.Now)
+}

@@ -1,0 +1,204 @@
+package smtp_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/emersion/go-msgauth/dkim"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// verify checks every signature of a mail against the records of its domain.
+func (w *world) verify(t testing.TB, domain string, mail io.Reader) []*dkim.Verification {
+	t.Helper()
+	records, err := smtp.Records(t.Context(), w.store, domain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vs, err := dkim.VerifyWithOptions(mail, &dkim.VerifyOptions{LookupTXT: func(name string) ([]string, error) {
+		var found []string
+		for _, r := range records {
+			if r.Name == name {
+				found = append(found, strings.Join(smtp.SplitTXT(r.Value), ""))
+			}
+		}
+		return found, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vs
+}
+
+func TestMailIsSignedWithBothKeys(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()).Domain("out2.example", mx.IP()),
+			func(c *smtp.QueueConfig) { c.Signer = w.signer(t, storetest.Domain) })
+		w.send(t, "bob@out.example", "ann@out2.example")
+
+		round(t, q, 2)
+
+		mails := mx.Wait(t, 2)
+		if !bytes.Equal(mails[0].Data, mails[1].Data) {
+			t.Error("the recipients got different bytes")
+		}
+		vs := w.verify(t, storetest.Domain, bytes.NewReader(mails[0].Data))
+		if len(vs) != 2 {
+			t.Fatalf("%d signatures", len(vs))
+		}
+		for _, v := range vs {
+			if v.Err != nil || v.Domain != storetest.Domain {
+				t.Errorf("signature of %s: %v", v.Domain, v.Err)
+			}
+		}
+		for _, algorithm := range []string{"a=rsa-sha256", "a=ed25519-sha256"} {
+			if !bytes.Contains(mails[0].Data, []byte(algorithm)) {
+				t.Errorf("no signature with %s", algorithm)
+			}
+		}
+	})
+}
+
+func TestSignatureCoversTheHeader(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		signer := w.signer(t, storetest.Domain)
+		const mail = "From: Ann <ann@in.example>\r\nTo: bob@out.example,\r\n eve@out.example\r\nSubject: hello\r\n" +
+			"List-Unsubscribe: <https://in.example/u>\r\nX-Own: 1\r\nMIME-Version: 1.0\r\n\r\nText, \r\n\r\n.dot\r\n"
+		lines, err := signer.Sign(t.Context(), "IN.example", strings.NewReader(mail))
+		if err != nil {
+			t.Fatal(err)
+		}
+		vs := w.verify(t, storetest.Domain, strings.NewReader(lines+mail))
+		want := []string{"From", "From", "To", "Subject", "Subject", "MIME-Version", "List-Unsubscribe"}
+		for _, v := range vs {
+			if v.Err != nil {
+				t.Errorf("the signed mail: %v", v.Err)
+			}
+			if diff := cmp.Diff(want, v.HeaderKeys); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if len(vs) != 2 {
+			t.Fatalf("%d signatures", len(vs))
+		}
+
+		for name, changed := range map[string]string{
+			"another From":        "From: eve@evil.example\r\n" + lines + mail,
+			"another Subject":     lines + "Subject: other\r\n" + mail,
+			"another body":        lines + strings.Replace(mail, "Text", "text", 1),
+			"a longer body":       lines + mail + "more\r\n",
+			"a changed To":        lines + strings.Replace(mail, "bob@", "rob@", 1),
+			"no List-Unsubscribe": lines + strings.Replace(mail, "List-Unsubscribe", "X-List", 1),
+		} {
+			for _, v := range w.verify(t, storetest.Domain, strings.NewReader(changed)) {
+				if v.Err == nil {
+					t.Errorf("%s: the signature still holds", name)
+				}
+			}
+		}
+	})
+}
+
+func TestSigningOddMail(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		signer := w.signer(t, storetest.Domain)
+		big := "From: a@in.example\r\nSubject: big\r\n\r\n" + strings.Repeat("line with   spaces \r\n", 200_000)
+		for name, mail := range map[string]string{
+			"large":   big,
+			"empty":   "From: a@in.example\r\n\r\n",
+			"folded":  "From: a@in.example\r\nSubject: " + strings.Repeat("word\r\n ", 2000) + "end\r\n\r\nx\r\n",
+			"long":    "From: a@in.example\r\nSubject: " + strings.Repeat("x", 100_000) + "\r\n\r\nx\r\n",
+			"no line": "From: a@in.example\r\n\r\nx",
+		} {
+			lines, err := signer.Sign(t.Context(), storetest.Domain, strings.NewReader(mail))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			for _, v := range w.verify(t, storetest.Domain, strings.NewReader(lines+mail)) {
+				if v.Err != nil {
+					t.Errorf("%s: %v", name, v.Err)
+				}
+			}
+		}
+		for name, mail := range map[string]string{
+			"no body":          "From: a@in.example\r\n",
+			"too large header": strings.Repeat("X-Y: "+strings.Repeat("z", 1000)+"\r\n", 1100) + "\r\nx",
+		} {
+			if _, err := signer.Sign(t.Context(), storetest.Domain, strings.NewReader(mail)); err == nil {
+				t.Errorf("%s: signed", name)
+			}
+		}
+	})
+}
+
+func TestDomainWithoutKeysIsNotSigned(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		lines, err := w.signer(t, storetest.Domain).Sign(t.Context(), "other.example", strings.NewReader("From: a@other.example\r\n\r\nx"))
+		if lines != "" || err != nil {
+			t.Errorf("%q, %v", lines, err)
+		}
+	})
+}
+
+// A key that cannot be used stops the mail: it must not go out unsigned.
+func TestDamagedKeyStopsTheMail(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()), func(c *smtp.QueueConfig) {
+			c.Signer = smtp.NewSigner(damagedKeys{}, w.clock.Now)
+		})
+		m := w.send(t, "bob@out.example")
+
+		round(t, q, 1)
+
+		w.wantRecipient(t, m, store.RecipientQueued, "451 4.3.0")
+		if len(mx.Mails()) != 0 {
+			t.Error("the mail went out unsigned")
+		}
+	})
+}
+
+type damagedKeys struct{}
+
+func (damagedKeys) DKIMKeys(context.Context, string) ([]store.DKIMKey, error) {
+	return []store.DKIMKey{{Domain: storetest.Domain, Selector: "s", Algorithm: "rsa", Private: []byte("nothing")}}, nil
+}
+
+func TestKeysAreMadeOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for range 2 {
+			if err := smtp.EnsureKeys(t.Context(), w.store, "In.Example"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		records, err := smtp.Records(t.Context(), w.store, "in.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, r := range records {
+			names = append(names, r.Name)
+			if r.Type != "TXT" || !strings.HasPrefix(r.Value, "v=DKIM1; k=") {
+				t.Errorf("%s %s %q", r.Name, r.Type, r.Value)
+			}
+			for _, part := range smtp.SplitTXT(r.Value) {
+				if len(part) > 255 {
+					t.Errorf("%s: a string of %d bytes", r.Name, len(part))
+				}
+			}
+		}
+		if diff := cmp.Diff([]string{"postroom-rsa._domainkey.in.example", "postroom-ed25519._domainkey.in.example"}, names); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

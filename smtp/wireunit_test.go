@@ -1,0 +1,153 @@
+package smtp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/textproto"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// Whatever ends the lines of a mail, on the wire it is CRLF, and no line of the
+// mail is the line that ends it (S2).
+func TestDotWriterHidesNoEndOfData(t *testing.T) {
+	t.Parallel()
+	for _, middle := range []string{
+		"\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r.\n", "\n.\r", "\r\n\x00.\r\n", "\r\r\n.\r\r\n",
+		"\r\n.\r\r\n", "\r\n\x00.\r\n", "\n\r.\n\r", "\r\n.\r\n", "\r\n..\r\n", ".", "\r\n", "\r", "\n", "",
+	} {
+		mail := "a" + middle + "b" + middle
+		for name, r := range map[string]io.Reader{
+			"at once": strings.NewReader(mail), "byte by byte": iotest.OneByteReader(strings.NewReader(mail)),
+		} {
+			var wire bytes.Buffer
+			d := dotWriter{w: bufio.NewWriter(&wire)}
+			if _, err := io.Copy(&d, r); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.end(); err != nil {
+				t.Fatal(err)
+			}
+			checkWire(t, name, mail, wire.String())
+		}
+	}
+}
+
+func checkWire(t *testing.T, name, mail, wire string) {
+	t.Helper()
+	bare := strings.ReplaceAll(wire, "\r\n", "")
+	if strings.ContainsAny(bare, "\r\n") {
+		t.Errorf("%s: %q has a bare CR or LF as %q", name, mail, wire)
+	}
+	if n := strings.Count("\r\n"+wire, "\r\n.\r\n"); n != 1 || !strings.HasSuffix("\r\n"+wire, "\r\n.\r\n") {
+		t.Errorf("%s: %q ends %d times as %q", name, mail, n, wire)
+	}
+	got, err := textproto.NewReader(bufio.NewReader(strings.NewReader(wire))).ReadDotBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(mail)
+	if want != "" && !strings.HasSuffix(want, "\n") {
+		want += "\n"
+	}
+	if string(got) != want {
+		t.Errorf("%s: %q reads as %q", name, mail, got)
+	}
+}
+
+func TestNextAttempt(t *testing.T) {
+	t.Parallel()
+	created := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name     string
+		attempts int
+		age      time.Duration
+		jitter   float64
+		pause    time.Duration // 0: given up
+	}{
+		{"first", 1, 0, 0, time.Minute},
+		{"a tenth later", 1, 0, 1, 66 * time.Second},
+		{"a tenth earlier", 2, time.Minute, -1, 270 * time.Second},
+		{"third", 3, time.Hour, 0, 15 * time.Minute},
+		{"seventh", 7, 8 * time.Hour, 0, 8 * time.Hour},
+		{"eighth", 8, 10 * time.Hour, 0, 8 * time.Hour},
+		{"the last one at the end of the time", 8, 23 * time.Hour, 0, time.Hour},
+		{"over", 9, 24 * time.Hour, 0, 0},
+		{"long over", 2, 48 * time.Hour, 0, 0},
+		{"the clock went back", 1, -time.Hour, 0, time.Minute},
+		{"an attempt that was not counted", 0, 0, 0, time.Minute},
+	}
+	for _, tt := range tests {
+		now := created.Add(tt.age)
+		next, ok := nextAttempt(tt.attempts, created, now, tt.jitter)
+		if ok != (tt.pause > 0) || ok && next.Sub(now) != tt.pause {
+			t.Errorf("%s: %v after %s, want after %s", tt.name, ok, next.Sub(now), tt.pause)
+		}
+	}
+}
+
+func TestLookupsAreKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	l := newLookups[int](func() time.Time { return now })
+	asked := 0
+	ask := func() (int, error) { asked++; return asked, nil }
+	get := func(key string, want int) {
+		t.Helper()
+		if got, err := l.get(key, ask); got != want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", key, got, err, want)
+		}
+	}
+	get("a", 1)
+	get("a", 1)
+	now = now.Add(dnsLife)
+	get("a", 2)
+	for range 3 * maxLookups {
+		if _, err := l.get(strings.Repeat("k", asked%97)+itoa(asked), ask); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(l.kept); n > maxLookups {
+		t.Errorf("%d answers are kept", n)
+	}
+}
+
+// A server that is not on this machine gets no password before there is TLS.
+func TestLoginNeedsTLS(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	defer func() { _, _ = ours.Close(), theirs.Close() }()
+	p := newPeer(endpoint{host: "mail.example", user: "me", password: "pw"}, ours, Timeouts{}.orDefault())
+	p.ext = map[string]string{"AUTH": "PLAIN"}
+	if err := p.login(); !errors.Is(err, errNoTLS) {
+		t.Errorf("login() = %v", err)
+	}
+}
+
+// The password goes over loopback or under TLS, and nowhere else.
+func TestPasswordIsNotSentInTheClear(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		mode, host string
+		want       tlsPolicy
+		clear      bool
+	}{
+		{"", "mail.example", tlsVerified, false},
+		{"", "127.0.0.1", tlsMaybe, false},
+		{"", "localhost", tlsMaybe, false},
+		{"?tls=off", "mail.example", tlsNever, true},
+	} {
+		r, err := ParseRelay("smtp://me:pw@" + tt.host + tt.mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.at.tls != tt.want || r.at.clearAuth != tt.clear {
+			t.Errorf("%s%s: policy %d, clear %v", tt.host, tt.mode, r.at.tls, r.at.clearAuth)
+		}
+	}
+}
