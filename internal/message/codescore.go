@@ -100,6 +100,9 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 	case lowerCode, wordCode:
 		return -1
 	case letterCode:
+		if strings.Contains(tok.value, "-") {
+			return -1
+		}
 		return -2
 	}
 	return 0

@@ -8,7 +8,7 @@ import (
 
 // codeText is a text made ready for the search of codes.
 type codeText struct {
-	text  string // digits and full-width forms as ASCII, nothing invisible
+	text  string // digits of all scripts as ASCII, nothing invisible
 	lines []codeLine
 }
 
@@ -31,8 +31,8 @@ func newCodeText(s string) *codeText {
 	return t
 }
 
-// foldCodes returns s with digits and full-width forms as ASCII and without
-// what is invisible.
+// foldCodes returns s with the digits of all scripts as ASCII and without what
+// is invisible.
 func foldCodes(s string) string {
 	out := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -69,13 +69,16 @@ func joinDigits(s string) string {
 }
 
 // foldRune returns the ASCII form of a digit of any script, of a full-width
-// form, of a space or of a dash, 0 for what is invisible, and otherwise r.
+// letter, of a space or of a dash, 0 for what is invisible, and otherwise r.
 func foldRune(r rune) rune {
 	switch {
 	case isInvisible(r):
 		return 0
 	case 0xff01 <= r && r <= 0xff5e:
-		return r - 0xff01 + '!'
+		if c := byte(r - 0xff01 + '!'); isAlnum(c) || c == ':' || c == '-' {
+			return rune(c)
+		}
+		return r // a full-width comma stands in no number
 	case r == '\u2028' || r == '\u2029':
 		return '\n'
 	case unicode.IsSpace(r):

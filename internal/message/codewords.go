@@ -23,9 +23,9 @@ type codeWord struct {
 // codeWords are the words by kind, in lower case. One that ends in "*" stands
 // for all that begin with it.
 var codeWords = map[wordKind]string{
-	codeNoun: `code|codes|otp|otac|tan|mtan|kod|kods|kode|kodu|koda|kodem|koden|codul|código|codigo|codice|codici|cod
+	codeNoun: `code|codes|otp|otac|tan|mtan|kod|kods|kode|kodu|kodun|kodunu|kodunuz|kodunuzu|koda|kodem|kód|kódot|kódja|kódu|kódem|koodi|koodisi|koden|codul|código|codigo|codice|codici|cod
 		|digits below|number below|numbers below|digits above|one-time password|one time password|one-time-password|einmalpasswort|einmalkennwort|mot de passe à usage unique
-		|contraseña de un solo uso|hasło|jelszó kód|κωδικός|κωδικοσ|κωδικό|κωδικο|код|кода|коду|кодом|пароль|одноразовый пароль
+		|contraseña de un solo uso|hasło|jelszó|κωδικός|κωδικοσ|κωδικό|κωδικο|код|кода|коду|кодом|пароль|одноразовый пароль
 		|验证码|驗證碼|校验码|動態密碼|动态密码|动态码|驗證號碼|确认码|確認碼|安全码|一次性密码|口令|認證碼|激活码
 		|認証番号|認証コード|確認コード|確認番号|セキュリティコード|ワンタイムパスワード|ログインコード|コード|暗証番号
 		|인증번호|인증코드|인증 번호|인증 코드|확인 코드|확인코드|보안코드|보안 코드|일회용 비밀번호|코드

@@ -103,6 +103,7 @@ type foundLink struct {
 	url     string
 	words   string // what it says itself; "" in plain text
 	context string // what stands before it
+	after   string // what follows on its line
 	score   int
 	action  bool
 }
@@ -121,12 +122,12 @@ func textLinks(text string, limit int) []foundLink {
 		if start < 0 {
 			continue
 		}
-		n := urlLen(text[start:min(len(text), start+maxLinkLen+1)])
+		n := urlLen(text[start:])
+		pos = max(pos, start+n)
 		if n == 0 || n > maxLinkLen {
 			continue
 		}
-		pos = start + n
-		found = append(found, foundLink{url: text[start:pos], context: contextBefore(text, start)})
+		found = append(found, foundLink{url: text[start:pos], context: contextBefore(text, start), after: firstLine(text[pos:])})
 	}
 	return found
 }
@@ -154,6 +155,12 @@ func contextBefore(text string, pos int) string {
 		context = context[i:]
 	}
 	return context
+}
+
+// firstLine returns what s begins with up to a line end, some words of it.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(head(s, maxContext/2), "\n")
+	return s
 }
 
 // linksOf returns the links of a mail, each once, without those that every
@@ -203,7 +210,7 @@ func (p *page) found() []foundLink {
 			continue
 		}
 		before := string(p.text[max(0, l.start-maxContext-utf8.UTFMax):l.start])
-		links = append(links, foundLink{url: href, words: p.words(l), context: contextBefore(before, len(before))})
+		links = append(links, foundLink{url: href, words: p.words(l), context: contextBefore(before, len(before)), after: firstLine(string(p.text[l.end:min(len(p.text), l.end+maxContext)]))})
 	}
 	return links
 }

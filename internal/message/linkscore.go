@@ -15,6 +15,7 @@ const maxActionWords = 80
 // linkSigns is what a link's words, those before it and its address tell.
 type linkSigns struct {
 	words, line, context wordKind // kinds of the words in them
+	after                wordKind
 	part                 wordKind
 	host, path, query    string
 	bare                 bool // it has no words of its own
@@ -28,6 +29,7 @@ func (l *foundLink) signs() linkSigns {
 		bare:    words == "" || schemeLen(words) > 0,
 		line:    table.kindsIn(lastLine(context, maxLineContext)),
 		context: table.kindsIn(context),
+		after:   table.kindsIn(strings.ToLower(l.after)),
 	}
 	if !s.bare {
 		s.words = table.kindsIn(words)
@@ -48,7 +50,7 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 	case s.words&actionWord != 0:
 		l.score += 6
 		asks = true
-	case points && (s.line&actionWord != 0 || s.context&actionWord != 0 && s.context&pointWord != 0):
+	case points && (s.line&actionWord != 0 || (s.context|s.after)&actionWord != 0 && (s.context|s.words)&pointWord != 0):
 		l.score += 5
 		asks = true
 	case points && (s.context&pointWord != 0 || !s.bare):

@@ -18,6 +18,7 @@ type walker struct {
 	lim   Limits
 
 	stack      []openMultipart // outermost first
+	index      map[string]int  // of the innermost one in stack, by delimiter
 	header     []byte          // of the part that is being read; reused
 	headerLeft int             // bytes that headers may still have
 	parts      int             // leaf parts given so far
@@ -31,7 +32,8 @@ type walker struct {
 
 // openMultipart is one whose end has not come.
 type openMultipart struct {
-	delimiter []byte // "--boundary", empty until one is found
+	delimiter string // "--boundary", empty until one is found
+	hides     int    // index of an outer one with the same delimiter, or -1
 	subtype   string // "mixed", "alternative", ...
 	parts     int    // parts begun so far
 }
@@ -95,11 +97,10 @@ func (w *walker) open(part *leafPart) bool {
 		w.truncated = true
 		return false
 	}
-	m := openMultipart{subtype: subtype}
+	w.stack = append(w.stack, openMultipart{subtype: subtype})
 	if boundary := strings.TrimRight(part.media.raw("boundary"), " \t"); boundary != "" {
-		m.delimiter = []byte("--" + boundary)
+		w.name(len(w.stack)-1, "--"+boundary)
 	}
-	w.stack = append(w.stack, m)
 	w.at = atBetween
 	return true
 }
@@ -172,10 +173,10 @@ func (w *walker) delimiter(line []byte) bool {
 	case i < 0:
 		return false
 	case last:
-		w.stack = w.stack[:i]
+		w.leave(i)
 		w.at = atBetween
 	default:
-		w.stack = w.stack[:i+1]
+		w.leave(i + 1)
 		w.stack[i].parts++
 		w.at = atHeader
 	}
@@ -190,21 +191,46 @@ func (w *walker) findDelimiter(line []byte) (i int, last bool) {
 		return -1, false
 	}
 	line = bytes.TrimRight(line, " \t\r\n")
-	for i := inner; i >= 0; i-- {
-		rest, ok := bytes.CutPrefix(line, w.stack[i].delimiter)
-		switch {
-		case !ok || len(w.stack[i].delimiter) == 0:
-		case len(rest) == 0:
-			return i, false
-		case string(rest) == "--":
+	if i, ok := w.index[string(line)]; ok {
+		return i, false
+	}
+	if start, ok := bytes.CutSuffix(line, []byte("--")); ok {
+		if i, ok := w.index[string(start)]; ok {
 			return i, true
 		}
 	}
-	if len(w.stack[inner].delimiter) == 0 && len(line) > 2 {
-		w.stack[inner].delimiter = bytes.Clone(line)
+	if w.stack[inner].delimiter == "" && len(line) > 2 {
+		w.name(inner, string(line))
 		return inner, false
 	}
 	return -1, false
+}
+
+// name gives a multipart its delimiter.
+func (w *walker) name(i int, delimiter string) {
+	if w.index == nil {
+		w.index = make(map[string]int)
+	}
+	w.stack[i].delimiter = delimiter
+	w.stack[i].hides = -1
+	if outer, ok := w.index[delimiter]; ok {
+		w.stack[i].hides = outer
+	}
+	w.index[delimiter] = i
+}
+
+// leave closes all multiparts but the outermost n.
+func (w *walker) leave(n int) {
+	for i := len(w.stack) - 1; i >= n; i-- {
+		switch m := w.stack[i]; {
+		case m.delimiter == "":
+		case m.hides >= 0:
+			w.index[m.delimiter] = m.hides
+		default:
+			delete(w.index, m.delimiter)
+		}
+	}
+	w.stack = w.stack[:n]
 }
 
 // readHeader reads the header of a part into w.header. It ends at an empty

@@ -101,13 +101,18 @@ func (d *qpDecoder) decode(dst, p []byte) []byte {
 		if p = p[n:]; len(p) == 0 {
 			break
 		}
-		if p[0] == '=' {
-			d.escape = append(d.escape, '=')
-		} else {
+		switch {
+		case p[0] != '=':
 			d.space = d.space[:0]
 			dst = append(dst, p[0])
+			p = p[1:]
+		case len(p) > 2 && isHex(p[1]) && isHex(p[2]): // the common escape
+			dst = append(dst, unhex(p[1])<<4|unhex(p[2]))
+			p = p[3:]
+		default:
+			d.escape = append(d.escape, '=')
+			p = p[1:]
 		}
-		p = p[1:]
 	}
 	return dst
 }

@@ -1,0 +1,191 @@
+package message
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// addMails gives the fixtures to a fuzz target.
+func addMails(f *testing.F, add func(raw []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("testdata/mail/*.eml")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no fixtures: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		add(raw)
+	}
+	add(textMail())
+	add([]byte(nested(5, "\n", "text")))
+}
+
+// clean checks what all text that is read must be.
+func clean(t *testing.T, what, s string) {
+	t.Helper()
+	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
+		t.Errorf("%s is not valid UTF-8, or has a NUL: %q", what, s)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	addMails(f, func(raw []byte) { f.Add(raw) })
+	lim := DefaultLimits()
+	lim.HeaderBytes, lim.TextBytes, lim.Depth, lim.Parts = 10_000, 10_000, 10, 20
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		m, err := Parse(bytes.NewReader(raw), lim)
+		if err != nil {
+			if !errors.Is(err, ErrHeaderTooLarge) {
+				t.Fatalf("an error for odd mail: %v", err)
+			}
+			return
+		}
+		for _, s := range []string{m.Subject, m.Text, m.HTML, m.HeaderID, m.ListID, m.AutoSubmitted, m.Precedence} {
+			clean(t, "text", s)
+		}
+		if len(m.Text) > lim.TextBytes || len(m.HTML) > lim.TextBytes || len(m.Attachments) > lim.Parts {
+			t.Errorf("over the limits: %d and %d bytes, %d attachments", len(m.Text), len(m.HTML), len(m.Attachments))
+		}
+		if strings.ContainsAny(m.Subject, "\r\n") {
+			t.Errorf("subject %q", m.Subject)
+		}
+		for _, list := range [][]Address{m.To, m.Cc, m.Bcc, m.ReplyTo} {
+			for _, a := range list {
+				clean(t, "name", a.Name)
+				clean(t, "address", a.Email)
+				if strings.ContainsAny(a.Name+a.Email, "\r\n") || a.Email == "" {
+					t.Errorf("address %+v", a)
+				}
+			}
+		}
+		for _, a := range m.Attachments {
+			fuzzPart(t, raw, a, lim)
+		}
+		answer(t, m)
+	})
+}
+
+// fuzzPart reads an attachment, which must be as long as it was said to be.
+func fuzzPart(t *testing.T, raw []byte, a Attachment, lim Limits) {
+	t.Helper()
+	clean(t, "file name", a.Filename)
+	clean(t, "content id", a.ContentID)
+	if strings.ContainsAny(a.Filename, "/\\\r\n") || len(a.Filename) > maxFilename {
+		t.Errorf("file name %q", a.Filename)
+	}
+	r, err := OpenPart(bytes.NewReader(raw), a.Part, lim)
+	if err != nil {
+		t.Fatalf("part %d: %v", a.Part, err)
+	}
+	if n, err := io.Copy(io.Discard, r); err != nil || n != a.Size {
+		t.Errorf("part %d: %d bytes, %v, want %d", a.Part, n, err, a.Size)
+	}
+}
+
+// answer composes a reply to a mail: what was read can always be written.
+func answer(t *testing.T, m *Message) {
+	t.Helper()
+	o := plainMail()
+	o.Subject = ReplySubject(m.Subject)
+	o.Text = ForwardText("note", ForwardedHeader{To: m.To, Subject: m.Subject}, m.Text)
+	o.HTML = m.HTML
+	o.References = append(m.References, m.InReplyTo...)
+	if m.HeaderID != "" {
+		o.InReplyTo = []string{m.HeaderID}
+	}
+	if _, err := o.WriteTo(io.Discard); err != nil {
+		t.Errorf("cannot be answered: %v", err)
+	}
+}
+
+func FuzzExtract(f *testing.F) {
+	addMails(f, func(raw []byte) {
+		if m, err := Parse(bytes.NewReader(raw), DefaultLimits()); err == nil {
+			f.Add(m.Subject, m.Text, m.HTML)
+		}
+	})
+	f.Add("Your code", "7 3 5 1 2 0 https://a.example/(x)", "<a href=https://b.example>Verify</a> 735-120")
+	f.Fuzz(func(t *testing.T, subject, text, html string) {
+		got := Extract(subject, text, html)
+		for _, link := range got.Links {
+			if !isWebLink(link) || strings.ContainsAny(link, " \t\r\n") {
+				t.Errorf("link %q", link)
+			}
+		}
+		for _, code := range got.Codes {
+			if len(code) < minDigits || len(code) > 60 || strings.Trim(code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") != "" {
+				t.Errorf("code %q", code)
+			}
+		}
+		if got.OTP != nil && (len(got.Codes) == 0 || *got.OTP != got.Codes[0]) {
+			t.Errorf("otp %q of %q", *got.OTP, got.Codes)
+		}
+		if got.ActionLink != nil && (len(got.Links) == 0 || *got.ActionLink != got.Links[0]) {
+			t.Errorf("action link %q of %q", *got.ActionLink, got.Links)
+		}
+		if utf8.ValidString(text) {
+			clean(t, "reply", ReplyText(strings.ReplaceAll(text, "\x00", "")))
+			clean(t, "snippet", Snippet(text))
+			clean(t, "folded", FoldForSearch(text))
+		}
+	})
+}
+
+func FuzzHTMLText(f *testing.F) {
+	for _, s := range []string{
+		"<p>One<p>Two", "<div style='display:none'>x</div>y", "<a href=https://a.example/><img alt=x></a>", "<blockquote type=cite>a<br>b</blockquote>",
+		"<table><tr><td>a<td>b</table>", "<pre>a\n b</pre>", "<!-- <p> -->&amp;&#x0;", "<script><!-- </script> x", "<svg><title>x</svg>y", "\x00<\xff>",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, html string) {
+		if !utf8.ValidString(html) {
+			return
+		}
+		clean(t, "text", HTMLToText(html))
+		clean(t, "visible text", HTMLVisibleText(html))
+		clean(t, "HTML", strings.ReplaceAll(ForwardHTML("", ForwardedHeader{}, html), "\x00", ""))
+	})
+}
+
+func FuzzMailbox(f *testing.F) {
+	for _, s := range []string{
+		"a@b.c", "Ann <a@b.c>", `"Ann, E" <"a b"@b.c>`, "jürgen@bücher.example", "a@b.c\r\nBcc: d@e.f", "<a@b.c>", `"\"" <a@b.c>`, "a@[1.2.3.4]", "=?utf-8?q?a?= <a@b.c>",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := ParseMailbox(s)
+		if err != nil {
+			return
+		}
+		if err := ValidAddress(a.Email); err != nil {
+			t.Fatalf("%q gave an invalid address %q: %v", s, a.Email, err)
+		}
+		if strings.ContainsAny(a.Name+a.Email, "\r\n\x00") {
+			t.Fatalf("%q gave %+v", s, a)
+		}
+		o := plainMail()
+		o.To = []Address{a}
+		var raw bytes.Buffer
+		if _, err := o.WriteTo(&raw); err != nil {
+			t.Fatalf("%+v cannot be written: %v", a, err)
+		}
+		m, err := Parse(&raw, DefaultLimits())
+		if err != nil || len(m.To) != 1 {
+			t.Fatalf("%+v is read as %+v, %v", a, m.To, err)
+		}
+		if isASCII(a.Email) && m.To[0].Email != a.Email {
+			t.Errorf("%q is read as %q", a.Email, m.To[0].Email)
+		}
+	})
+}

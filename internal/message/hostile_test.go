@@ -1,0 +1,162 @@
+package message
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestHostileMails reads mails that are made to cost much, in processor time.
+// What is quadratic takes minutes.
+func TestHostileMails(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("takes some seconds, and nothing in it runs at once")
+	}
+	mixed := "Subject: x\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+	html := "Subject: x\r\nContent-Type: text/html\r\n\r\n"
+	text := "Subject: Your code\r\n\r\n"
+	tests := []struct {
+		name string
+		raw  string
+		max  time.Duration
+	}{
+		{"M1: 10,000 nested multiparts", nested(10_000, "\r\n", "text"), 500 * time.Millisecond},
+		{"M1: 10,000 nested mails", strings.Repeat("Content-Type: message/rfc822\r\n\r\n", 10_000) + "text", 500 * time.Millisecond},
+		{"M2: 100,000 parts", mixed + strings.Repeat("--b\r\n\r\nx\r\n", 100_000) + "--b--\r\n", time.Second},
+		{"M2: 100,000 attachments", mixed + strings.Repeat("--b\r\nContent-Type: a/b\r\n\r\nx\r\n", 100_000) + "--b--\r\n", time.Second},
+		{"M3: 100,000 fields", strings.Repeat("X: y\r\n", 100_000) + "\r\nx", 500 * time.Millisecond},
+		{"M3: one folded field of 1 MB", "Subject: " + strings.Repeat("x\r\n ", 200_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: 90,000 addresses", "To: " + strings.Repeat("a@b.c, ", 90_000) + "d@e.f\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: 60,000 encoded words", "Subject: " + strings.Repeat("=?a?q?b?= ", 60_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: encoded words that do not end", "Subject: " + strings.Repeat("=?a?q?", 150_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: encoded words of no encoding", "Subject: " + strings.Repeat("=?a?x?", 150_000) + "?=\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: quotes, comments and brackets without end", "To: " + strings.Repeat(`"(<`, 300_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: brackets with quotes in them", "To: " + strings.Repeat(`<"\"`, 200_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: comments in one address", "To: " + strings.Repeat("(a)b", 200_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: colons after an address", "To: " + strings.Repeat("a", 400_000) + "@" + strings.Repeat(":", 400_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: identifiers without end", "References: " + strings.Repeat("<", 900_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: 100,000 parameters", "Content-Type: a/b" + strings.Repeat("; name*9=x", 90_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M3: parentheses in a media type", "Content-Type: " + strings.Repeat("(a)", 300_000) + "\r\n\r\nx", 500 * time.Millisecond},
+		{"M4: 20 MB of base64 garbage", mixed + "--b\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\n\r\n" + strings.Repeat("=!a*", 5<<20), 2 * time.Second},
+		{"M4: 20 MB of quoted-printable garbage", mixed + "--b\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n" + strings.Repeat("=x= ", 5<<20), 2 * time.Second},
+		{"M4: 20 MB of lines like delimiters", nested(100, "\r\n", strings.Repeat("--b\r\n", 4<<20)), 2 * time.Second},
+		{"M4: boundaries of 900 characters, 100 deep", longBoundaries(), 2 * time.Second},
+		{"M4: one line of 20 MB", text + strings.Repeat("x", 20<<20), 2 * time.Second},
+		{"M8: 1 MB of unclosed elements", html + strings.Repeat("<div>x", 180_000), 500 * time.Millisecond},
+		{"M8: 1 MB of unclosed quotations", html + strings.Repeat("<blockquote type=cite>x", 45_000), 500 * time.Millisecond},
+		{"M8: 1 MB of end tags without a start", html + strings.Repeat("<div></p></b>", 80_000), 500 * time.Millisecond},
+		{"M8: 1 MB of attributes", html + "<a " + strings.Repeat("href=x ", 150_000) + ">x</a>", 500 * time.Millisecond},
+		{"M8: 1 MB of links", html + strings.Repeat("<a href=https://a.example/b>c</a>", 32_000), 500 * time.Millisecond},
+		{"M8: 1 MB of open brackets", html + strings.Repeat("<", 1<<20), 500 * time.Millisecond},
+		{"M8: 1 MB of style", html + "<div style='" + strings.Repeat("a:b;", 1<<18) + "'>x", 500 * time.Millisecond},
+		{"M8: 1 MB of entities", html + strings.Repeat("&amp;", 200_000), 500 * time.Millisecond},
+		{"M8: 1 MB in one comment", html + "<!--" + strings.Repeat("-", 1<<20), 500 * time.Millisecond},
+		{"codes: 1 MB of numbers", text + strings.Repeat("code 482913 ", 90_000), time.Second},
+		{"codes: 1 MB of numbers in lines", text + strings.Repeat("482913\r\n", 130_000), time.Second},
+		{"codes: 1 MB of digits with spaces", text + strings.Repeat("1 ", 1<<19), time.Second},
+		{"codes: 1 MB of digits with hyphens", text + strings.Repeat("1-", 1<<19), time.Second},
+		{"codes: 1 MB of one word with points", text + strings.Repeat("a1.", 350_000), time.Second},
+		{"codes: 1 MB of the word itself", text + strings.Repeat("code ", 200_000) + "482913", time.Second},
+		{"codes: 1 MB of Chinese", text + strings.Repeat("验证码", 110_000) + "482913", time.Second},
+		{"links: 1 MB of addresses", text + strings.Repeat("https://a.example/b ", 50_000), time.Second},
+		{"links: 1 MB of schemes", text + strings.Repeat("http://", 150_000), time.Second},
+		{"links: brackets at the end", text + "https://a.example/" + strings.Repeat(")", 1<<20), time.Second},
+		{"reply: 1 MB of colons", text + strings.Repeat("a 1:\r\n", 170_000), time.Second},
+		{"reply: 1 MB of labels", text + strings.Repeat("From: x\r\n\r\n", 95_000), time.Second},
+		{"reply: 1 MB of quoted lines", text + strings.Repeat("> x\r\n", 200_000), time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			spent := measure(t, tt.raw)
+			t.Logf("%d KB took %v", len(tt.raw)>>10, spent)
+			if spent > tt.max {
+				t.Errorf("took %v, more than %v", spent, tt.max)
+			}
+		})
+	}
+}
+
+// TestHTMLToTextIsLinear takes HTML that browsers and tree builders suffer
+// from.
+func TestHTMLToTextIsLinear(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("measures time")
+	}
+	for name, html := range map[string]string{
+		"M8: 1 MB of unclosed elements":         strings.Repeat("<div>x", 180_000),
+		"M8: 1 MB of end tags without a start":  strings.Repeat("<div></p></b>", 80_000),
+		"M8: 100,000 tables in each other":      strings.Repeat("<table><tr><td>", 66_000),
+		"M8: 1 MB of hidden unclosed elements":  strings.Repeat("<p hidden>", 100_000),
+		"M8: 1 MB of links that are not closed": strings.Repeat("<a href=https://a.example/b>c", 36_000),
+	} {
+		start := cpuTime()
+		HTMLToText(html)
+		if spent := cpuTime() - start; spent > 100*time.Millisecond {
+			t.Errorf("%s: took %v", name, spent)
+		}
+	}
+}
+
+// measure reads a mail with all that receiving and showing does with it.
+func measure(t *testing.T, raw string) time.Duration {
+	t.Helper()
+	start := cpuTime()
+	m, err := Parse(strings.NewReader(raw), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Extract(DefaultLimits())
+	ReplyText(m.Text)
+	Snippet(m.Text)
+	FoldForSearch(m.Text)
+	HTMLToText(m.HTML)
+	NormalizeSubject(m.Subject)
+	return cpuTime() - start
+}
+
+// longBoundaries is a mail whose text has lines that are nearly each of the
+// 100 boundaries around it.
+func longBoundaries() string {
+	var b strings.Builder
+	name := strings.Repeat("x", 900)
+	for i := range 100 {
+		fmt.Fprintf(&b, "Content-Type: multipart/mixed; boundary=%s%d\r\n\r\n--%s%d\r\n", name, i, name, i)
+	}
+	b.WriteString("\r\n")
+	for range 20_000 {
+		b.WriteString("--" + name + "\r\n")
+	}
+	return b.String()
+}
+
+// TestParseTakesLittleMemory reads a large attachment: what is not shown is
+// not kept.
+func TestParseTakesLittleMemory(t *testing.T) {
+	raw := []byte("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
+		strings.Repeat(strings.Repeat("QUJD", 19)+"\r\n", 250_000) + "--b--\r\n")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := Parse(bytes.NewReader(raw), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if want := int64(19 * 3 * 250_000); len(m.Attachments) != 1 || m.Attachments[0].Size != want {
+		t.Errorf("got %+v, want one of %d bytes", m.Attachments, want)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
+		t.Errorf("a mail of %d bytes took %d bytes of memory", len(raw), used)
+	}
+}
+
+// TestDeepHTMLKeepsItsCode goes deeper than HTML trees may be.
+func TestDeepHTMLKeepsItsCode(t *testing.T) {
+	t.Parallel()
+	got := Extract("Sign in", "", strings.Repeat("<div>", 100_000)+`<p>Your code is 735120</p><a href="https://example.com/verify/aB3dE5fG7hJ9">Verify</a>`)
+	if got.OTP == nil || *got.OTP != "735120" || got.ActionLink == nil {
+		t.Errorf("got %s", show(got))
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package message
+
+// raceEnabled tells that the race detector makes everything slow.
+const raceEnabled = false
