@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -152,6 +153,9 @@ func run(t testing.TB, q *smtp.Queue) (stop func()) {
 	t.Cleanup(stop)
 	return stop
 }
+
+// port is where l listens.
+func port(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) } //nolint:gosec // a port fits
 
 // addresses makes n addresses of one domain.
 func addresses(n int, domain string) []string {

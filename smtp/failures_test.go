@@ -78,18 +78,17 @@ func TestWhatAServerCanDo(t *testing.T) {
 		{"words that are no text", "220 hi", answer("RCPT", "550 5.1.1 \xff\x1b[31mred\x00\ttab"), bounced, "550 5.1.1 \uFFFD [31mred tab"},
 		{"many words", "220 hi", answer("RCPT", "550 5.1.1 "+strings.Repeat("é", 1900)), bounced, "550 5.1.1 éé"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inSQLite(t, func(t *testing.T, w *world) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
 				l := smtptest.Listen(t, "127.0.0.1")[0]
 				smtptest.Script{Banner: tt.banner, Reply: smtptest.Replies(tt.answers)}.Serve(t, l)
-				q := w.queue(t, uint16(l.Addr().(*net.TCPAddr).Port), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), //nolint:gosec // a port fits
-					func(c *smtp.QueueConfig) {
-						c.Timeouts = smtp.Timeouts{
-							Banner: 200 * time.Millisecond, Command: 200 * time.Millisecond, Data: 200 * time.Millisecond,
-							Done: 200 * time.Millisecond,
-						}
-					})
+				q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *smtp.QueueConfig) {
+					if strings.Contains(tt.response, "timed out") {
+						d := 100 * time.Millisecond
+						c.Timeouts = smtp.Timeouts{Banner: d, Command: d, Data: d, Done: d}
+					}
+				})
 				m := w.send(t, "bob@out.example")
 
 				round(t, q, 1)
@@ -99,8 +98,8 @@ func TestWhatAServerCanDo(t *testing.T) {
 					t.Errorf("the response has %d bytes", len(*r.LastResponse))
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // With several recipients, an answer that comes before the connection breaks
@@ -129,10 +128,10 @@ func TestAnswersBeforeABreakCount(t *testing.T) {
 			[3]store.RecipientStatus{store.RecipientBounced, store.RecipientBounced, store.RecipientQueued},
 		},
 	}
-	for _, tt := range tests {
-		for _, ehlo := range []string{"250 mx.test", "250-mx.test\n250 PIPELINING"} {
-			t.Run(tt.name+" "+ehlo[3:4], func(t *testing.T) {
-				inSQLite(t, func(t *testing.T, w *world) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			for _, ehlo := range []string{"250 plain", "250-mx.test\n250 PIPELINING"} {
+				t.Run(tt.name+", "+ehlo[4:], func(t *testing.T) {
 					l := smtptest.Listen(t, "127.0.0.1")[0]
 					var n atomic.Int64
 					replies := smtptest.Replies(map[string]string{"EHLO": ehlo, ".": tt.end})
@@ -142,7 +141,7 @@ func TestAnswersBeforeABreakCount(t *testing.T) {
 						}
 						return replies(line)
 					}}.Serve(t, l)
-					q := w.queue(t, uint16(l.Addr().(*net.TCPAddr).Port), smtptest.Zones{}.Domain("out.example", "127.0.0.1")) //nolint:gosec // a port fits
+					q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"))
 					m := w.send(t, addresses(3, "out.example")...)
 
 					round(t, q, 3)
@@ -151,9 +150,9 @@ func TestAnswersBeforeABreakCount(t *testing.T) {
 						wantState(t, r, tt.want[i], "")
 					}
 				})
-			})
+			}
 		}
-	}
+	})
 }
 
 // A host that fails before it says anything of a recipient is left for the

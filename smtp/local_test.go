@@ -142,9 +142,9 @@ func TestFaultOfTheReceivePath(t *testing.T) {
 		{"refused for good", smtptest.Refuse(554, [3]int{5, 4, 6}, "loop"), store.RecipientBounced, "554 5.4.6 loop"},
 		{"the inbox went away", store.ErrNotFound, store.RecipientBounced, "550 5.1.1"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inSQLite(t, func(t *testing.T, w *world) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
 				q := w.queue(t, 25, nil, func(c *smtp.QueueConfig) { c.Local = localFault{tt.err} })
 				m := w.send(t, "ann@"+storetest.Domain)
 
@@ -152,8 +152,8 @@ func TestFaultOfTheReceivePath(t *testing.T) {
 
 				w.wantRecipient(t, m, tt.status, tt.response)
 			})
-		})
-	}
+		}
+	})
 }
 
 // Every attempt sends the bytes that the first one sent, so a mail that arrives

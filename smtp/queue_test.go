@@ -230,7 +230,7 @@ func TestUnreachableDomainIsNotTriedForEachMail(t *testing.T) {
 		var calls atomic.Int64
 		counting := &countingListener{l, &calls}
 		smtptest.Script{Banner: "421 4.3.2 overloaded", Reply: smtptest.Replies(nil)}.Serve(t, counting)
-		q := w.queue(t, uint16(l.Addr().(*net.TCPAddr).Port), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), //nolint:gosec // a port fits
+		q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
 			func(c *smtp.QueueConfig) { c.MaxPerDomain = 2 })
 		var sent []store.Message
 		for range 50 {
@@ -386,7 +386,7 @@ func TestRunBreaksOffWhatHangs(t *testing.T) {
 			}
 			return "250 ok"
 		}}.Serve(t, l)
-		q := w.queue(t, uint16(l.Addr().(*net.TCPAddr).Port), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), //nolint:gosec // a port fits
+		q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
 			func(c *smtp.QueueConfig) { c.Grace = time.Millisecond })
 		m := w.send(t, "bob@out.example")
 		stop := run(t, q)

@@ -73,9 +73,9 @@ func TestHowTheRelayIsReached(t *testing.T) {
 		{"a password for a server without AUTH", smtptest.MXConfig{}, "smtp://me:pw@%s", store.RecipientQueued, "451 4.7.0 The relay does not accept our credentials", false},
 		{"no password where one is asked for", smtptest.MXConfig{Users: users}, "smtp://%s", store.RecipientBounced, "502 5.7.0", false},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inSQLite(t, func(t *testing.T, w *world) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
 				mx := smtptest.NewMX(t, tt.mx)
 				q := w.queue(t, 25, nil, func(c *smtp.QueueConfig) {
 					c.Relay, c.Resolver, c.RootCAs = relay(t, tt.url, mx.Addr()), noDNS{t}, pool
@@ -91,8 +91,8 @@ func TestHowTheRelayIsReached(t *testing.T) {
 					}
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // A relay that wants a password nobody configured is the operator's fault, not

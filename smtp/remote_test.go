@@ -172,9 +172,9 @@ func TestDNSDecidesWithoutAServer(t *testing.T) {
 			}, store.RecipientQueued, "451 4.4.1", 0,
 		},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inSQLite(t, func(t *testing.T, w *world) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
 				mx := smtptest.NewMX(t, smtptest.MXConfig{})
 				q := w.queue(t, mx.Port(), tt.zones(mx.IP()))
 				m := w.send(t, "bob@out.example")
@@ -186,8 +186,8 @@ func TestDNSDecidesWithoutAServer(t *testing.T) {
 					t.Errorf("%d connections, want %d", mx.Conns(), tt.conns)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 func TestPrivateTargetsAreRefused(t *testing.T) {
@@ -221,7 +221,7 @@ func TestNoMoreThanFiveAddressesAreCalled(t *testing.T) {
 		}
 		zones := smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: "a.out.example.", Pref: 1}, net.MX{Host: "b.out.example.", Pref: 2})}
 		zones["a.out.example."], zones["b.out.example."] = smtptest.A(ips[:3]...), smtptest.A(ips[3:]...)
-		q := w.queue(t, uint16(listeners[0].Addr().(*net.TCPAddr).Port), zones) //nolint:gosec // a port fits
+		q := w.queue(t, port(listeners[0]), zones)
 		m := w.send(t, "bob@out.example")
 
 		round(t, q, 1)
@@ -261,9 +261,9 @@ func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
 		{"it hangs up", map[string]string{"STARTTLS": "220 go ahead\n550 surprise"}, 2},
 		{"it refuses", map[string]string{"STARTTLS": "454 4.7.0 TLS not available"}, 1},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inSQLite(t, func(t *testing.T, w *world) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
 				l := smtptest.Listen(t, "127.0.0.1")[0]
 				var hellos, mails atomic.Int64
 				tt.answers["EHLO"] = "250-mx.test\n250 STARTTLS"
@@ -279,7 +279,7 @@ func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
 					}
 					return replies(line)
 				}}.Serve(t, l)
-				q := w.queue(t, uint16(l.Addr().(*net.TCPAddr).Port), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), //nolint:gosec // a port fits
+				q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
 					func(c *smtp.QueueConfig) { c.Timeouts.Command = 2 * time.Second })
 				m := w.send(t, "bob@out.example")
 
@@ -290,8 +290,8 @@ func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
 					t.Errorf("%d hellos and %d mails, want %d and 1", hellos.Load(), mails.Load(), tt.hellos)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // Every recipient has the answer that was for it, and those for whom the mail
@@ -375,7 +375,7 @@ func TestServerThatHangsUpBetweenMailsIsCalledAgain(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		smtptest.Script{Banner: "220 hello", Reply: smtptest.Replies(map[string]string{"RSET": smtptest.Close})}.Serve(t, l)
-		q := w.queue(t, uint16(l.Addr().(*net.TCPAddr).Port), smtptest.Zones{}.Domain("out.example", "127.0.0.1")) //nolint:gosec // a port fits
+		q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"))
 		for range 3 {
 			m := w.send(t, "bob@out.example")
 			round(t, q, 1)
@@ -396,9 +396,9 @@ func TestAddressesOutsideASCII(t *testing.T) {
 		{"a local part needs SMTPUTF8", "дима@bücher.example", true, "дима@xn--bcher-kva.example", store.RecipientDelivered, "250"},
 		{"and bounces without", "дима@bücher.example", false, "", store.RecipientBounced, "553 5.6.7"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inSQLite(t, func(t *testing.T, w *world) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
 				mx := smtptest.NewMX(t, smtptest.MXConfig{UTF8: tt.utf8})
 				q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("xn--bcher-kva.example", mx.IP()))
 				m := w.send(t, tt.to)
@@ -414,8 +414,8 @@ func TestAddressesOutsideASCII(t *testing.T) {
 					t.Errorf("RCPT TO %q, want %q", wire, tt.wire)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 func TestLargeMailComesFromTheBlobFolder(t *testing.T) {
