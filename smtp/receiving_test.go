@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -197,17 +196,4 @@ func tlsConfig(t testing.TB) *tls.Config {
 		t.Fatal(err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-}
-
-// benchMail is a text mail of about size bytes, different for each n.
-func benchMail(n, size int) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Received: from out.example by mx.example; Tue, 2 Jan 2024 03:04:05 +0000\r\n"+
-		"From: Service <no-reply@out.example>\r\nTo: you@in.example\r\nSubject: Your code %d\r\nDate: Tue, 2 Jan 2024 03:04:05 +0000\r\n"+
-		"Message-ID: <%d@out.example>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"+
-		"Your code is %06d.\r\n\r\nhttps://out.example/verify?token=%d\r\n\r\n", n, n, n%1000000, n)
-	for i := 0; b.Len() < size; i++ {
-		b.WriteString("This is line " + strconv.Itoa(i) + " of a mail that has something to say to its reader.\r\n")
-	}
-	return []byte(b.String())
 }

@@ -78,31 +78,32 @@ func TestServerTimeouts(t *testing.T) {
 	command := func(c *ServerConfig) { c.CommandTimeout = short }
 	data := func(c *ServerConfig) { c.DataTimeout = short }
 	whole := func(c *ServerConfig) { c.TransactionTimeout = short }
-	envelope := []string{"MAIL FROM:<a@out.example>", "RCPT TO:<" + in.Address + ">"}
+	envelope := "EHLO client.example\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + in.Address + ">\r\n"
 	tests := []struct {
-		name string
-		edit func(*ServerConfig)
-		cmds []string
-		say  string // without an end
+		name    string
+		edit    func(*ServerConfig)
+		say     string // all of it at once, so that no slow machine looks like a slow client
+		replies int
 	}{
-		{"for a command", command, nil, ""},
-		{"for the end of a command, which is not run", command, envelope, "DATA"},
-		{"for data", data, append(envelope, "DATA"), "Subject: a\r\n"},
-		{"for the end of the data", data, append(envelope, "DATA"), "Subject: a\r\n."},
-		{"for a chunk", data, envelope, "BDAT 10\r\nabc"},
-		{"for the whole transaction", whole, append(envelope, "DATA"), "Subject: a\r\n"},
+		{"for a command", command, "EHLO client.example\r\n", 2},
+		{"for the end of a command, which is not run", command, envelope + "DATA", 4},
+		{"for data", data, envelope + "DATA\r\nSubject: a\r\n", 5},
+		{"for the end of the data", data, envelope + "DATA\r\nSubject: a\r\n.", 5},
+		{"for a chunk", data, envelope + "BDAT 10\r\nabc", 4},
+		{"for the whole transaction", whole, envelope + "DATA\r\nSubject: a\r\n", 5},
 	}
 	t.Run("to wait", func(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
 				_, addr := serve(t, newReceiver(t, s), tt.edit)
-				c := hello(t, addr)
-				for _, cmd := range tt.cmds {
-					c.cmd("", "%s", cmd)
-				}
+				c := dial(t, addr)
 				c.send(tt.say)
+				for range tt.replies {
+					c.want("")
+				}
 				c.want("421 4.4.2")
+				c.wantClosed()
 			})
 		}
 	})

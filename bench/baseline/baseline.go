@@ -1,0 +1,41 @@
+// Package baseline is an SMTP server that takes every mail and throws it away:
+// go-smtp and nothing behind it. What it reaches is what an SMTP server in Go
+// could reach if it had nothing to do, so the rate of a real one is best told
+// as a part of it, measured in the same run.
+package baseline
+
+import (
+	"io"
+	"net"
+
+	"github.com/emersion/go-smtp"
+)
+
+// Serve takes mail from l until l is closed.
+func Serve(l net.Listener) error {
+	s := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return discard{}, nil }))
+	s.Domain = "baseline.localhost"
+	s.MaxRecipients = 100
+	s.MaxMessageBytes = 25 << 20
+	return s.Serve(l)
+}
+
+type discard struct{}
+
+// Mail implements smtp.Session.
+func (discard) Mail(string, *smtp.MailOptions) error { return nil }
+
+// Rcpt implements smtp.Session.
+func (discard) Rcpt(string, *smtp.RcptOptions) error { return nil }
+
+// Data implements smtp.Session.
+func (discard) Data(r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
+// Reset implements smtp.Session.
+func (discard) Reset() {}
+
+// Logout implements smtp.Session.
+func (discard) Logout() error { return nil }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/postroom/postroom/bench/baseline"
+)
+
+// child is the baseline server. It is a process of its own, as the service is:
+// in ours it would share the scheduler and the garbage collector with the load.
+type child struct {
+	cmd  *exec.Cmd
+	addr string
+}
+
+// startBaseline starts this program again, to serve.
+func startBaseline(ctx context.Context) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "-serve-baseline")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the baseline server: %w", err)
+	}
+	c := &child{cmd: cmd}
+	if c.addr, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		c.stop()
+		return nil, fmt.Errorf("start the baseline server: %w", err)
+	}
+	c.addr = strings.TrimSpace(c.addr)
+	return c, nil
+}
+
+func (c *child) stop() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait() // it was killed
+}
+
+// serveBaseline is the other process: it prints its address and serves.
+func serveBaseline(ctx context.Context, _ options) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	fmt.Println(l.Addr())
+	if err := baseline.Serve(l); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}

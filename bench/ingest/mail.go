@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// digits stand where a mail has its number.
+const digits = "000000000000"
+
+// mail is a text mail, ready for the wire with the end of the data behind it,
+// with places for a number that makes it unlike any other.
+type mail struct {
+	bytes  []byte
+	places []int
+}
+
+const words = "the quick brown fox jumps over a lazy dog while nobody at all is looking "
+
+// newMail makes a mail of about size bytes, as programs send them: a code, a
+// link, and prose.
+func newMail(size int) *mail {
+	var b strings.Builder
+	b.WriteString("Received: from app.bench.localhost (app.bench.localhost [192.0.2.7])\r\n" +
+		"\tby out.bench.localhost with ESMTPS id " + digits + "; Tue, 2 Jan 2024 03:04:05 +0000\r\n" +
+		"From: Bench Service <sender@bench.localhost>\r\nTo: Reader <reader@bench.localhost>\r\n" +
+		"Subject: Your sign-in code, request " + digits + "\r\nDate: Tue, 2 Jan 2024 03:04:05 +0000\r\n" +
+		"Message-ID: <" + digits + "@bench.localhost>\r\nMIME-Version: 1.0\r\n" +
+		"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n" +
+		"Hello,\r\n\r\nyour code is 482913. It is valid for 15 minutes.\r\n\r\n" +
+		"Or follow this link: https://bench.localhost/verify?request=" + digits + "\r\n\r\n")
+	for line := 0; b.Len() < size; line++ {
+		n := line % len(words)
+		fmt.Fprintf(&b, "%s\r\n", strings.TrimSpace(words[n:]+words[:n]))
+	}
+	b.WriteString(".\r\n")
+	m := &mail{bytes: []byte(b.String())}
+	for at := 0; ; at += len(digits) {
+		n := bytes.Index(m.bytes[at:], []byte(digits))
+		if n < 0 {
+			return m
+		}
+		at += n
+		m.places = append(m.places, at)
+	}
+}
+
+// number returns the mail with this number.
+func (m *mail) number(n int64) []byte {
+	for _, at := range m.places {
+		for i, rest := len(digits)-1, n; i >= 0; i-- {
+			m.bytes[at+i] = byte('0' + rest%10)
+			rest /= 10
+		}
+	}
+	return m.bytes
+}
