@@ -1,6 +1,10 @@
 package message
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+	"unicode/utf8"
+)
 
 // maxAddressBytes is longer than any address that mail can be sent to; what
 // exceeds it is no address.
@@ -42,6 +46,7 @@ type addressScanner struct {
 // An addressItem is one mailbox as written.
 type addressItem struct {
 	phrase  strings.Builder // what is neither comment nor in angle brackets
+	name    string          // what stood before a bracket that does not end
 	route   string          // what is in the angle brackets
 	angle   bool
 	comment string
@@ -65,9 +70,15 @@ func (sc *addressScanner) next(item *addressItem) bool {
 		case '=': // in an encoded word nothing has a meaning
 			sc.pos = i + max(1, encodedWordLen(sc.s[i:]))
 		case '(', '<':
-			if end := sc.skipBracket(i, item); end > 0 {
+			switch end := sc.skipBracket(i, item); {
+			case end > 0:
 				item.phrase.WriteString(sc.s[start:i])
 				start, sc.pos = end, end
+			case sc.s[i] == '<' && !item.angle: // a bracket that does not end
+				item.phrase.WriteString(sc.s[start:i])
+				item.name = item.phrase.String()
+				item.phrase.Reset()
+				start = i + 1
 			}
 		case ':':
 			if !item.angle && !seenAt { // what stood before is a group's name
@@ -167,10 +178,7 @@ func (sc *addressScanner) angleEnd(i int) int {
 func (it *addressItem) address() (Address, bool) {
 	name, email := it.phrase.String(), it.route
 	if !it.angle {
-		name, email = it.comment, name
-		if before, after, ok := strings.Cut(email, "<"); ok {
-			name, email = before, after // a bracket that does not end
-		}
+		name, email = cmp.Or(it.name, it.comment), name
 	}
 	a := Address{Name: cleanName(name), Email: cleanEmail(email)}
 	if a.Name == "" && it.angle {
@@ -215,6 +223,9 @@ func unquote(s string) string {
 // may stand in it, the domain in lower case.
 func cleanEmail(s string) string {
 	s = strings.TrimSpace(s)
+	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
+		s = guessUTF8([]byte(s))
+	}
 	if strings.HasPrefix(s, "@") { // a source route, RFC 5321 appendix C
 		if colon := strings.IndexByte(s, ':'); colon >= 0 {
 			s = s[colon+1:]
@@ -229,7 +240,10 @@ func cleanEmail(s string) string {
 			return r
 		}, s)
 	}
-	s = strings.Trim(oneLine(s), "<>'")
+	s = strings.Trim(oneLine(s), "<>")
+	if len(s) > 2 && s[0] == '\'' && s[len(s)-1] == '\'' { // some programs quote it so
+		s = s[1 : len(s)-1]
+	}
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
 		return s
