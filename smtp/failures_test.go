@@ -112,19 +112,27 @@ func TestAnswersBeforeABreakCount(t *testing.T) {
 		want  [3]store.RecipientStatus
 	}{
 		{
-			"broken at the third", []string{"250 ok", "550 5.1.1 no", smtptest.Close}, "250 ok",
+			"broken at the third",
+			[]string{"250 ok", "550 5.1.1 no", smtptest.Close},
+			"250 ok",
 			[3]store.RecipientStatus{store.RecipientQueued, store.RecipientBounced, store.RecipientQueued},
 		},
 		{
-			"421 at the second", []string{"550 5.1.1 no", "421 4.3.2 closing", "250 ok"}, "250 ok",
+			"421 at the second",
+			[]string{"550 5.1.1 no", "421 4.3.2 closing", "250 ok"},
+			"250 ok",
 			[3]store.RecipientStatus{store.RecipientBounced, store.RecipientQueued, store.RecipientQueued},
 		},
 		{
-			"broken after the mail", []string{"250 ok", "550 5.1.1 no", "450 4.2.0 later"}, smtptest.Close,
+			"broken after the mail",
+			[]string{"250 ok", "550 5.1.1 no", "450 4.2.0 later"},
+			smtptest.Close,
 			[3]store.RecipientStatus{store.RecipientQueued, store.RecipientBounced, store.RecipientQueued},
 		},
 		{
-			"refused after the mail", []string{"250 ok", "550 5.1.1 no", "450 4.2.0 later"}, "554 5.6.0 no",
+			"refused after the mail",
+			[]string{"250 ok", "550 5.1.1 no", "450 4.2.0 later"},
+			"554 5.6.0 no",
 			[3]store.RecipientStatus{store.RecipientBounced, store.RecipientBounced, store.RecipientQueued},
 		},
 	}

@@ -88,7 +88,9 @@ func (d *directory) hosts(ctx context.Context, domain string) ([]string, error) 
 		return nil, errNullMX
 	}
 	records = slices.Clone(records)
-	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+	rand.Shuffle(len(records), func(i, j int) { //nolint:gosec // spreads load, protects nothing
+		records[i], records[j] = records[j], records[i]
+	})
 	slices.SortStableFunc(records, func(a, b *net.MX) int { return int(a.Pref) - int(b.Pref) })
 	hosts := make([]string, 0, len(records))
 	for _, r := range records {

@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -52,8 +53,8 @@ func (l *pool) take(ctx context.Context, at endpoint) *peer {
 func (l *pool) pick(at endpoint) *peer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := len(l.idle) - 1; i >= 0; i-- {
-		if p := l.idle[i]; p.at == at && l.remove(i) {
+	for i, p := range slices.Backward(l.idle) { // removing the i-th moves none before it
+		if p.at == at && l.remove(i) {
 			return p.peer
 		}
 	}

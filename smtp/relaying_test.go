@@ -142,14 +142,14 @@ func TestParseRelay(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ in, want, err string }{
 		{in: "smtp://mail.example", want: "smtp://mail.example:587"},
-		{in: "smtps://me:secret@mail.example", want: "smtps://me:xxxxx@mail.example:465"},
-		{in: "smtp://me:secret@mail.example:2525/?tls=off", want: "smtp://me:xxxxx@mail.example:2525"},
+		{in: "smtps://me:secret@mail.example", want: "smtps://me:xxxxx@mail.example:465"},              //nolint:gosec // nobody's password
+		{in: "smtp://me:secret@mail.example:2525/?tls=off", want: "smtp://me:xxxxx@mail.example:2525"}, //nolint:gosec // nobody's password
 		{in: "smtp://[::1]:25", want: "smtp://[::1]:25"},
 		{in: "mail.example:25", err: "smtp:// or smtps://"},
 		{in: "http://mail.example", err: "smtp:// or smtps://"},
 		{in: "smtp://", err: "not an address"},
 		{in: "smtp://mail.example/path", err: "not an address"},
-		{in: "smtp://me:se%cret@mail.example", err: "not an address"},
+		{in: "smtp://me:se%cret@mail.example", err: "not an address"}, //nolint:gosec // nobody's password
 		{in: "smtp://mail.example:0", err: `"0" is not a port`},
 		{in: "smtp://mail.example:99999", err: `"99999" is not a port`},
 		{in: "smtp://mail.example?tls=yes", err: "tls is verify, insecure, maybe or off"},

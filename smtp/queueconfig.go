@@ -1,0 +1,91 @@
+package smtp
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/store"
+)
+
+// LocalDelivery puts mail into an inbox of this install. Receiver is the real
+// one: see Receiver.DeliverLocal.
+type LocalDelivery interface {
+	DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempt *store.Attempt) error
+}
+
+// QueueConfig is what a Queue needs. Store, Local, Domain and HELO are
+// required.
+type QueueConfig struct {
+	// Store holds the queue.
+	Store *store.Store
+	// Local takes what is for Domain.
+	Local LocalDelivery
+	// Domain is the mail domain of the install.
+	Domain string
+	// Resolver finds the servers of other domains; nil means NewResolver("").
+	Resolver Resolver
+	// Guard says which addresses mail may be sent to; nil means public ones. The
+	// relay is not asked about.
+	Guard *netguard.Guard
+	// Relay takes all mail for other domains; nil means direct to their MX.
+	Relay *Relay
+	// RootCAs are who may have signed the relay's certificate; nil means those
+	// that the system trusts.
+	RootCAs *x509.CertPool
+	// MXPort is the port of MX hosts; 0 means 25.
+	MXPort uint16
+	// HELO is what we call ourselves: a name that resolves to our address.
+	HELO string
+	// Signer signs what is sent; nil sends it unsigned.
+	Signer *Signer
+	// MaxPerDomain is how many transactions the servers of one domain get at the
+	// same time; 0 means 5.
+	MaxPerDomain int
+	// MaxConns is how many transactions with other servers there are at the same
+	// time, and how many idle connections are kept besides; 0 means 50.
+	MaxConns int
+	// Lease is for how long a claimed recipient is ours alone, and so bounds an
+	// attempt; 0 means 15 minutes. After a crash it is how long mail that was
+	// being sent waits.
+	Lease time.Duration
+	// Grace is how long Run waits for transactions when it is told to end; 0
+	// means 15 seconds.
+	Grace time.Duration
+	// Timeouts of each step; zero means those of RFC 5321.
+	Timeouts Timeouts
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes every attempt; nil means slog.Default().
+	Log *slog.Logger
+}
+
+func (c *QueueConfig) setDefaults() {
+	setDefault(&c.MXPort, 25)
+	setDefault(&c.MaxPerDomain, 5)
+	setDefault(&c.MaxConns, 50)
+	setDefault(&c.Lease, 15*time.Minute)
+	setDefault(&c.Grace, 15*time.Second)
+	if c.Resolver == nil {
+		c.Resolver = NewResolver("")
+	}
+	if c.Guard == nil {
+		c.Guard = netguard.New(netguard.Config{})
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
