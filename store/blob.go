@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -16,6 +18,9 @@ import (
 type Blobs struct {
 	root *os.Root
 	now  func() time.Time
+
+	mu      sync.Mutex
+	durable map[string]bool // folders whose own entry is surely on the disk
 }
 
 // OpenBlobs opens the folder dir, and makes it when it is missing.
@@ -23,11 +28,23 @@ func OpenBlobs(dir string, now func() time.Time) (*Blobs, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the blob folder: %w", err)
 	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return nil, fmt.Errorf("make the blob folder: %w", err)
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the blob folder: %w", err)
 	}
-	return &Blobs{root, now}, nil
+	return &Blobs{root: root, now: now, durable: map[string]bool{}}, nil
+}
+
+// syncDir makes the entries of a folder durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir) //nolint:gosec // the operator's own folder
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Close closes the folder.
@@ -42,12 +59,8 @@ func (b *Blobs) Put(r io.Reader) (key string, err error) {
 	dir := id[24:]
 	key = path.Join(dir, id)
 	temp := path.Join(dir, tempPrefix+id)
-	if err := b.root.Mkdir(dir, 0o700); err == nil {
-		if err := b.sync("."); err != nil {
-			return "", err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return "", blobError(err)
+	if err := b.mkdir(dir); err != nil {
+		return "", err
 	}
 	if err := b.writeFile(temp, r); err != nil {
 		return "", errors.Join(blobError(err), b.remove(temp))
@@ -59,6 +72,24 @@ func (b *Blobs) Put(r io.Reader) (key string, err error) {
 		return "", err
 	}
 	return key, nil
+}
+
+// mkdir makes sure of a folder and its entry. Who comes second waits: another's
+// folder may be there but not on the disk.
+func (b *Blobs) mkdir(dir string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.durable[dir] {
+		return nil
+	}
+	if err := b.root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return blobError(err)
+	}
+	if err := b.sync("."); err != nil {
+		return err
+	}
+	b.durable[dir] = true
+	return nil
 }
 
 func (b *Blobs) writeFile(name string, r io.Reader) error {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -77,17 +78,10 @@ func (c *committer[T]) run() {
 	batch := make([]pending[T], 0, maxBatch)
 	items := make([]T, 0, maxBatch)
 	for first := range c.queue {
-		batch, items = append(batch[:0], first), append(items[:0], first.item)
-		for len(batch) < maxBatch {
-			select {
-			case p, ok := <-c.queue:
-				if ok {
-					batch, items = append(batch, p), append(items, p.item)
-					continue
-				}
-			default:
-			}
-			break
+		batch = c.gather(append(batch[:0], first))
+		items = items[:0]
+		for _, p := range batch {
+			items = append(items, p.item)
 		}
 		for i, err := range c.commit(items) {
 			batch[i].done <- err
@@ -95,6 +89,30 @@ func (c *committer[T]) run() {
 		clear(batch)
 		clear(items)
 	}
+}
+
+// gather adds to batch all that waits. Callers that the last commit has just
+// answered get one chance to bring their next item first: a batch of all of
+// them and one commit cost less than two.
+func (c *committer[T]) gather(batch []pending[T]) []pending[T] {
+	yielded := false
+	for len(batch) < maxBatch {
+		select {
+		case p, ok := <-c.queue:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, p)
+			continue
+		default:
+		}
+		if yielded {
+			break
+		}
+		runtime.Gosched()
+		yielded = true
+	}
+	return batch
 }
 
 // commit writes the batch at once and returns one error (or nil) for each item.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"io/fs"
+	"log/slog"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
@@ -21,8 +22,11 @@ type dialect interface {
 	// committers is how many transactions of hot writes run side by side.
 	committers() int
 
-	// nextSeqs reserves n sequence numbers of table, in rising order.
-	nextSeqs(ctx context.Context, tx *sqlx.Tx, table string, n int) ([]int64, error)
+	// reserve takes sequence numbers for n messages and up to n threads.
+	reserve(ctx context.Context, tx *sqlx.Tx, n int) (reservation, error)
+	// committed says of a transaction, named as in its reservation, whether it
+	// has ended and how.
+	committed(ctx context.Context, tx string) (known, committed bool, err error)
 	// placeholder is how a statement made for many rows marks its nth parameter.
 	placeholder(n int) string
 	// bulkSizes are the numbers of rows that bulk inserts are prepared for,
@@ -41,14 +45,28 @@ type dialect interface {
 	// unavailable says whether err comes from a server that is away, stopping
 	// or starting.
 	unavailable(err error) bool
+	// cancelled says whether err means that the caller's context ended.
+	cancelled(err error) bool
+	// badText says whether err means that a text has bytes that the database
+	// does not take.
+	badText(err error) bool
 	// full says whether err means that there is no room on the disk.
 	full(err error) bool
 
 	// notify tells other nodes, soon, that something changed.
 	notify()
-	// listen calls changed whenever another node may have changed something,
-	// until ctx ends. It returns nil at once when there are no other nodes.
-	listen(ctx context.Context, changed func()) error
+	// follow calls woken for what other nodes changed, with the inboxes or with
+	// all when it cannot tell, until ctx ends. It returns at once when there can
+	// be no other nodes.
+	follow(ctx context.Context, log *slog.Logger, woken func(inboxes []int64, all bool))
 	// close frees what the dialect itself holds.
 	close() error
+}
+
+// reservation is what a transaction that adds messages needs of the database.
+type reservation struct {
+	messages, threads []int64 // sequence numbers, rising
+	// tx names the transaction to dialect.committed. It is empty when a commit
+	// that failed surely wrote nothing.
+	tx string
 }

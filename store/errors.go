@@ -13,7 +13,7 @@ import (
 // "inbox ibx_1: not found".
 var (
 	// ErrNotFound is the answer for what is not there, is deleted, or belongs
-	// to another account.
+	// to another account, and for names that the database cannot hold.
 	ErrNotFound = errors.New("not found")
 	// ErrAddressTaken means that the address is or was an inbox.
 	ErrAddressTaken = errors.New("address is or was in use")
@@ -32,6 +32,9 @@ var (
 	ErrFull = errors.New("no space left")
 )
 
+// errClosed is the answer of a committer after Close.
+var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
+
 // wrap adds what to err and marks faults of the connection as ErrUnavailable.
 func (s *Store) wrap(err error, what string) error {
 	switch {
@@ -41,6 +44,10 @@ func (s *Store) wrap(err error, what string) error {
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", what, err)
+	case s.dialect.cancelled(err):
+		return fmt.Errorf("%s: %w: %w", what, context.Canceled, err)
+	case s.dialect.badText(err):
+		return fmt.Errorf("%s: %w: %w", what, ErrNotFound, err)
 	case s.unavailable(err):
 		return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 	case s.dialect.full(err):
@@ -56,7 +63,7 @@ const poolClosed = "sql: database is closed"
 func (s *Store) unavailable(err error) bool {
 	var netErr net.Error
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
-		errors.As(err, &netErr) || errors.Is(err, errClosed) || err.Error() == poolClosed || s.dialect.unavailable(err)
+		errors.As(err, &netErr) || err.Error() == poolClosed || s.dialect.unavailable(err)
 }
 
 // one turns an UPDATE that should have touched exactly one row into an error

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -77,12 +78,14 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 		b = hotBatch{store: s, tx: tx, now: NewTime(s.now()), topics: map[topic]struct{}{}}
 		// The transaction's own watch over ctx is enough: another for each
 		// statement would cost a goroutine each.
-		return b.write(context.WithoutCancel(ctx), batch)
+		err := b.write(context.WithoutCancel(ctx), batch)
+		b.complete = err == nil
+		return err
 	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if err != nil && ctx.Err() != nil { // commitTimeout is over
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if err != nil {
+	if err != nil && !b.committed(err) {
 		return err
 	}
 	topics := make([]topic, 0, len(b.topics))
@@ -91,6 +94,37 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 	}
 	s.changed(topics)
 	return nil
+}
+
+const (
+	// askFor is how long a database that went away in a commit is waited for.
+	askFor = 5 * time.Second
+	// askEvery is the pause between two questions.
+	askEvery = 100 * time.Millisecond
+)
+
+// committed says whether the batch was written although err was all that came
+// back: the connection may have broken after the commit. Who would be told "not
+// written" then would send the mail again.
+func (b *hotBatch) committed(err error) bool {
+	if !b.complete || b.reserved.tx == "" || !errors.Is(err, ErrUnavailable) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	defer cancel()
+	for {
+		known, committed, err := b.store.dialect.committed(ctx, b.reserved.tx)
+		if err == nil && known {
+			return committed
+		}
+		select {
+		case <-ctx.Done():
+			b.store.log.WarnContext(ctx, "the database went away in a commit: whether it was written is not known",
+				"messages", len(b.messages))
+			return false
+		case <-time.After(askEvery):
+		}
+	}
 }
 
 // hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in
@@ -103,6 +137,8 @@ type hotBatch struct {
 	now      Time
 	messages []*hotMessage
 	inboxes  map[int64]*hotInbox
+	reserved reservation
+	complete bool  // all is written but the commit
 	events   []any // rows
 	topics   map[topic]struct{}
 }

@@ -31,12 +31,12 @@ func (b *hotBatch) addMessages(ctx context.Context) error {
 	if err := b.readInboxes(ctx); err != nil {
 		return err
 	}
-	seqs, err := b.store.dialect.nextSeqs(ctx, b.tx, "messages", len(b.messages))
-	if err != nil {
-		return err
+	var err error
+	if b.reserved, err = b.store.dialect.reserve(ctx, b.tx, len(b.messages)); err != nil {
+		return errIn("reserve sequence numbers", err)
 	}
 	for i, h := range b.messages {
-		h.msg.Seq = seqs[i]
+		h.msg.Seq = b.reserved.messages[i]
 	}
 	if err := b.joinThreads(ctx); err != nil {
 		return err

@@ -71,6 +71,17 @@ func (s *Store) saveAnswer(ctx context.Context, tx *sqlx.Tx, once *Once, resourc
 	return one(res, "idempotency key", ErrIdempotencyRaced)
 }
 
+// answered says whether an answer to once is stored that still holds.
+func (s *Store) answered(ctx context.Context, tx *sqlx.Tx, once *Once) (bool, error) {
+	const q = `SELECT count(*) FROM idempotency WHERE account_id = $1 AND operation = $2 AND key = $3 AND created_at > $4`
+	if once == nil {
+		return false, nil
+	}
+	var n int
+	err := tx.GetContext(ctx, &n, q, once.AccountID, once.Operation, once.Key, NewTime(s.now().Add(-AnswerLife)))
+	return n > 0, err
+}
+
 // dropInboxAnswers deletes the stored answers that tell of an inbox or of its
 // messages.
 func (s *Store) dropInboxAnswers(ctx context.Context, tx *sqlx.Tx, in Inbox) error {

@@ -77,7 +77,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 			return err
 		}
 		if len(out) == 0 {
-			return fmt.Errorf("address %s: %w", in.Address, ErrAddressTaken)
+			return s.taken(ctx, tx, in.Address, once)
 		}
 		return s.saveAnswer(ctx, tx, once, out[0].ID, out[0])
 	})
@@ -85,6 +85,19 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 		return Inbox{}, err
 	}
 	return out[0], nil
+}
+
+// taken says why an address cannot be had: by the same call, made twice at the
+// same time, it was not taken but given.
+func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, once *Once) error {
+	answered, err := s.answered(ctx, tx, once)
+	if err != nil {
+		return err
+	}
+	if answered {
+		return fmt.Errorf("address %s: %w", address, ErrIdempotencyRaced)
+	}
+	return fmt.Errorf("address %s: %w", address, ErrAddressTaken)
 }
 
 // Inbox returns the account's inbox, unless it is deleted.
@@ -108,7 +121,7 @@ func (s *Store) InboxByAddress(ctx context.Context, address string) (Inbox, erro
 // ListInboxes returns a page of the account's inboxes, newest first. ids, when
 // not nil, are the only ones that the caller may see.
 func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, p Page) (List[Inbox], error) {
-	scope := fmt.Sprintf("inboxes/%d/%q", accountID, ids)
+	scope := fmt.Sprintf("inboxes/%d/%t/%q", accountID, ids != nil, ids)
 	before, err := s.beforeSeq(scope, p.Cursor)
 	if err != nil {
 		return List[Inbox]{}, err
@@ -137,19 +150,26 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7
 		 WHERE seq = $1`
 	var in Inbox
+	var refused error
 	err := s.inTx(ctx, "update inbox", func(tx *sqlx.Tx) error {
 		var err error
 		if in, err = s.lockInbox(ctx, tx, accountID, id); err != nil {
 			return err
 		}
-		if err := edit(&in); err != nil {
-			return err
+		if refused = edit(&in); refused != nil {
+			return refused
 		}
 		in.UpdatedAt = NewTime(s.now())
 		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt)
 		return err
 	})
-	return in, err
+	switch {
+	case refused != nil:
+		return Inbox{}, refused
+	case err != nil:
+		return Inbox{}, err
+	}
+	return in, nil
 }
 
 // DeleteInbox makes the inbox refuse mail from now on and hides all that is

@@ -167,12 +167,15 @@ func (f MessageFilter) where() *where {
 
 // scope is what a cursor of this list holds for.
 func (f MessageFilter) scope() string {
-	var since int64
+	var since, after int64
 	if f.Since != nil {
 		since = f.Since.UnixMicro()
 	}
-	return fmt.Sprintf("messages/%d/%d/%q/%s/%s/%q/%q/%q/%d", f.AccountID, f.InboxSeq, f.InboxIDs, f.Direction, f.Status,
-		f.FromLike, f.Subject, f.ThreadID, since)
+	if f.After != nil {
+		after = f.After.Seq
+	}
+	return fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
+		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after)
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)

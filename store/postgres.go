@@ -8,8 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -20,22 +20,26 @@ import (
 //go:embed migrations/postgres/*.sql
 var postgresMigrations embed.FS
 
+// Writers have connections of their own, so that a thousand woken readers do
+// not keep a commit waiting.
 const (
-	postgresChannel = "postroom"
-	notifyEvery     = 50 * time.Millisecond
-	postgresConns   = 16
+	postgresWriters = 6
+	postgresReaders = 10
 )
 
 // postgresDialect is one PostgreSQL database, shared by any number of nodes.
 type postgresDialect struct {
-	url  string
-	db   *sqlx.DB
-	kick chan struct{} // asks the notifier for one NOTIFY; holds one
-	done chan struct{}
+	url          string
+	read         *sqlx.DB
+	kick         chan struct{} // asks the notifier for one NOTIFY; holds one
+	done         chan struct{} // ends the notifier
+	notifierDone chan struct{}
 }
 
 func newPostgres(url string) *postgresDialect {
-	return &postgresDialect{url: url, kick: make(chan struct{}, 1), done: make(chan struct{})}
+	return &postgresDialect{
+		url: url, kick: make(chan struct{}, 1), done: make(chan struct{}), notifierDone: make(chan struct{}),
+	}
 }
 
 func (*postgresDialect) name() string { return "postgresql" }
@@ -53,18 +57,28 @@ func (d *postgresDialect) open(ctx context.Context) (write, read *sqlx.DB, err e
 	}
 	u.RawQuery = q.Encode()
 	d.url = u.String()
+	if write, err = d.pool(ctx, postgresWriters); err != nil {
+		return nil, nil, err
+	}
+	if read, err = d.pool(ctx, postgresReaders); err != nil {
+		return nil, nil, errors.Join(err, write.Close())
+	}
+	d.read = read
+	go d.notifier()
+	return write, read, nil
+}
+
+func (d *postgresDialect) pool(ctx context.Context, conns int) (*sqlx.DB, error) {
 	db, err := sqlx.Open("postgres", d.url)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open PostgreSQL: %w", err)
+		return nil, fmt.Errorf("open PostgreSQL: %w", err)
 	}
 	if err := db.PingContext(ctx); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("reach PostgreSQL: %w", err), db.Close())
+		return nil, errors.Join(fmt.Errorf("reach PostgreSQL: %w", err), db.Close())
 	}
-	db.SetMaxOpenConns(postgresConns)
-	db.SetMaxIdleConns(postgresConns)
-	d.db = db
-	go d.notifier()
-	return db, db, nil
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
 }
 
 func (*postgresDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
@@ -72,19 +86,41 @@ func (*postgresDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOpti
 	if err != nil {
 		return "", nil, nil, err
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // look every second, for 5 minutes
 	return goose.DialectPostgres, sub, []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
 }
 
 func (*postgresDialect) committers() int { return 2 }
 
-func (*postgresDialect) nextSeqs(ctx context.Context, tx *sqlx.Tx, table string, n int) ([]int64, error) {
-	const q = `SELECT nextval(pg_get_serial_sequence($1, 'seq')) FROM generate_series(1, cast($2 AS bigint))`
-	seqs := make([]int64, 0, n)
-	if err := tx.SelectContext(ctx, &seqs, q, table, n); err != nil {
-		return nil, fmt.Errorf("sequence numbers of %s: %w", table, err)
+func (*postgresDialect) reserve(ctx context.Context, tx *sqlx.Tx, n int) (reservation, error) {
+	const q = `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
+			cast(pg_current_xact_id() AS text)
+		FROM generate_series(1, cast($1 AS bigint))`
+	r := reservation{messages: make([]int64, 0, n), threads: make([]int64, 0, n)}
+	rows, err := tx.QueryContext(ctx, q, n)
+	if err != nil {
+		return r, err
 	}
-	return seqs, nil
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	for rows.Next() {
+		var message, thread int64
+		if err := rows.Scan(&message, &thread, &r.tx); err != nil {
+			return r, err
+		}
+		r.messages, r.threads = append(r.messages, message), append(r.threads, thread)
+	}
+	return r, rows.Err()
+}
+
+// committed asks the server for the state of a transaction: one that a crash
+// cut off counts as aborted.
+func (d *postgresDialect) committed(ctx context.Context, tx string) (known, committed bool, err error) {
+	const q = `SELECT coalesce(pg_xact_status(cast(cast($1 AS text) AS xid8)), '')`
+	var status string
+	if err := d.read.GetContext(ctx, &status, q, tx); err != nil {
+		return false, false, err
+	}
+	return status == "committed" || status == "aborted", status == "committed", nil
 }
 
 func (*postgresDialect) placeholder(n int) string { return "$" + strconv.Itoa(n) }
@@ -95,13 +131,11 @@ func (*postgresDialect) lockRow() string    { return " FOR NO KEY UPDATE" }
 func (*postgresDialect) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 // again: 40001 is a serialization failure, 40P01 a deadlock.
-func (*postgresDialect) again(err error) bool {
-	var e *pq.Error
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
-}
+func (*postgresDialect) again(err error) bool { return hasCode(err, "40001", "40P01") }
 
 // unavailable reads the classes 08 (connection), 53 (resources, but not the
-// disk), 57 (operator intervention) of the SQLSTATE codes.
+// disk), 57 (operator intervention) of the SQLSTATE codes, and 25006: a standby
+// that was not yet promoted.
 func (*postgresDialect) unavailable(err error) bool {
 	var e *pq.Error
 	if !errors.As(err, &e) {
@@ -113,59 +147,24 @@ func (*postgresDialect) unavailable(err error) bool {
 	case "53":
 		return e.Code != "53100"
 	}
-	return e.Code == "25006" // read-only: a standby that was not yet promoted
+	return e.Code == "25006"
 }
 
-func (*postgresDialect) full(err error) bool {
+// cancelled: 57014 is the end of a statement that was asked to end.
+func (*postgresDialect) cancelled(err error) bool { return hasCode(err, "57014") }
+
+// badText: 22021 is a NUL, or a byte sequence that is not UTF-8.
+func (*postgresDialect) badText(err error) bool { return hasCode(err, "22021") }
+
+func (*postgresDialect) full(err error) bool { return hasCode(err, "53100") }
+
+func hasCode(err error, codes ...pq.ErrorCode) bool {
 	var e *pq.Error
-	return errors.As(err, &e) && e.Code == "53100"
-}
-
-func (d *postgresDialect) notify() {
-	select {
-	case d.kick <- struct{}{}:
-	default: // one is waiting already
-	}
-}
-
-// notifier sends at most one NOTIFY each notifyEvery, outside of any
-// transaction: inside, it would make all commits wait for each other. A lost
-// one is no harm, since listeners poll too.
-func (d *postgresDialect) notifier() {
-	for {
-		select {
-		case <-d.done:
-			return
-		case <-d.kick:
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		_, _ = d.db.ExecContext(ctx, "NOTIFY "+postgresChannel)
-		cancel()
-		select {
-		case <-d.done:
-			return
-		case <-time.After(notifyEvery):
-		}
-	}
-}
-
-func (d *postgresDialect) listen(ctx context.Context, changed func()) error {
-	l := pq.NewListener(d.url, 100*time.Millisecond, 5*time.Second, nil)
-	defer func() { _ = l.Close() }()
-	if err := l.Listen(postgresChannel); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.NotificationChannel(): // also after a reconnect
-			changed()
-		}
-	}
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
 func (d *postgresDialect) close() error {
 	close(d.done)
+	<-d.notifierDone
 	return nil
 }

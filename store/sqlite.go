@@ -2,11 +2,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -67,25 +67,31 @@ func (d *sqliteDialect) connect(ctx context.Context, pragmas []string, more stri
 	return db, nil
 }
 
-func (*sqliteDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
+func (d *sqliteDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
 	sub, err := fs.Sub(sqliteMigrations, "migrations/sqlite")
-	return goose.DialectSQLite3, sub, nil, err
+	return goose.DialectSQLite3, sub, []goose.ProviderOption{goose.WithSessionLocker(&sqliteLocker{path: d.path})}, err
 }
 
 func (*sqliteDialect) committers() int { return 1 }
 
-// nextSeqs relies on the one writer: nobody else can take the numbers.
-func (*sqliteDialect) nextSeqs(ctx context.Context, tx *sqlx.Tx, table string, n int) ([]int64, error) {
-	const q = `SELECT seq FROM sqlite_sequence WHERE name = $1`
-	var last int64
-	if err := tx.GetContext(ctx, &last, q, table); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("last sequence number of %s: %w", table, err)
+// reserve relies on the one writer: nobody else can take the numbers.
+func (*sqliteDialect) reserve(ctx context.Context, tx *sqlx.Tx, n int) (reservation, error) {
+	const q = `SELECT coalesce(max(CASE name WHEN 'messages' THEN seq END), 0), coalesce(max(CASE name WHEN 'threads' THEN seq END), 0)
+		FROM sqlite_sequence`
+	var message, thread int64
+	if err := tx.QueryRowContext(ctx, q).Scan(&message, &thread); err != nil {
+		return reservation{}, err
 	}
-	seqs := make([]int64, n)
-	for i := range seqs {
-		seqs[i] = last + int64(i) + 1
+	r := reservation{messages: make([]int64, n), threads: make([]int64, n)}
+	for i := range n {
+		r.messages[i], r.threads[i] = message+int64(i)+1, thread+int64(i)+1
 	}
-	return seqs, nil
+	return r, nil
+}
+
+// committed is never asked: there is no server between us and the file.
+func (*sqliteDialect) committed(context.Context, string) (known, committed bool, err error) {
+	return true, false, nil
 }
 
 // placeholder has no number: the driver looks numbers up one by one, from the
@@ -112,11 +118,17 @@ func (*sqliteDialect) unavailable(err error) bool {
 	return false
 }
 
+// cancelled: the driver itself answers with the error of the context.
+func (*sqliteDialect) cancelled(error) bool { return false }
+
+func (*sqliteDialect) badText(error) bool { return false }
+
 func (*sqliteDialect) full(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-func (*sqliteDialect) notify()                              {}
-func (*sqliteDialect) listen(context.Context, func()) error { return nil }
-func (*sqliteDialect) close() error                         { return nil }
+// One process writes mail into the file, so there is nobody to tell or follow.
+func (*sqliteDialect) notify()                                                   {}
+func (*sqliteDialect) follow(context.Context, *slog.Logger, func([]int64, bool)) {}
+func (*sqliteDialect) close() error                                              { return nil }

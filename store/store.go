@@ -21,8 +21,6 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-var errClosed = errors.New("store is closed")
-
 // Config is what a store needs. All fields but Now and Log are required.
 type Config struct {
 	// Database is a postgres:// address, or the path of an SQLite file.
@@ -78,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	for range s.dialect.committers() {
 		s.commits = append(s.commits, newCommitter(&s.running, s.commitHot, itemAtFault))
 	}
-	s.running.Go(func() { s.followOthers(background) })
+	s.running.Go(func() { s.dialect.follow(background, s.log, s.followed) })
 	return s, nil
 }
 
@@ -124,11 +122,7 @@ func (s *Store) Close() error {
 		}
 		s.running.Wait()
 		s.wake.close()
-		errs := []error{s.stmts.close(), s.write.Close()}
-		if s.read != s.write {
-			errs = append(errs, s.read.Close())
-		}
-		s.closeErr = errors.Join(append(errs, s.dialect.close())...)
+		s.closeErr = errors.Join(s.stmts.close(), s.dialect.close(), s.write.Close(), s.read.Close())
 	})
 	return s.closeErr
 }

@@ -233,16 +233,9 @@ func (b *hotBatch) writeThreads(ctx context.Context, all []*hotThread) error {
 		return errIn("update thread", err)
 	}
 	fresh := slices.DeleteFunc(all, func(t *hotThread) bool { return !t.isNew })
-	if len(fresh) == 0 {
-		return nil
-	}
-	seqs, err := b.store.dialect.nextSeqs(ctx, b.tx, "threads", len(fresh))
-	if err != nil {
-		return err
-	}
 	var rows []any
 	for i, t := range fresh {
-		t.seq = seqs[i]
+		t.seq = b.reserved.threads[i]
 		people, err := json.Marshal(t.people)
 		if err != nil {
 			return fmt.Errorf("write participants: %w", err)

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"context"
-	"sync"
-	"time"
-)
+import "sync"
 
 // topic names what a sleeper waits for.
 type topic struct {
@@ -127,96 +123,16 @@ func (s *Store) changed(topics []topic) {
 	s.dialect.notify()
 }
 
-const (
-	followEvery = time.Second
-	// followBack is how far behind the newest event the follower keeps looking:
-	// a number taken before its transaction commits can appear late.
-	followBack = 10 * time.Second
-)
-
-// followOthers wakes the sleepers of this node for what other nodes changed:
-// on their hint, and every second whatever happens to the hints.
-func (s *Store) followOthers(ctx context.Context) {
-	if s.dialect.committers() < 2 { // one process owns the file
+// followed wakes the sleepers of this node for what another node changed.
+func (s *Store) followed(inboxes []int64, all bool) {
+	if all {
+		s.wake.wakeAll()
 		return
 	}
-	hint := make(chan struct{}, 1)
-	s.running.Go(func() {
-		err := s.dialect.listen(ctx, func() {
-			select {
-			case hint <- struct{}{}:
-			default:
-			}
-		})
-		if err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "no hints from other nodes, only the poll", "error", err)
-		}
-	})
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	f := follower{store: s}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hint:
-		case <-tick.C:
-		}
-		if err := f.look(ctx); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "look for events of other nodes", "error", err)
-		}
-	}
-}
-
-// follower reads the events that it has not seen and wakes their inboxes.
-type follower struct {
-	store *Store
-	from  int64      // all events up to here are seen and settled
-	marks []seenMark // newest events at moments since
-	last  int64      // newest event at the last look
-}
-
-type seenMark struct {
-	at  time.Time
-	seq int64
-}
-
-func (f *follower) look(ctx context.Context) error {
-	const (
-		newest = `SELECT coalesce(max(seq), 0) FROM events`
-		since  = `SELECT DISTINCT coalesce(inbox_seq, 0) FROM events WHERE seq > $1 ORDER BY 1 LIMIT 10000`
-	)
-	s := f.store
-	var last int64
-	if err := s.read.GetContext(ctx, &last, newest); err != nil {
-		return err
-	}
-	if f.from == 0 && f.last == 0 { // first look: start here
-		f.from = last
-	}
-	now := s.now()
-	if last != f.last {
-		f.marks = append(f.marks, seenMark{now, last})
-		f.last = last
-	}
-	for len(f.marks) > 0 && now.Sub(f.marks[0].at) > followBack {
-		f.from, f.marks = f.marks[0].seq, f.marks[1:]
-	}
-	if len(f.marks) == 0 {
-		return nil
-	}
-	var inboxes []int64
-	if err := s.read.SelectContext(ctx, &inboxes, since, f.from); err != nil {
-		return err
-	}
-	if len(inboxes) == 10000 {
-		s.wake.wakeAll()
-		return nil
-	}
-	topics := []topic{{kind: topicQueue}, {kind: topicEvents}}
+	topics := make([]topic, 0, 2+len(inboxes))
+	topics = append(topics, topic{kind: topicQueue}, topic{kind: topicEvents})
 	for _, seq := range inboxes {
 		topics = append(topics, topic{topicInbox, seq})
 	}
 	s.wake.wakeUp(topics...)
-	return nil
 }

@@ -1,0 +1,170 @@
+package store_test
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq"
+	_ "modernc.org/sqlite"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// openRaw opens the database of cfg beside the store.
+func openRaw(t testing.TB, cfg store.Config) *sqlx.DB {
+	t.Helper()
+	driver := "sqlite"
+	if strings.HasPrefix(cfg.Database, "postgres") {
+		driver = "postgres"
+	}
+	db, err := sqlx.Open(driver, cfg.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// eachEngineEmpty runs test on each engine with a database that has no schema.
+func eachEngineEmpty(t *testing.T, test func(t *testing.T, cfg store.Config)) {
+	t.Helper()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			test(t, storetest.EmptyConfig(t, e))
+		})
+	}
+}
+
+func TestMigrateTakesEveryStepOnce(t *testing.T) {
+	t.Parallel()
+	eachEngineEmpty(t, func(t *testing.T, cfg store.Config) {
+		if _, err := store.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "postroom migrate") {
+			t.Fatalf("open before migrate: got %v, want an error that says what to run", err)
+		}
+		for _, want := range []bool{true, false} {
+			steps, err := store.Migrate(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (steps > 0) != want {
+				t.Errorf("migrate took %d steps, want some: %v", steps, want)
+			}
+		}
+		storetest.OpenConfig(t, cfg)
+	})
+}
+
+func TestMigrateStartedByManyNodesAtOnce(t *testing.T) {
+	t.Parallel()
+	eachEngineEmpty(t, func(t *testing.T, cfg store.Config) {
+		var nodes sync.WaitGroup
+		errs := make([]error, 4)
+		steps := make([]int, 4)
+		for i := range errs {
+			nodes.Go(func() { steps[i], errs[i] = store.Migrate(t.Context(), cfg) })
+		}
+		nodes.Wait()
+		for i, err := range errs {
+			if err != nil {
+				t.Errorf("node %d: %v", i, err)
+			}
+		}
+		slices.Sort(steps)
+		if steps[2] != 0 || steps[3] == 0 {
+			t.Errorf("the nodes took %v steps, want all of them by one", steps)
+		}
+	})
+}
+
+func TestASchemaNewerThanTheProgramIsRefused(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		db := openRaw(t, cfg)
+		if _, err := db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`); err != nil {
+			t.Fatal(err)
+		}
+		const want = "newer than"
+		if _, err := store.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("open: got %v, want an error with %q", err, want)
+		}
+		if _, err := store.Migrate(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("migrate: got %v, want an error with %q", err, want)
+		}
+	})
+}
+
+// column is what must be alike on both engines.
+type column struct {
+	Table, Name string
+	Null        bool
+}
+
+func TestBothMigrationFoldersMakeTheSameTables(t *testing.T) {
+	t.Parallel()
+	const (
+		sqlite = `SELECT m.name AS "table", c.name, c."notnull" = 0 AND c.pk = 0 AS "null"
+			FROM sqlite_master m JOIN pragma_table_info(m.name) c
+			WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'goose%' ORDER BY 1, 2`
+		postgres = `SELECT table_name AS "table", column_name AS name, is_nullable = 'YES' AS "null"
+			FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT LIKE 'goose%' ORDER BY 1, 2`
+	)
+	columns := func(e storetest.Engine, q string) []column {
+		var cs []column
+		if err := openRaw(t, storetest.Config(t, e)).Select(&cs, q); err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(cs, func(a, b column) int { return strings.Compare(a.Table+"."+a.Name, b.Table+"."+b.Name) })
+		return cs
+	}
+	a, b := columns(storetest.SQLite, sqlite), columns(storetest.PostgreSQL, postgres)
+	if len(a) < 80 {
+		t.Fatalf("found only %d columns: the question is wrong", len(a))
+	}
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("SQLite (-) and PostgreSQL (+) differ:\n%s", diff)
+	}
+}
+
+func TestSQLiteIsOpenedAsDurableAsItMustBe(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
+		got, err := store.Pragma(t.Context(), s, pragma)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", pragma, got, want)
+		}
+	}
+}
+
+func TestPostgreSQLCommitsSynchronously(t *testing.T) {
+	t.Parallel()
+	db := openRaw(t, storetest.Config(t, storetest.PostgreSQL))
+	var mode string
+	if err := db.Get(&mode, `SHOW synchronous_commit`); err != nil {
+		t.Fatal(err)
+	}
+	if mode != "on" {
+		t.Errorf("synchronous_commit is %s", mode)
+	}
+}
+
+// count counts the rows of a table beside the store.
+func count(t testing.TB, cfg store.Config, table string) int {
+	t.Helper()
+	var n int
+	if err := openRaw(t, cfg).Get(&n, fmt.Sprintf(`SELECT count(*) FROM %s`, table)); err != nil && err != sql.ErrNoRows {
+		t.Fatal(err)
+	}
+	return n
+}
