@@ -1,0 +1,135 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+)
+
+// TestC1KillWhileSending kills the service while the API accepts mail from one
+// inbox to others and the queue delivers it. What was answered with 201 arrives
+// once at each of its recipients; a call with an idempotency key that is
+// repeated until it is answered has sent once.
+func TestC1KillWhileSending(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, in *install) {
+		s := &sending{in: in, mails: pick(150, 2000), kills: pick(5, 25)}
+		s.run(t)
+	})
+}
+
+// sending is mail from four API clients, from one inbox to one or two others,
+// under kills.
+type sending struct {
+	in    *install
+	mails int // to be accepted
+	kills int
+
+	book *ledger
+	from inbox
+	to   [2]inbox
+}
+
+func (s *sending) run(t *testing.T) {
+	t.Helper()
+	s.book = newLedger("sent")
+	api := s.in.start().caller()
+	for name, box := range map[string]*inbox{"from": &s.from, "to0": &s.to[0], "to1": &s.to[1]} {
+		var err error
+		if *box, err = api.createInbox(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const steps = 2 // of one call
+	k := newKiller(t, s.in, steps*s.mails/s.kills)
+	enough := func() bool { return s.book.count(accepted) >= s.mails && k.kills >= s.kills }
+	lapse := func() { s.in.lapseLeases(t.Context()) }
+	k.underKills(t, clients, enough, lapse, func(ctx context.Context, _ int) error { return s.client(ctx, k) })
+	t.Logf("%d kills: %s", k.kills, s.book)
+	s.audit(t)
+}
+
+// client sends mail until ctx ends, every other one with an idempotency key.
+func (s *sending) client(ctx context.Context, k *killer) error {
+	for ctx.Err() == nil {
+		id := s.book.next()
+		o := unknown
+		for again := true; again; {
+			n, err := s.in.await(ctx)
+			if err != nil {
+				break
+			}
+			k.step()
+			err = s.call(ctx, n, id)
+			k.step()
+			if no, ok := errors.AsType[*unwanted](err); ok {
+				return no
+			}
+			if err == nil {
+				o = accepted
+			}
+			again = err != nil && s.keyed(id) && ctx.Err() == nil
+		}
+		s.book.write(id, entry{outcome: o, to: s.recipients(id)})
+	}
+	return nil
+}
+
+// keyed says whether the mail is sent with an idempotency key.
+func (s *sending) keyed(id string) bool { return digit(id)%2 == 0 }
+
+func (s *sending) recipients(id string) []string {
+	if digit(id)%4 < 2 {
+		return []string{s.to[0].Address, s.to[1].Address}
+	}
+	return []string{s.to[0].Address}
+}
+
+// digit is the last one of the number in an id.
+func digit(id string) int { return int(id[len(id)-len("0-end")] - '0') }
+
+// call sends the mail. Its error is an *unwanted when it is refused.
+func (s *sending) call(ctx context.Context, n *node, id string) error {
+	c := n.caller()
+	defer c.close()
+	var header []string
+	if s.keyed(id) {
+		header = []string{"Idempotency-Key", id}
+	}
+	body := map[string]any{"to": s.recipients(id), "subject": id, "text": bodyMark(id)}
+	return c.call(ctx, http.StatusCreated, nil, http.MethodPost, "/v1/inboxes/"+s.from.ID+"/messages", body, header...)
+}
+
+// audit waits until all mail that the service took has come to an end, and then
+// looks at the inboxes.
+func (s *sending) audit(t *testing.T) {
+	t.Helper()
+	api := s.in.current().caller()
+	list := func(direction string) []message {
+		all, err := api.messages(t.Context(), url.Values{"direction": {direction}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	eventually(t, "all mail that was taken is delivered to all of its recipients", func() bool {
+		return !slices.ContainsFunc(list("out"), func(m message) bool { return m.waiting() })
+	})
+	sent, copies := list("out"), 0
+	for _, m := range sent {
+		for _, r := range m.Recipients {
+			copies++
+			if r.Status != "delivered" {
+				t.Errorf("%s is %s for %s", m.Subject, r.Status, r.Email)
+			}
+		}
+	}
+	arrived := list("in")
+	s.book.audit(t, arrived, map[string]string{s.to[0].Address: s.to[0].ID, s.to[1].Address: s.to[1].ID}, false)
+	if len(arrived) != copies {
+		t.Errorf("%d copies arrived of the %d that %d messages make", len(arrived), copies, len(sent))
+	}
+}

@@ -1,0 +1,157 @@
+package faults_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// mail is one mail that a client offers. Its id stands in the subject, the
+// Message-ID and the body.
+type mail struct {
+	id  string
+	to  []string // addresses of inboxes
+	raw []byte
+}
+
+// newMail makes a mail of about size bytes. The same id and size make the same
+// bytes.
+func newMail(id string, size int, to ...string) mail {
+	b := fmt.Appendf(nil, "From: Ann <%s>\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: %s\r\n"+
+		"Date: Mon, 02 Jan 2006 15:04:05 +0000\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n%s\r\n",
+		sender, strings.Join(to, ", "), id, headerID(id), bodyMark(id))
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id)) // a hash never fails
+	rng := rand.New(rand.NewPCG(h.Sum64(), 0))
+	const letters = "abcdefghijklmnopqrstuvwxyz      "
+	for len(b) < size {
+		for range 70 {
+			b = append(b, letters[rng.IntN(len(letters))])
+		}
+		b = append(b, "x\r\n"...)
+	}
+	return mail{id, to, b}
+}
+
+func headerID(id string) string { return "<" + id + "@client.example>" }
+func bodyMark(id string) string { return "The mark of this mail is " + id + "." }
+
+// outcome is what a client knows of a mail or a call when it is over.
+type outcome int
+
+const (
+	unknown  outcome = iota // no answer came
+	refused                 // with an answer, or before all of it was handed over
+	accepted                // with a promise
+	outcomes int     = iota
+)
+
+// entry is one line of a ledger.
+type entry struct {
+	outcome outcome
+	to      []string
+	size    int // of the raw mail; 0 when that is not known
+}
+
+// ledger is what clients were told.
+type ledger struct {
+	prefix string
+
+	mu      sync.Mutex
+	entries map[string]entry
+	counts  [outcomes]int
+	last    int
+}
+
+func newLedger(prefix string) *ledger { return &ledger{prefix: prefix, entries: map[string]entry{}} }
+
+// next returns an id that was not used before.
+func (l *ledger) next() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	return fmt.Sprintf("%s-%06d-end", l.prefix, l.last)
+}
+
+// write notes what became of id.
+func (l *ledger) write(id string, e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[id] = e
+	l.counts[e.outcome]++
+}
+
+func (l *ledger) count(o outcome) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts[o]
+}
+
+func (l *ledger) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Sprintf("%d accepted, %d without an answer, %d refused", l.counts[accepted], l.counts[unknown], l.counts[refused])
+}
+
+// audit holds what is stored against the ledger: byInbox holds the ids of the
+// inboxes by address. refusedToo allows what was refused to be there once.
+func (l *ledger) audit(t *testing.T, stored []message, byInbox map[string]string, refusedToo bool) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	copies := map[string]map[string]int{} // by id, by inbox
+	for _, m := range stored {
+		e, known := l.entries[m.Subject]
+		switch {
+		case !known:
+			t.Errorf("%s is stored, and nobody sent it", m.Subject)
+			continue
+		case !strings.Contains(m.Text, bodyMark(m.Subject)):
+			t.Errorf("%s is stored with the text of another: %.80q", m.Subject, m.Text)
+		case e.size > 0 && (m.Size != e.size || m.HeaderID != headerID(m.Subject)):
+			t.Errorf("%s is stored as %d bytes of %s, was sent as %d", m.Subject, m.Size, m.HeaderID, e.size)
+		}
+		if copies[m.Subject] == nil {
+			copies[m.Subject] = map[string]int{}
+		}
+		copies[m.Subject][m.InboxID]++
+	}
+	kept := [outcomes]int{}
+	for _, id := range slices.Sorted(maps.Keys(l.entries)) {
+		e := l.entries[id]
+		if fault := e.fault(copies[id], byInbox, refusedToo); fault != "" {
+			t.Errorf("%s %s", id, fault)
+		}
+		if len(copies[id]) > 0 {
+			kept[e.outcome]++
+		}
+	}
+	t.Logf("%d of %d accepted are stored, %d of %d without an answer, %d of %d refused", kept[accepted], l.counts[accepted],
+		kept[unknown], l.counts[unknown], kept[refused], l.counts[refused])
+}
+
+// fault says what is wrong with the copies of one mail, by inbox.
+func (e entry) fault(copies map[string]int, byInbox map[string]string, refusedToo bool) string {
+	for _, address := range e.to {
+		n := copies[byInbox[address]]
+		switch {
+		case n > 1:
+			return fmt.Sprintf("is stored %d times for %s", n, address)
+		case n == 0 && e.outcome == accepted:
+			return "was accepted and is not stored for " + address
+		case n == 0 && len(copies) > 0:
+			return "is stored for some of its recipients, and not for " + address
+		case n == 1 && e.outcome == refused && !refusedToo:
+			return "was refused and is stored for " + address
+		}
+	}
+	if len(copies) > len(e.to) {
+		return fmt.Sprintf("is stored in %d inboxes, and was for %d", len(copies), len(e.to))
+	}
+	return ""
+}

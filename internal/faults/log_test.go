@@ -1,0 +1,58 @@
+package faults_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// logPath is where the program's log goes: beside the data folder, which may be
+// full.
+func (in *install) logPath() string { return filepath.Join(filepath.Dir(in.dir), "log") }
+
+// logTail is the end of the program's log.
+func (in *install) logTail() string {
+	const most = 4096
+	b, err := os.ReadFile(in.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-most):])
+}
+
+// never is what no fault excuses.
+var never = []string{"panic", "database is locked", "fatal error", "goroutine "}
+
+// complaint is a line that an operator is to look at.
+var complaint = regexp.MustCompile(`level=(WARN|ERROR) msg=("[^"]*"|\S+)( .*)?`)
+
+// checkLog looks for what must not be there, and shows what else the program
+// complained of, each thing once.
+func (in *install) checkLog() {
+	b, err := os.ReadFile(in.logPath())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		in.t.Error(err)
+	}
+	counts, first := map[string]int{}, map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		if slices.ContainsFunc(never, func(s string) bool { return strings.Contains(line, s) }) {
+			in.t.Errorf("the log says: %s", line)
+		}
+		if found := complaint.FindStringSubmatch(line); found != nil {
+			what := found[1] + " " + found[2]
+			if counts[what]++; counts[what] == 1 {
+				first[what] = found[3]
+			}
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		in.t.Logf("%d times in the log: %s%s", counts[what], what, first[what])
+	}
+	if in.t.Failed() {
+		in.t.Logf("the end of the log:\n%s", in.logTail())
+	}
+}

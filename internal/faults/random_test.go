@@ -1,0 +1,31 @@
+package faults_test
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// seedVar repeats a run: a test that fails says which seed it had.
+const seedVar = "POSTROOM_TEST_SEED"
+
+// randomness returns the random numbers of one test.
+func randomness(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv(seedVar), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	}
+	t.Logf("%s=%d", seedVar, seed)
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(t.Name())) // a hash never fails
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// upTo returns a time from 0 to most.
+func upTo(rng *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(int64(most)))
+}

@@ -1,0 +1,137 @@
+package faults_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/textproto"
+	"slices"
+	"time"
+)
+
+// sender is where all mail claims to come from.
+const sender = "ann@out.example"
+
+// step is a point of an SMTP transaction at which a fault may strike.
+type step int
+
+const (
+	beforeMail step = iota
+	goAhead         // DATA was answered with 354
+	halfSent        // of the data
+	dotSent         // all of the data
+	answered        // the answer to the data was read
+)
+
+// smtpClient is one connection to the SMTP server. It trusts nobody: a mail is
+// accepted when 250 was read, and nothing else is.
+type smtpClient struct {
+	conn net.Conn
+	text *textproto.Reader
+	// at, when not nil, is told of every step.
+	at func(step)
+}
+
+// dialSMTP connects and says EHLO.
+func dialSMTP(ctx context.Context, addr string) (*smtpClient, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &smtpClient{conn: conn, text: textproto.NewReader(bufio.NewReader(conn)), at: func(step) {}}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	err = c.reply()
+	if err == nil {
+		_, err = fmt.Fprint(conn, "EHLO client.example\r\n")
+	}
+	if err == nil {
+		err = c.reply()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *smtpClient) close() { _ = c.conn.Close() }
+
+// refusal is a negative answer.
+type refusal struct {
+	code int
+	text string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%d %s", r.code, r.text) }
+
+// reply reads one answer. A negative one is a *refusal.
+func (c *smtpClient) reply() error {
+	code, text, err := c.text.ReadResponse(0)
+	if err == nil && code >= 400 {
+		err = &refusal{code, text}
+	}
+	return err
+}
+
+// send offers m and returns what became of it. After an error the connection is
+// of no more use.
+func (c *smtpClient) send(m mail) (outcome, error) {
+	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return refused, err
+	}
+	c.at(beforeMail)
+	if err := c.envelope(m); err != nil {
+		return refused, err
+	}
+	c.at(goAhead)
+	half := len(m.raw) / 2
+	if _, err := c.conn.Write(m.raw[:half]); err != nil {
+		return refused, err
+	}
+	c.at(halfSent)
+	// From here on nobody but the server knows, until it answers.
+	if _, err := c.conn.Write(slices.Concat(m.raw[half:], []byte(".\r\n"))); err != nil {
+		return unknown, err
+	}
+	c.at(dotSent)
+	err := c.reply()
+	if _, no := errors.AsType[*refusal](err); no {
+		return refused, err
+	}
+	if err != nil {
+		return unknown, err
+	}
+	c.at(answered)
+	return accepted, nil
+}
+
+// envelope sends all commands in one piece, as PIPELINING allows (RFC 2920),
+// and returns nil when all recipients are accepted and the server asks for the
+// data; else the first refusal.
+func (c *smtpClient) envelope(m mail) error {
+	commands := fmt.Appendf(nil, "MAIL FROM:<%s>\r\n", sender)
+	for _, rcpt := range m.to {
+		commands = fmt.Appendf(commands, "RCPT TO:<%s>\r\n", rcpt)
+	}
+	commands = append(commands, "DATA\r\n"...)
+	if _, err := c.conn.Write(commands); err != nil {
+		return err
+	}
+	var first error
+	for range len(m.to) + 2 {
+		err := c.reply()
+		if _, no := errors.AsType[*refusal](err); err != nil && !no {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
