@@ -134,7 +134,7 @@ func validLocalPart(s string) bool {
 // section 3.2).
 func isAtomText(r rune) bool {
 	if r < utf8.RuneSelf {
-		return isAlnum(byte(r)) || strings.IndexByte("!#$%&'*+-/=?^_`{|}~", byte(r)) >= 0
+		return isAlnum(byte(r&0x7f)) || strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r)
 	}
 	return !isOddSpace(r)
 }

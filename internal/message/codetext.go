@@ -37,7 +37,7 @@ func foldCodes(s string) string {
 	out := make([]byte, 0, len(s))
 	for _, r := range s {
 		if r < utf8.RuneSelf {
-			out = append(out, byte(r))
+			out = append(out, byte(r&0x7f))
 		} else if r = foldRune(r); r != 0 {
 			out = utf8.AppendRune(out, r)
 		}
@@ -118,7 +118,7 @@ func lowerInPlace(s string) string {
 	for _, r := range s {
 		switch low := unicode.ToLower(r); {
 		case r < utf8.RuneSelf:
-			out = append(out, lowerASCII(byte(r)))
+			out = append(out, lowerASCII(byte(r&0x7f)))
 		case utf8.RuneLen(low) == utf8.RuneLen(r):
 			out = utf8.AppendRune(out, low)
 		default:

@@ -60,7 +60,7 @@ func (o *Outgoing) WriteTo(w io.Writer) (int64, error) {
 		return 0, err
 	}
 	count := &countingWriter{w: w}
-	m := mailWriter{w: bufio.NewWriter(count), out: o}
+	m := mailWriter{w: wireWriter{bufio.NewWriter(count)}, out: o}
 	o.writeHeader(&headerWriter{w: m.w})
 	m.body()
 	if err := m.w.Flush(); m.err == nil {
@@ -81,14 +81,25 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// wireWriter keeps the first error of what it writes to and returns it from
+// Flush, so that a write itself cannot fail.
+type wireWriter struct{ *bufio.Writer }
+
+// put writes strings one after the other.
+func (w wireWriter) put(parts ...string) {
+	for _, s := range parts {
+		_, _ = w.WriteString(s)
+	}
+}
+
 // mailWriter writes the parts of a mail: the text and its HTML form are
 // alternatives, the HTML stands with the files it shows, and all of it with
 // the files that are attached.
 type mailWriter struct {
-	w          *bufio.Writer
+	w          wireWriter
 	out        *Outgoing
 	boundaries int
-	err        error // of an attachment; bufio keeps those of w
+	err        error // of an attachment
 }
 
 func (m *mailWriter) body() {
@@ -154,12 +165,12 @@ func (m *mailWriter) open(subtype string) string {
 	m.boundaries++
 	sum := sha256.Sum256([]byte(m.out.Seed + "\x00" + strconv.Itoa(m.boundaries)))
 	boundary := "=_" + hex.EncodeToString(sum[:16])
-	m.w.WriteString("Content-Type: multipart/" + subtype + ";\r\n boundary=\"" + boundary + "\"\r\n\r\n")
+	m.w.put("Content-Type: multipart/", subtype, ";\r\n boundary=\"", boundary, "\"\r\n\r\n")
 	return boundary
 }
 
 // next begins a part. The line end before the delimiter is not of the part
 // before it.
-func (m *mailWriter) next(boundary string) { m.w.WriteString("\r\n--" + boundary + "\r\n") }
+func (m *mailWriter) next(boundary string) { m.w.put("\r\n--", boundary, "\r\n") }
 
-func (m *mailWriter) close(boundary string) { m.w.WriteString("\r\n--" + boundary + "--\r\n") }
+func (m *mailWriter) close(boundary string) { m.w.put("\r\n--", boundary, "--\r\n") }

@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -25,19 +26,19 @@ func (m *mailWriter) text(subtype, s string, last bool) {
 	if isASCII(s) {
 		charset = "us-ascii"
 	}
-	m.w.WriteString("Content-Type: text/" + subtype + "; charset=" + charset + "\r\n")
-	m.w.WriteString("Content-Transfer-Encoding: " + encoding + "\r\n\r\n")
+	m.w.put("Content-Type: text/", subtype, "; charset=", charset, "\r\n")
+	m.w.put("Content-Transfer-Encoding: ", encoding, "\r\n\r\n")
 	switch encoding {
 	case "7bit":
-		m.w.WriteString(s)
+		m.w.put(s)
 	case "quoted-printable":
 		qp := quotedprintable.NewWriter(m.w)
-		io.WriteString(qp, s) //nolint:errcheck // m.w keeps the error
-		qp.Close()            //nolint:errcheck
+		_, _ = io.WriteString(qp, s)
+		_ = qp.Close()
 	default:
-		m.base64(strings.NewReader(s)) //nolint:errcheck // a string has none
+		_ = m.base64(strings.NewReader(s))
 		if last {
-			m.w.WriteString("\r\n")
+			m.w.put("\r\n")
 		}
 	}
 }
@@ -80,7 +81,7 @@ func (m *mailWriter) file(i int, disposition string) {
 	if a.ContentID != "" {
 		h.field("Content-ID", "<"+a.ContentID+">")
 	}
-	m.w.WriteString("\r\n")
+	m.w.put("\r\n")
 	if err := m.fileContent(a); err != nil && m.err == nil {
 		m.err = fmt.Errorf("attachment %d: %w", i, err)
 	}
@@ -94,8 +95,7 @@ func (m *mailWriter) fileContent(a *OutAttachment) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // it was only read
-	return m.base64(r)
+	return errors.Join(m.base64(r), r.Close())
 }
 
 // base64 writes r in lines of 76 characters, the last without its line end.
@@ -106,12 +106,12 @@ func (m *mailWriter) base64(r io.Reader) error {
 		n, err := io.ReadFull(r, raw[:])
 		if n > 0 {
 			if !first {
-				m.w.WriteString("\r\n")
+				m.w.put("\r\n")
 			}
 			base64.StdEncoding.Encode(line[:], raw[:n])
-			m.w.Write(line[:base64.StdEncoding.EncodedLen(n)])
+			_, _ = m.w.Write(line[:base64.StdEncoding.EncodedLen(n)])
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
 		if err != nil {

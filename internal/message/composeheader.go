@@ -1,9 +1,6 @@
 package message
 
 import (
-	"bufio"
-	"encoding/base64"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,28 +14,26 @@ const foldAt = 78
 
 // headerWriter writes header fields, folded between their words.
 type headerWriter struct {
-	w   *bufio.Writer
+	w   wireWriter
 	col int
 }
 
 func (h *headerWriter) start(name string) {
-	h.w.WriteString(name)
-	h.w.WriteByte(':')
+	h.w.put(name, ":")
 	h.col = len(name) + 1
 }
 
 // word writes one that must not be folded, after a space.
 func (h *headerWriter) word(s string, first bool) {
 	if h.col+1+len(s) > foldAt && !first {
-		h.w.WriteString("\r\n")
+		h.w.put("\r\n")
 		h.col = 0
 	}
-	h.w.WriteByte(' ')
-	h.w.WriteString(s)
+	h.w.put(" ", s)
 	h.col += 1 + len(s)
 }
 
-func (h *headerWriter) end() { h.w.WriteString("\r\n") }
+func (h *headerWriter) end() { h.w.put("\r\n") }
 
 // words writes a field of words.
 func (h *headerWriter) words(name string, words []string) {
@@ -166,70 +161,4 @@ func headerEmail(email string) string {
 		return email // check has seen that it is valid
 	}
 	return email[:at+1] + ascii
-}
-
-// maxCoded is the length of the coded text in an encoded word; with a field
-// name before it the line stays below 78.
-const maxCoded = 48
-
-// encodeWords returns s as encoded words in UTF-8, each complete in itself.
-func encodeWords(s string) []string {
-	quoted := 0
-	for i := range len(s) {
-		if !isQSafe(s[i]) && s[i] != ' ' {
-			quoted++
-		}
-	}
-	if quoted > len(s)/3 {
-		return encodeB(s)
-	}
-	return encodeQ(s)
-}
-
-func encodeB(s string) []string {
-	var words []string
-	for s != "" {
-		part := head(s, maxCoded/4*3)
-		words = append(words, "=?utf-8?b?"+base64.StdEncoding.EncodeToString([]byte(part))+"?=")
-		s = s[len(part):]
-	}
-	return words
-}
-
-func encodeQ(s string) []string {
-	var words []string
-	var b strings.Builder
-	for _, r := range s {
-		c := qRune(r)
-		if b.Len()+len(c) > maxCoded {
-			words = append(words, "=?utf-8?q?"+b.String()+"?=")
-			b.Reset()
-		}
-		b.WriteString(c)
-	}
-	if b.Len() > 0 {
-		words = append(words, "=?utf-8?q?"+b.String()+"?=")
-	}
-	return words
-}
-
-// qRune returns a character in the "Q" encoding.
-func qRune(r rune) string {
-	switch {
-	case r == ' ':
-		return "_"
-	case r < utf8.RuneSelf && isQSafe(byte(r)):
-		return string(r)
-	}
-	var b strings.Builder
-	for _, c := range []byte(string(r)) {
-		fmt.Fprintf(&b, "=%02X", c)
-	}
-	return b.String()
-}
-
-// isQSafe reports whether c may stand in an encoded word of a phrase (RFC 2047
-// section 5).
-func isQSafe(c byte) bool {
-	return isAlnum(c) || c == '!' || c == '*' || c == '+' || c == '-' || c == '/'
 }

@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 
@@ -40,7 +41,7 @@ func readPage(src string, maxLinks int, targets bool) *page {
 		switch r.z.Next() {
 		case html.ErrorToken:
 			// io.EOF, or a token larger than the tokenizer takes.
-			if r.z.Err() == io.EOF || len(r.z.Raw()) == 0 {
+			if errors.Is(r.z.Err(), io.EOF) || len(r.z.Raw()) == 0 {
 				r.endLink()
 				r.page.text = r.w.buf
 				return &r.page

@@ -65,15 +65,15 @@ func cutWord(s string) (w encodedWord, ok bool) {
 	if enc != 'q' && enc != 'b' {
 		return w, false
 	}
-	end := strings.Index(text, "?=")
-	if end < 0 {
+	text, rest, ok := strings.Cut(text, "?=")
+	if !ok {
 		return encodedWord{unterminated: true}, false
 	}
-	w = encodedWord{charset: strings.ToLower(charset), rest: text[end+2:]}
+	w = encodedWord{charset: strings.ToLower(charset), rest: rest}
 	if enc == 'q' {
-		w.text = decodeQ(text[:end])
+		w.text = decodeQ(text)
 	} else {
-		w.text = decodeB(text[:end])
+		w.text = decodeB(text)
 	}
 	return w, true
 }

@@ -1,0 +1,84 @@
+package message
+
+import (
+	"cmp"
+	"strings"
+	"unicode/utf8"
+)
+
+// address returns what an item stands for; false when that is no mailbox.
+func (it *addressItem) address() (Address, bool) {
+	name, email := it.phrase.String(), it.route
+	if !it.angle {
+		name, email = cmp.Or(it.name, it.comment), name
+	}
+	a := Address{Name: cleanName(name), Email: cleanEmail(email)}
+	if a.Name == "" && it.angle {
+		a.Name = cleanName(it.comment)
+	}
+	if a.Email == "" || len(a.Email) > maxAddressBytes {
+		return Address{}, false
+	}
+	if !it.angle && strings.IndexByte(a.Email, '@') < 0 {
+		return Address{}, false
+	}
+	return a, true
+}
+
+// cleanName returns a display name as people read it.
+func cleanName(s string) string {
+	s = strings.TrimSpace(s)
+	if strings.IndexByte(s, '"') >= 0 {
+		s = unquote(s)
+	}
+	return foldSpace(oneLine(decodeWords(s)))
+}
+
+// unquote removes quotes, and the backslashes inside of them.
+func unquote(s string) string {
+	out := make([]byte, 0, len(s))
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+			continue
+		case s[i] == '\\' && quoted && i+1 < len(s):
+			i++
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// cleanEmail returns an address without the spaces, comments and route that
+// may stand in it, the domain in lower case.
+func cleanEmail(s string) string {
+	s = strings.TrimSpace(s)
+	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
+		s = guessUTF8([]byte(s))
+	}
+	if strings.HasPrefix(s, "@") { // a source route, RFC 5321 appendix C
+		if colon := strings.IndexByte(s, ':'); colon >= 0 {
+			s = s[colon+1:]
+		}
+	}
+	s = strings.TrimPrefix(strings.TrimSpace(s), "mailto:")
+	if strings.IndexByte(s, '"') < 0 {
+		s = strings.Map(func(r rune) rune {
+			if r == ' ' || breaksLine(r) {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	s = strings.Trim(oneLine(s), "<>")
+	if len(s) > 2 && s[0] == '\'' && s[len(s)-1] == '\'' { // some programs quote it so
+		s = s[1 : len(s)-1]
+	}
+	at := strings.LastIndexByte(s, '@')
+	if at < 0 {
+		return s
+	}
+	return s[:at] + strings.ToLower(s[at:])
+}

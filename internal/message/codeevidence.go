@@ -1,0 +1,168 @@
+package message
+
+import "strings"
+
+// maxGap is how far a word may be from the number it speaks of, in strings.
+const maxGap = 160
+
+// evidence is what the words on one side say.
+type evidence struct {
+	score     int
+	weak      bool // the noun is a weak one
+	other     bool // the number names something else
+	verb      bool // "enter" stands right before
+	qualified bool
+}
+
+// lookBefore reads the words before token i in its sentence, backwards.
+func (s *codeScorer) lookBefore(i int) (e evidence) {
+	tok := &s.tokens[i]
+	words := s.t.wordsOf(tok.line)
+	for w := lastBefore(words, tok.start); w >= 0; w-- {
+		word := words[w]
+		gap := tok.start - word.end
+		if gap > maxGap || s.endsSentence(word.end, tok.start) {
+			return e
+		}
+		switch word.kind {
+		case qualifier:
+			e.qualified = true
+		case useVerb:
+			e.verb = e.verb || gap <= 24
+		case codeNoun, weakNoun:
+			if e.score == 0 && !s.takenBefore(i, word.end) {
+				e.score = nounScore(word.kind, gap)
+				e.weak = word.kind == weakNoun
+			}
+		case otherThing:
+			if e.score == 0 && !hasDigit(s.t.text[word.end:tok.start]) {
+				e.other = true
+				return e
+			}
+		case softThing:
+			// "account 4711", but not "code number 4711" or "your account: 4711".
+			ofCode := w > 0 && words[w-1].kind == codeNoun && word.start-words[w-1].end <= 2
+			if e.score == 0 && gap <= 12 && !ofCode && !strings.Contains(s.t.text[word.end:tok.start], ":") {
+				e.other = true
+				return e
+			}
+		}
+	}
+	return e
+}
+
+func nounScore(kind wordKind, gap int) int {
+	score := 6
+	if kind == weakNoun {
+		score--
+	}
+	switch {
+	case gap > 90:
+		score -= 2
+	case gap > 40:
+		score--
+	}
+	return score
+}
+
+// lookAfter reads the words after token i in its sentence: "123456 is your
+// code".
+func (s *codeScorer) lookAfter(i int) (e evidence) {
+	tok := &s.tokens[i]
+	words := s.t.wordsOf(tok.line)
+	for w := lastBefore(words, tok.start) + 1; w < len(words); w++ {
+		word := words[w]
+		gap := word.start - tok.end
+		if gap < 0 {
+			continue
+		}
+		if gap > maxGap/2 || s.endsSentence(tok.end, word.start) || s.takenAfter(i, word.start) {
+			return e
+		}
+		switch word.kind {
+		case qualifier:
+			e.qualified = true
+		case codeNoun, weakNoun:
+			e.score = nounScore(word.kind, gap)
+			e.weak = word.kind == weakNoun
+			if !s.beginsSentence(tok) {
+				e.score -= 3
+			}
+			return e
+		case otherThing:
+			return e
+		}
+	}
+	return e
+}
+
+// lookAround reads the lines above and below a token that stands on a line of
+// its own, or begins one after a colon.
+func (s *codeScorer) lookAround(i int) (e evidence) {
+	tok := &s.tokens[i]
+	alone := s.standsAlone(tok)
+	if !alone && (!s.beginsLine(tok) || !s.colonAbove(tok.line)) {
+		return e
+	}
+	for up := 1; up <= 3 && tok.line-up >= 0; up++ {
+		line := tok.line - up
+		noun, verb := s.lineNoun(line, &e)
+		if noun.kind != noWord && !s.takenBefore(i, noun.end) {
+			e.score = nounScore(noun.kind, 0) + 1 - up
+			e.weak = noun.kind == weakNoun
+			break
+		}
+		if verb && e.qualified && up == 1 {
+			e.score = 4
+		}
+	}
+	if !alone {
+		return e
+	}
+	if next := tok.line + 1; e.score < 5 && next < len(s.t.lines) && !s.inSubject {
+		if words := s.t.wordsOf(next); len(words) > 0 {
+			if noun, _ := s.lineNoun(next, &e); noun.kind == codeNoun && words[0].start-s.t.lines[next].start < 40 {
+				e.score = max(e.score, 5)
+			}
+		}
+	}
+	if s.hint.noun {
+		e.score = max(e.score, 4)
+	}
+	if e.score > 0 {
+		e.score++
+	}
+	return e
+}
+
+// lineNoun returns the last code noun of a line and whether a verb asks to
+// type something in.
+func (s *codeScorer) lineNoun(line int, e *evidence) (noun codeWord, verb bool) {
+	for _, w := range s.t.wordsOf(line) {
+		switch w.kind {
+		case codeNoun, weakNoun:
+			noun = w
+		case useVerb:
+			verb = true
+		case qualifier:
+			e.qualified = true
+		}
+	}
+	return noun, verb
+}
+
+// opensElse reports whether the subject or the lines about a token speak of
+// what has a PIN or a password of its own.
+func (s *codeScorer) opensElse(line int) bool {
+	if s.hint.elsewhere {
+		return true
+	}
+	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
+		for _, w := range s.t.wordsOf(i) {
+			if w.kind == elsewhere {
+				return true
+			}
+		}
+	}
+	return false
+}

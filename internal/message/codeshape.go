@@ -1,0 +1,178 @@
+package message
+
+import "strings"
+
+// digitToken takes a number, alone or with others in groups of equal length.
+func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
+	groups, uniform := 1, true
+	digits := r.digits
+	end := r.end
+	for end+1 < l.end && (t.text[end] == ' ' || t.text[end] == '\t') && isDigit(t.text[end+1]) {
+		next := t.run(end+1, l.end)
+		if next.upper+next.lower > 0 || next.last > 4 || r.digits > 4 {
+			break
+		}
+		uniform = uniform && next.uniform && next.first == r.digits
+		groups += next.hyphens + 1
+		digits += next.digits
+		end = next.end
+	}
+	switch {
+	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
+		tok.end, tok.shape = end, groupCode
+		tok.value = onlyDigits(t.text[tok.start:end])
+	case groups > 1 && digits >= 9: // a telephone or an account number
+		tok.end = end
+	case minDigits <= r.digits && r.digits <= maxDigits:
+		tok.shape, tok.value = digitCode, t.text[r.start:r.end]
+	}
+}
+
+// hyphenToken takes numbers with hyphens between them. What begins with a year
+// is a date or a file number.
+func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
+	first := t.text[r.start : r.start+r.first]
+	if !r.uniform || r.digits < 4 || r.digits > 8 || r.first > 4 || isYear(first) {
+		return
+	}
+	tok.shape, tok.value = groupCode, onlyDigits(t.text[r.start:r.end])
+}
+
+// letterToken takes letters without any digit, which are hardly ever a code:
+// words with hyphens, and capitals in two groups or without vowels to make a
+// word of.
+func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
+	if r.lower > 0 {
+		tok.shape, tok.value = wordCode, t.text[r.start:r.end]
+		return r.hyphens <= 4 && r.lower >= 12 && r.lower <= 40
+	}
+	grouped := r.hyphens == 1 && r.uniform && (r.first == 3 || r.first == 4)
+	text := t.text[r.start:r.end]
+	if !grouped && (r.hyphens > 0 || r.upper < minLetters || r.upper > 8 || vowels(text) > 1) {
+		return false
+	}
+	tok.shape, tok.value = letterCode, text
+	return true
+}
+
+// mixedToken takes letters and digits.
+func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
+	text := t.text[r.start:r.end]
+	if r.hyphens == 1 && r.first == 1 && r.upper == 1 && r.lower == 0 && r.digits >= 4 && r.digits <= 8 {
+		// "G-123456": the letter is printed beside the field to type it into.
+		tok.shape, tok.value = digitCode, text[2:]
+		return
+	}
+	n := r.digits + r.upper + r.lower
+	if n < minLetters || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && !r.uniform {
+		return
+	}
+	switch {
+	case r.lower == 0:
+		if !isMeasure(text) {
+			tok.shape, tok.value = mixedCode, text
+		}
+	case r.upper == 0 && r.hyphens == 0 && r.digits > 1 && !isOrdinal(text):
+		tok.shape, tok.value = lowerCode, text
+	}
+}
+
+// standsFree reports whether nothing beside a token makes it part of an
+// amount, a time, a telephone number, a path or a mail address.
+func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
+	var before, after, after2 byte
+	if tok.start > l.start {
+		before = t.text[tok.start-1]
+	}
+	if tok.end < l.end {
+		after = t.text[tok.end]
+	}
+	if tok.end+1 < l.end {
+		after2 = t.text[tok.end+1]
+	}
+	bold := before == '*' && after == '*'
+	switch {
+	case !bold && before != 0 && strings.IndexByte(`$#@&=/\_+~^%*`, before) >= 0:
+		return false
+	case (before == '.' || before == ',' || before == ':' || before == '-') && tok.start-1 > l.start && isDigit(t.text[tok.start-2]):
+		return false
+	case !bold && after != 0 && strings.IndexByte(`%#@&=/\_+$^`, after) >= 0:
+		return false
+	case (after == '.' || after == ',' || after == ':') && isDigit(after2):
+		return false
+	}
+	return !t.besideCurrency(tok, l)
+}
+
+// besideCurrency reports whether a currency sign stands before or after.
+func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
+	before := strings.TrimRight(t.text[l.start:tok.start], " ")
+	after := strings.TrimLeft(t.text[tok.end:l.end], " ")
+	for _, sign := range []string{"$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₫", "฿"} {
+		if strings.HasSuffix(before, sign) || strings.HasPrefix(after, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// addressLen returns the length of the run of characters at the beginning of s
+// that a mail address can have, and whether it is one.
+func addressLen(s string) (n int, isAddress bool) {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case isAlnum(c), c == '.', c == '_', c == '-', c == '+', c == '%':
+		case c == '@' && !isAddress:
+			isAddress = true
+		default:
+			return i, isAddress
+		}
+	}
+	return len(s), isAddress
+}
+
+func isAlnum(c byte) bool { return byteKind[c] != 0 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func onlyDigits(s string) string {
+	out := make([]byte, 0, len(s))
+	for _, c := range []byte(s) {
+		if isDigit(c) {
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
+// isYear reports whether s is a year of our time.
+func isYear(s string) bool {
+	return len(s) == 4 && (s[0] == '1' && s[1] == '9' || s[0] == '2' && s[1] == '0')
+}
+
+func vowels(s string) int {
+	n := 0
+	for _, c := range []byte(s) {
+		if strings.IndexByte("AEIOUY", c) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// isMeasure reports whether s is a number with a unit, "200GB", or a word
+// with a number, "SAVE20".
+func isMeasure(s string) bool {
+	word := strings.TrimRight(s, "0123456789")
+	if unit := strings.TrimLeft(s, "0123456789"); len(unit) <= 2 && len(unit) < len(s) && len(s)-len(unit) <= 4 {
+		return true
+	}
+	return len(word) >= 4 && len(word) < len(s) && vowels(word) > 0 && !strings.ContainsAny(word, "0123456789-")
+}
+
+// isOrdinal reports whether s is "100th" or "1500px".
+func isOrdinal(s string) bool {
+	unit := strings.TrimLeft(s, "0123456789")
+	return len(unit) < len(s) && len(unit) <= 3
+}
