@@ -165,11 +165,20 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	jobs := q.jobsOf(claimed)
 	round := q.round.Add(1)
 	for _, j := range jobs {
-		j.round, j.start = round, func() { q.deliver(work, j) }
+		j.round, j.start = round, func() { q.begin(ctx, work, j) }
 		j.until, j.late = now.Add(q.lease*9/10), now.Add(q.lease/2)
 	}
 	q.jobs.add(jobs)
 	return len(claimed), 0, nil
+}
+
+// begin runs a job, unless ctx has ended while it waited for its turn.
+func (q *Queue) begin(ctx, work context.Context, j *job) {
+	if ctx.Err() != nil {
+		q.record(work, j, all(len(j.rcpts), verdictUntried))
+		return
+	}
+	q.deliver(work, j)
 }
 
 // drain ends Run.
