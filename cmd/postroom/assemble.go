@@ -41,7 +41,11 @@ func (n *node) assemble(
 		return nil, err
 	}
 	sweeper := maintenance.NewSweeper(maintenance.Config{Store: s, Log: n.log})
-	return []part{api, mail, queue, worker("sweeper", sweeper.Run)}, nil
+	parts := []part{api, mail, queue, worker("sweeper", sweeper.Run)}
+	if doors.pprof != nil {
+		parts = append(parts, pprofPart(doors.pprof))
+	}
+	return parts, nil
 }
 
 func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping chan struct{}) (part, error) {

@@ -44,6 +44,7 @@ type Config struct {
 
 	Log      logFormat `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
 	LogLevel logLevel  `env:"LOG_LEVEL" envDefault:"info" usage:"least level that is logged" want:"debug, info, warn or error"`
+	Pprof    loopback  `env:"PPROF" usage:"where profiles of the running program are served, as go tool pprof asks for them" unset:"nowhere" want:"host:port of this machine alone, such as 127.0.0.1:6060"`
 
 	origin map[string]string // where each value came from, by field name
 }

@@ -22,7 +22,7 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "100", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info",
 		"POSTROOM_KEY_BRAND": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open",
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
-		"POSTROOM_RELAY": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-",
+		"POSTROOM_RELAY": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
 	}
 	got := map[string]string{}
 	for _, s := range settings() {
@@ -108,6 +108,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"true for on", "RATE_LIMITS=true", "POSTROOM_RATE_LIMITS"},
 		{"no connections", "SMTP_MAX_CONNS=0", "POSTROOM_SMTP_MAX_CONNS"},
 		{"an unknown policy", "DEFAULT_SEND_POLICY=closed", "POSTROOM_DEFAULT_SEND_POLICY"},
+		{"profiles for everybody", "PPROF=0.0.0.0:6060", "POSTROOM_PPROF"},
 		{"an unknown log format", "LOG=xml", "POSTROOM_LOG"},
 		{"an unknown log level", "LOG_LEVEL=INFO", "POSTROOM_LOG_LEVEL"},
 		{"a brand with an underscore", "KEY_BRAND=my_brand", "POSTROOM_KEY_BRAND"},

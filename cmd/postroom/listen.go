@@ -10,25 +10,31 @@ import (
 	"syscall"
 )
 
-// listeners are the two doors of a node.
-type listeners struct{ http, smtp net.Listener }
+// listeners are the doors of a node. pprof is nil unless profiles are wanted.
+type listeners struct{ http, smtp, pprof net.Listener }
 
-// listen opens both, or none.
-func (c Config) listen(ctx context.Context) (listeners, error) {
-	h, err := listenOn(ctx, c.HTTP, "HTTP")
-	if err != nil {
-		return listeners{}, err
+// listen opens all of them, or none.
+func (c Config) listen(ctx context.Context) (l listeners, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	if l.http, err = listenOn(ctx, string(c.HTTP), "HTTP"); err != nil {
+		return l, err
 	}
-	s, err := listenOn(ctx, c.SMTP, "SMTP")
-	if err != nil {
-		return listeners{}, errors.Join(err, h.Close())
+	if l.smtp, err = listenOn(ctx, string(c.SMTP), "SMTP"); err != nil {
+		return l, err
 	}
-	return listeners{h, s}, nil
+	if c.Pprof != "" {
+		l.pprof, err = listenOn(ctx, string(c.Pprof), "PPROF")
+	}
+	return l, err
 }
 
-func listenOn(ctx context.Context, at listenAddr, setting string) (net.Listener, error) {
+func listenOn(ctx context.Context, at, setting string) (net.Listener, error) {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", string(at))
+	l, err := lc.Listen(ctx, "tcp", at)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s%s: %s is in use by another program", envPrefix, setting, at)
@@ -40,9 +46,13 @@ func listenOn(ctx context.Context, at listenAddr, setting string) (net.Listener,
 	return l, nil
 }
 
+// close closes those that are open.
 func (l listeners) close() error {
 	var errs []error
-	for _, one := range []net.Listener{l.http, l.smtp} {
+	for _, one := range []net.Listener{l.http, l.smtp, l.pprof} {
+		if one == nil {
+			continue
+		}
 		if err := one.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}

@@ -48,7 +48,7 @@ const patience = 30 * time.Second
 // keeps tests apart.
 func command(t *testing.T, data string, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = append([]string{

@@ -133,6 +133,27 @@ func TestServeRefusesAPortInUse(t *testing.T) {
 	}
 }
 
+func TestProfilesAreServed(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free, most likely still in a moment
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, t.TempDir(), "POSTROOM_PPROF="+addr)
+	res, err := http.Get("http://" + addr + "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
 func TestServeRefusesAWrongDatabase(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -32,6 +32,7 @@ type (
 	port         uint16
 	count        int
 	listenAddr   string // host:port to listen on; the host may be empty, the port 0
+	loopback     string // host:port to listen on that no other machine reaches
 	hostPort     string // host:port to connect to
 	domain       string // lower case, in A-label form
 	webURL       string // http or https, without a slash at the end
@@ -74,6 +75,12 @@ func (v *listenAddr) UnmarshalText(b []byte) error {
 	*v = listenAddr(b)
 	_, p, err := net.SplitHostPort(string(b))
 	return valid(err == nil && isPort(p))
+}
+
+func (v *loopback) UnmarshalText(b []byte) error {
+	*v = loopback(b)
+	ap, err := netip.ParseAddrPort(string(b))
+	return valid(err == nil && ap.Addr().IsLoopback())
 }
 
 func (v *hostPort) UnmarshalText(b []byte) error {
