@@ -84,11 +84,28 @@ func codesOf(subject, text, visible string) []scoredCode {
 		if body == "" {
 			continue
 		}
-		t := newCodeText(body)
-		scorer := codeScorer{t: t, tokens: t.findTokens(), hint: hint}
-		all = append(all, scorer.codes()...)
+		all = append(all, codesIn(body, hint)...)
 	}
 	return mergeCodes(all, len(inSubject))
+}
+
+// codesIn returns the codes of a text. Of several, those count that the mail
+// says itself, not those of an older one that it quotes.
+func codesIn(body string, hint subjectHint) []scoredCode {
+	codes := scanCodes(body, hint)
+	if len(codes) < 2 {
+		return codes
+	}
+	if own := scanCodes(ReplyText(body), hint); len(own) > 0 {
+		return own
+	}
+	return codes
+}
+
+func scanCodes(body string, hint subjectHint) []scoredCode {
+	t := newCodeText(body)
+	scorer := codeScorer{t: t, tokens: t.findTokens(), hint: hint}
+	return scorer.codes()
 }
 
 // mergeCodes keeps each code once, with its highest score. Those that stand in

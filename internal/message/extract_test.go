@@ -67,6 +67,7 @@ func TestExtractCodes(t *testing.T) {
 		{"dates and times", "Code", "On 2026-11-13 at 09:14:22 you asked for a code: 735120. It ends 13.11.2026.", "735120"},
 		{"a price", "Code", "Code 735120 approves your payment of $4,821.33 to card 4421.", "735120"},
 		{"an older mail", "Re: Code", "Your new code is 735120.\n\nOn Thu, Acme wrote:\n> Your code is 111222.", "735120"},
+		{"an older mail below its header", "Re: Code", "Your new code is 735120.\n\nFrom: Acme\nSent: Friday\nTo: Ann\nSubject: Code\n\nYour code is 111222.", "735120"},
 		{"a web address", "Code", "See https://example.com/code/482133 or use the code 735120.", "735120"},
 		{"the same again", "Code", "Your code: 735120\n\nAgain: 735 120", "735120"},
 	}

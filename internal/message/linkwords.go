@@ -36,7 +36,7 @@ var linkWords = map[wordKind]string{
 
 // linkParts are parts of paths and queries.
 var linkParts = map[wordKind]string{
-	actionWord: `verif|confirm|activat|validat|reset|magic|login|signin|sign-in|sign_in|auth|invit|accept|recover|onetime|one-time|otp|token|approve|optin|opt-in|bestaetig|best%c3%a4tig|aktivier|double-opt|signup
+	actionWord: `verif|confirm|activat|validat|reset|magic|login|signin|sign-in|sign_in|auth/|auth?|auth=|authenti|authori|invit|accept|recover|onetime|one-time|otp|token|approve|optin|opt-in|bestaetig|best%c3%a4tig|aktivier|double-opt
 		|register|emailverif|emailconfirm|oauth|passwordreset|password-reset|useractiv|sso`,
 	footerWord: `unsub|optout|opt-out|opt_out|abmelden|abbestell|desabon|desinscri|email-preferences|email_preferences|preferences|notification-settings|manage-subscription|manage_subscription|subscription-center
 		|privacy|privacy-policy|terms|legal|imprint|impressum|datenschutz|cookies|view-in-browser|viewinbrowser|view_online|webversion|faq`,

@@ -17,7 +17,7 @@ func urlLen(s string) int {
 	end := start
 	for end < len(s) {
 		if s[end] < utf8.RuneSelf {
-			if s[end] <= ' ' || s[end] == 0x7f || strings.IndexByte("<>\"`{}|\\^", s[end]) >= 0 {
+			if s[end] <= ' ' || s[end] == 0x7f || strings.IndexByte("<>\"`{}\\^", s[end]) >= 0 {
 				break
 			}
 			end++
@@ -67,7 +67,7 @@ func trimURL(s string) string {
 	}
 	for len(s) > 0 {
 		switch s[len(s)-1] {
-		case '.', ',', ';', ':', '!', '?', '\'', '*', '_', '~':
+		case '.', ',', ';', ':', '!', '?', '\'', '*', '_', '~', '|':
 		case ')':
 			if open[0] >= 0 {
 				return s
