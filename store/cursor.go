@@ -22,7 +22,10 @@ type List[T any] struct {
 	Cursor string
 }
 
-const cursorMAC = 16
+const (
+	cursorMAC    = 16
+	cursorLength = 43 // of the text; the decoder itself would overlook line breaks
+)
 
 // cursorSigner makes cursors that only we can make and that hold only for the
 // list, the account and the filters they were made for.
@@ -49,7 +52,7 @@ func (c cursorSigner) make(scope string, p position) string {
 // read returns the position in cursor, or ErrCursor.
 func (c cursorSigner) read(scope, cursor string) (position, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) != 16+cursorMAC || !hmac.Equal(b[16:], c.mac(scope, b[:16])) {
+	if err != nil || len(cursor) != cursorLength || !hmac.Equal(b[16:], c.mac(scope, b[:16])) {
 		return position{}, ErrCursor
 	}
 	return position{

@@ -1,0 +1,284 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func TestReceivedMessageIsReadBackAsStored(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		want := storetest.Received(t, s, in, func(m *store.NewMessage) {
+			tag, otp := "work", "482913"
+			m.Addresses.V.Cc = []store.Address{{Name: `Ö "x" <y>`, Email: "Cc@Out.example"}}
+			m.Addresses.V.ReplyTo = []store.Address{{Email: "reply@out.example"}}
+			m.Subject = "Zwölf Boxkämpfer 📦"
+			m.Refs.V = store.References{InReplyTo: []string{"<a@x>"}, References: []string{"<b@x>", "<a@x>"}}
+			m.Automated, m.HasCode, m.HasLink, m.TestMode, m.Tag = true, true, true, true, &tag
+			m.Content.Snippet = "Hello."
+			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "Hello.", HTML: "<p>Hello.</p>"}}
+			m.Content.Extracted.V = store.Extracted{OTP: &otp, Codes: []string{otp}, Links: []string{"https://x.example/?a=1&b=<2>"}}
+			m.Content.Auth = &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "fail"}}
+			m.Content.Attachments.V = []store.Attachment{{ID: "att_1", Part: 2, Filename: "po.pdf", ContentType: "application/pdf", Size: 9}}
+		})
+		got, err := s.Message(t.Context(), in.AccountID, want.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Content.Raw = want.Content.Raw // left out beside a body
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("stored (-) and read (+) differ:\n%s", diff)
+		}
+		if got.ThreadID == "" || got.InboxID != in.ID || !strings.HasPrefix(got.ID, "msg_") {
+			t.Errorf("ids: %+v", got)
+		}
+	})
+}
+
+func TestNewMessageIsNotChangedByStoringIt(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		m := storetest.NewSent(in, []string{"bob@out.example"})
+		before := *m
+		content, recipient := *m.Content, m.Recipients[0]
+		for range 2 {
+			if _, err := s.Enqueue(t.Context(), m, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(before, *m); diff != "" {
+			t.Errorf("the message changed:\n%s", diff)
+		}
+		if diff := cmp.Diff(content, *m.Content); diff != "" {
+			t.Errorf("its content changed:\n%s", diff)
+		}
+		if diff := cmp.Diff(recipient, m.Recipients[0]); diff != "" {
+			t.Errorf("its recipient changed:\n%s", diff)
+		}
+	})
+}
+
+// Text that PostgreSQL refuses must not cost a mail.
+func TestTextThatNoDatabaseHoldsIsMended(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		bad := "a\x00b\xffc"
+		got := storetest.Received(t, s, in, func(m *store.NewMessage) {
+			m.Subject, m.HeaderID, m.Tag, m.Content.Snippet = bad, bad, &bad, bad
+			m.Addresses.V.From.Email = bad
+			m.Content.Raw = []byte(bad)
+		})
+		read, err := s.Message(t.Context(), in.AccountID, got.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "ab\uFFFDc"
+		if read.Subject != want || read.HeaderID != want || *read.Tag != want || read.Content.Snippet != want {
+			t.Errorf("read %q, %q, %q, %q, want %q", read.Subject, read.HeaderID, *read.Tag, read.Content.Snippet, want)
+		}
+		if string(read.Content.Raw) != bad {
+			t.Errorf("raw is %q, want it untouched", read.Content.Raw)
+		}
+	})
+}
+
+func TestMailToTwoInboxesIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		both := func() ([]store.Message, error) {
+			return s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(a), storetest.NewReceived(b)}, nil)
+		}
+		ms, err := both()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ms[0].InboxID != a.ID || ms[1].InboxID != b.ID || ms[0].ThreadID == ms[1].ThreadID {
+			t.Errorf("stored %+v", ms)
+		}
+		if _, err := s.DeleteInbox(t.Context(), b.AccountID, b.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := both(); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("one of them deleted: got %v, want ErrNotFound", err)
+		}
+		for table, want := range map[string]int{"messages": 2, "contents": 2, "threads": 2, "events": 2} {
+			if n := count(t, cfg, table); n != want {
+				t.Errorf("%s holds %d rows, want %d", table, n, want)
+			}
+		}
+	})
+}
+
+func TestInboxThatIsNotActiveTakesNoMail(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		expires := store.NewTime(begin)
+		expired := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = &expires })
+		suspended := storetest.Inbox(t, s)
+		if _, err := openRaw(t, cfg).Exec(`UPDATE inboxes SET status = 'suspended' WHERE id = $1`, suspended.ID); err != nil {
+			t.Fatal(err)
+		}
+		for name, in := range map[string]store.Inbox{"expired": expired, "suspended": suspended, "never made": {Seq: 1 << 40}} {
+			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
+			if !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s: got %v, want ErrNotFound", name, err)
+			}
+		}
+		later := store.NewTime(begin.Add(time.Second))
+		revived, err := s.UpdateInbox(t.Context(), expired.AccountID, expired.ID, func(in *store.Inbox) error {
+			in.ExpiresAt = &later
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Received(t, s, revived)
+	}, storetest.WithNow(clock.Now))
+}
+
+func TestBadMailInABatchFailsAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		var callers sync.WaitGroup
+		errs := make([]error, 64)
+		for i := range errs {
+			callers.Go(func() {
+				m := storetest.NewReceived(in, func(m *store.NewMessage) {
+					m.Subject = fmt.Sprint(i)
+					if i%16 == 7 {
+						m.Direction = "sideways" // refused by the database itself
+					}
+				})
+				_, errs[i] = s.AddReceived(t.Context(), []*store.NewMessage{m}, nil)
+			})
+		}
+		callers.Wait()
+		stored := map[string]bool{}
+		for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 100) {
+			if stored[m.Subject] {
+				t.Errorf("%s is stored twice", m.Subject)
+			}
+			stored[m.Subject] = true
+		}
+		for i, err := range errs {
+			if bad := i%16 == 7; (err != nil) != bad || stored[fmt.Sprint(i)] == bad {
+				t.Errorf("mail %d: stored %v, told %v", i, stored[fmt.Sprint(i)], err)
+			}
+		}
+	})
+}
+
+func TestMessageWithoutContentIsRefused(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	m := storetest.NewReceived(in)
+	m.Content = nil
+	if _, err := s.AddReceived(t.Context(), []*store.NewMessage{m}, nil); err == nil {
+		t.Error("a message without content was stored")
+	}
+	if _, err := s.AddReceived(t.Context(), nil, nil); err == nil {
+		t.Error("a mail for nobody was stored")
+	}
+}
+
+// The clock of the machine may go back; the order of an inbox may not.
+func TestTimesOfAnInboxNeverGoBack(t *testing.T) {
+	t.Parallel()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			clock := storetest.NewClock(begin)
+			s := storetest.Open(t, e, storetest.WithNow(clock.Now))
+			in := storetest.Inbox(t, s)
+			first := storetest.Received(t, s, in)
+			clock.Add(-time.Hour)
+			other := storetest.Inbox(t, s)
+			var callers sync.WaitGroup // in one batch, most likely
+			for range 3 {
+				callers.Go(func() { storetest.Received(t, s, in) })
+				callers.Go(func() { storetest.Received(t, s, other) })
+			}
+			callers.Wait()
+			after := every(t, s, store.MessageFilter{InboxSeq: in.Seq, After: &first}, 10)
+			if len(after) != 3 {
+				t.Fatalf("%d messages after the first, want 3", len(after))
+			}
+			for _, m := range after {
+				if m.CreatedAt.Before(first.CreatedAt.Time) {
+					t.Errorf("created at %v, before %v", m.CreatedAt, first.CreatedAt)
+				}
+			}
+			for _, m := range every(t, s, store.MessageFilter{InboxSeq: other.Seq}, 10) {
+				if !m.CreatedAt.Equal(store.NewTime(clock.Now()).Time) {
+					t.Errorf("another inbox got the time %v, want the clock's %v", m.CreatedAt, clock.Now())
+				}
+			}
+		})
+	}
+}
+
+// A number that was given out once must not come again, whatever is deleted:
+// what refers to it would then speak of another row.
+func TestSequenceNumbersAreNotReused(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		m := storetest.Received(t, s, in)
+		db := openRaw(t, cfg)
+		for _, table := range []string{"contents", "events", "messages", "threads"} {
+			if _, err := db.Exec(`DELETE FROM ` + table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := storetest.Received(t, storetest.OpenConfig(t, cfg), in)
+		if again.Seq <= m.Seq || again.ThreadSeq <= m.ThreadSeq {
+			t.Errorf("numbers %d and %d come after %d and %d", again.Seq, again.ThreadSeq, m.Seq, m.ThreadSeq)
+		}
+	})
+}
+
+func TestSentMessageIsQueuedAtOnce(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		sent := storetest.Sent(t, s, in, []string{"bob@out.example", "carl@other.example"})
+		got, err := s.Message(t.Context(), in.AccountID, sent.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(sent, got, cmpopts.IgnoreFields(store.Recipient{}, "Seq")); diff != "" {
+			t.Errorf("stored (-) and read (+) differ:\n%s", diff)
+		}
+		for i, want := range []string{"bob@out.example", "carl@other.example"} {
+			r := got.Recipients[i]
+			if r.Email != want || r.Status != store.RecipientQueued || !r.NextAttemptAt.Equal(got.CreatedAt.Time) {
+				t.Errorf("recipient %d: %+v", i, r)
+			}
+		}
+		due, err := s.NextDue(t.Context(), nil)
+		if err != nil || !due.Equal(got.CreatedAt.Time) {
+			t.Errorf("next due %v, %v", due, err)
+		}
+	}, storetest.WithNow(clock.Now))
+}
