@@ -118,5 +118,5 @@ func chunkSize(line []byte) (size int64, last, ok bool) {
 	if err != nil {
 		return 0, false, false
 	}
-	return int64(n), last, true //nolint:gosec // 32 bits
+	return int64(n), last, true
 }

@@ -200,7 +200,7 @@ var receivedName = []byte("received:")
 // reads, and stops when there are too many. Empty lines in front of the header
 // are no end of it, as in message.Parse.
 func countReceived(r io.Reader) (n int, err error) {
-	br := headerReaders.Get().(*bufio.Reader) //nolint:forcetypeassert // New makes nothing else
+	br := headerReaders.Get().(*bufio.Reader)
 	defer headerReaders.Put(br)
 	defer br.Reset(nil)
 	br.Reset(r)

@@ -173,8 +173,8 @@ func TestResolve(t *testing.T) {
 		return storetest.Inbox(t, s, append(edits, func(in *store.Inbox) { in.AccountID, in.Address = account.Seq, name+"@in.example" })...)
 	}
 	inbox("bot")
-	inbox("old", func(in *store.Inbox) { in.ExpiresAt = ptr(store.NewTime(clock.Now())) })
-	inbox("young", func(in *store.Inbox) { in.ExpiresAt = ptr(store.NewTime(clock.Now().Add(time.Second))) })
+	inbox("old", func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(clock.Now())) })
+	inbox("young", func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(clock.Now().Add(time.Second))) })
 	if _, err := s.DeleteInbox(t.Context(), account.Seq, inbox("gone").ID); err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +212,6 @@ func TestResolve(t *testing.T) {
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestReceiveRefuses(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func (c ServerConfig) withDefaults() ServerConfig {
 type Server struct {
 	cfg ServerConfig
 	log *slog.Logger
-	ctx context.Context //nolint:containedctx // of the server's life, for its sessions
+	ctx context.Context // of the server's life, for its sessions
 	end context.CancelFunc
 
 	// plain serves connections until STARTTLS, secure those after it, so that

@@ -82,7 +82,7 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) (err error) {
 			s.wire.ended.Store(true)
 			return replyTooManyRcpts
 		}
-		return s.answer("recipient not looked up", err)
+		return s.answer("look up recipient", err)
 	}
 	s.env.RcptTo = append(s.env.RcptTo, rcpt)
 	s.to = addTarget(s.to, target{rcpt, in, tag})
@@ -102,11 +102,11 @@ func (s *session) Data(r io.Reader) (err error) {
 	raw := receiver.NewSpool()
 	defer receiver.close(s.server.ctx, raw)
 	if err := s.read(r, raw); err != nil {
-		return s.answer("mail not read", err)
+		return s.answer("read data", err)
 	}
 	stored, err := receiver.deliver(s.server.ctx, env, to, raw, nil)
 	if err != nil {
-		return s.answer("mail not stored", err)
+		return s.answer("store", err)
 	}
 	s.mu.Lock()
 	s.refused = 0
@@ -143,10 +143,10 @@ func (s *session) Logout() error { return nil }
 
 // answer turns an error of the receive path into what the client is told, and
 // logs it when the fault is ours.
-func (s *session) answer(what string, err error) error {
+func (s *session) answer(step string, err error) error {
 	answer, ours := replyTo(err)
 	if ours {
-		s.server.log.ErrorContext(s.server.ctx, "smtp: "+what, "error", err, "smtp_code", answer.Code)
+		s.server.log.ErrorContext(s.server.ctx, "mail put off", "step", step, "error", err, "smtp_code", answer.Code)
 	}
 	return answer
 }

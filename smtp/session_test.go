@@ -78,130 +78,135 @@ func TestSessionOffers(t *testing.T) {
 	}
 }
 
-// step is what a client says, and how the answer begins. "data:" is followed by
-// what DATA sends.
+// step is what a client says, and how the answer begins.
 type step struct{ say, want string }
 
-func TestSessionAnswers(t *testing.T) {
-	t.Parallel()
+// script is a session after EHLO, how many mails it leaves in bot@in.example,
+// and whether the server hangs up.
+type script struct {
+	name   string
+	steps  []step
+	stored int
+	closed bool
+}
+
+// mailTo begins a transaction for recipients that are taken.
+func mailTo(rcpts ...string) []step {
+	steps := []step{{"MAIL FROM:<a@out.example>", "250"}}
+	for _, rcpt := range rcpts {
+		steps = append(steps, step{"RCPT TO:<" + rcpt + ">", "250"})
+	}
+	return steps
+}
+
+// data is DATA with a mail, and how that is answered.
+func data(raw, want string) []step { return []step{{"DATA", "354"}, {raw + ".", want}} }
+
+// join makes one script of several, and of single steps as pairs of strings.
+func join(parts ...any) (all []step) {
+	for i := 0; i < len(parts); i++ {
+		switch p := parts[i].(type) {
+		case []step:
+			all = append(all, p...)
+		case string:
+			i++
+			all = append(all, step{p, parts[i].(string)})
+		}
+	}
+	return all
+}
+
+const bot = "bot@in.example"
+
+// play runs the scripts against a server with small limits.
+func play(t *testing.T, scripts []script) {
+	t.Helper()
 	s := storetest.OpenSQLite(t)
 	account := storetest.Account(t, s)
 	inbox := func(address string) store.Inbox {
 		return storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID, in.Address = account.Seq, address })
 	}
-	bot := inbox("bot@in.example")
+	in := inbox(bot)
 	if _, err := s.DeleteInbox(t.Context(), account.Seq, inbox("gone@in.example").ID); err != nil {
 		t.Fatal(err)
 	}
 	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxRecipients = 3; c.MaxSize = 10_000 })
-
-	const noInbox = "550 5.1.1 No such inbox here"
-	tests := []struct {
-		name   string
-		steps  []step
-		stored int
-		closed bool
-	}{
-		{"one recipient of two is unknown", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<nobody@in.example>", noInbox}, {"RCPT TO:<Bot@IN.example>", "250"},
-			{"DATA", "354"}, {"data:" + mail("Hi."), "250"},
-		}, 1, false},
-		{"unknown and deleted inboxes are told apart by nothing", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<nobody@in.example>", noInbox}, {"RCPT TO:<gone@in.example>", noInbox},
-		}, 0, false},
-		{"no relaying", []step{
-			{"MAIL FROM:<bot@in.example>", "250"}, {"RCPT TO:<x@out.example>", "550 5.7.1 Relaying denied"},
-			{"RCPT TO:<@in.example:x@out.example>", "550 5.7.1"}, {`RCPT TO:<"x@out.example"@in.example>`, "5"}, {"DATA", "50"},
-		}, 0, false},
-		{"recipients over the limit", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot+1@in.example>", "250"}, {"RCPT TO:<bot+2@in.example>", "250"},
-			{"RCPT TO:<bot+3@in.example>", "250"}, {"RCPT TO:<bot+4@in.example>", "452 4.5.3"}, {"DATA", "354"}, {"data:" + mail("Hi."), "250"},
-		}, 1, false},
-		{"MAIL in a transaction", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"MAIL FROM:<b@out.example>", "503"},
-			{"DATA", "354"}, {"data:" + mail("Hi."), "250"}, {"MAIL FROM:<b@out.example>", "250"},
-		}, 1, false},
-		{"RSET forgets the recipients", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"RSET", "250"}, {"DATA", "502"},
-			{"MAIL FROM:<b@out.example>", "250"}, {"DATA", "502"}, {"RCPT TO:<bot@in.example>", "250"},
-		}, 0, false},
-		{"EHLO forgets the recipients", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"EHLO again", "250"}, {"DATA", "502"},
-		}, 0, false},
-		{"a mail does not leave its recipients behind", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"}, {"data:" + mail("Hi."), "250"},
-			{"MAIL FROM:<a@out.example>", "250"}, {"DATA", "502"},
-		}, 1, false},
-		{"the exact size limit", []step{
-			{"MAIL FROM:<a@out.example> SIZE=10000", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
-			{"data:" + sized(10_000), "250"},
-		}, 1, false},
-		{"a byte over the size limit", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
-			{"data:" + sized(10_001), "552 5.3.4"}, {"MAIL FROM:<a@out.example>", "250"},
-		}, 0, false},
-		{"a SIZE over the limit", []step{{"MAIL FROM:<a@out.example> SIZE=10001", "552 5.3.4"}}, 0, false},
-		{"a mail far over the size limit", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
-			{"data:" + sized(700_000), "552 5.3.4"},
-		}, 0, true},
-		{"a bare LF in the data", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
-			{"data:a\n.\nMAIL FROM:<b@out.example>\r\n", "554 5.6.0"},
-		}, 0, true},
-		{"a mail loop", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"},
-			{"data:" + strings.Repeat("Received: x\r\n", 51) + mail("Hi."), "554 5.4.6"},
-		}, 0, false},
-		{"chunks", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"},
-			{"BDAT 6\r\nA: b\r\n", "250"}, {"BDAT 0\r\n", "250"}, {"BDAT 9 LAST\r\n\r\n.\r\nHi\r\n", "250"}, {"NOOP", "250"},
-		}, 1, false},
-		{"chunks over the size limit", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"},
-			{"BDAT 6\r\nA: b\r\n", "250"}, {"BDAT 9995 LAST", "552 5.3.4"},
-		}, 0, true},
-		{"a chunk without a size", []step{{"BDAT x", "501"}}, 0, true},
-		{"a chunk without recipients is read over", []step{{"BDAT 6\r\nQUIT\r\n", "502"}, {"NOOP", "250"}}, 0, false},
-		{"a bare LF in a chunk", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"BDAT 2 LAST\r\na\n", "554 5.6.0"}, {"NOOP", "250"},
-		}, 0, false},
-		{"RSET between chunks", []step{
-			{"MAIL FROM:<a@out.example>", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"BDAT 2\r\na\n", "250"}, {"RSET", "250"},
-			{"BDAT 0 LAST", "502"}, {"MAIL FROM:<a@out.example>", "250"},
-		}, 0, false},
-		{"a sender with 8-bit bytes and SMTPUTF8", []step{
-			{"MAIL FROM:<änn@out.example> SMTPUTF8", "250"}, {"RCPT TO:<bot@in.example>", "250"}, {"DATA", "354"}, {"data:" + mail("Hi."), "250"},
-		}, 1, false},
-		{"a sender that is too long", []step{{"MAIL FROM:<" + strings.Repeat("x", 250) + "@out.example>", "501 5.1.7"}}, 0, false},
-	}
-	for _, tt := range tests {
-		before := len(list(t, s, bot))
+	for _, sc := range scripts {
+		before := len(list(t, s, in))
 		c := hello(t, addr)
-		for _, st := range tt.steps {
-			if data, ok := strings.CutPrefix(st.say, "data:"); ok {
-				go func() { _, _ = c.conn.Write([]byte(data + ".\r\n")) }() // the server may stop reading
-				c.want(st.want)
-			} else {
-				if !strings.Contains(st.say, "\n") {
-					st.say += "\r\n"
-				}
-				c.send(st.say)
-				c.want(st.want)
+		t.Logf("%s", sc.name)
+		for _, st := range sc.steps {
+			if !strings.HasPrefix(st.say, "BDAT") || !strings.Contains(st.say, "\n") {
+				st.say += "\r\n"
 			}
-			if t.Failed() {
-				t.Fatalf("in %q, after %.50q", tt.name, st.say)
-			}
+			go func() { _, _ = c.conn.Write([]byte(st.say)) }() // the server may stop reading
+			c.want(st.want)
 		}
-		if tt.closed {
+		if sc.closed {
 			c.wantClosed()
 		} else {
 			c.cmd("221", "QUIT")
 		}
-		if stored := len(list(t, s, bot)) - before; stored != tt.stored {
-			t.Errorf("%s: stored %d, want %d", tt.name, stored, tt.stored)
+		if stored := len(list(t, s, in)) - before; stored != sc.stored {
+			t.Errorf("stored %d, want %d", stored, sc.stored)
 		}
 	}
+}
+
+func TestSessionTransactions(t *testing.T) {
+	t.Parallel()
+	const noInbox = "550 5.1.1 No such inbox here"
+	hi := data(mail("Hi."), "250")
+	play(t, []script{
+		{"one recipient of two is unknown", join(mailTo(), "RCPT TO:<nobody@in.example>", noInbox, "RCPT TO:<Bot@IN.example>", "250", hi), 1, false},
+		{
+			"unknown and deleted inboxes are told apart by nothing",
+			join(mailTo(), "RCPT TO:<nobody@in.example>", noInbox, "RCPT TO:<gone@in.example>", noInbox), 0, false,
+		},
+		{"no relaying", join(mailTo(), "RCPT TO:<x@out.example>", "550 5.7.1 Relaying denied", "DATA", "502"), 0, false},
+		{"no relaying by a source route", join(mailTo(), "RCPT TO:<@in.example:x@out.example>", "550 5.7.1"), 0, false},
+		{"no relaying by quotes", join(mailTo(), `RCPT TO:<"x@out.example"@in.example>`, "5"), 0, false},
+		{
+			"recipients over the limit",
+			join(mailTo("bot+1@in.example", "bot+2@in.example", "bot+3@in.example"), "RCPT TO:<bot@in.example>", "452 4.5.3", hi), 1, false,
+		},
+		{"MAIL in a transaction", join(mailTo(bot), "MAIL FROM:<b@out.example>", "503", hi, mailTo()), 1, false},
+		{"RSET forgets the recipients", join(mailTo(bot), "RSET", "250", "DATA", "502", mailTo(), "DATA", "502"), 0, false},
+		{"EHLO forgets the recipients", join(mailTo(bot), "EHLO again", "250", "DATA", "502"), 0, false},
+		{"a mail does not leave its recipients behind", join(mailTo(bot), hi, mailTo(), "DATA", "502"), 1, false},
+		{"an address with SMTPUTF8", join("MAIL FROM:<änn@out.example> SMTPUTF8", "250", "RCPT TO:<bot@in.example>", "250", hi), 1, false},
+		{"a sender that is too long", join("MAIL FROM:<"+strings.Repeat("x", 250)+"@out.example>", "501 5.1.7"), 0, false},
+		{"a bare LF in the data", join(mailTo(bot), data("a\n.\nMAIL FROM:<b@out.example>\r\n", "554 5.6.0")), 0, true},
+		{"a mail loop", join(mailTo(bot), data(strings.Repeat("Received: x\r\n", 51)+mail("Hi."), "554 5.4.6"), mailTo()), 0, false},
+	})
+}
+
+func TestSessionSizeLimit(t *testing.T) {
+	t.Parallel()
+	play(t, []script{
+		{"exactly the limit", join("MAIL FROM:<a@out.example> SIZE=10000", "250", "RCPT TO:<bot@in.example>", "250", data(sized(10_000), "250")), 1, false},
+		{"a byte more", join(mailTo(bot), data(sized(10_001), "552 5.3.4"), mailTo()), 0, false},
+		{"a mail far over it", join(mailTo(bot), data(sized(700_000), "552 5.3.4")), 0, true},
+		{"a SIZE over it", join("MAIL FROM:<a@out.example> SIZE=10001", "552 5.3.4", mailTo()), 0, false},
+		{"a SIZE that is no number", join("MAIL FROM:<a@out.example> SIZE=-1", "501"), 0, false},
+		{"chunks over it", join(mailTo(bot), "BDAT 6\r\nA: b\r\n", "250", "BDAT 9995 LAST", "552 5.3.4"), 0, true},
+		{"a chunk over it", join(mailTo(bot), "BDAT 4000000000", "552 5.3.4"), 0, true},
+	})
+}
+
+func TestSessionChunks(t *testing.T) {
+	t.Parallel()
+	play(t, []script{
+		{
+			"several",
+			join(mailTo(bot), "BDAT 6\r\nA: b\r\n", "250", "BDAT 0\r\n", "250", "BDAT 9 LAST\r\n\r\n.\r\nHi\r\n", "250", "NOOP", "250"), 1, false,
+		},
+		{"without a size", join("BDAT x", "501"), 0, true},
+		{"without recipients are read over", join("BDAT 6\r\nQUIT\r\n", "502", "NOOP", "250"), 0, false},
+		{"with a bare LF", join(mailTo(bot), "BDAT 2 LAST\r\na\n", "554 5.6.0", "NOOP", "250"), 0, false},
+		{"with RSET between them", join(mailTo(bot), "BDAT 3\r\na\r\n", "250", "RSET", "250", "BDAT 0 LAST", "502", mailTo()), 0, false},
+		{"and then DATA", join(mailTo(bot), "BDAT 3\r\na\r\n", "250", "DATA", "502"), 0, false},
+	})
 }
 
 // sized is a mail of n bytes.
@@ -270,7 +275,7 @@ func TestSessionSurvivesAPanic(t *testing.T) {
 	r := newReceiver(t, s)
 	srv, addr := serve(t, r, func(c *ServerConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	r.now = func() time.Time { panic("a fault") } // asked for while an expiring inbox is looked up
-	expiring := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = ptr(store.NewTime(time.Now().Add(time.Hour))) })
+	expiring := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(time.Now().Add(time.Hour))) })
 
 	c := hello(t, addr)
 	c.cmd("250", "MAIL FROM:<a@out.example>")

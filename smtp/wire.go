@@ -177,7 +177,7 @@ func (w *wire) prepare() error {
 		return io.EOF
 	}
 	if w.buf == nil {
-		w.buf = wireBuffers.Get().(*[]byte) //nolint:forcetypeassert // New makes nothing else
+		w.buf = wireBuffers.Get().(*[]byte)
 	}
 	if w.start > 0 {
 		w.end = copy(*w.buf, w.pending())

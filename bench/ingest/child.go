@@ -51,7 +51,8 @@ func (c *child) stop() {
 
 // serveBaseline is the other process: it prints its address and serves.
 func serveBaseline(ctx context.Context, _ options) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}

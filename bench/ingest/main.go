@@ -25,13 +25,13 @@ import (
 
 // options are the flags.
 type options struct {
-	api, key, addr, domain, rcpt string
-	conns, inboxes, rounds, pid  int
-	mails                        int64
-	duration, warm               time.Duration
-	size                         size
-	baseline, pipeline           bool
-	serveBaseline                bool
+	api, key, addr, rcpt        string
+	conns, inboxes, rounds, pid int
+	mails                       int64
+	duration, warm              time.Duration
+	size                        size
+	baseline, pipeline          bool
+	serveBaseline               bool
 }
 
 // size is a number of bytes, such as 4096, 4k or 1m.

@@ -11,16 +11,21 @@ import (
 
 func printHead(o options) {
 	fmt.Printf("%d connections, %d bytes, pipelining %t, rounds of %s\n", o.conns, int(o.size), o.pipeline, o.duration)
-	fmt.Printf("%-10s %10s %10s %10s %10s %10s %12s %12s\n", "", "mails", "mails/s", "p50", "p99", "max", "generator", "server")
+	fmt.Printf("%-10s %9s %9s %10s %10s %10s %17s %17s\n", "", "mails", "mails/s", "p50", "p99", "max", "CPU here", "CPU of the server")
 }
 
 func printRow(name string, r result) {
-	server := "-"
-	if r.cpu > 0 {
-		server = fmt.Sprintf("%.2f cores", r.cpu)
+	fmt.Printf("%-10s %9d %9.0f %10s %10s %10s %17s %17s\n", name, r.mails, r.rate(),
+		short(r.p50), short(r.p99), short(r.max), r.share(r.generator), r.share(r.cpu))
+}
+
+// share tells CPU time as cores in use and as time for each mail, which a busy
+// machine changes less than the rate.
+func (r result) share(cores float64) string {
+	if cores == 0 || r.mails == 0 {
+		return "-"
 	}
-	fmt.Printf("%-10s %10d %10.0f %10s %10s %10s %12s %12s\n", name, r.mails, r.rate(),
-		short(r.p50), short(r.p99), short(r.max), fmt.Sprintf("%.2f cores", r.generator), server)
+	return fmt.Sprintf("%.2f, %.0fµs/mail", cores, cores/r.rate()*1e6)
 }
 
 func short(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
