@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -472,6 +471,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 // smtpConn speaks SMTP, line by line.
 type smtpConn struct {
 	t        *testing.T
+	conn     net.Conn
 	text     *textproto.Conn
 	greeting string
 }
@@ -486,7 +486,7 @@ func smtpDial(t *testing.T, addr string) *smtpConn {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	c := &smtpConn{t: t, text: &textproto.Conn{Reader: textproto.Reader{R: bufio.NewReader(conn)}, Writer: textproto.Writer{W: bufio.NewWriter(conn)}}}
+	c := &smtpConn{t: t, conn: conn, text: textproto.NewConn(conn)}
 	if _, c.greeting, err = c.text.ReadResponse(220); err != nil {
 		t.Fatal(err)
 	}
