@@ -76,13 +76,13 @@ func lookupCharset(name string) encoding.Encoding {
 	return nil
 }
 
-// guessUTF8 decodes text whose charset is not told.
+// guessUTF8 decodes text whose charset is not told, or told wrongly.
 func guessUTF8(data []byte) string {
-	if utf8.Valid(data) {
-		return validUTF8(data)
-	}
 	if text, ok := decodeISO2022(data); ok {
 		return text
+	}
+	if utf8.Valid(data) {
+		return validUTF8(data)
 	}
 	out, err := charmap.Windows1252.NewDecoder().Bytes(data)
 	if err != nil {
@@ -91,7 +91,8 @@ func guessUTF8(data []byte) string {
 	return validUTF8(out)
 }
 
-// decodeISO2022 decodes ISO-2022-JP that shows itself by its escape sequence.
+// decodeISO2022 decodes ISO-2022-JP, which shows itself by its escape sequence
+// and otherwise is ASCII.
 func decodeISO2022(data []byte) (string, bool) {
 	if !bytes.Contains(data, []byte("\x1b$")) {
 		return "", false

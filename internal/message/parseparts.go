@@ -10,7 +10,7 @@ import (
 func (p *parser) readParts() error {
 	var preamble strings.Builder
 	p.w.preamble = func(b []byte) {
-		if preamble.Len()+len(b) <= p.lim.TextBytes {
+		if preamble.Len() <= p.lim.TextBytes { // addText cuts and marks it
 			preamble.Write(b)
 		}
 	}

@@ -1,8 +1,6 @@
 package message
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"unicode"
 )
@@ -137,62 +135,4 @@ func safeFilename(name string) string {
 		ext = name[i:]
 	}
 	return head(name, maxFilename-len(ext)) + ext
-}
-
-// OpenPart returns the decoded content of the leaf part of that number, which
-// [Parse] gave as Attachment.Part. It reads r as far as the content is read
-// and takes the memory of some lines. The error is ErrNoPart or that of r.
-func OpenPart(r io.Reader, part int, lim Limits) (io.Reader, error) {
-	w := newWalker(r, lim)
-	for {
-		leaf, err := w.next()
-		if errors.Is(err, io.EOF) {
-			return nil, ErrNoPart
-		}
-		if err != nil {
-			return nil, err
-		}
-		if leaf.number == part {
-			return &partReader{w: w, decoder: newTransferDecoder(leaf.encoding)}, nil
-		}
-	}
-}
-
-// partReader pulls what the walker would push.
-type partReader struct {
-	w       *walker
-	decoder transferDecoder
-	out     []byte // decoded, not yet read
-	spare   []byte // the array of out, to be used again
-	held    []byte // a line end that may belong to a delimiter
-	done    bool
-}
-
-// Read implements io.Reader.
-func (p *partReader) Read(b []byte) (int, error) {
-	for len(p.out) == 0 {
-		if p.done {
-			return 0, io.EOF
-		}
-		if err := p.fill(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(b, p.out)
-	p.out = p.out[n:]
-	return n, nil
-}
-
-// fill decodes one more line.
-func (p *partReader) fill() error {
-	p.out = p.spare[:0]
-	more, err := p.w.bodyLine(&p.held, func(piece []byte) {
-		p.out = p.decoder.decode(p.out, piece)
-	})
-	if !more {
-		p.done = true
-		p.out = p.decoder.finish(p.out)
-	}
-	p.spare = p.out[:0]
-	return err
 }
