@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+	"unicode/utf8"
 )
 
 // Whatever ends the lines of a mail, on the wire it is CRLF, and no line of the
@@ -58,6 +59,44 @@ func checkWire(t *testing.T, name, mail, wire string) {
 	if string(got) != want {
 		t.Errorf("%s: %q reads as %q", name, mail, got)
 	}
+}
+
+func FuzzDotWriter(f *testing.F) {
+	for _, seed := range []string{"", ".", "a\r\n.\r\nb", "a\n.\nb\r", "..\r\r\n.\n\r"} {
+		f.Add(seed, 1)
+	}
+	f.Fuzz(func(t *testing.T, mail string, size int) {
+		var wire bytes.Buffer
+		d := dotWriter{w: bufio.NewWriter(&wire)}
+		size = min(max(size, 1), len(mail)+1)
+		for rest := mail; rest != ""; rest = rest[min(size, len(rest)):] {
+			if n, err := d.Write([]byte(rest[:min(size, len(rest))])); err != nil || n != min(size, len(rest)) {
+				t.Fatal(n, err)
+			}
+		}
+		if err := d.end(); err != nil {
+			t.Fatal(err)
+		}
+		checkWire(t, "fuzz", mail, wire.String())
+	})
+}
+
+// Whatever a server says, it becomes a line that a row, a log and a screen can
+// hold.
+func FuzzReadResponse(f *testing.F) {
+	for _, seed := range []string{"250 ok\r\n", "250-a\r\n250 b\r\n", "550 5.1.1 x\n", "1\r\n", "250-\r\n251 \r\n", "550-5.1.1\xff\r\n550 5.1.1\x00\r\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := readResponse(bufio.NewReaderSize(bytes.NewReader(b), maxResponseLine))
+		if err != nil {
+			return
+		}
+		s := r.String()
+		if !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\r\n\x1b") || len(s) > 1000 || r.code < 200 || r.code > 599 {
+			t.Errorf("%q becomes %q", b, s)
+		}
+	})
 }
 
 func TestNextAttempt(t *testing.T) {
