@@ -25,13 +25,16 @@ func (it *addressItem) address() (Address, bool) {
 	return a, true
 }
 
+// maxName bounds a display name, in bytes.
+const maxName = 1 << 10
+
 // cleanName returns a display name as people read it.
 func cleanName(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.IndexByte(s, '"') >= 0 {
 		s = unquote(s)
 	}
-	return foldSpace(oneLine(decodeWords(s)))
+	return strings.TrimSpace(head(foldSpace(oneLine(decodeWords(s))), maxName))
 }
 
 // unquote removes quotes, and the backslashes inside of them.

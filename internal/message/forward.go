@@ -50,12 +50,6 @@ func ForwardHTML(note string, h ForwardedHeader, original string) string {
 	return b.String()
 }
 
-// TextToHTML returns plain text as HTML that looks the same, for a part that
-// stands beside HTML.
-func TextToHTML(text string) string {
-	return "<div style=\"white-space: pre-wrap\">" + html.EscapeString(text) + "</div>"
-}
-
 // lines returns the fields that are known, with their names.
 func (h *ForwardedHeader) lines() [][2]string {
 	lines := [][2]string{{"From", showAddress(h.From)}}

@@ -40,6 +40,18 @@ func TestDecodeWords(t *testing.T) {
 	}
 }
 
+func TestFieldsAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", 100_000)
+	m, err := Parse(strings.NewReader("Subject: "+long+"\nFrom: "+long+" <a@b.c>\n\n"), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Subject) != maxFieldText || len(m.From.Name) != maxName {
+		t.Errorf("got a subject of %d and a name of %d bytes", len(m.Subject), len(m.From.Name))
+	}
+}
+
 func TestParseMedia(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, in, param, kind, want string }{

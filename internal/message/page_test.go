@@ -134,10 +134,3 @@ func TestForward(t *testing.T) {
 		}
 	}
 }
-
-func TestTextToHTML(t *testing.T) {
-	t.Parallel()
-	if got := HTMLToText(TextToHTML("a < b & c")); got != "a < b & c" {
-		t.Errorf("got %q", got)
-	}
-}
