@@ -30,13 +30,21 @@ const (
 func Engines() []Engine { return []Engine{SQLite, PostgreSQL} }
 
 // Option changes how a store is opened.
-type Option func(*store.Config)
+type Option func(*settings)
+
+type settings struct {
+	store.Config
+	blobs string // folder
+}
 
 // WithNow makes now the store's clock, instead of time.Now.
-func WithNow(now func() time.Time) Option { return func(c *store.Config) { c.Now = now } }
+func WithNow(now func() time.Time) Option { return func(s *settings) { s.Now = now } }
 
 // WithLog gives the store a log, instead of the test's own output.
-func WithLog(log *slog.Logger) Option { return func(c *store.Config) { c.Log = log } }
+func WithLog(log *slog.Logger) Option { return func(s *settings) { s.Log = log } }
+
+// WithBlobs makes dir the blob folder, for tests that look into it.
+func WithBlobs(dir string) Option { return func(s *settings) { s.blobs = dir } }
 
 // Run runs test once on each engine, as parallel subtests named after them.
 func Run(t *testing.T, test func(t *testing.T, s *store.Store), opts ...Option) {
@@ -101,16 +109,17 @@ func Config(t testing.TB, e Engine, opts ...Option) store.Config {
 // EmptyConfig is Config without the schema: store.Migrate is still to be run.
 func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
 	t.Helper()
-	cfg := store.Config{
+	dir := t.TempDir()
+	set := settings{blobs: filepath.Join(dir, "blobs"), Config: store.Config{
 		CursorKey: bytes.Repeat([]byte("c"), 32),
 		SealKey:   bytes.Repeat([]byte("s"), 32),
 		Now:       time.Now,
 		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
+	}}
 	for _, opt := range opts {
-		opt(&cfg)
+		opt(&set)
 	}
-	dir := t.TempDir()
+	cfg := set.Config
 	switch e {
 	case SQLite:
 		cfg.Database = filepath.Join(dir, "postroom.db")
@@ -119,7 +128,7 @@ func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
 	default:
 		t.Fatalf("no such engine: %s", e)
 	}
-	blobs, err := store.OpenBlobs(filepath.Join(dir, "blobs"), cfg.Now)
+	blobs, err := store.OpenBlobs(set.blobs, cfg.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

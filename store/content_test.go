@@ -1,0 +1,197 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{1})
+	_, _ = r.Read(b)
+	return b
+}
+
+func readRaw(t *testing.T, s *store.Store, m store.Message) []byte {
+	t.Helper()
+	raw, err := s.Raw(t.Context(), m.Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Close(); err != nil {
+		t.Error(err)
+	}
+	if raw.Size != int64(len(b)) {
+		t.Errorf("size is %d, read %d bytes", raw.Size, len(b))
+	}
+	return b
+}
+
+func TestRawComesBackByteForByte(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		for name, raw := range map[string][]byte{
+			"empty": {},
+			"every byte": func() []byte {
+				b := make([]byte, 256)
+				for i := range b {
+					b[i] = byte(i)
+				}
+				return b
+			}(),
+			"4 KB":   randomBytes(4 << 10),
+			"in row": randomBytes(store.RawInRow),
+		} {
+			m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.Raw = raw })
+			if got := readRaw(t, s, m); !bytes.Equal(got, raw) {
+				t.Errorf("%s: %d bytes came back, not the %d stored", name, len(got), len(raw))
+			}
+		}
+		large := randomBytes(3 << 20)
+		key, err := s.PutBlob(bytes.NewReader(large))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := storetest.Received(t, s, in, func(m *store.NewMessage) {
+			m.Content.BlobKey, m.Size = &key, int64(len(large))
+			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "large"}}
+		})
+		if got := readRaw(t, s, m); !bytes.Equal(got, large) {
+			t.Errorf("%d bytes came back from the blob folder, not the %d stored", len(got), len(large))
+		}
+		if _, err := s.Raw(t.Context(), m.Seq+1); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("raw of no message: got %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// Lists leave out the raw bytes when the body is kept beside them.
+func TestListedContentHoldsWhatTheBodyIsReadFrom(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		storetest.Received(t, s, in, func(m *store.NewMessage) { m.Subject = "small" })
+		storetest.Received(t, s, in, func(m *store.NewMessage) {
+			m.Subject, m.Content.Raw = "large", randomBytes(store.BodyInRow)
+			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "text"}}
+		})
+		for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10) {
+			c := m.Content
+			if hasRaw, hasBody := len(c.Raw) > 0, c.Body != nil; hasRaw == hasBody || hasBody != (m.Subject == "large") {
+				t.Errorf("%s: raw %v, body %v", m.Subject, hasRaw, hasBody)
+			}
+		}
+	})
+}
+
+func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
+	t.Parallel()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			clock := storetest.NewClock(time.Now())
+			dir := t.TempDir()
+			s := storetest.Open(t, e, storetest.WithNow(clock.Now), storetest.WithBlobs(dir))
+			in := storetest.Inbox(t, s)
+			var keys []string
+			for range 3 {
+				key, err := s.PutBlob(strings.NewReader("large"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys = append(keys, key)
+			}
+			named := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &keys[1], 5 })
+			leftBehind := filepath.Join(dir, filepath.Dir(keys[0]), "tmp-leftbehind")
+			if err := os.WriteFile(leftBehind, []byte("half a mail"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			sweep := func(want int) {
+				t.Helper()
+				n, err := s.SweepBlobs(t.Context())
+				if err != nil || n != want {
+					t.Errorf("swept %d, %v, want %d", n, err, want)
+				}
+			}
+			sweep(0) // all of them may still get their rows
+			clock.Add(2 * time.Hour)
+			sweep(3)
+			sweep(0)
+			if got := readRaw(t, s, named); string(got) != "large" {
+				t.Errorf("the blob with a row reads %q", got)
+			}
+			if _, err := os.Stat(leftBehind); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the temporary file: %v", err)
+			}
+		})
+	}
+}
+
+func TestBlobsArePutByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	var callers sync.WaitGroup
+	keys := make([]string, 64)
+	for i := range keys {
+		callers.Go(func() {
+			key, err := s.PutBlob(bytes.NewReader([]byte{byte(i)}))
+			if err != nil {
+				t.Error(err)
+			}
+			keys[i] = key
+		})
+	}
+	callers.Wait()
+	in := storetest.Inbox(t, s)
+	for i, key := range keys {
+		m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &key, 1 })
+		if got := readRaw(t, s, m); !bytes.Equal(got, []byte{byte(i)}) {
+			t.Fatalf("blob %d reads %v", i, got)
+		}
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("the sender went away") }
+
+func TestBlobThatCannotBeReadLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := storetest.OpenSQLite(t, storetest.WithBlobs(dir))
+	if _, err := s.PutBlob(io.MultiReader(strings.NewReader("half"), brokenReader{})); err == nil {
+		t.Error("half a blob was stored")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(files) != 0 {
+		t.Errorf("left behind: %v, %v", files, err)
+	}
+}
+
+func TestBlobKeyCannotLeaveTheFolder(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	key := "../../../../etc/passwd"
+	m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey = &key })
+	if raw, err := s.Raw(t.Context(), m.Seq); err == nil {
+		_ = raw.Close()
+		t.Error("opened a file outside of the folder")
+	}
+}
