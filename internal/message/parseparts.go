@@ -131,15 +131,18 @@ func unixLines(s string) string {
 	if at < 0 {
 		return s
 	}
-	out := make([]byte, 0, len(s))
+	var b strings.Builder
+	b.Grow(len(s))
 	for at >= 0 {
-		out = append(append(out, s[:at]...), '\n')
+		b.WriteString(s[:at])
+		b.WriteByte('\n')
 		if s = s[at+1:]; s != "" && s[0] == '\n' {
 			s = s[1:]
 		}
 		at = strings.IndexByte(s, '\r')
 	}
-	return string(append(out, s...))
+	b.WriteString(s)
+	return b.String()
 }
 
 // measure reads over a part and returns the size of its content.

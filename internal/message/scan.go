@@ -49,8 +49,14 @@ const (
 	atEnd
 )
 
+// usualHeader is the length of most headers, in bytes.
+const usualHeader = 2 << 10
+
 func newWalker(r io.Reader, lim Limits) *walker {
-	return &walker{lines: newLineReader(r), lim: lim, headerLeft: lim.HeaderBytes, preamble: discard}
+	return &walker{
+		lines: newLineReader(r), lim: lim, preamble: discard,
+		header: make([]byte, 0, usualHeader), headerLeft: lim.HeaderBytes,
+	}
 }
 
 // next goes to the next leaf part, whose body is then read with body. Its
