@@ -16,7 +16,7 @@ func (in *install) logPath() string { return filepath.Join(filepath.Dir(in.dir),
 
 // logTail is the end of the program's log.
 func (in *install) logTail() string {
-	const most = 4096
+	const most = 2000
 	b, err := os.ReadFile(in.logPath())
 	if err != nil {
 		return err.Error()

@@ -1,0 +1,70 @@
+package faults_test
+
+import "strings"
+
+// pgTrace follows the connections to PostgreSQL. A transaction is kept when the
+// server has said COMMIT, which it does, with synchronous_commit on, after the
+// fsync of its log.
+type pgTrace struct {
+	marks     marks
+	open      map[string]*transaction // by connection
+	asked     map[string]bool         // COMMIT was sent
+	committed int
+	weakened  []string // what was said that may weaken a commit
+}
+
+func newPGTrace() *pgTrace {
+	return &pgTrace{marks: marks{}, open: map[string]*transaction{}, asked: map[string]bool{}}
+}
+
+func (p *pgTrace) take(e event) (fresh []string) {
+	socket := strings.HasPrefix(e.file, "UNIX") || strings.HasPrefix(e.file, "TCP")
+	switch {
+	case !socket:
+	case e.name == "write" && !e.end:
+		return p.said(e.file, e.data)
+	case e.name == "read" && e.end && p.asked[e.file] && strings.Contains(e.data, "COMMIT\x00"):
+		p.committed++
+		p.open[e.file].number = p.committed
+		p.end(e.file)
+	case e.name == "read" && e.end && p.asked[e.file] && e.data != "":
+		p.end(e.file) // it failed
+	}
+	return nil
+}
+
+// said looks at what the program says to the server. What it asks outside of a
+// transaction changes nothing that it promises.
+func (p *pgTrace) said(connection, text string) (fresh []string) {
+	if strings.Contains(text, "synchronous_commit") {
+		p.weakened = append(p.weakened, text)
+	}
+	switch {
+	case strings.HasPrefix(text, "Q") && strings.Contains(text, "BEGIN"):
+		p.open[connection] = &transaction{}
+	case p.open[connection] == nil:
+	case strings.Contains(text, "ROLLBACK"):
+		p.end(connection)
+	case strings.Contains(text, "COMMIT\x00"):
+		p.asked[connection] = true
+	default:
+		fresh = p.marks.add(text, p.open[connection])
+	}
+	return fresh
+}
+
+func (p *pgTrace) end(connection string) {
+	delete(p.open, connection)
+	delete(p.asked, connection)
+}
+
+func (p *pgTrace) kept(marks []string) string {
+	tx, why := p.marks.one(marks)
+	switch {
+	case why != "":
+		return why
+	case tx.number == 0:
+		return "the server has not confirmed the COMMIT"
+	}
+	return ""
+}

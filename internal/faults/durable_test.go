@@ -1,0 +1,113 @@
+package faults_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mark is what a client puts into a mail or a call, to be found again in what
+// the program writes: an id, or an idempotency key.
+var mark = regexp.MustCompile(`(?:durable|once)-[0-9]{6}-end`)
+
+// durability follows a trace of the program and holds every promise that it
+// gives against what is safe at the moment when it begins to say so.
+type durability struct {
+	doors []string // addresses that the program listens on, host:port
+	rows  database
+	blobs *blobTrace
+
+	asked    map[string][]string // marks that came in, by connection
+	promised map[string]int      // promises, by what was said
+	faults   []string
+}
+
+// database follows what is written to SQLite or said to PostgreSQL.
+type database interface {
+	// take looks at an event and returns the marks that are now written for
+	// the first time.
+	take(event) []string
+	// kept says why the marks are not all kept, by one transaction; nothing
+	// when they are.
+	kept(marks []string) string
+}
+
+func newDurability(rows database, doors ...string) *durability {
+	return &durability{
+		doors: doors, rows: rows, blobs: newBlobTrace(), asked: map[string][]string{}, promised: map[string]int{},
+	}
+}
+
+// take is for readTrace.
+func (d *durability) take(e event) {
+	switch {
+	case !d.client(e.file):
+		d.blobs.take(e)
+		for _, m := range d.rows.take(e) {
+			if why := d.blobs.missing(m); why != "" {
+				d.faults = append(d.faults, fmt.Sprintf("the row of %s is written, and %s", m, why))
+			}
+		}
+	case e.name == "read" && e.end:
+		d.asked[e.file] = append(d.asked[e.file], mark.FindAllString(e.data, -1)...)
+	case e.name == "write" && !e.end:
+		d.answer(e.file, e.data)
+	}
+}
+
+// client says whether file is the connection of a client.
+func (d *durability) client(file string) bool {
+	return slices.ContainsFunc(d.doors, func(door string) bool { return strings.HasPrefix(file, "TCP:["+door+"->") })
+}
+
+// answer looks at what a client is told. It is about all that came in before.
+func (d *durability) answer(connection, text string) {
+	marks := d.asked[connection]
+	if len(marks) == 0 {
+		return // EHLO, or a call that makes nothing
+	}
+	delete(d.asked, connection)
+	status, _, _ := strings.Cut(strings.TrimPrefix(text, "HTTP/1.1 "), " ")
+	d.promised[status]++
+	switch why := d.rows.kept(marks); {
+	case status != "250" && status != "201":
+		d.faults = append(d.faults, fmt.Sprintf("%v is answered with %.80q", marks, text))
+	case why != "":
+		d.faults = append(d.faults, fmt.Sprintf("%v is answered with %s, and %s", marks, status, why))
+	}
+}
+
+// transaction is one that is being written, or was.
+type transaction struct {
+	number int // of the commit; 0 before
+}
+
+// marks knows which transaction wrote a mark first.
+type marks map[string]*transaction
+
+// add notes that tx writes data, and returns what is new in it.
+func (m marks) add(data string, tx *transaction) (fresh []string) {
+	for _, found := range mark.FindAllString(data, -1) {
+		if m[found] == nil {
+			m[found] = tx
+			fresh = append(fresh, found)
+		}
+	}
+	return fresh
+}
+
+// one returns the transaction that wrote all of them, or why there is none.
+func (m marks) one(all []string) (*transaction, string) {
+	for _, one := range all {
+		switch {
+		case m[one] == nil:
+			return nil, one + " was not written"
+		case m[one] != m[all[0]]:
+			return nil, "they were written by two transactions"
+		}
+	}
+	return m[all[0]], ""
+}
+
+func isSync(name string) bool { return name == "fsync" || name == "fdatasync" }
