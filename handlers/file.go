@@ -145,8 +145,8 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 	h.Set("Content-Security-Policy", "sandbox")
 	h.Set("Cache-Control", "private, no-store")
 	r := info.r.Clone(ctx)
-	if strings.Contains(r.Header.Get("Range"), ",") {
-		r.Header.Del("Range") // several ranges: the whole file, as RFC 9110 allows
+	if ranges := r.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Contains(ranges, ",") {
+		r.Header.Del("Range") // another unit, or several ranges: the whole file (RFC 9110 section 14.2)
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linkLife)) // not all connections can, in tests
 	http.ServeContent(&rangeErrors{ResponseWriter: w, ctx: ctx, api: a}, r, "", time.Time{}, content)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,8 @@ type server struct {
 	check    *contractcheck.Checker
 	stopping chan struct{}
 	web      *httptest.Server
+
+	waits, waited atomic.Int64 // begun and ended
 }
 
 // each runs test on both engines, each time with a server of its own.
@@ -80,9 +83,11 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	for _, edit := range edits {
 		edit(&cfg)
 	}
-	if s.web.Config.Handler, err = handlers.New(cfg); err != nil {
+	api, err := handlers.New(cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.web.Config.Handler = s.countWaits(api)
 	s.web.Start()
 	t.Cleanup(s.web.Close)
 	if tr, ok := s.web.Client().Transport.(*http.Transport); ok {

@@ -1,11 +1,9 @@
 package contractcheck
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,8 +15,9 @@ import (
 // Checker holds exchanges against one contract and counts them. It is safe for
 // use by many goroutines.
 type Checker struct {
-	doc *openapi3.T
-	ops []*Operation
+	doc     *openapi3.T
+	ops     []*Operation
+	schemas *schemas
 
 	mu   sync.Mutex
 	seen map[pair]int
@@ -30,7 +29,9 @@ func New(doc *openapi3.T) (*Checker, error) {
 	if len(c.ops) == 0 {
 		return nil, errors.New("the contract has no operations")
 	}
-	return c, nil
+	var err error
+	c.schemas, err = newSchemas(doc)
+	return c, err
 }
 
 // Operations are all operations of the contract, sorted by path.
@@ -54,20 +55,25 @@ func (c *Checker) Request(req *http.Request, body []byte) error {
 	if op == nil {
 		return fmt.Errorf("the contract has no %s %s", req.Method, req.URL.Path)
 	}
-	return openapi3filter.ValidateRequest(req.Context(), c.input(req, body, op, params))
+	return c.request(op, c.input(req, op, params), body)
 }
 
-func (c *Checker) input(req *http.Request, body []byte, op *Operation, params map[string]string) *openapi3filter.RequestValidationInput {
+func (c *Checker) request(op *Operation, in *openapi3filter.RequestValidationInput, body []byte) error {
+	return errors.Join(
+		openapi3filter.ValidateRequest(in.Request.Context(), in),
+		c.schemas.checkBody(op, in.Request.Header, body),
+	)
+}
+
+// input is a request as kin-openapi wants it, which checks all but the bodies.
+func (c *Checker) input(req *http.Request, op *Operation, params map[string]string) *openapi3filter.RequestValidationInput {
 	r := req.Clone(context.WithoutCancel(req.Context())) // the client may go before the check ends
-	r.Body, r.GetBody = io.NopCloser(bytes.NewReader(body)), nil
-	if len(body) == 0 {
-		r.Body = http.NoBody
-	}
+	r.Body, r.GetBody = http.NoBody, nil
 	return &openapi3filter.RequestValidationInput{
 		Request: r, PathParams: params, Route: op.route(c.doc),
 		Options: &openapi3filter.Options{
 			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, MultiError: true, SkipSettingDefaults: true,
-			IncludeResponseStatus: true,
+			IncludeResponseStatus: true, ExcludeRequestBody: true, ExcludeResponseBody: true,
 		},
 	}
 }
@@ -84,17 +90,17 @@ func (c *Checker) Exchange(req *http.Request, body []byte, res *http.Response, a
 		return notInContract(res, answer)
 	}
 	c.count(op, res.StatusCode)
-	in := c.input(req, body, op, params)
-	return errors.Join(checkRequest(in, body, res.StatusCode), c.checkAnswer(op, in, res, answer))
+	in := c.input(req, op, params)
+	return errors.Join(c.checkRequest(op, in, body, res.StatusCode), c.checkAnswer(op, in, res, answer))
 }
 
 // checkRequest finds a broken request that is not marked as one, or that the
 // server took.
-func checkRequest(in *openapi3filter.RequestValidationInput, body []byte, status int) error {
+func (c *Checker) checkRequest(op *Operation, in *openapi3filter.RequestValidationInput, body []byte, status int) error {
 	if len(body) > maxChecked {
 		return nil
 	}
-	err := openapi3filter.ValidateRequest(in.Request.Context(), in)
+	err := c.request(op, in, body)
 	switch {
 	case err == nil:
 		return nil
@@ -114,14 +120,14 @@ func (c *Checker) checkAnswer(op *Operation, in *openapi3filter.RequestValidatio
 	if documented == nil && !anywhere(res.StatusCode) {
 		return fmt.Errorf("status %d is not documented: %s", res.StatusCode, cut(answer))
 	}
-	out := &openapi3filter.ResponseValidationInput{
+	headers := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: in, Status: res.StatusCode, Header: res.Header, Options: in.Options,
 	}
-	if answer == nil {
-		out.Options.ExcludeResponseBody = true
-	}
-	out.SetBodyBytes(answer)
-	if err := openapi3filter.ValidateResponse(in.Request.Context(), out); err != nil {
+	err := errors.Join(
+		openapi3filter.ValidateResponse(in.Request.Context(), headers),
+		c.schemas.checkAnswer(op, res, answer, answer == nil),
+	)
+	if err != nil {
 		return fmt.Errorf("the answer %d: %w: %s", res.StatusCode, brief(err), cut(answer))
 	}
 	if !isJSON(res) || answer == nil {

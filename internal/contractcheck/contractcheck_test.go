@@ -264,6 +264,12 @@ func TestRequestTellsGoodFromBad(t *testing.T) {
 		{"an optional body may be absent", "POST", "/v1/inboxes", ``, true},
 		{"a required body may not", "POST", "/v1/keys", ``, false},
 		{"an address is checked", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"nobody","subject":"s","text":"t"}`, false},
+		{"base64 is padded", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":"YQ"}]}`, false},
+		{"a time is one", "POST", "/v1/inboxes", `{"expires_at":"2027-01-01"}`, false},
+		{"if and then count", "POST", "/v1/keys", `{"name":"n","mode":"restricted"}`, false},
+		{"not counts", "POST", "/v1/inboxes/ibx_1/simulate", `{"raw":"r","from":"a@b.example"}`, false},
+		{"one of two fields is needed", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"a@b.example","subject":"s"}`, false},
+		{"names of maps have a form", "POST", "/v1/inboxes", `{"metadata":{"":1}}`, false},
 		{"a good send", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,5 @@
+//go:build faults
+
+package handlers_test
+
+const raceRounds = 10_000

@@ -1,0 +1,282 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+)
+
+// waiting is a wait that runs.
+type waiting struct {
+	answered chan response
+}
+
+// wait starts a wait and returns when the server has it.
+func (s *server) wait(ctx context.Context, t *testing.T, in store.Inbox, query string) waiting {
+	t.Helper()
+	before := s.waits.Load()
+	w := waiting{make(chan response, 1)}
+	go func() {
+		defer close(w.answered)
+		res, err := s.try(ctx, t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?"+query, "")
+		if err == nil {
+			w.answered <- res
+		} else if ctx.Err() == nil {
+			t.Error(err)
+		}
+	}()
+	until(t, "the server has the wait", func() bool { return s.waits.Load() > before })
+	return w
+}
+
+// answer returns the answer of a wait, which must come soon.
+func (w waiting) answer(t *testing.T) response {
+	t.Helper()
+	select {
+	case res, ok := <-w.answered:
+		if !ok {
+			t.Fatal("the wait was not answered")
+		}
+		return res.want(t, http.StatusOK)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the wait goes on")
+		return response{}
+	}
+}
+
+// until looks again and again whether the condition holds.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for deadline := time.After(20 * time.Second); !holds(); {
+		select {
+		case <-look.C:
+		case <-deadline:
+			t.Fatalf("it never came that %s", what)
+		}
+	}
+}
+
+func TestWaitFindsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		l := s.listed(t) // the clock is five minutes later
+		at := func(name string) string { return url.QueryEscape(l.byName[name].CreatedAt.Format(time.RFC3339Nano)) }
+		tests := []struct{ name, query, want string }{
+			{"the oldest match since a time", "since=" + at("welcome"), "welcome"},
+			{"since a time is inclusive", "since=" + at("code"), "code"},
+			{"received mail by default", "since=" + at("sent"), "reply"},
+			{"sent mail when asked", "direction=out&since=" + at("welcome"), "sent"},
+			{"from an address", "from=NO-REPLY@mail.github.example&since=" + at("welcome"), "code"},
+			{"from a domain", "from=" + url.QueryEscape("*@*.github.example") + "&since=" + at("welcome"), "code"},
+			{"a part of the subject", "subject=SURE&since=" + at("welcome"), "reply"},
+			{"with a code", "has=code&since=" + at("welcome"), "code"},
+			{"after a message", "after=" + l.byName["welcome"].ID, "code"},
+			{"after a message, others skipped", "after=" + l.byName["code"].ID, "reply"},
+			{"after a message, but not before a time", "after=" + l.byName["welcome"].ID + "&since=" + at("sent"), "reply"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages/wait?timeout=1&"+tt.query, "").want(t, http.StatusOK)
+				if id := res.str(t, "message.id"); id != l.byName[tt.want].ID {
+					t.Errorf("answered %s", res.body)
+				}
+				res.wantAt(t, "timed_out", `false`)
+				res.wantAt(t, "object", `"wait_result"`)
+			})
+		}
+	})
+}
+
+func TestWaitTimesOut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		l := s.listed(t)
+		tests := []struct{ name, query, since string }{
+			{"mail of more than a minute ago", "", after(4 * time.Minute)},
+			{"mail before a time", "since=" + url.QueryEscape(after(time.Hour)), after(time.Hour)},
+			{"mail of another inbox", "subject=too&since=2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z"},
+			{"mail without a link", "has=link&since=2026-01-01T00:00:00.1239Z", "2026-01-01T00:00:00.123Z"},
+			{"nothing after the last", "after=" + l.byName["reply"].ID, after(3 * time.Minute)},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages/wait?timeout=1&"+tt.query, "").want(t, http.StatusOK)
+				res.wantSame(t, response{body: []byte(`{"object":"wait_result","timed_out":true,"message":null,"since":"` + tt.since + `","waited_ms":0}`)})
+			})
+		}
+	})
+}
+
+func TestWaitRefuses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in, other := s.newInbox(t), s.newInbox(t)
+		m := s.receive(t, other, "Subject: a")
+		for _, after := range []string{m.ID, "msg_0", "x"} {
+			s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?after="+after, "").
+				wantError(t, http.StatusBadRequest, "invalid_request after")
+		}
+		s.do(t, http.MethodGet, "/v1/inboxes/ibx_0/messages/wait?after="+m.ID, "").wantError(t, http.StatusNotFound, "not_found")
+	})
+}
+
+func TestWaitMeetsMail(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		w := s.wait(t.Context(), t, in, "timeout=60&subject=wanted")
+		s.receive(t, in, "Subject: Something else")
+		s.clock.Add(812 * time.Millisecond)
+		m := s.receive(t, in, "Subject: The wanted one\n\nYour code is 482913.")
+		res := w.answer(t)
+		if res.str(t, "message.id") != m.ID {
+			t.Errorf("answered %s", res.body)
+		}
+		res.wantAt(t, "waited_ms", `812`)
+		res.wantAt(t, "since", `"`+after(-time.Minute)+`"`)
+		res.wantAt(t, "message.extracted.otp", `"482913"`)
+	})
+}
+
+// A client chains its calls by after and gets all mail, once and in order,
+// however long it thinks in between and however much comes at one time.
+func TestWaitsInAChain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		var want, got []string
+		for i := range 20 {
+			want = append(want, s.receive(t, in, fmt.Sprintf("Subject: %d", i)).ID)
+			if i%5 == 0 {
+				s.clock.Add(2 * time.Minute)
+			}
+		}
+		query := "since=2026-01-01T00:00:00Z"
+		for range want {
+			res := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1&"+query, "").want(t, http.StatusOK)
+			got = append(got, res.str(t, "message.id"))
+			query = "after=" + got[len(got)-1]
+			s.clock.Add(time.Minute)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	})
+}
+
+func TestWaitEndsWithItsInbox(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		w := s.wait(t.Context(), t, in, "timeout=60")
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
+		select {
+		case res := <-w.answered:
+			res.wantError(t, http.StatusNotFound, "not_found")
+		case <-time.After(20 * time.Second):
+			t.Fatal("the wait goes on")
+		}
+	})
+}
+
+func TestWaitsEndWhenTheServiceStops(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		var waits []waiting
+		for range 20 {
+			waits = append(waits, s.wait(t.Context(), t, s.newInbox(t), "timeout=120"))
+		}
+		close(s.stopping)
+		for _, w := range waits {
+			w.answer(t).wantAt(t, "timed_out", `true`)
+		}
+		s.do(t, http.MethodGet, "/v1/inboxes/"+s.newInbox(t).ID+"/messages/wait?timeout=120", "").want(t, http.StatusOK).wantAt(t, "timed_out", `true`)
+	})
+}
+
+// A client that goes away frees what waits for it.
+func TestWaitEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		ctx, gone := context.WithCancel(t.Context())
+		for range 20 {
+			s.wait(ctx, t, s.newInbox(t), "timeout=120")
+		}
+		if n := s.waits.Load() - s.waited.Load(); n != 20 {
+			t.Fatalf("%d waits run", n)
+		}
+		gone()
+		until(t, "all waits have ended", func() bool { return s.waits.Load() == s.waited.Load() })
+	})
+}
+
+func TestThousandWaitsAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		const n = 1000
+		waits := make([]waiting, n)
+		inboxes := make([]store.Inbox, n)
+		for i := range n {
+			inboxes[i] = s.newInbox(t)
+			waits[i] = s.wait(t.Context(), t, inboxes[i], "timeout=120")
+		}
+		want := make([]string, n)
+		var deliveries sync.WaitGroup
+		for i := range n {
+			deliveries.Go(func() { want[i] = s.receive(t, inboxes[i], "Subject: Yours").ID })
+		}
+		deliveries.Wait()
+		for i, w := range waits {
+			if id := w.answer(t).str(t, "message.id"); id != want[i] {
+				t.Fatalf("wait %d got %s, want %s", i, id, want[i])
+			}
+		}
+	})
+}
+
+// Waiters of one inbox are all told, each what it asked for.
+func TestManyWaitsOnOneInbox(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		waits := make([]waiting, 50)
+		for i := range waits {
+			waits[i] = s.wait(t.Context(), t, in, fmt.Sprintf("timeout=120&subject=mail+%d+", i%5))
+		}
+		var ids [5]string
+		for i := range ids {
+			ids[i] = s.receive(t, in, fmt.Sprintf("Subject: Mail %d for you", i)).ID
+		}
+		for i, w := range waits {
+			if id := w.answer(t).str(t, "message.id"); id != ids[i%5] {
+				t.Errorf("wait %d got %s, want %s", i, id, ids[i%5])
+			}
+		}
+	})
+}
+
+// countWaits counts the waits that the server has had and has answered.
+func (s *server) countWaits(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/messages/wait") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s.waits.Add(1)
+		defer s.waited.Add(1)
+		next.ServeHTTP(w, r)
+	})
+}

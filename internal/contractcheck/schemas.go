@@ -1,0 +1,145 @@
+package contractcheck
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// schemas are the schemas of bodies, compiled once each: kin-openapi does it
+// anew for each value, which takes most of the time of a test.
+type schemas struct {
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	compiled map[string]*jsonschema.Schema
+}
+
+const schemaBase = "https://contract.example/openapi.json"
+
+func newSchemas(doc *openapi3.T) (*schemas, error) {
+	text, err := doc.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("read the schemas: %w", err)
+	}
+	resource, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("read the schemas: %w", err)
+	}
+	s := &schemas{compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{}}
+	s.compiler.DefaultDraft(jsonschema.Draft2020)
+	s.compiler.AssertFormat()
+	for name, check := range map[string]func(string) error{
+		"email": openapi3.SchemaStringFormats["email"].Validate, "uri": absoluteURI, "byte": paddedBase64,
+	} {
+		s.compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(v any) error {
+			if text, isText := v.(string); isText {
+				return check(text)
+			}
+			return nil
+		}})
+	}
+	return s, s.compiler.AddResource(schemaBase, resource)
+}
+
+func paddedBase64(s string) error {
+	_, err := base64.StdEncoding.DecodeString(s)
+	return err
+}
+
+// check holds a JSON text against the schema at a JSON pointer.
+func (s *schemas) check(pointer string, text []byte) error {
+	schema, err := s.at(pointer)
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	return schema.Validate(v)
+}
+
+func (s *schemas) at(pointer string) (*jsonschema.Schema, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if schema := s.compiled[pointer]; schema != nil {
+		return schema, nil
+	}
+	schema, err := s.compiler.Compile(schemaBase + pointer)
+	if err != nil {
+		return nil, fmt.Errorf("compile %s: %w", pointer, err)
+	}
+	s.compiled[pointer] = schema
+	return schema, nil
+}
+
+// under is the JSON pointer to what lies below base, by names.
+func under(base string, names ...string) string {
+	for _, n := range names {
+		base += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(n)
+	}
+	return base
+}
+
+// pointer is where the operation stands.
+func (op *Operation) pointer() string {
+	return under("#", "paths", op.Path, strings.ToLower(op.Method))
+}
+
+// checkBody holds the body of a request against what the operation takes.
+func (s *schemas) checkBody(op *Operation, h http.Header, body []byte) error {
+	if op.RequestBody == nil {
+		return nil
+	}
+	wanted := op.RequestBody.Value
+	if len(body) == 0 {
+		if wanted.Required {
+			return errors.New("the body is missing")
+		}
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || wanted.Content[kind] == nil {
+		return fmt.Errorf("the body is of type %q", h.Get("Content-Type"))
+	}
+	base := op.pointer() + "/requestBody"
+	if ref := op.RequestBody.Ref; ref != "" {
+		base = ref
+	}
+	return s.check(under(base, "content", kind, "schema"), body)
+}
+
+// checkAnswer holds the body of an answer against what is documented for its
+// status. goes says that it goes on, so that there is no body yet.
+func (s *schemas) checkAnswer(op *Operation, res *http.Response, answer []byte, goes bool) error {
+	key := fmt.Sprint(res.StatusCode)
+	documented := op.Responses.Value(key)
+	if documented == nil {
+		key = "default"
+		documented = op.Responses.Default()
+	}
+	content := documented.Value.Content
+	if len(content) == 0 {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if err != nil || content[kind] == nil {
+		return fmt.Errorf("the body is of type %q", res.Header.Get("Content-Type"))
+	}
+	if goes || kind != "application/json" {
+		return nil // any bytes will do
+	}
+	base := under(op.pointer(), "responses", key)
+	if documented.Ref != "" {
+		base = documented.Ref
+	}
+	return s.check(under(base, "content", kind, "schema"), answer)
+}
