@@ -103,14 +103,10 @@ func (f field) unfolded() string {
 	return string(out)
 }
 
-// maxFieldText bounds a header value that is text, in bytes. None that people
-// or programs mean to be read is longer.
-const maxFieldText = 16 << 10
-
 // text returns the value as text to read: unfolded, encoded words decoded,
 // on one line.
 func (f field) text() string {
-	return head(oneLine(decodeWords(f.unfolded())), maxFieldText)
+	return oneLine(decodeWords(f.unfolded()))
 }
 
 // oneLine replaces what cannot stand in a header line, control characters and

@@ -92,10 +92,14 @@ func TestHTMLToTextIsLinear(t *testing.T) {
 		"M8: 1 MB of hidden unclosed elements":  strings.Repeat("<p hidden>", 100_000),
 		"M8: 1 MB of links that are not closed": strings.Repeat("<a href=https://a.example/b>c", 36_000),
 	} {
-		start := cpuTime()
-		HTMLToText(html)
-		if spent := cpuTime() - start; spent > 100*time.Millisecond {
-			t.Errorf("%s: took %v", name, spent)
+		best := time.Hour
+		for range 3 { // what the processor does for others slows it too
+			start := cpuTime()
+			HTMLToText(html)
+			best = min(best, cpuTime()-start)
+		}
+		if best > 100*time.Millisecond {
+			t.Errorf("%s: took %v", name, best)
 		}
 	}
 }

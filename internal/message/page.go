@@ -150,7 +150,7 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 }
 
 // maxUnclosed is how far up an end tag looks for its element.
-const maxUnclosed = 256
+const maxUnclosed = 64
 
 func (r *pageReader) close(tag atom.Atom) {
 	if tag == atom.P || tag == atom.Br {
