@@ -1,0 +1,203 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func claim(t *testing.T, s *store.Store, limit int, lease time.Duration, busy ...string) []store.Claimed {
+	t.Helper()
+	cs, err := s.ClaimRecipients(t.Context(), limit, lease, busy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cs
+}
+
+func emails(cs []store.Claimed) []string {
+	var es []string
+	for _, c := range cs {
+		es = append(es, c.Email)
+	}
+	return es
+}
+
+func TestClaimGivesWhatDeliveryNeeds(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		m := storetest.Sent(t, s, in, []string{"bob@out.example"})
+		cs := claim(t, s, 10, time.Minute)
+		if len(cs) != 1 {
+			t.Fatalf("claimed %d, want 1", len(cs))
+		}
+		c := cs[0]
+		if c.Email != "bob@out.example" || c.Domain != "out.example" || c.Fence != 1 || c.Attempts != 1 ||
+			c.Message.ID != m.ID || c.Message.HeaderID != m.HeaderID || c.InboxAddress != in.Address || c.MessageSeq != m.Seq {
+			t.Errorf("claimed %+v", c)
+		}
+		if !c.NextAttemptAt.Equal(store.NewTime(begin.Add(time.Minute)).Time) {
+			t.Errorf("the lease ends at %v", c.NextAttemptAt)
+		}
+	}, storetest.WithNow(clock.Now))
+}
+
+// Whatever two nodes do at the same time, a recipient belongs to one of them.
+func TestTwoNodesClaimEachRecipientOnce(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		stores := []*store.Store{storetest.OpenConfig(t, cfg)}
+		if stores[0].Engine() == string(storetest.PostgreSQL) {
+			stores = append(stores, storetest.OpenConfig(t, cfg))
+		}
+		in := storetest.Inbox(t, stores[0])
+		for i := range 20 {
+			var to []string
+			for j := range 25 {
+				to = append(to, fmt.Sprintf("r%d@out.example", i*25+j))
+			}
+			storetest.Sent(t, stores[0], in, to)
+		}
+		var mu sync.Mutex
+		seen := map[string]int{}
+		var workers sync.WaitGroup
+		for w := range 8 {
+			workers.Go(func() {
+				for {
+					cs := claim(t, stores[w%len(stores)], 7, time.Hour)
+					if len(cs) > 7 {
+						t.Errorf("claimed %d, want at most 7", len(cs))
+					}
+					mu.Lock()
+					for _, c := range cs {
+						seen[c.Email]++
+					}
+					all := len(seen) == 500
+					mu.Unlock()
+					if all || t.Failed() || len(cs) == 0 && stores[0].Engine() == string(storetest.SQLite) {
+						return
+					}
+				}
+			})
+		}
+		workers.Wait()
+		if len(seen) != 500 {
+			t.Errorf("claimed %d recipients, want 500", len(seen))
+		}
+		for email, n := range seen {
+			if n != 1 {
+				t.Errorf("%s was claimed %d times", email, n)
+			}
+		}
+		if more := claim(t, stores[0], 10, time.Hour); len(more) != 0 {
+			t.Errorf("claimed %v once more", emails(more))
+		}
+	})
+}
+
+func TestLeaseLapsesByItself(t *testing.T) {
+	t.Parallel()
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s)
+		storetest.Sent(t, s, in, []string{"bob@out.example"})
+		first := claim(t, s, 1, time.Minute)[0]
+		clock.Add(time.Minute - time.Millisecond)
+		if cs := claim(t, s, 1, time.Minute); len(cs) != 0 {
+			t.Fatalf("claimed before the lease ended: %v", emails(cs))
+		}
+		clock.Add(time.Millisecond)
+		second := claim(t, s, 1, time.Minute)[0]
+		if second.Seq != first.Seq || second.Fence != first.Fence+1 || second.Attempts != 2 {
+			t.Errorf("claimed again: %+v", second.Recipient)
+		}
+	})
+}
+
+func TestBusyDomainsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		storetest.Sent(t, s, in, []string{"a@one.example", "b@two.example", "c@three.example", "d@two.example"})
+		if diff := cmp.Diff([]string{"a@one.example"}, emails(claim(t, s, 10, time.Hour, "two.example", "three.example"))); diff != "" {
+			t.Errorf("first (-want +got):\n%s", diff)
+		}
+		due, err := s.NextDue(t.Context(), []string{"two.example", "three.example"})
+		if err != nil || due == nil || due.Before(time.Now()) {
+			t.Errorf("next due beside the busy ones: %v, %v, want the end of the lease", due, err)
+		}
+		if diff := cmp.Diff([]string{"b@two.example", "d@two.example"}, emails(claim(t, s, 10, time.Hour, "three.example"))); diff != "" {
+			t.Errorf("second (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestClaimTakesTheLongestDueFirst(t *testing.T) {
+	t.Parallel()
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s)
+		var want []string
+		for i := range 5 {
+			to := fmt.Sprintf("r%d@out.example", i)
+			storetest.Sent(t, s, in, []string{to})
+			want = append(want, to)
+			clock.Add(time.Second)
+		}
+		got := slices.Concat(emails(claim(t, s, 2, time.Hour)), emails(claim(t, s, 2, time.Hour)), emails(claim(t, s, 2, time.Hour)))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("claimed (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNextDue(t *testing.T) {
+	t.Parallel()
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s)
+		next := func() *store.Time {
+			due, err := s.NextDue(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return due
+		}
+		if due := next(); due != nil {
+			t.Fatalf("due at %v in an empty queue", due)
+		}
+		storetest.Sent(t, s, in, []string{"a@out.example"})
+		c := claim(t, s, 1, time.Minute)[0]
+		if due := next(); !due.Equal(c.NextAttemptAt.Time) {
+			t.Errorf("due at %v, want the end of the lease", due)
+		}
+		later := store.NewTime(clock.Now().Add(time.Hour))
+		record(t, s, c, store.RecipientQueued, func(a *store.Attempt) { a.Next = &later })
+		if due := next(); !due.Equal(later.Time) {
+			t.Errorf("due at %v, want the next try at %v", due, later)
+		}
+		clock.Add(time.Hour)
+		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientDelivered)
+		if due := next(); due != nil {
+			t.Errorf("due at %v when all is delivered", due)
+		}
+	})
+}
+
+// eachEngineWithClock runs test on each engine, each with a clock of its own.
+func eachEngineWithClock(t *testing.T, test func(t *testing.T, s *store.Store, clock *storetest.Clock)) {
+	t.Helper()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			clock := storetest.NewClock(begin)
+			test(t, storetest.Open(t, e, storetest.WithNow(clock.Now)), clock)
+		})
+	}
+}
