@@ -136,10 +136,12 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 		return err
 	}
 	out.Snippet = gen.NewNilString(c.Snippet)
+	visible := body.Text
 	if body.Text != "" || body.HTML == "" {
 		out.Text = gen.NewNilString(body.Text)
 	} else {
 		out.Text = gen.NewNilString(message.HTMLToText(body.HTML))
+		visible = message.HTMLVisibleText(body.HTML)
 	}
 	if d == withHTML {
 		out.HTML = emptyIsNull(body.HTML)
@@ -150,7 +152,7 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 	if out.Direction != string(store.DirectionIn) {
 		return nil
 	}
-	out.ExtractedText = gen.NewNilString(message.ReplyText(out.Text.Value))
+	out.ExtractedText = gen.NewNilString(message.ReplyText(visible))
 	if c.Extracted != nil {
 		x := c.Extracted.V
 		out.Extracted = gen.NewNilExtracted(gen.Extracted{
