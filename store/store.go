@@ -4,6 +4,9 @@
 // A method that changes something is one transaction: when it returns nil the
 // change is on the disk (SQLite synchronous=FULL, PostgreSQL
 // synchronous_commit=on), and when it returns an error nothing has changed.
+// There is one exception: a connection to PostgreSQL may break in the middle of
+// a commit. Of received mail and accepted sends the store then asks the server
+// what became of them; of anything else ErrUnavailable leaves it open.
 // Received mail, accepted sends and recorded attempts share transactions with
 // others of their kind (commit.go). An event is written by the transaction of
 // the change that it reports. The methods are safe for use by many goroutines.

@@ -1,0 +1,163 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// ownServer is a PostgreSQL that the test may stop, with an empty database.
+func ownServer(t *testing.T) (*testpg.Server, store.Config) {
+	t.Helper()
+	server, err := testpg.Start(t.Context(), testpg.Options{})
+	if errors.Is(err, testpg.ErrNotFound) {
+		testpg.Schema(t) // decides whether that is a failure
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := storetest.EmptyConfig(t, storetest.SQLite)
+	cfg.Database = server.URL(testpg.DefaultDatabase)
+	if _, err := store.Migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	return server, cfg
+}
+
+// While the connections of the store are cut again and again, each mail is
+// stored exactly as often as its sender was told: once, or not.
+func TestCutConnectionsTellTheTruth(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	s := storetest.OpenConfig(t, cfg)
+	in := storetest.Inbox(t, s)
+	var senders sync.WaitGroup
+	var mu sync.Mutex
+	told := map[string]error{}
+	for sender := range 16 {
+		senders.Go(func() {
+			for n := range 60 {
+				subject := fmt.Sprintf("%d/%d", sender, n)
+				m := storetest.NewReceived(in, func(m *store.NewMessage) { m.Subject = subject })
+				_, err := s.AddReceived(t.Context(), []*store.NewMessage{m}, nil)
+				if err != nil && !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("got %v, want ErrUnavailable", err)
+				}
+				mu.Lock()
+				told[subject] = err
+				mu.Unlock()
+			}
+		})
+	}
+	done := make(chan struct{})
+	var cutter sync.WaitGroup
+	cutter.Go(func() {
+		db := openRaw(t, cfg)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if _, err := db.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	senders.Wait()
+	close(done)
+	cutter.Wait()
+
+	stored := map[string]int{}
+	for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 100) {
+		stored[m.Subject]++
+	}
+	passed := 0
+	for subject, err := range told {
+		want := 0
+		if err == nil {
+			want, passed = 1, passed+1
+		}
+		if stored[subject] != want {
+			t.Errorf("mail %s is stored %d times, its sender was told %v", subject, stored[subject], err)
+		}
+	}
+	t.Logf("%d of %d mails passed", passed, len(told))
+	storetest.Received(t, s, in) // all is well again
+}
+
+// A server that is restarted under the store is found again; until then callers
+// hear that the database is away.
+func TestRestartedServerIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	server, cfg := ownServer(t)
+	s := storetest.OpenConfig(t, cfg)
+	in := storetest.Inbox(t, s)
+	storetest.Received(t, s, in)
+	for range 2 {
+		if err := server.StopImmediate(); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			_, add := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
+			_, get := s.Inbox(t.Context(), in.AccountID, in.ID)
+			_, create := s.CreateAccount(t.Context(), "any")
+			for what, err := range map[string]error{"add": add, "get": get, "create": create, "ping": s.Ping(t.Context())} {
+				if !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("%s without a server: got %v, want ErrUnavailable", what, err)
+				}
+			}
+		}
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "stored a mail again", func() bool {
+			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
+			return err == nil
+		})
+	}
+	wake := s.WakeInbox(in.Seq)
+	defer wake.Stop()
+	other := storetest.OpenConfig(t, cfg)
+	storetest.Received(t, other, in)
+	select {
+	case <-wake.C:
+	case <-time.After(tooLong):
+		t.Error("the node that lived through it does not hear of the others")
+	}
+}
+
+func TestCloseWithoutAServerEnds(t *testing.T) {
+	t.Parallel()
+	server, cfg := ownServer(t)
+	s, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.StopImmediate(); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		_ = s.Close() // may complain about the lost connections
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(tooLong):
+		t.Error("close waits for the server")
+	}
+}

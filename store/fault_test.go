@@ -1,0 +1,215 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// eventually looks until it is so, for as long as a loaded machine may need.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !so(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never %s", what)
+		}
+		runtime.Gosched()
+	}
+}
+
+// Not parallel: it looks at all goroutines of the process.
+func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see above
+	ours := func() []string {
+		buf := make([]byte, 1<<20)
+		var found []string
+		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(g, "postroom/store.(") || strings.Contains(g, "lib/pq.") || strings.Contains(g, "database/sql.(*DB)") {
+				found = append(found, g)
+			}
+		}
+		return found
+	}
+	for _, e := range storetest.Engines() {
+		cfg := storetest.Config(t, e)
+		before := len(ours())
+		s, err := store.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := storetest.Inbox(t, s)
+		storetest.Received(t, s, in)
+		if len(ours()) <= before {
+			t.Errorf("%s: no goroutine of an open store was found: the test looks for the wrong ones", e)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		eventually(t, string(e)+": all goroutines gone", func() bool { return len(ours()) <= before })
+	}
+}
+
+// Fifty writers of every kind, beside readers: nobody ever hears of a lock.
+func TestManyWritersNeverMeetALock(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		account := storetest.Account(t, s).Seq
+		inboxes := make([]store.Inbox, 10)
+		for i := range inboxes {
+			inboxes[i] = storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = account })
+		}
+		const rounds = 20
+		var workers sync.WaitGroup
+		work := func(do func(round int) error) {
+			workers.Go(func() {
+				for round := range rounds {
+					if err := do(round); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		ctx := t.Context()
+		for w := range 10 {
+			in := inboxes[w]
+			work(func(int) error {
+				_, err := s.AddReceived(ctx, []*store.NewMessage{storetest.NewReceived(in), storetest.NewReceived(inboxes[(w+1)%10])}, nil)
+				return err
+			})
+			work(func(int) error {
+				_, err := s.Enqueue(ctx, storetest.NewSent(in, []string{"a@out.example", "b@out.example"}), nil)
+				return err
+			})
+			work(func(round int) error {
+				_, err := s.UpdateInbox(ctx, account, in.ID, func(in *store.Inbox) error { in.RetentionDays = 1 + round%30; return nil })
+				return err
+			})
+			work(func(int) error {
+				cs, err := s.ClaimRecipients(ctx, 5, time.Hour, nil)
+				for _, c := range cs {
+					err = errors.Join(err, s.RecordAttempt(ctx, attempt(c, store.RecipientDelivered)))
+				}
+				return err
+			})
+			work(func(int) error {
+				made, err := s.CreateInbox(ctx, storetest.NewInbox(func(in *store.Inbox) { in.AccountID = account }), nil)
+				if err == nil {
+					_, err = s.DeleteInbox(ctx, account, made.ID)
+				}
+				return err
+			})
+			work(func(int) error {
+				_, err := s.ListMessages(ctx, store.MessageFilter{AccountID: account}, store.Page{Limit: 20})
+				return err
+			})
+		}
+		workers.Wait()
+		for table, want := range map[string]int{"messages": 600, "recipients": 400} {
+			if n := count(t, cfg, table); n != want {
+				t.Errorf("%s holds %d rows, want %d", table, n, want)
+			}
+		}
+	})
+}
+
+// What `postroom key create` does beside a server that runs.
+func TestAnotherProcessWritesTheSameSQLiteFile(t *testing.T) {
+	t.Parallel()
+	if path := os.Getenv("STORE_TEST_WRITE_KEYS_TO"); path != "" {
+		writeKeys(t, path)
+		return
+	}
+	cfg := storetest.Config(t, storetest.SQLite)
+	s := storetest.OpenConfig(t, cfg)
+	in := storetest.Inbox(t, s)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var senders sync.WaitGroup
+	var stored atomic.Int64
+	for range 32 {
+		senders.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.AddReceived(context.WithoutCancel(ctx), []*store.NewMessage{storetest.NewReceived(in)}, nil); err != nil {
+					t.Error(err)
+					return
+				}
+				stored.Add(1)
+			}
+		})
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAnotherProcessWritesTheSameSQLiteFile$")
+	cmd.Env = append(os.Environ(), "STORE_TEST_WRITE_KEYS_TO="+cfg.Database)
+	out, err := cmd.CombinedOutput()
+	stop()
+	senders.Wait()
+	if err != nil {
+		t.Fatalf("the other process: %v\n%s", err, out)
+	}
+	for i := range 20 {
+		if _, err := s.KeyByHash(t.Context(), store.HashKey(storetest.Secret(fmt.Sprint("other ", i)))); err != nil {
+			t.Errorf("key %d of the other process: %v", i, err)
+		}
+	}
+	if n := count(t, cfg, "messages"); int64(n) != stored.Load() {
+		t.Errorf("%d mails are stored, %d were told so", n, stored.Load())
+	}
+}
+
+func writeKeys(t *testing.T, path string) {
+	cfg := storetest.EmptyConfig(t, storetest.SQLite)
+	cfg.Database = path
+	for i := range 20 { // open anew, as a command does
+		s, err := store.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Key(t, s, 1, fmt.Sprint("other ", i))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A full disk refuses mail for now; nothing else breaks, and mail comes in again
+// when there is room.
+func TestFullDatabaseIsToldApart(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	storetest.Received(t, s, in)
+	limit := func(pages string) {
+		t.Helper()
+		if _, err := store.Pragma(t.Context(), s, "max_page_count="+pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages, err := store.Pragma(t.Context(), s, "page_count")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit(pages)
+	large := func(m *store.NewMessage) { m.Content.Raw = randomBytes(64 << 10) }
+	for range 3 {
+		_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in, large)}, nil)
+		if !errors.Is(err, store.ErrFull) {
+			t.Errorf("without room: got %v, want ErrFull", err)
+		}
+	}
+	limit("1000000")
+	storetest.Received(t, s, in, large)
+	if n := len(every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10)); n != 2 {
+		t.Errorf("%d mails are stored, want 2", n)
+	}
+}
