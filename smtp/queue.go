@@ -21,6 +21,8 @@ const (
 	localJobs = 64
 	// pollEvery is after how long the queue looks for work whatever it was told.
 	pollEvery = time.Second
+	// claimTimeout is how long a claim may take.
+	claimTimeout = 10 * time.Second
 	// recordTimeout is how long one try to record an outcome may take.
 	recordTimeout = 10 * time.Second
 )
@@ -158,7 +160,11 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if wait := due.Sub(now); wait > 0 {
 		return 0, min(wait, pollEvery), nil
 	}
-	claimed, err := q.store.ClaimRecipients(ctx, min(room, q.batch), q.lease, busy)
+	// Not with ctx: what is claimed at the moment when that ends, and not known
+	// to be, could not be given back and would wait for the end of its lease.
+	claiming, cancel := context.WithTimeout(work, claimTimeout)
+	defer cancel()
+	claimed, err := q.store.ClaimRecipients(claiming, min(room, q.batch), q.lease, busy)
 	if err != nil || len(claimed) == 0 {
 		return 0, pollEvery, err
 	}
