@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,6 +39,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	last   bool // the connection closes after it
 }
 
 // unwanted is an answer with another status than was to be had.
@@ -74,7 +76,7 @@ func (c *caller) do(ctx context.Context, method, path string, body any, header .
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
-	return answer{res.StatusCode, res.Header, b}, err
+	return answer{res.StatusCode, res.Header, b, res.Close}, err
 }
 
 // call is do for calls that must be answered with that status; out takes the
@@ -97,6 +99,16 @@ func (c *caller) call(ctx context.Context, want int, out any, method, path strin
 type inbox struct {
 	ID      string `json:"id"`
 	Address string `json:"address"`
+	Name    string `json:"name"`
+}
+
+// byAddress are the ids of inboxes.
+func byAddress(boxes ...inbox) map[string]string {
+	ids := map[string]string{}
+	for _, b := range boxes {
+		ids[b.Address] = b.ID
+	}
+	return ids
 }
 
 // message is what the tests read of a message.
@@ -129,26 +141,21 @@ type waitResult struct {
 	WaitedMs int      `json:"waited_ms"`
 }
 
-func (c *caller) createInbox(ctx context.Context, name string) (inbox, error) {
-	var in inbox
-	err := c.call(ctx, http.StatusCreated, &in, http.MethodPost, "/v1/inboxes", map[string]any{"name": name})
-	return in, err
-}
-
-// messages lists all messages that the query names, page by page.
-func (c *caller) messages(ctx context.Context, query url.Values) ([]message, error) {
-	var all []message
-	q := url.Values{"limit": {"100"}}
-	for name, values := range query {
-		q[name] = values
+// list reads all pages of a list.
+func list[T any](ctx context.Context, c *caller, path string, query url.Values) ([]T, error) {
+	var all []T
+	q := maps.Clone(query)
+	if q == nil {
+		q = url.Values{}
 	}
+	q.Set("limit", "100")
 	for {
 		var page struct {
-			Data    []message `json:"data"`
-			HasMore bool      `json:"has_more"`
-			Cursor  string    `json:"cursor"`
+			Data    []T    `json:"data"`
+			HasMore bool   `json:"has_more"`
+			Cursor  string `json:"cursor"`
 		}
-		if err := c.call(ctx, http.StatusOK, &page, http.MethodGet, "/v1/messages?"+q.Encode(), nil); err != nil {
+		if err := c.call(ctx, http.StatusOK, &page, http.MethodGet, path+"?"+q.Encode(), nil); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Data...)
@@ -157,6 +164,33 @@ func (c *caller) messages(ctx context.Context, query url.Values) ([]message, err
 		}
 		q.Set("cursor", page.Cursor)
 	}
+}
+
+// messages lists all messages of a direction, "in" or "out".
+func (in *install) messages(direction string) []message {
+	in.t.Helper()
+	c := in.current().caller()
+	defer c.close()
+	all, err := list[message](in.t.Context(), c, "/v1/messages", url.Values{"direction": {direction}})
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return all
+}
+
+// createInboxes makes inboxes of these names.
+func (in *install) createInboxes(names ...string) []inbox {
+	in.t.Helper()
+	c := in.current().caller()
+	defer c.close()
+	boxes := make([]inbox, len(names))
+	for i, name := range names {
+		err := c.call(in.t.Context(), http.StatusCreated, &boxes[i], http.MethodPost, "/v1/inboxes", map[string]any{"name": name})
+		if err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	return boxes
 }
 
 // raw downloads a message through its signed link.

@@ -48,12 +48,7 @@ func (p *promises) run(t *testing.T) {
 	// The program stays our child; strace is a grandchild that keeps our end of
 	// its output open until the trace is whole. Strings of SQLite are pages.
 	n := p.in.start(findStrace(t), "-D", "-f", "-yy", "-s", "65536", "--seccomp-bpf", "-o", file, "-e", "trace="+traced)
-	api := n.caller()
-	defer api.close()
-	var err error
-	if p.box, err = api.createInbox(t.Context(), "box"); err != nil {
-		t.Fatal(err)
-	}
+	p.box = p.in.createInboxes("box")[0]
 	working, ctx := errgroup.WithContext(t.Context())
 	for range clients {
 		working.Go(func() error { return p.receive(ctx, n) })

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"testing"
 )
 
@@ -39,7 +38,7 @@ type receiving struct {
 	kills int
 
 	book  *ledger
-	boxes [2]inbox
+	boxes []inbox // two
 }
 
 const clients = 4
@@ -47,19 +46,14 @@ const clients = 4
 func (r *receiving) run(t *testing.T) {
 	t.Helper()
 	r.book = newLedger("received")
-	api := r.in.start().caller()
-	for i := range r.boxes {
-		var err error
-		if r.boxes[i], err = api.createInbox(t.Context(), fmt.Sprintf("box%d", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r.in.start()
+	r.boxes = r.in.createInboxes("box0", "box1")
 	const steps = int(answered) + 1 // of one mail
 	k := newKiller(t, r.in, steps*r.mails/r.kills)
 	enough := func() bool { return r.book.count(accepted) >= r.mails && k.kills >= r.kills }
 	k.underKills(t, clients, enough, func() {}, func(ctx context.Context, i int) error { return r.client(ctx, k, i) })
 	t.Logf("%d kills: %s", k.kills, r.book)
-	r.audit(t)
+	r.book.audit(t, r.in.messages("in"), byAddress(r.boxes...), false)
 }
 
 // client sends mail until ctx ends. It never tries a mail twice.
@@ -97,24 +91,12 @@ func (r *receiving) sendOne(c *smtpClient, i int) error {
 	return err
 }
 
-func (r *receiving) audit(t *testing.T) {
-	t.Helper()
-	stored, err := r.in.current().caller().messages(t.Context(), url.Values{"direction": {"in"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.book.audit(t, stored, map[string]string{r.boxes[0].Address: r.boxes[0].ID, r.boxes[1].Address: r.boxes[1].ID}, false)
-}
-
 // compareRaw downloads all mail and compares it with what was sent.
 func (r *receiving) compareRaw(t *testing.T) {
 	t.Helper()
 	api := r.in.current().caller()
-	stored, err := api.messages(t.Context(), url.Values{"direction": {"in"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range stored {
+	defer api.close()
+	for _, m := range r.in.messages("in") {
 		raw, err := api.raw(t.Context(), m.ID)
 		if err != nil {
 			t.Errorf("%s: %v", m.Subject, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"testing"
 )
@@ -30,19 +29,15 @@ type sending struct {
 
 	book *ledger
 	from inbox
-	to   [2]inbox
+	to   []inbox // two
 }
 
 func (s *sending) run(t *testing.T) {
 	t.Helper()
 	s.book = newLedger("sent")
-	api := s.in.start().caller()
-	for name, box := range map[string]*inbox{"from": &s.from, "to0": &s.to[0], "to1": &s.to[1]} {
-		var err error
-		if *box, err = api.createInbox(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.in.start()
+	boxes := s.in.createInboxes("from", "to0", "to1")
+	s.from, s.to = boxes[0], boxes[1:]
 	const steps = 2 // of one call
 	k := newKiller(t, s.in, steps*s.mails/s.kills)
 	enough := func() bool { return s.book.count(accepted) >= s.mails && k.kills >= s.kills }
@@ -107,18 +102,10 @@ func (s *sending) call(ctx context.Context, n *node, id string) error {
 // looks at the inboxes.
 func (s *sending) audit(t *testing.T) {
 	t.Helper()
-	api := s.in.current().caller()
-	list := func(direction string) []message {
-		all, err := api.messages(t.Context(), url.Values{"direction": {direction}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
 	eventually(t, "all mail that was taken is delivered to all of its recipients", func() bool {
-		return !slices.ContainsFunc(list("out"), func(m message) bool { return m.waiting() })
+		return !slices.ContainsFunc(s.in.messages("out"), func(m message) bool { return m.waiting() })
 	})
-	sent, copies := list("out"), 0
+	sent, copies := s.in.messages("out"), 0
 	for _, m := range sent {
 		for _, r := range m.Recipients {
 			copies++
@@ -127,8 +114,8 @@ func (s *sending) audit(t *testing.T) {
 			}
 		}
 	}
-	arrived := list("in")
-	s.book.audit(t, arrived, map[string]string{s.to[0].Address: s.to[0].ID, s.to[1].Address: s.to[1].ID}, false)
+	arrived := s.in.messages("in")
+	s.book.audit(t, arrived, byAddress(s.to...), false)
 	if len(arrived) != copies {
 		t.Errorf("%d copies arrived of the %d that %d messages make", len(arrived), copies, len(sent))
 	}

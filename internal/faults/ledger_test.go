@@ -86,6 +86,14 @@ func (l *ledger) write(id string, e entry) {
 	l.counts[e.outcome]++
 }
 
+// has says whether the ledger knows id.
+func (l *ledger) has(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.entries[id]
+	return ok
+}
+
 func (l *ledger) count(o outcome) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -48,20 +48,23 @@ func (n *node) kill() {
 	<-n.exited
 }
 
-// terminate asks the process to stop, and returns how long that took and what
-// became of it. One that does not stop is killed.
-func (n *node) terminate(t *testing.T) (took time.Duration, err error) {
+// tell asks the process to stop.
+func (n *node) tell(t *testing.T) {
 	t.Helper()
-	begin := time.Now()
 	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// end waits until the process is gone and returns what became of it. One that
+// does not end is killed.
+func (n *node) end() error {
 	select {
 	case <-n.exited:
 	case <-time.After(patience):
 		n.kill()
 	}
-	return time.Since(begin), n.err
+	return n.err
 }
 
 // stop ends the node that serves in order; that it does so is not what the test
@@ -70,7 +73,8 @@ func (in *install) stop() {
 	in.t.Helper()
 	n := in.current()
 	in.set(nil)
-	if _, err := n.terminate(in.t); err != nil {
+	n.tell(in.t)
+	if err := n.end(); err != nil {
 		in.t.Fatalf("stop: %v\n%s", err, in.logTail())
 	}
 }

@@ -126,11 +126,11 @@ func (c *smtpClient) envelope(m mail) error {
 	var first error
 	for range len(m.to) + 2 {
 		err := c.reply()
-		if _, no := errors.AsType[*refusal](err); err != nil && !no {
-			return err
-		}
 		if first == nil {
 			first = err
+		}
+		if no, ok := errors.AsType[*refusal](err); err != nil && !ok || ok && no.code == 421 {
+			break // there is nothing more to read
 		}
 	}
 	return first
