@@ -1,0 +1,62 @@
+package contract_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// openDatabase opens the install's database beside the program, until the test
+// ends.
+func (in *install) openDatabase(t *testing.T) *sql.DB {
+	t.Helper()
+	driver, address := "sqlite", "file:"+in.database+"?_pragma=busy_timeout(10000)&_txlock=immediate"
+	if in.engine == storetest.PostgreSQL {
+		driver, address = "postgres", in.database
+	}
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() }) // of a database that is thrown away
+	return db
+}
+
+// holdWrites keeps the program from writing inboxes and messages until release
+// is called.
+func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()) {
+	t.Helper()
+	tx, err := in.openDatabase(t).BeginTx(ctx, nil) // on SQLite this alone does it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.engine == storetest.PostgreSQL {
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE inboxes, messages IN SHARE MODE`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() { _ = tx.Rollback() } // nothing was written
+}
+
+// deleteContent does to a message what retention does.
+func (in *install) deleteContent(ctx context.Context, t *testing.T, messageID string) {
+	t.Helper()
+	tx, err := in.openDatabase(t).BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }() // committed by then
+	_, err = tx.ExecContext(ctx, `DELETE FROM contents WHERE message_seq = (SELECT seq FROM messages WHERE id = $1)`, messageID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = tx.ExecContext(ctx, `UPDATE messages SET expired_at = $1 WHERE id = $2`, time.Now().UnixMicro(), messageID); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}

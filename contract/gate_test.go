@@ -1,0 +1,121 @@
+package contract_test
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// gate stands between the program and PostgreSQL: it passes on what both say,
+// and can be shut, so that for the program the database is gone.
+type gate struct {
+	network, target string
+
+	mu    sync.Mutex
+	shut  bool
+	ever  bool // shut
+	conns map[net.Conn]struct{}
+}
+
+// newGate returns a gate to the database at that address, and its address
+// through the gate.
+func newGate(t *testing.T, database string) (g *gate, through string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = &gate{network: "tcp", target: u.Host, conns: map[net.Conn]struct{}{}}
+	q := u.Query()
+	if dir := q.Get("host"); filepath.IsAbs(dir) { // the folder of a socket
+		g.network, g.target = "unix", filepath.Join(dir, ".s.PGSQL.5432")
+		q.Del("host")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = l.Close() // of the listener alone
+		g.close()
+	})
+	go g.serve(l)
+	u.Host, u.RawQuery = l.Addr().String(), q.Encode()
+	return g, u.String()
+}
+
+// serve passes connections on until the listener is closed.
+func (g *gate) serve(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if g.hold(conn) {
+			go g.pass(conn)
+		}
+	}
+}
+
+// hold notes an open connection; a shut gate closes it.
+func (g *gate) hold(conn net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		_ = conn.Close() // nobody listens
+		return false
+	}
+	g.conns[conn] = struct{}{}
+	return true
+}
+
+func (g *gate) pass(conn net.Conn) {
+	defer g.drop(conn)
+	server, err := net.Dial(g.network, g.target)
+	if err != nil || !g.hold(server) {
+		return
+	}
+	defer g.drop(server)
+	go func() {
+		defer g.drop(server)
+		_, _ = io.Copy(server, conn) // until either end closes
+	}()
+	_, _ = io.Copy(conn, server) // as above
+}
+
+func (g *gate) drop(conn net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, conn)
+	_ = conn.Close() // it may be closed already
+}
+
+// close cuts all connections and takes no new ones.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut, g.ever = true, true
+	for conn := range g.conns {
+		_ = conn.Close() // that is what is wanted
+	}
+}
+
+// open takes connections again.
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = false
+}
+
+// wasShut says whether there was an outage; no gate was never shut.
+func (g *gate) wasShut() bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ever
+}

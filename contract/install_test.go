@@ -1,0 +1,162 @@
+package contract_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+const (
+	// mailDomain is the domain of all inboxes, and the one that the examples of
+	// the contract name.
+	mailDomain = "agents.example.com"
+	// firstKey is the full-access key of every install.
+	firstKey = "sk_live_contract_0123456789abcdefghijklmn"
+	// patience is how long anything that is bound to happen may take.
+	patience = 60 * time.Second
+)
+
+// install is a running program on an empty database of its own. What it sends
+// to other domains is taken by a relay that throws it away.
+type install struct {
+	engine   storetest.Engine
+	database string // address or path, not through the gate
+	gate     *gate  // nil on SQLite
+	check    *contractcheck.Checker
+	base     http.RoundTripper
+
+	api  string // http://host:port
+	smtp string // host:port
+}
+
+// onEachEngine runs test once on SQLite and once on PostgreSQL, as parallel
+// subtests named after them.
+func onEachEngine(t *testing.T, test func(t *testing.T, e storetest.Engine)) {
+	t.Helper()
+	t.Parallel()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			test(t, e)
+		})
+	}
+}
+
+// start runs the program on e until the test ends, with settings as in the
+// environment, and returns when it is ready. Its exchanges are counted by check.
+func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, settings ...string) *install {
+	t.Helper()
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 32}
+	t.Cleanup(transport.CloseIdleConnections)
+	in := &install{engine: e, check: check, base: transport}
+	data := t.TempDir()
+	served := filepath.Join(data, "postroom.db")
+	in.database = served
+	if e == storetest.PostgreSQL {
+		in.database = testpg.Schema(t)
+		in.gate, served = newGate(t, in.database)
+	}
+	relay := smtptest.NewMX(t, smtptest.MXConfig{})
+	in.run(t, append(environ(),
+		"POSTROOM_DATA="+data, "POSTROOM_DATABASE="+served, "POSTROOM_MAIL_DOMAIN="+mailDomain,
+		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY="+firstKey,
+		"POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe"), settings)
+	return in
+}
+
+// environ is our environment without settings of the machine that the tests
+// run on.
+func environ() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "POSTROOM_") {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+func (in *install) run(t *testing.T, env, settings []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, "serve")
+	cmd.Env = append(env, settings...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = patience
+	dieWithUs(cmd)
+	var log bytes.Buffer // written by one goroutine of cmd, until Wait returns
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		in.follow(out, ready)
+		ended <- cmd.Wait()
+	}()
+	t.Cleanup(func() { // the context of the test has ended, and so the program is told to
+		// After an outage the program may tell of connections that it could not
+		// close in order, and end with an error.
+		if err := <-ended; err != nil && !errors.Is(err, t.Context().Err()) && !in.gate.wasShut() {
+			t.Errorf("the program did not end well: %v", err)
+		}
+		checkLog(t, log.String())
+	})
+	select {
+	case <-ready:
+		if in.smtp == "" {
+			t.Fatal("the program ended instead of serving")
+		}
+	case <-time.After(patience):
+		t.Fatalf("the program was not ready within %v", patience)
+	}
+}
+
+// follow reads what the program says until it is gone, and closes ready when it
+// has said where it can be reached, or will never say so.
+func (in *install) follow(out io.Reader, ready chan<- struct{}) {
+	said := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		switch fields := strings.Fields(lines.Text()); {
+		case said || len(fields) != 2:
+		case fields[0] == "API":
+			in.api = fields[1]
+		case fields[0] == "SMTP":
+			in.smtp, said = fields[1], true
+			close(ready)
+		}
+	}
+	if !said {
+		close(ready)
+	}
+}
+
+// checkLog looks for what no request may cause.
+func checkLog(t *testing.T, log string) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic") {
+			t.Errorf("the log says: %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the end of the log:\n%s", log[max(0, len(log)-2000):])
+	}
+}

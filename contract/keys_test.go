@@ -1,0 +1,85 @@
+package contract_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+)
+
+// eachKeyed runs test for every operation that needs a key.
+func (w *world) eachKeyed(t *testing.T, test func(t *testing.T, op *contractcheck.Operation, scopes []string)) {
+	t.Helper()
+	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
+		if scopes, keyed := op.Scopes(); keyed {
+			test(t, op, scopes)
+		}
+	})
+}
+
+func everyOperationWantsAKey(t *testing.T, w *world) {
+	revoked := w.newKey(t, "")
+	w.send(t, w.call("deleteKey").at("/v1/keys/"+revoked.ID)).want(t, http.StatusOK)
+	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, _ []string) {
+		c := w.good(t, op)
+		refused := map[string]call{
+			"no key":        c.as(""),
+			"an empty one":  c.as("").with("Authorization", "Bearer "),
+			"another way":   c.as("").with("Authorization", "Basic YTpi"),
+			"a wrong key":   c.as(firstKey + "x"),
+			"a revoked one": c.as(revoked.Key),
+		}
+		for name, c := range refused {
+			a := w.send(t, c).wantCode(t, http.StatusUnauthorized, "unauthorized")
+			if a.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s: WWW-Authenticate %q", name, a.header.Get("WWW-Authenticate"))
+			}
+		}
+		if c.body != nil { // the key is looked at first
+			w.send(t, c.as("").saying(`{`).breaking()).wantCode(t, http.StatusUnauthorized, "unauthorized")
+		}
+	})
+}
+
+// everyOperationWantsItsScope calls each operation with a key of each scope
+// that suffices, and with one that has none of them.
+func everyOperationWantsItsScope(t *testing.T, w *world) {
+	keys := map[string]string{}
+	for _, scope := range []string{
+		"read", "send", "admin", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
+		"templates:read", "domains:write", "domains:read", "webhooks:manage", "keys:manage",
+	} {
+		keys[scope] = w.scoped(t, scope).Key
+	}
+	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, scopes []string) {
+		c := w.good(t, op)
+		for _, scope := range scopes {
+			if keys[scope] == "" {
+				t.Fatalf("this test does not know the scope %q", scope)
+			}
+			c := w.good(t, op).as(keys[scope])
+			if op.OperationID == "createKey" || op.OperationID == "createApiKey" {
+				c = c.saying(`{"name":"narrower","scopes":["` + scope + `"]}`) // than the key that makes it
+			}
+			w.send(t, c).wantDone(t, op)
+		}
+		for _, other := range []string{"contacts:read", "domains:read"} {
+			if len(scopes) > 0 && !slices.Contains(scopes, other) {
+				w.send(t, c.as(keys[other])).wantCode(t, http.StatusForbidden, "insufficient_scope")
+			}
+		}
+	})
+}
+
+func keysAreForTheirAddresses(t *testing.T, w *world) {
+	elsewhere, here := w.newKey(t, `"allowed_ips":["203.0.113.0/24"]`), w.newKey(t, `"allowed_ips":["127.0.0.0/8"]`)
+	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, _ []string) {
+		c := w.good(t, op)
+		w.send(t, c.as(elsewhere.Key)).wantCode(t, http.StatusForbidden, "ip_not_allowed")
+		if op.OperationID == "createKey" || op.OperationID == "createApiKey" {
+			c = c.saying(`{"name":"narrower","allowed_ips":["127.0.0.1/32"]}`) // than the key that makes it
+		}
+		w.send(t, c.as(here.Key)).wantDone(t, op)
+	})
+}

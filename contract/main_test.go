@@ -1,0 +1,54 @@
+package contract_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+)
+
+// program is the path of the program under test, which TestMain builds: the
+// race detector of the tests would only slow it down.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "postroom-contract-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "contract:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
+	program = filepath.Join(dir, "postroom")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/postroom/postroom/cmd/postroom")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "contract: build the program:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+var document = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../openapi.yaml") })
+
+// newChecker returns a checker of the contract that has seen nothing.
+func newChecker(t *testing.T) *contractcheck.Checker {
+	t.Helper()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := contractcheck.New(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,104 @@
+package contract_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+)
+
+// sample is a good value for each parameter of a query or header that its
+// schema does not give one for.
+func (w *world) sample(name string) string {
+	switch name {
+	case "from":
+		return "*@example.org"
+	case "subject", "q":
+		return "sign-in"
+	case "thread_id":
+		return w.in.ThreadID
+	case "inbox_id":
+		return w.inbox.ID
+	case "after":
+		return w.in.ID
+	case "tag":
+		return "team:growth"
+	}
+	return "x"
+}
+
+// values are such as a parameter may and may not have, going by its schema.
+func (w *world) values(p *openapi3.Parameter) []string {
+	s := p.Schema.Value
+	switch {
+	case s.Type.Is("array"):
+		s = s.Items.Value
+		all := []string{"nonsense", fmt.Sprintf("%v,nonsense", s.Enum[0])}
+		return append(all, fmt.Sprintf("%v,%v", s.Enum[0], s.Enum[1]))
+	case len(s.Enum) > 0:
+		all := []string{"nonsense", ""}
+		for _, v := range s.Enum {
+			all = append(all, fmt.Sprint(v), strings.ToUpper(fmt.Sprint(v)))
+		}
+		return all
+	case s.Type.Is("integer"):
+		least, most := int(*s.Min), int(*s.Max)
+		return []string{
+			fmt.Sprint(least), fmt.Sprint(most), fmt.Sprint(least - 1), fmt.Sprint(most + 1), "-1", "1.5", "1e1", "x", "", "9223372036854775808",
+		}
+	case s.Format == "date-time":
+		return []string{"2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456789+02:00", "2026-01-01", "2026-13-01T00:00:00Z", "now", ""}
+	}
+	all := []string{w.sample(p.Name), "a\x00b", "a\xff"}
+	if s.MaxLength != nil {
+		all = append(all, strings.Repeat("ä", int(*s.MaxLength)), strings.Repeat("ä", int(*s.MaxLength)+1))
+	}
+	return append(all, "")
+}
+
+// parametersAreChecked gives each parameter of a query or header values at and
+// over the edges of its schema. What the contract refuses is 400 with the
+// parameter's name, and only that.
+func parametersAreChecked(t *testing.T, w *world) {
+	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
+		for _, ref := range slices.Concat(op.Shared, op.Parameters) {
+			p := ref.Value
+			if p.In == "path" || p.Name == "Range" {
+				continue // have steps of their own
+			}
+			for _, value := range w.values(p) {
+				w.tryParameter(t, op, p, value)
+			}
+		}
+	})
+}
+
+func (w *world) tryParameter(t *testing.T, op *contractcheck.Operation, p *openapi3.Parameter, value string) {
+	t.Helper()
+	c := w.good(t, op).breaking()
+	if op.OperationID == "waitForMessage" {
+		c = c.asking("timeout", "1")
+	}
+	if p.In == "header" {
+		if strings.ContainsAny(value, "\x00") {
+			return // HTTP itself has no such header
+		}
+		c = c.with(p.Name, value)
+	} else {
+		c = c.asking(p.Name, value)
+	}
+	a := w.send(t, c)
+	f := a.fault().Error
+	valid := w.valid(t, c)
+	switch {
+	case !valid && (a.status != http.StatusBadRequest || !strings.HasPrefix(f.Param, p.Name)):
+		t.Errorf("%s %s=%q breaks the contract, and the answer is %d: %s", a.call, p.Name, value, a.status, a.body)
+	case valid && a.status == http.StatusBadRequest && ruleFor(op, p.Name, f.Message) == nil:
+		t.Errorf("%s %s=%q is as the contract has it, and the answer is %s", a.call, p.Name, value, a.body)
+	}
+}

@@ -1,0 +1,159 @@
+package contract_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+)
+
+// eachOperation runs test for every operation of the contract.
+func (w *world) eachOperation(t *testing.T, test func(t *testing.T, op *contractcheck.Operation)) {
+	t.Helper()
+	for _, op := range w.check.Operations() {
+		t.Run(op.OperationID, func(t *testing.T) { test(t, op) })
+	}
+}
+
+// eachBody runs test for every operation that takes a JSON body.
+func (w *world) eachBody(t *testing.T, test func(t *testing.T, op *contractcheck.Operation)) {
+	t.Helper()
+	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
+		if bodyOf(op) != nil {
+			test(t, op)
+		}
+	})
+}
+
+// wantDone fails the test unless a good call did what the operation is for, or
+// was told that it is not built.
+func (a answer) wantDone(t *testing.T, op *contractcheck.Operation) answer {
+	t.Helper()
+	switch {
+	case !built(op):
+		a.wantCode(t, http.StatusNotImplemented, "not_implemented")
+	case a.status >= http.StatusBadRequest:
+		t.Errorf("%s: %d %s", a.call, a.status, a.body)
+	}
+	return a
+}
+
+// everyExample sends every request example, and a request without one to the
+// operations that have none.
+func everyExample(t *testing.T, w *world) {
+	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
+		names := examples(op)
+		if len(names) == 0 {
+			w.send(t, w.good(t, op)).wantDone(t, op)
+		}
+		for _, name := range names {
+			c := w.good(t, op)
+			c.body = w.example(t, op, name)
+			w.send(t, c).wantDone(t, op)
+		}
+		if op.RequestBody != nil && !op.RequestBody.Value.Required {
+			c := w.good(t, op)
+			c.body = nil
+			w.send(t, c).wantDone(t, op)
+		}
+	})
+}
+
+// bodiesMustBeRead sends bodies that are no JSON, no object, or have a field
+// too many.
+func bodiesMustBeRead(t *testing.T, w *world) {
+	w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
+		c := w.good(t, op).breaking()
+		w.send(t, c.saying(`{"name":`)).wantCode(t, http.StatusBadRequest, "invalid_json")
+		w.send(t, c.saying(`[]`)).wantCode(t, http.StatusBadRequest, "invalid_request")
+		if op.OperationID == "callMcp" {
+			return // takes any object
+		}
+		more := c.saying(strings.Replace(string(c.body), "{", `{"surprise":1,`, 1))
+		if string(c.body) == "{}" {
+			more = c.saying(`{"surprise":1}`)
+		}
+		a := w.send(t, more).wantCode(t, http.StatusBadRequest, "invalid_request")
+		if got := a.fault().Error.Param; got != "surprise" {
+			t.Errorf("%s: an unknown field: param %q", a.call, got)
+		}
+	})
+}
+
+func bodiesMustBeOfTheRightType(t *testing.T, w *world) {
+	w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
+		c := w.good(t, op).breaking()
+		w.send(t, c.with("Content-Type", "text/plain")).wantCode(t, http.StatusUnsupportedMediaType, "unsupported_media_type")
+		w.send(t, c.with("Content-Type", "")).wantCode(t, http.StatusUnsupportedMediaType, "unsupported_media_type")
+	})
+}
+
+// bodiesMustNotBeTooLarge announces a body over the limit, which is refused
+// before it is sent.
+func bodiesMustNotBeTooLarge(t *testing.T, w *world) {
+	w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
+		req := w.request(t.Context(), t, w.good(t, op).breaking())
+		conn, err := net.Dial("tcp", req.URL.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }() // the server may have closed it
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
+			req.Method, req.URL.RequestURI(), req.URL.Host, firstKey, jsonType, 40<<20+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(conn), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.check.Exchange(req, nil, res, body); err != nil {
+			t.Error(err)
+		}
+		answer{req.URL.Path, res.StatusCode, res.Header, body}.wantCode(t, http.StatusRequestEntityTooLarge, "payload_too_large")
+	})
+}
+
+// idsMustBeOfSomething replaces one id of the path at a time by one that is not
+// there, is too long, or is no text.
+func idsMustBeOfSomething(t *testing.T, w *world) {
+	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
+		if op.OperationID == "downloadFile" {
+			return // its tokens are another matter
+		}
+		for _, param := range paramIn.FindAllString(op.Path, -1) {
+			wrong := func(value string) call {
+				c := w.good(t, op).breaking()
+				return c.at(w.pathWith(op, func(name string) string {
+					if "{"+name+"}" == param {
+						return value
+					}
+					return w.id(t, op, name)
+				}))
+			}
+			a := w.send(t, wrong("ibx_00000000000000000000000000"))
+			if built(op) {
+				a.wantCode(t, http.StatusNotFound, "not_found")
+			} else {
+				a.wantCode(t, http.StatusNotImplemented, "not_implemented")
+			}
+			w.send(t, wrong(strings.Repeat("x", 300))).wantCode(t, http.StatusNotFound, "not_found")
+			w.send(t, wrong("msg_\x00")).wantCode(t, http.StatusNotFound, "not_found")
+			w.send(t, wrong("msg_\xff")).wantCode(t, http.StatusNotFound, "not_found")
+		}
+	})
+}

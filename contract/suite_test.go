@@ -1,0 +1,53 @@
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// TestContract replays the contract. The steps of an engine share an install,
+// and what they saw is counted together.
+func TestContract(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
+		check := newChecker(t)
+		w := newWorld(t, start(t, e, check, "POSTROOM_RATE_LIMITS=off"))
+		steps := []struct {
+			name string
+			run  func(t *testing.T, w *world)
+		}{
+			{"every example is answered", everyExample},
+			{"every operation wants a key", everyOperationWantsAKey},
+			{"every operation wants its scope", everyOperationWantsItsScope},
+			{"keys are for their addresses", keysAreForTheirAddresses},
+			{"parameters are checked", parametersAreChecked},
+			{"bodies must be read", bodiesMustBeRead},
+			{"bodies must be of the right type", bodiesMustBeOfTheRightType},
+			{"bodies must not be too large", bodiesMustNotBeTooLarge},
+			{"ids must be of something", idsMustBeOfSomething},
+			{"repeats get the same answer", repeatsGetTheSameAnswer},
+			{"a repeat during a call is refused", aRepeatDuringACallIsRefused},
+			{"inboxes", inboxes},
+			{"lists", lists},
+			{"files", files},
+			{"expired messages", expiredMessages},
+			{"what is not built yet", whatIsNotBuiltYet},
+			{"what is not in the contract", whatIsNotInTheContract},
+			{"the contract itself", theContractItself},
+			{"limits", limits},
+			{"the database is gone", theDatabaseIsGone},
+		}
+		done := 0
+		for _, step := range steps {
+			t.Run(step.name, func(t *testing.T) {
+				step.run(t, w)
+				done++
+			})
+		}
+		if done < len(steps) {
+			t.Log("not all steps ran to their end, so what was not seen is not looked for")
+			return
+		}
+		reportCoverage(t, e, check)
+	})
+}

@@ -1,0 +1,216 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/smtp"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+)
+
+// inbox is what the tests read of an inbox.
+type inbox struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+}
+
+// message is what the tests read of a message.
+type message struct {
+	ID          string `json:"id"`
+	InboxID     string `json:"inbox_id"`
+	ThreadID    string `json:"thread_id"`
+	Direction   string `json:"direction"`
+	Attachments []struct {
+		ID string `json:"id"`
+	} `json:"attachments"`
+}
+
+// world is what the operations are tried on: an inbox with a received mail,
+// that has a code, a link and an attachment, and a sent one.
+type world struct {
+	*install
+	inbox, edited inbox // PATCH goes to edited, so that the other stays as it is
+	in, out       message
+	made          atomic.Int64
+}
+
+// newWorld fills an install.
+func newWorld(t *testing.T, in *install) *world {
+	t.Helper()
+	w := &world{install: in}
+	w.inbox, w.edited = w.newInbox(t), w.newInbox(t)
+	w.in = w.receive(t, w.inbox)
+	send := w.call("sendMessage").at("/v1/inboxes/" + w.inbox.ID + "/messages")
+	w.out = read[message](t, w.send(t, send.saying(`{"to":"ana@example.org","subject":"Order","text":"Please."}`)).want(t, http.StatusCreated))
+	return w
+}
+
+// call is a call of the operation with the full-access key. Its path is yet to
+// be set when it has parameters.
+func (in *install) call(operationID string) call {
+	op := in.check.Operation(operationID)
+	if op == nil {
+		panic("no operation " + operationID)
+	}
+	return call{op: op, path: op.Path, key: firstKey}
+}
+
+func (in *install) newInbox(t *testing.T) inbox {
+	t.Helper()
+	return read[inbox](t, in.send(t, in.call("createInbox").saying(`{}`)).want(t, http.StatusCreated))
+}
+
+// key is an API key with its secret.
+type key struct {
+	ID  string `json:"id"`
+	Key string `json:"key"`
+}
+
+// newKey makes a key; fields are those of the request besides the name.
+func (in *install) newKey(t *testing.T, fields string) key {
+	t.Helper()
+	body := `{"name":"contract"}`
+	if fields != "" {
+		body = `{"name":"contract",` + fields + `}`
+	}
+	return read[key](t, in.send(t, in.call("createKey").saying(body)).want(t, http.StatusCreated))
+}
+
+// scoped makes a key with these scopes alone.
+func (in *install) scoped(t *testing.T, scopes ...string) key {
+	t.Helper()
+	list, err := json.Marshal(scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in.newKey(t, `"scopes":`+string(list))
+}
+
+// receive puts a mail into the inbox over SMTP and returns the message.
+func (in *install) receive(t *testing.T, to inbox) message {
+	t.Helper()
+	in.deliver(t, to.Address)
+	c := in.call("waitForMessage").at("/v1/inboxes/" + to.ID + "/messages/wait")
+	res := read[struct{ Message *message }](t, in.send(t, c).want(t, http.StatusOK))
+	if res.Message == nil || len(res.Message.Attachments) != 1 {
+		t.Fatalf("wait: %+v", res.Message)
+	}
+	return *res.Message
+}
+
+// deliver hands a mail with a code, a link and an attachment to the SMTP
+// server.
+func (in *install) deliver(t *testing.T, to string) {
+	t.Helper()
+	mail := fmt.Sprintf(`From: Ana <ana@example.org>
+To: %s
+Subject: Your sign-in code is 482913
+Message-ID: <%d@example.org>
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/plain
+
+Your sign-in code is 482913. Or confirm here:
+https://app.example.org/confirm?token=abc
+--b
+Content-Type: application/pdf
+Content-Disposition: attachment; filename=order.pdf
+Content-Transfer-Encoding: base64
+
+JVBERi0xLjcKT3JkZXIgMTA0Mgo=
+--b--
+`, to, time.Now().UnixNano())
+	crlf := strings.ReplaceAll(mail, "\n", "\r\n")
+	if err := smtp.SendMail(in.smtp, nil, "ana@example.org", []string{to}, []byte(crlf)); err != nil {
+		t.Fatalf("mail to %s: %v", to, err)
+	}
+}
+
+// linkOf returns the path of a download link of the message as received.
+func (w *world) linkOf(t *testing.T, m message) string {
+	t.Helper()
+	a := w.send(t, w.call("getMessageRaw").at("/v1/messages/"+m.ID+"/raw")).want(t, http.StatusFound)
+	link, err := url.Parse(a.header.Get("Location"))
+	if err != nil || link.Path == "" {
+		t.Fatalf("Location %q: %v", a.header.Get("Location"), err)
+	}
+	return link.EscapedPath()
+}
+
+// good is a call of the operation that the contract allows, with the full key:
+// real ids in the path, and the first example as the body. What it would
+// delete is made first.
+func (w *world) good(t *testing.T, op *contractcheck.Operation) call {
+	t.Helper()
+	c := call{op: op, path: w.path(t, op), key: firstKey}
+	if names := examples(op); len(names) > 0 {
+		c.body = w.example(t, op, names[0])
+	}
+	if _, keyed := op.Scopes(); !keyed {
+		c.key = ""
+	}
+	return c
+}
+
+// path is the path of the operation with real ids, by their kind.
+func (w *world) path(t *testing.T, op *contractcheck.Operation) string {
+	t.Helper()
+	if op.OperationID == "downloadFile" {
+		return w.linkOf(t, w.in)
+	}
+	return w.pathWith(op, func(name string) string { return w.id(t, op, name) })
+}
+
+// pathWith is the path of the operation with each parameter as value says.
+func (*world) pathWith(op *contractcheck.Operation, value func(name string) string) string {
+	return paramIn.ReplaceAllStringFunc(op.Path, func(p string) string {
+		return url.PathEscape(value(strings.Trim(p, "{}")))
+	})
+}
+
+var paramIn = regexp.MustCompile(`\{\w+\}`)
+
+// id is a real id for a path parameter, or a made-up one when nothing makes
+// its kind yet.
+func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) string {
+	t.Helper()
+	switch param {
+	case "inbox_id":
+		return w.inboxFor(t, op).ID
+	case "message_id":
+		return w.in.ID
+	case "attachment_id":
+		return w.in.Attachments[0].ID
+	case "thread_id":
+		return w.in.ThreadID
+	case "api_key_id":
+		return w.newKey(t, "").ID
+	case "email":
+		return "gone@example.org"
+	case "id":
+		if op.OperationID == "deleteKey" {
+			return w.newKey(t, "").ID
+		}
+	}
+	return "x_01k5tt9h8yq4n0c3m2v7w6x5zd"
+}
+
+func (w *world) inboxFor(t *testing.T, op *contractcheck.Operation) inbox {
+	t.Helper()
+	switch op.OperationID {
+	case "deleteInbox":
+		return w.newInbox(t)
+	case "updateInbox":
+		return w.edited
+	}
+	return w.inbox
+}
