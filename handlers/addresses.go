@@ -1,11 +1,13 @@
 package handlers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
 )
 
 // addressesFromAPI reads one of the shapes that an address field may have: an
@@ -53,15 +55,25 @@ func addressList(field string, in []gen.Address, indexed bool) ([]message.Addres
 			place += ".email"
 		}
 		if err := message.ValidAddress(addr.Email); err != nil {
-			return nil, errInvalid(place, "is not an email address")
+			return nil, errInvalid(place, "%s", err)
 		}
 		out = append(out, addr)
 	}
 	return out, nil
 }
 
-// sameAddress compares addresses as the whole API does: without regard to case.
-func sameAddress(a, b string) bool { return strings.EqualFold(a, b) }
+// isOwn says whether mail to an address reaches the inbox: its own address, in
+// any case and with any tag.
+func isOwn(in store.Inbox, email string) bool {
+	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
+	name, _, _ := strings.Cut(local, "+")
+	return name+"@"+domain == in.Address
+}
+
+// others returns the addresses that are not of the inbox itself.
+func others(in store.Inbox, list []message.Address) []message.Address {
+	return slices.DeleteFunc(slices.Clone(list), func(a message.Address) bool { return isOwn(in, a.Email) })
+}
 
 // without returns the addresses that are not in any of the lists of others,
 // each once.

@@ -131,6 +131,26 @@ func TestScopes(t *testing.T) {
 	})
 }
 
+// Nothing tells what an operation does, or whether it is there yet, to who has
+// no key.
+func TestKeysComeFirst(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, op := range s.check.Operations() {
+			body := ""
+			if op.RequestBody != nil {
+				body = `{"nonsense":true}`
+			}
+			res := s.do(t, op.Method, pathParam.ReplaceAllString(op.Path, "none"), body, broken, as(""))
+			if _, needsKey := op.Scopes(); needsKey {
+				res.wantError(t, http.StatusUnauthorized, "unauthorized")
+			} else if res.status == http.StatusUnauthorized {
+				t.Errorf("%s asks for a key", op.OperationID)
+			}
+		}
+	})
+}
+
 func (s *server) tryScopes(t *testing.T, op *contractcheck.Operation, roles []string, keys map[string]string) {
 	t.Helper()
 	body := ""

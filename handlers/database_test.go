@@ -12,18 +12,23 @@ import (
 // goes, the rest stays.
 func (s *server) expire(t *testing.T, m store.Message) {
 	t.Helper()
-	driver, source := "sqlite", s.database
-	if strings.HasPrefix(source, "postgres") {
+	s.exec(t, `UPDATE messages SET expired_at = created_at WHERE seq = $1`, m.Seq)
+	s.exec(t, `DELETE FROM contents WHERE message_seq = $1`, m.Seq)
+}
+
+// exec changes what no part of the program changes yet.
+func (s *server) exec(t *testing.T, query string, args ...any) {
+	t.Helper()
+	driver := "sqlite"
+	if strings.HasPrefix(s.database, "postgres") {
 		driver = "postgres"
 	}
-	db, err := sql.Open(driver, source)
+	db, err := sql.Open(driver, s.database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	for _, q := range []string{`UPDATE messages SET expired_at = created_at WHERE seq = $1`, `DELETE FROM contents WHERE message_seq = $1`} {
-		if _, err := db.ExecContext(t.Context(), q, m.Seq); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -17,6 +17,9 @@ import (
 // the first and the newest.
 const maxReferences = 30
 
+// maxContentID keeps the header field of an attachment on one line.
+const maxContentID = 500
+
 // SendMessage implements POST /v1/inboxes/{inbox_id}/messages.
 func (a *API) SendMessage(ctx context.Context, req *gen.MessageSend, p gen.SendMessageParams) (gen.SendMessageRes, error) {
 	in, err := a.inboxOf(ctx, p.InboxID)
@@ -127,19 +130,18 @@ func (s *submission) copies(cc, bcc, replyTo gen.OptOptionalRecipients) (err err
 // our own, to its To. The inbox itself is never a recipient.
 func (s *submission) answer(m store.Message, all bool) {
 	a := m.Addresses.V
-	own := []message.Address{{Email: s.inbox.Address}}
-	to := a.ReplyTo
+	to, copied := a.ReplyTo, slices.Concat(a.To, a.Cc)
 	if len(to) == 0 && a.From != nil {
 		to = []store.Address{*a.From}
 	}
-	others := slices.Concat(a.To, a.Cc)
 	if m.Direction == store.DirectionOut {
-		to, others = a.To, a.Cc
+		to, copied = a.To, a.Cc
 	}
-	s.to = without(fromStore(to), own)
+	s.to = others(s.inbox, fromStore(to))
 	if all {
-		s.cc = without(slices.Concat(s.cc, fromStore(others)), own, s.to)
+		s.cc = append(s.cc, fromStore(copied)...)
 	}
+	s.cc, s.bcc = others(s.inbox, s.cc), others(s.inbox, s.bcc)
 }
 
 func fromStore(in []store.Address) []message.Address {
@@ -215,8 +217,17 @@ func (a *API) attachOriginals(ctx context.Context, s *submission, m store.Messag
 			return err
 		}
 		s.attachments = append(s.attachments, message.OutAttachment{
-			Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID, Inline: at.Inline, Content: content,
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline, Content: content,
 		})
 	}
 	return nil
+}
+
+// goodContentID leaves out an identifier that no mail of ours may have (RFC
+// 2045 section 7); what came in had it, and may have anything.
+func goodContentID(id string) string {
+	if len(id) > maxContentID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '<' || r == '>' }) {
+		return ""
+	}
+	return id
 }

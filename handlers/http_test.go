@@ -1,0 +1,94 @@
+package handlers_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// newHandler returns the API without a socket before it.
+func newHandler(t *testing.T, st *store.Store) http.Handler {
+	t.Helper()
+	h, err := handlers.New(handlers.Config{
+		Store: st, MailDomain: mailDomain, BaseURL: &url.URL{Scheme: "http", Host: "x"}, FileKey: make([]byte, 32), KeyBrand: "sk",
+		SendPolicy: store.PolicyOpen, Version: "test", Stopping: make(chan struct{}), Now: func() time.Time { return begin },
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// A fault of ours is answered, and says nothing about itself.
+func TestPanicIsAnswered(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/v1/inboxes", nil)
+	r.Header.Set("Authorization", "Bearer sk_live_any")
+	newHandler(t, nil).ServeHTTP(w, r) // no store at all: the first use of it panics
+	if w.Code != http.StatusInternalServerError || w.Header().Get("X-Request-Id") == "" {
+		t.Errorf("answered %d", w.Code)
+	}
+	want := `{"error":{"code":"internal_error","message":"internal error","request_id":"` + w.Header().Get("X-Request-Id") + `"}}`
+	if got := w.Body.String(); got != want {
+		t.Errorf("body %s, want %s", got, want)
+	}
+}
+
+// socket remembers the deadlines that a handler sets.
+type socket struct {
+	*httptest.ResponseRecorder
+	read, write []time.Time
+}
+
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.read = append(s.read, t)
+	return nil
+}
+
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.write = append(s.write, t)
+	return nil
+}
+
+// A deadline for reading ends a wait, whose connection is read to see whether
+// the client is still there; it is only for bodies. Both follow the real clock.
+func TestDeadlinesOfTheSocket(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, storetest.OpenSQLite(t))
+	for _, tt := range []struct {
+		method, body string
+		reads        int
+	}{
+		{http.MethodGet, "", 0},
+		{http.MethodPost, "{}", 1},
+	} {
+		before := time.Now()
+		w := &socket{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequest(tt.method, "/v1/inboxes", strings.NewReader(tt.body))
+		if tt.body == "" {
+			r = httptest.NewRequest(tt.method, "/v1/inboxes", nil)
+		}
+		h.ServeHTTP(w, r)
+		if len(w.read) != tt.reads || len(w.write) != 1 {
+			t.Fatalf("%s: deadlines %v and %v", tt.method, w.read, w.write)
+		}
+		for _, at := range append(w.read, w.write...) {
+			if left := at.Sub(before); left < 30*time.Second || left > 10*time.Minute {
+				t.Errorf("%s: a deadline in %v", tt.method, left)
+			}
+		}
+		if left := w.write[0].Sub(before); left < 120*time.Second {
+			t.Errorf("%s: no wait of two minutes can be answered in %v", tt.method, left)
+		}
+	}
+}

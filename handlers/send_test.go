@@ -1,0 +1,364 @@
+package handlers_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	netmail "net/mail"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// sent reads the raw form of a message that was accepted.
+func (s *server) sent(t *testing.T, res response) *message.Message {
+	t.Helper()
+	m, err := message.Parse(bytes.NewReader(s.sentRaw(t, res)), message.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (s *server) sentRaw(t *testing.T, res response) []byte {
+	t.Helper()
+	res.want(t, http.StatusCreated)
+	link := s.do(t, http.MethodGet, "/v1/messages/"+res.str(t, "id")+"/raw", "").want(t, http.StatusFound).header.Get("Location")
+	return s.do(t, http.MethodGet, s.linked(t, link), "", as("")).want(t, http.StatusOK).body
+}
+
+func TestSendMessage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		name := "Signup Agent"
+		in := s.newInbox(t, func(in *store.Inbox) { in.DisplayName = &name })
+		res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{
+			"to": ["ann@out.example", {"email": "Bob@Out.example", "name": "Bob, the other"}], "cc": {"email": "carl@out.example", "name": null},
+			"bcc": "dora@out.example", "reply_to": [{"email": "replies@out.example", "name": "Replies"}],
+			"subject": "Grüße 😀", "text": "Hello.\n.\nBye", "html": "<p>Hello</p>", "headers": {"X-Order": "1042", "Auto-Submitted": "auto-generated"},
+			"attachments": [{"filename": "Größe.txt", "content": "AP8KDQo=", "content_type": "text/plain"}]}`).want(t, http.StatusCreated)
+		for path, want := range map[string]string{
+			"direction":      `"out"`,
+			"status":         `"queued"`,
+			"from":           `{"email":"` + in.Address + `","name":"Signup Agent"}`,
+			"to":             `[{"email":"ann@out.example","name":null},{"email":"Bob@Out.example","name":"Bob, the other"}]`,
+			"cc":             `[{"email":"carl@out.example","name":null}]`,
+			"bcc":            `[{"email":"dora@out.example","name":null}]`,
+			"reply_to":       `[{"email":"replies@out.example","name":"Replies"}]`,
+			"subject":        `"Grüße 😀"`,
+			"html":           `"<p>Hello</p>"`,
+			"extracted":      `null`,
+			"extracted_text": `null`,
+			"auth":           `null`,
+			"automated":      `true`,
+			"received_at":    `null`,
+			"sent_at":        `null`,
+			"test_mode":      `false`,
+			"in_reply_to":    `[]`,
+			"references":     `[]`,
+			"created_at":     `"2026-09-23T10:00:00.000Z"`,
+
+			"attachments.0.filename":     `"Größe.txt"`,
+			"attachments.0.content_type": `"text/plain"`,
+			"attachments.0.size":         `5`,
+		} {
+			res.wantAt(t, path, want)
+		}
+		if text := res.str(t, "text"); !strings.HasPrefix(text, "Hello.\n.\nBye") {
+			t.Errorf("text %q", text)
+		}
+		if d := cmp.Diff([]string{"ann@out.example", "Bob@Out.example", "carl@out.example", "dora@out.example"}, res.strs(t, "recipients", "email")); d != "" {
+			t.Errorf("recipients: -want +got:\n%s", d)
+		}
+		if d := cmp.Diff([]string{"to", "to", "cc", "bcc"}, res.strs(t, "recipients", "kind")); d != "" {
+			t.Errorf("kinds: -want +got:\n%s", d)
+		}
+		s.do(t, http.MethodGet, "/v1/messages/"+res.str(t, "id"), "").want(t, http.StatusOK).wantSame(t, res)
+
+		raw := s.sentRaw(t, res)
+		m, err := netmail.ReadMessage(bytes.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(raw, []byte("dora")) {
+			t.Error("the mail shows a blind copy")
+		}
+		for header, want := range map[string]string{
+			"From": `"Signup Agent" <` + in.Address + `>`, "X-Order": "1042", "Auto-Submitted": "auto-generated",
+			"Date": "Wed, 23 Sep 2026 10:00:00 +0000", "Message-Id": res.str(t, "rfc_message_id"), "In-Reply-To": "", "Bcc": "",
+		} {
+			if got := m.Header.Get(header); strings.ReplaceAll(got, `"`, "") != strings.ReplaceAll(want, `"`, "") {
+				t.Errorf("%s: %q, want %q", header, got, want)
+			}
+		}
+		att := s.do(t, http.MethodGet, "/v1/messages/"+res.str(t, "id")+"/attachments/"+res.str(t, "attachments.0.id"), "").want(t, http.StatusOK)
+		got := s.do(t, http.MethodGet, s.linked(t, att.str(t, "download_url")), "", as("")).want(t, http.StatusOK)
+		if string(got.body) != "\x00\xff\n\r\n" {
+			t.Errorf("the attachment became %q", got.body)
+		}
+	})
+}
+
+func TestSendShapes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		tests := []struct {
+			name, fields string
+			to, cc, bcc  string // as answered, addresses joined by spaces
+		}{
+			{"one text", `"to":"a@b.example"`, "a@b.example", "", ""},
+			{"one object", `"to":{"email":"a@b.example"}`, "a@b.example", "", ""},
+			{"a list of both", `"to":["a@b.example",{"email":"c@d.example","name":"C"}]`, "a@b.example c@d.example", "", ""},
+			{"empty lists of copies", `"to":"a@b.example","cc":[],"bcc":[]`, "a@b.example", "", ""},
+			{"one copy", `"to":"a@b.example","cc":"c@d.example","bcc":"e@f.example"`, "a@b.example", "c@d.example", "e@f.example"},
+			{"the same address twice", `"to":["a@b.example","A@B.example"]`, "a@b.example", "", ""},
+			{"the same address in all fields", `"to":"a@b.example","cc":["a@b.example","c@d.example"],"bcc":["C@d.example","a@b.example","e@f.example"]`, "a@b.example", "c@d.example", "e@f.example"},
+			{"50 addresses", `"to":` + manyAddresses(50), strings.Join(strings.Split(strings.Trim(manyAddresses(50), `[]"`), `","`), " "), "", ""},
+			{"its own address", `"to":"` + in.Address + `"`, in.Address, "", ""},
+			{"an address beyond ASCII", `"to":"jürgen@grüße.example"`, "jürgen@grüße.example", "", ""},
+			{"a quoted local part", `"to":"\"a b\"@c.example"`, `"a b"@c.example`, "", ""},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{`+tt.fields+`,"subject":"s","text":"t"}`).want(t, http.StatusCreated)
+				for field, want := range map[string]string{"to": tt.to, "cc": tt.cc, "bcc": tt.bcc} {
+					if got := strings.Join(res.strs(t, field, "email"), " "); got != want {
+						t.Errorf("%s is %q, want %q", field, got, want)
+					}
+				}
+			})
+		}
+	})
+}
+
+func manyAddresses(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`"a%d@b.example"`, i)
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
+func TestSendRefuses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		tests := []struct{ name, fields, want string }{
+			{"no body", `"to":"a@b.example","subject":"s"`, "content_required text"},
+			{"empty bodies", `"to":"a@b.example","subject":"s","text":"","html":""`, "content_required text"},
+			{"a subject of 999 characters", `"to":"a@b.example","subject":"` + strings.Repeat("s", 999) + `","text":"t"`, "invalid_request subject"},
+			{"a text of 500,001 characters", `"to":"a@b.example","subject":"s","text":"` + strings.Repeat("t", 500_001) + `"`, "invalid_request text"},
+			{"an html of 1,000,001 characters", `"to":"a@b.example","subject":"s","html":"` + strings.Repeat("t", 1_000_001) + `"`, "invalid_request html"},
+			{"51 copies", `"to":"a@b.example","cc":` + manyAddresses(51) + `,"subject":"s","text":"t"`, "invalid_request cc"},
+			{"an address that contract and mail see differently", `"to":["a@b.example","a..b@c.example"],"subject":"s","text":"t"`, "invalid_request to[1]"},
+			{"such a one in an object", `"bcc":{"email":".a@b.example"},"to":"a@b.example","subject":"s","text":"t"`, "invalid_request bcc.email"},
+			{"a domain of no letters", `"to":"a@-","subject":"s","text":"t"`, "invalid_request to"},
+			{"an address of 255 characters", `"to":"a@` + strings.Repeat("b", 245) + `.example","subject":"s","text":"t"`, "invalid_request to"},
+			{"an address in angle brackets", `"to":"Ann <a@b.example>","subject":"s","text":"t"`, "invalid_request to"},
+			{"11 attachments", `"to":"a@b.example","subject":"s","text":"t","attachments":[` + strings.TrimSuffix(strings.Repeat(`{"filename":"f","content":""},`, 11), ",") + `]`, "invalid_request attachments"},
+			{"an attachment that is null", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":null}]`, "invalid_request attachments[0].content"},
+			{"an attachment without a name", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"","content":""}]`, "invalid_request attachments[0].filename"},
+			{"an attachment with a name of 256 bytes", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"` + strings.Repeat("ä", 128) + `","content":""}]`, "invalid_request attachments[0].filename"},
+			{"a type that is none", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":"","content_type":"pdf"}]`, "invalid_request attachments[0].content_type"},
+			{"a header that is ours", `"to":"a@b.example","subject":"s","text":"t","headers":{"X-A":"b","message-ID":"<a@b>"}`, "invalid_request headers.message-ID"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{`+tt.fields+`}`, broken).wantError(t, http.StatusBadRequest, tt.want)
+			})
+		}
+		for _, name := range []string{
+			"From", "sender", "Return-Path", "BCC", "DKIM-Signature", "dkim-x", "Received", "Message-ID", "Date", "To", "Cc", "Subject",
+			"Reply-To", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "ARC-Seal", "Resent-From", "Delivered-To",
+		} {
+			s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t","headers":{"`+name+`":"x"}}`).
+				wantError(t, http.StatusBadRequest, "invalid_request headers."+name)
+		}
+		if got := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages", "").want(t, http.StatusOK); string(got.body) == "" || len(got.strs(t, "data", "id")) != 0 {
+			t.Errorf("something was sent: %s", got.body)
+		}
+	})
+}
+
+// Nothing that a caller writes becomes a header or a recipient of its own (row
+// M9).
+func TestHeaderInjection(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		places := []struct{ body, param string }{
+			{`{"to":"a@b.example","subject":%s,"text":"t"}`, "subject"},
+			{`{"to":%s,"subject":"s","text":"t"}`, "to"},
+			{`{"to":["a@b.example",%s],"subject":"s","text":"t"}`, "to[1]"},
+			{`{"to":{"email":%s},"subject":"s","text":"t"}`, "to.email"},
+			{`{"to":{"email":"a@b.example","name":%s},"subject":"s","text":"t"}`, "to.name"},
+			{`{"to":"a@b.example","cc":[{"email":"a@b.example","name":%s}],"subject":"s","text":"t"}`, "cc[0].name"},
+			{`{"to":"a@b.example","bcc":{"email":"a@b.example","name":%s},"subject":"s","text":"t"}`, "bcc.name"},
+			{`{"to":"a@b.example","reply_to":%s,"subject":"s","text":"t"}`, "reply_to"},
+			{`{"to":"a@b.example","subject":"s","text":"t","headers":{"X-A":%s}}`, "headers.X-A"},
+			{`{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":%s,"content":""}]}`, "attachments[0].filename"},
+			{`{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":"","content_type":%s}]}`, "attachments[0].content_type"},
+		}
+		for _, place := range places {
+			for _, breaks := range []string{`\r`, `\n`, `\r\n`, `\u0000`, `\u0085`, `\u2028`, `\u2029`, `\ud800`, `\u000b`, `\u000c`, `\u007f`} {
+				value := `"x@y.example` + breaks + `Bcc: victim@z.example"`
+				if strings.HasSuffix(place.param, "type") {
+					value = `"text/plain` + breaks + `Bcc: victim@z.example"`
+				}
+				s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", fmt.Sprintf(place.body, value), broken).
+					wantError(t, http.StatusBadRequest, "invalid_request "+place.param)
+			}
+		}
+		for _, name := range []string{`X-A\r\nBcc`, `X-A:`, `X A`, `X-Ä`, ``, `X-\u0000`} {
+			res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t","headers":{"`+name+`":"x"}}`, broken)
+			if res.want(t, http.StatusBadRequest); !strings.HasPrefix(res.str(t, "error.param"), "headers") {
+				t.Errorf("%q: %s", name, res.body)
+			}
+		}
+		for _, body := range []string{`{"display_name":%s}`, `{"name":%s}`, `{"domain":%s}`} {
+			for _, breaks := range []string{`\r\n`, `\n`, `\u0000`, `\u2028`} {
+				s.do(t, http.MethodPost, "/v1/inboxes", fmt.Sprintf(body, `"a`+breaks+`Bcc: x"`), broken).want(t, http.StatusBadRequest)
+			}
+		}
+		if got := s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK); len(got.strs(t, "data", "id")) != 0 {
+			t.Errorf("something was sent: %s", got.body)
+		}
+	})
+}
+
+// A body may hold what it likes: it stays in the body.
+func TestBodiesAreFree(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		text := "a\r\n.\r\nb\rc\nd\u2028e\u0085f\vBcc: victim@z.example\r\n\r\nFrom: x\r\n.\r\n"
+		res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":`+jsonText(text)+`}`).want(t, http.StatusCreated)
+		m := s.sent(t, res)
+		if len(m.Bcc) != 0 || len(m.To) != 1 || !strings.Contains(m.Text, "Bcc: victim@z.example") || m.From.Email != in.Address {
+			t.Errorf("read back as %+v", m)
+		}
+		for i, c := range s.sentRaw(t, res) {
+			if c == '\n' && (i == 0 || s.sentRaw(t, res)[i-1] != '\r') {
+				t.Fatalf("a bare line feed at %d", i)
+			}
+		}
+	})
+}
+
+func jsonText(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		fmt.Fprintf(&b, `\u%04x`, r)
+	}
+	return b.String() + `"`
+}
+
+func TestTextIsMadeFromHTML(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","html":"<p>Hello <b>you</b></p>"}`).want(t, http.StatusCreated)
+		if !strings.Contains(res.str(t, "text"), "Hello you") {
+			t.Errorf("text %q", res.str(t, "text"))
+		}
+		if m := s.sent(t, res); !strings.Contains(m.Text, "Hello you") || m.HTML == "" {
+			t.Errorf("read back as %+v", m)
+		}
+	})
+}
+
+// maxAttached is what the attachments of a mail may have together.
+const maxAttached = 25 << 20
+
+func TestAttachmentLimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		path := "/v1/inboxes/" + in.ID + "/messages"
+		body := func(sizes ...int) string {
+			list := make([]string, len(sizes))
+			for i, n := range sizes {
+				list[i] = `{"filename":"f` + fmt.Sprint(i) + `","content":"` + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), n)) + `"}`
+			}
+			return `{"to":"a@b.example","subject":"s","text":"t","attachments":[` + strings.Join(list, ",") + `]}`
+		}
+		res := s.do(t, http.MethodPost, path, body(maxAttached-10, 10)).want(t, http.StatusCreated)
+		res.wantAt(t, "attachments.0.size", fmt.Sprint(maxAttached-10))
+		s.do(t, http.MethodPost, path, body(maxAttached-10, 11)).wantError(t, http.StatusBadRequest, "invalid_request attachments")
+		s.do(t, http.MethodPost, path, body(0)).want(t, http.StatusCreated).wantAt(t, "attachments.0.size", `0`)
+		s.do(t, http.MethodPost, "/v1/messages/"+res.str(t, "id")+"/forward", `{"to":"a@b.example"}`).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/messages/"+res.str(t, "id")+"/forward", `{"to":"a@b.example","attachments":[{"filename":"f","content":"eA=="}]}`).
+			wantError(t, http.StatusBadRequest, "invalid_request attachments")
+	})
+}
+
+func TestSendNeedsAnActiveInbox(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		m := s.receive(t, in, "Subject: Hi")
+		s.exec(t, `UPDATE inboxes SET status = 'suspended' WHERE seq = $1`, in.Seq)
+		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK).wantAt(t, "status", `"suspended"`)
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
+		for path, body := range map[string]string{
+			"/v1/inboxes/" + in.ID + "/messages": `{"to":"a@b.example","subject":"s","text":"t"}`,
+			"/v1/messages/" + m.ID + "/reply":    `{"text":"t"}`,
+			"/v1/messages/" + m.ID + "/forward":  `{"to":"a@b.example"}`,
+		} {
+			s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "sending_paused")
+		}
+	})
+}
+
+// The other policies come with a later version; until then nothing passes them.
+func TestOtherPoliciesAreNotBuilt(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, policy := range []store.SendPolicy{store.PolicyReplyOnly, store.PolicyApproval} {
+			in := s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = policy })
+			m := s.receive(t, in, "Subject: Hi")
+			for path, body := range map[string]string{
+				"/v1/inboxes/" + in.ID + "/messages": `{"to":"a@b.example","subject":"s","text":"t"}`,
+				"/v1/messages/" + m.ID + "/reply":    `{"text":"t"}`,
+				"/v1/messages/" + m.ID + "/forward":  `{"to":"a@b.example"}`,
+			} {
+				s.do(t, http.MethodPost, path, body).wantError(t, http.StatusNotImplemented, "not_implemented")
+			}
+			if got := s.do(t, http.MethodGet, "/v1/messages?direction=out", "").want(t, http.StatusOK); len(got.strs(t, "data", "id")) != 0 {
+				t.Errorf("%s: something was sent", policy)
+			}
+		}
+	})
+}
+
+func TestTestKeysSendInTestMode(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		key := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
+		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, key).
+			want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
+	})
+}
+
+// A store that fails says so, and takes nothing half.
+func TestSendWithoutStore(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		if err := s.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`).
+			wantError(t, http.StatusServiceUnavailable, "unavailable")
+	})
+}
