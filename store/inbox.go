@@ -108,13 +108,14 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 	return in, s.wrap(err, "inbox")
 }
 
+const inboxByAddress = `SELECT ` + inboxStored + ` FROM inboxes WHERE address = $1 AND status <> 'deleted'`
+
 // InboxByAddress returns the inbox, of whatever account, that receives mail to
 // address (lower case, without tag). ErrNotFound when it is deleted or never
 // was.
 func (s *Store) InboxByAddress(ctx context.Context, address string) (Inbox, error) {
-	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE address = $1 AND status <> 'deleted'`
 	var in Inbox
-	err := s.read.GetContext(ctx, &in, q, address)
+	err := s.reads.inboxByAddress.GetContext(ctx, &in, address)
 	return in, s.wrap(err, "inbox")
 }
 

@@ -68,13 +68,14 @@ func (s *Store) insertKey(ctx context.Context, tx *sqlx.Tx, k Key) (Key, error) 
 	return k, err
 }
 
+const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
+	WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
+
 // KeyByHash returns the key whose secret has this hash. ErrNotFound when there
 // is none, or it is revoked or expired.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	const q = `SELECT ` + keyColumns + ` FROM api_keys
-		WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
 	var k Key
-	err := s.read.GetContext(ctx, &k, q, hash, NewTime(s.now()))
+	err := s.reads.keyByHash.GetContext(ctx, &k, hash, NewTime(s.now()))
 	return k, s.wrap(err, "key")
 }
 

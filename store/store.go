@@ -59,6 +59,7 @@ type Store struct {
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
+	reads     readStatements
 }
 
 // Open connects and checks that the schema is there (see Migrate). The store
@@ -71,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := s.prepareHot(ctx); err != nil {
+	if err := errors.Join(s.prepareHot(ctx), s.prepareReads(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	background, stop := context.WithCancel(context.Background())
@@ -125,7 +126,7 @@ func (s *Store) Close() error {
 		}
 		s.running.Wait()
 		s.wake.close()
-		s.closeErr = errors.Join(s.stmts.close(), s.dialect.close(), s.write.Close(), s.read.Close())
+		s.closeErr = errors.Join(s.stmts.close(), s.reads.close(), s.dialect.close(), s.write.Close(), s.read.Close())
 	})
 	return s.closeErr
 }
