@@ -37,7 +37,7 @@ const (
 	lockMessages  = `SELECT seq FROM messages WHERE seq IN ({list}) ORDER BY seq`
 	updateAttempt = `
 	UPDATE recipients
-	   SET status = $3, next_attempt_at = $4, last_response = $5,
+	   SET leased = false, status = $3, next_attempt_at = $4, last_response = $5,
 	       sent_at = coalesce(sent_at, cast($6 AS bigint)), delivered_at = coalesce(delivered_at, cast($7 AS bigint)),
 	       bounced_at = coalesce(bounced_at, cast($8 AS bigint))
 	 WHERE seq = $1 AND fence = $2 AND next_attempt_at IS NOT NULL

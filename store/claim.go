@@ -34,7 +34,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	// than limit.
 	q := `WITH due AS MATERIALIZED (
 			SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.dialect.skipLocked() + `)
-		UPDATE recipients SET next_attempt_at = ` + until + `, fence = fence + 1, attempts = attempts + 1
+		UPDATE recipients SET next_attempt_at = ` + until + `, leased = true, fence = fence + 1, attempts = attempts + 1
 		WHERE seq IN (SELECT seq FROM due)
 		RETURNING ` + recipientColumns
 	var rows []Recipient
@@ -91,4 +91,26 @@ func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
 		return nil, s.wrap(err, "next due recipient")
 	}
 	return &t[0], nil
+}
+
+// ReleaseLeases makes recipients due at once that were claimed by a process
+// that died, and returns how many. Only a process that knows itself to be the
+// only one can tell, which on SQLite it is: with several nodes on PostgreSQL
+// nothing is done, and a lease ends by itself.
+func (s *Store) ReleaseLeases(ctx context.Context) (int64, error) {
+	const q = `UPDATE recipients SET next_attempt_at = $1, leased = false, fence = fence + 1
+		WHERE next_attempt_at IS NOT NULL AND leased`
+	if !s.dialect.alone() {
+		return 0, nil
+	}
+	var n int64
+	err := s.inTx(ctx, "release leases", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, NewTime(s.now()))
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, err
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -200,4 +201,39 @@ func eachEngineWithClock(t *testing.T, test func(t *testing.T, s *store.Store, c
 			test(t, storetest.Open(t, e, storetest.WithNow(clock.Now)), clock)
 		})
 	}
+}
+
+// After a crash on SQLite, which has one process, nobody waits for leases that
+// nobody holds. What waits for its next try goes on waiting.
+func TestReleaseLeases(t *testing.T) {
+	t.Parallel()
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s)
+		storetest.Sent(t, s, in, []string{"held@out.example", "later@out.example"})
+		held := claim(t, s, 10, time.Hour)
+		next := store.NewTime(clock.Now().Add(time.Minute))
+		retry := store.Attempt{
+			RecipientSeq: held[1].Seq, MessageSeq: held[1].MessageSeq, Fence: held[1].Fence,
+			Status: store.RecipientQueued, Next: &next, Response: "451 4.7.1 try later",
+		}
+		if err := s.RecordAttempt(t.Context(), retry); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(1)
+		if s.Engine() != string(storetest.SQLite) {
+			want = 0
+		}
+		if n, err := s.ReleaseLeases(t.Context()); err != nil || n != want {
+			t.Fatalf("ReleaseLeases = %d, %v, want %d", n, err, want)
+		}
+		if got := claim(t, s, 10, time.Hour); int64(len(got)) != want || want == 1 && got[0].Email != held[0].Email {
+			t.Errorf("claimed %v after the release, want %d", emails(got), want)
+		}
+		stale := store.Attempt{
+			RecipientSeq: held[0].Seq, MessageSeq: held[0].MessageSeq, Fence: held[0].Fence, Status: store.RecipientDelivered,
+		}
+		if err := s.RecordAttempt(t.Context(), stale); want == 1 && !errors.Is(err, store.ErrState) {
+			t.Errorf("the claim from before was recorded: %v", err)
+		}
+	})
 }

@@ -19,6 +19,8 @@ type dialect interface {
 	open(ctx context.Context) (write, read *sqlx.DB, err error)
 	// migrations are the dialect's own files, and how goose calls the dialect.
 	migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error)
+	// alone says whether one process owns the database.
+	alone() bool
 	// committers is how many transactions of hot writes run side by side.
 	committers() int
 

@@ -90,6 +90,8 @@ func (*postgresDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOpti
 	return goose.DialectPostgres, sub, []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
 }
 
+func (*postgresDialect) alone() bool { return false }
+
 func (*postgresDialect) committers() int { return 2 }
 
 func (*postgresDialect) reserve(ctx context.Context, tx *sqlx.Tx, n int) (reservation, error) {

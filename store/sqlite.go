@@ -72,6 +72,8 @@ func (d *sqliteDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOpti
 	return goose.DialectSQLite3, sub, []goose.ProviderOption{goose.WithSessionLocker(&sqliteLocker{path: d.path})}, err
 }
 
+func (*sqliteDialect) alone() bool { return true }
+
 func (*sqliteDialect) committers() int { return 1 }
 
 // reserve relies on the one writer: nobody else can take the numbers.

@@ -118,6 +118,11 @@ func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiv
 		if err := smtp.EnsureKeys(ctx, s, domain); err != nil && ctx.Err() == nil {
 			return err
 		}
+		if left, err := s.ReleaseLeases(ctx); err != nil && ctx.Err() == nil {
+			return err
+		} else if left > 0 {
+			n.log.InfoContext(ctx, "took up mail that the last run had in hand", "recipients", left)
+		}
 		return queue.Run(ctx)
 	}), nil
 }

@@ -126,6 +126,7 @@ CREATE TABLE recipients (
     attempts        BIGINT NOT NULL,
     fence           BIGINT NOT NULL,
     next_attempt_at BIGINT,
+    leased          BOOLEAN NOT NULL DEFAULT false,
     last_response   TEXT,
     created_at      BIGINT NOT NULL,
     sent_at         BIGINT,
