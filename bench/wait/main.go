@@ -48,7 +48,7 @@ func parse() options {
 	flag.IntVar(&o.rounds, "rounds", 1000, "how many mails each gets, one after the other")
 	flag.IntVar(&o.senders, "senders", 0, "SMTP connections that send (default: 8, or as many as there are waiters)")
 	flag.IntVar(&o.size, "size", 4096, "bytes of a mail")
-	flag.DurationVar(&o.settle, "settle", 0, "time between the wait calls and the mail (default: 3ms, and 300ms from 100 waiters on)")
+	flag.DurationVar(&o.settle, "settle", 0, "time between the wait calls and the mail (default: 3ms, and 1s from 100 waiters on)")
 	flag.BoolVar(&o.connect, "connect", false, "open a connection for each mail, and count that too")
 	flag.IntVar(&o.pace, "pace", 0, "mails a second; 0 is as fast as it goes")
 	flag.Parse()
@@ -58,7 +58,7 @@ func parse() options {
 	if o.settle == 0 {
 		o.settle = 3 * time.Millisecond
 		if o.waiters >= 100 {
-			o.settle = 300 * time.Millisecond
+			o.settle = time.Second
 		}
 	}
 	return o

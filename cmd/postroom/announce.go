@@ -11,7 +11,8 @@ import (
 func (n *node) announce(in install) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Postroom %s is ready.\n\n", programVersion())
-	fmt.Fprintf(&b, "  API          %s\n", n.cfg.baseURL(n.httpAddr))
+	base, _ := n.cfg.baseURL(n.httpAddr)
+	fmt.Fprintf(&b, "  API          %s\n", base)
 	fmt.Fprintf(&b, "  SMTP         %s\n", n.smtpAddr)
 	fmt.Fprintf(&b, "  Mail domain  %s\n", n.cfg.MailDomain)
 	fmt.Fprintf(&b, "  Key          %s\n", in.keyLine())

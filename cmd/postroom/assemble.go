@@ -49,8 +49,12 @@ func (n *node) assemble(
 }
 
 func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping chan struct{}) (part, error) {
+	base, guessed := n.cfg.baseURL(doors.http.Addr())
+	if guessed {
+		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
+	}
 	api, err := handlers.New(handlers.Config{
-		Store: s, MailDomain: string(n.cfg.MailDomain), BaseURL: n.cfg.baseURL(doors.http.Addr()), FileKey: in.keys.files,
+		Store: s, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files,
 		KeyBrand: string(n.cfg.KeyBrand), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
 	})
@@ -74,11 +78,11 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 		MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP),
 	}
 	if n.cfg.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(n.cfg.TLSCert, n.cfg.TLSKey)
+		c, err := openCertificate(n.cfg.TLSCert, n.cfg.TLSKey, n.now, n.log)
 		if err != nil {
-			return part{}, fmt.Errorf("load the certificate: %w", err)
+			return part{}, err
 		}
-		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		cfg.TLS = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}
 	}
 	server := smtp.NewServer(cfg)
 	return part{

@@ -60,16 +60,19 @@ func (l listeners) close() error {
 	return errors.Join(errs...)
 }
 
-// baseURL is where clients reach the API that listens on addr.
-func (c Config) baseURL(addr net.Addr) *url.URL {
+// baseURL is where clients reach the API that listens on addr. It is guessed
+// when nobody said it and addr is one that this machine alone knows by that
+// name.
+func (c Config) baseURL(addr net.Addr) (base *url.URL, guessed bool) {
 	if c.BaseURL != "" {
 		if u, err := url.Parse(string(c.BaseURL)); err == nil { // it was checked
-			return u
+			return u, false
 		}
 	}
 	host := addr.String()
-	if ap, err := netip.ParseAddrPort(host); err == nil && ap.Addr().IsUnspecified() {
+	ap, err := netip.ParseAddrPort(host)
+	if guessed = err == nil && ap.Addr().IsUnspecified(); guessed {
 		host = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ap.Port()).String()
 	}
-	return &url.URL{Scheme: "http", Host: host}
+	return &url.URL{Scheme: "http", Host: host}, guessed
 }

@@ -3,12 +3,8 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -130,21 +126,7 @@ func TestMailGoesToTheRelay(t *testing.T) {
 
 func TestSTARTTLSIsOfferedWithACertificate(t *testing.T) {
 	t.Parallel()
-	server, pool := smtptest.NewTLS(t, "mx.example.com")
-	dir := t.TempDir()
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	private, err := x509.MarshalPKCS8PrivateKey(server.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, block := range map[string]*pem.Block{
-		cert: {Type: "CERTIFICATE", Bytes: server.Certificates[0].Certificate[0]},
-		key:  {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cert, key, pool := certFiles(t, t.TempDir(), "mx.example.com")
 	swapped := []string{"POSTROOM_TLS_CERT=" + key, "POSTROOM_TLS_KEY=" + cert}
 	if text := refused(t, t.TempDir(), swapped); !strings.Contains(text, "are not a certificate and its key") {
 		t.Errorf("certificate and key swapped: %s", text)
