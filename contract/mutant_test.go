@@ -1,0 +1,77 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// TestMutants breaks each request example in every place. What the contract
+// refuses must be answered with 400 and what it allows must not, unless by a
+// rule that is listed; and nothing must be answered with 500.
+func TestMutants(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
+		w := newWorld(t, start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off"))
+		book := newRuleBook(bodyRules)
+		var total tally
+		w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
+			n := w.tryMutants(t, book, op)
+			t.Logf("%+v", n)
+			total.add(n)
+		})
+		book.wantAllNeeded(t)
+		t.Logf("%d mutants: %d break the contract, of which %d are left to operations that are not built; %d do not, of which %d are refused by a rule",
+			total.broken+total.valid, total.broken, total.later, total.valid, total.byRule)
+	})
+}
+
+// tally counts mutants.
+type tally struct {
+	broken, later int // those that break the contract, and of them those that nobody sees yet
+	valid, byRule int // those that do not, and of them those that are refused by a rule
+}
+
+func (n *tally) add(more tally) {
+	n.broken += more.broken
+	n.later += more.later
+	n.valid += more.valid
+	n.byRule += more.byRule
+}
+
+func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Operation) tally {
+	t.Helper()
+	var n tally
+	breaker := newMutator()
+	for _, name := range examples(op) {
+		var example any
+		if err := json.Unmarshal(w.example(t, op, name), &example); err != nil {
+			t.Fatal(err)
+		}
+		c := w.good(t, op).breaking()
+		for _, m := range breaker.mutants(example, schemasOf(bodyOf(op).Schema)) {
+			c.body = m.body
+			a, valid := w.send(t, c), w.valid(t, c)
+			f := a.fault().Error
+			if valid {
+				n.valid++
+			} else {
+				n.broken++
+			}
+			switch refused := a.status == http.StatusBadRequest; {
+			case !valid && a.status == http.StatusNotImplemented && isLater(op, m.where):
+				n.later++
+			case !valid && !refused:
+				t.Errorf("%s, %s %s: the contract refuses it, the answer is %d\n%.300s\n%.500s", name, m.where, m.what, a.status, m.body, a.body)
+			case !valid || !refused:
+			case !book.allows(op, f.Param, f.Message):
+				t.Errorf("%s, %s %s: the contract allows it\n%.300s\n%.500s", name, m.where, m.what, m.body, a.body)
+			default:
+				n.byRule++
+			}
+		}
+	}
+	return n
+}
