@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -227,8 +226,7 @@ func (r *round) nextCall(i int) (method, path string, body any, want int, done f
 func (r *round) wait() {
 	c := r.node.caller()
 	defer c.close()
-	sent := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { r.open.Add(1) }}
-	ctx := httptrace.WithClientTrace(r.t.Context(), sent)
+	ctx := whenSent(r.t.Context(), func() { r.open.Add(1) })
 	var res waitResult
 	err := c.call(ctx, http.StatusOK, &res, http.MethodGet, "/v1/inboxes/"+r.quiet.ID+"/messages/wait?timeout=55", nil)
 	if err != nil || !res.TimedOut || !r.stopping.Load() {
