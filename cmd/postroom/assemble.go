@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"time"
 
@@ -119,14 +120,38 @@ func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiv
 		return part{}, fmt.Errorf("make the queue: %w", err)
 	}
 	return worker("queue", func(ctx context.Context) error {
-		if err := smtp.EnsureKeys(ctx, s, domain); err != nil && ctx.Err() == nil {
+		if err := n.prepareQueue(ctx, s); err != nil {
 			return err
-		}
-		if left, err := s.ReleaseLeases(ctx); err != nil && ctx.Err() == nil {
-			return err
-		} else if left > 0 {
-			n.log.InfoContext(ctx, "took up mail that the last run had in hand", "recipients", left)
 		}
 		return queue.Run(ctx)
 	}), nil
+}
+
+// prepareQueue makes the domain's signing keys and takes up mail that the last
+// run had in hand. For a database that has gone away since the start it waits,
+// as the rest of the node does.
+func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
+	for {
+		err := smtp.EnsureKeys(ctx, s, string(n.cfg.MailDomain))
+		var left int64
+		if err == nil {
+			left, err = s.ReleaseLeases(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			if left > 0 {
+				n.log.InfoContext(ctx, "took up mail that the last run had in hand", "recipients", left)
+			}
+			return nil
+		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull):
+			return err
+		}
+		n.log.WarnContext(ctx, "the queue waits for the database", "error", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
 }
