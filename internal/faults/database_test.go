@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/postroom/postroom/store/storetest"
@@ -17,9 +18,10 @@ func (in *install) openDatabase() (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+in.database+"?_pragma=busy_timeout(10000)")
 }
 
-// lapseLeases makes due what a node that was killed had claimed: it lets the
-// time of the leases pass, which no clock of ours can do for another process.
-func (in *install) lapseLeases(ctx context.Context) {
+// hurry makes all deliveries due: it lets the time of retries, and of the leases
+// of a node that was killed, pass, which no clock of ours can do for another
+// process.
+func (in *install) hurry(ctx context.Context) {
 	in.t.Helper()
 	const q = `UPDATE recipients SET next_attempt_at = $1 WHERE next_attempt_at > $1`
 	db, err := in.openDatabase()
@@ -30,4 +32,13 @@ func (in *install) lapseLeases(ctx context.Context) {
 	if _, err := db.ExecContext(ctx, q, time.Now().UnixMicro()); err != nil {
 		in.t.Fatal(err)
 	}
+}
+
+// settle waits until all mail that was taken is delivered, to all of its
+// recipients.
+func (in *install) settle() {
+	in.t.Helper()
+	eventually(in.t, "all mail that was taken is delivered", func() bool {
+		return !slices.ContainsFunc(in.messages("out"), message.waiting)
+	})
 }

@@ -143,6 +143,24 @@ func (l *ledger) audit(t *testing.T, stored []message, byInbox map[string]string
 		kept[unknown], l.counts[unknown], kept[refused], l.counts[refused])
 }
 
+// auditBoth holds what has arrived in an inbox against the ledgers of the mail
+// that was sent to it from another inbox, which may still be on its way, and of
+// the mail that came in over SMTP.
+func (in *install) auditBoth(sent, received *ledger, to inbox, refusedToo bool) {
+	in.t.Helper()
+	in.settle()
+	var ours, theirs []message
+	for _, m := range in.messages("in") {
+		if sent.has(m.Subject) {
+			ours = append(ours, m)
+		} else {
+			theirs = append(theirs, m)
+		}
+	}
+	sent.audit(in.t, ours, byAddress(to), refusedToo)
+	received.audit(in.t, theirs, byAddress(to), refusedToo)
+}
+
 // fault says what is wrong with the copies of one mail, by inbox.
 func (e entry) fault(copies map[string]int, byInbox map[string]string, refusedToo bool) string {
 	for _, address := range e.to {

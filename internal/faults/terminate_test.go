@@ -237,20 +237,7 @@ func (r *round) wait() {
 // audit looks for everything that was promised.
 func (s *terminating) audit(t *testing.T) {
 	t.Helper()
-	eventually(t, "all mail that was taken is delivered", func() bool {
-		return !slices.ContainsFunc(s.in.messages("out"), message.waiting)
-	})
-	var sent, received []message
-	for _, m := range s.in.messages("in") {
-		if s.sent.has(m.Subject) {
-			sent = append(sent, m)
-		} else {
-			received = append(received, m)
-		}
-	}
-	s.sent.audit(t, sent, byAddress(s.to), false)
-	s.received.audit(t, received, byAddress(s.to), false)
-
+	s.in.auditBoth(s.sent, s.received, s.to, false)
 	c := s.in.current().caller()
 	defer c.close()
 	boxes, err := list[inbox](t.Context(), c, "/v1/inboxes", nil)
