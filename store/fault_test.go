@@ -124,6 +124,8 @@ func TestManyWritersNeverMeetALock(t *testing.T) {
 	})
 }
 
+const keysOfTheOther = 5
+
 // What `postroom key create` does beside a server that runs.
 func TestAnotherProcessWritesTheSameSQLiteFile(t *testing.T) {
 	t.Parallel()
@@ -157,7 +159,7 @@ func TestAnotherProcessWritesTheSameSQLiteFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the other process: %v\n%s", err, out)
 	}
-	for i := range 20 {
+	for i := range keysOfTheOther {
 		if _, err := s.KeyByHash(t.Context(), store.HashKey(storetest.Secret(fmt.Sprint("other ", i)))); err != nil {
 			t.Errorf("key %d of the other process: %v", i, err)
 		}
@@ -170,7 +172,7 @@ func TestAnotherProcessWritesTheSameSQLiteFile(t *testing.T) {
 func writeKeys(t *testing.T, path string) {
 	cfg := storetest.EmptyConfig(t, storetest.SQLite)
 	cfg.Database = path
-	for i := range 20 { // open anew, as a command does
+	for i := range keysOfTheOther { // open anew, as a command does
 		s, err := store.Open(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 		return nil, nil, fmt.Errorf("make the folder of the database: %w", err)
 	}
 	common := []string{
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		"temp_store(MEMORY)", "wal_autocheckpoint(2000)", "journal_size_limit(67108864)",
 	}
 	if write, err = d.connect(ctx, append(common, "cache_size(-32768)"), "&_txlock=immediate"); err != nil {
