@@ -56,14 +56,21 @@ func (s *Store) wrap(err error, what string) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// poolClosed is what database/sql says, without a name for it, to who comes
-// after Close.
-const poolClosed = "sql: database is closed"
+// isClosed says whether err is what database/sql says, without a name for it,
+// to who comes after Close.
+func isClosed(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if text := err.Error(); text == "sql: database is closed" || text == "sql: statement is closed" {
+			return true
+		}
+	}
+	return false
+}
 
 func (s *Store) unavailable(err error) bool {
 	var netErr net.Error
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
-		errors.As(err, &netErr) || err.Error() == poolClosed || s.dialect.unavailable(err)
+		errors.As(err, &netErr) || isClosed(err) || s.dialect.unavailable(err)
 }
 
 // one turns an UPDATE that should have touched exactly one row into an error
