@@ -102,11 +102,7 @@ func bodyError(err *ogenerrors.DecodeBodyError) *apiError {
 		}
 		return invalid(cut(joinPath(place, name)), "is not a field of this request")
 	}
-	fault := is(unexpectedValue(text))
-	if strings.Contains(text, "illegal base64") {
-		fault = notBase64
-	}
-	return invalid(cut(at.locate(doc, fault)), reason(text))
+	return invalid(cut(at.locate(doc, faultOf(text))), reason(text))
 }
 
 // invalidFields is 400 for the faults that validation found.

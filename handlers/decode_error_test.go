@@ -52,6 +52,7 @@ func TestBodyErrors(t *testing.T) {
 			{"an unknown field that looks like our words", inboxes, `{"unexpected field \"x\"":1}`, `unexpected field "x"`, "is not a field of this request"},
 			{"a field name in capitals", inboxes, `{"Name":"a"}`, "Name", "is not a field of this request"},
 			{"too many names", inboxes, `{"metadata":` + manyKeys(51) + `}`, "metadata", "may have at most 50 fields and has 51"},
+			{"too many names in an item", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a@b.example","tags":{"a":"b"}},{"to":"a@b.example","tags":` + strings.ReplaceAll(manyKeys(51), ":1", `:"v"`) + `}]}`, "recipients[1].tags", "may have at most 50 fields and has 51"},
 			{"a name of a wrong form", send, `{"to":"a@b.example","subject":"s","text":"t","headers":{"X Y":"z"}}`, "headers.X Y", "is not an allowed name"},
 
 			{"one address of a wrong type", send, `{"to":7,"subject":"s","text":"t"}`, "to", "may not be a number"},

@@ -43,6 +43,7 @@ var (
 	unknownField = regexp.MustCompile(`decode (\w+): callback: unexpected field ("(?:[^"\\]|\\.)*")$`)
 	foundByte    = regexp.MustCompile(`unexpected byte \d+ '(.)' at \d+$`)
 	foundType    = regexp.MustCompile(`unexpected json type "(\w+)"$`)
+	foundFields  = regexp.MustCompile(`properties number (\d+) (?:greater|less) than `)
 )
 
 func unquote(s string) string {
@@ -199,6 +200,27 @@ func is(jsonType string) func(any) bool {
 		default:
 			return jsonType == "object"
 		}
+	}
+}
+
+// faultOf is the fault of a value that the decoder could not use, going by its
+// message.
+func faultOf(text string) func(any) bool {
+	if strings.Contains(text, "illegal base64") {
+		return notBase64
+	}
+	if m := foundFields.FindStringSubmatch(text); m != nil {
+		return hasFields(m[1])
+	}
+	return is(unexpectedValue(text))
+}
+
+// hasFields is the fault of an object with too many fields, or too few, of
+// which there are count.
+func hasFields(count string) func(any) bool {
+	return func(v any) bool {
+		m, isObject := v.(map[string]any)
+		return isObject && strconv.Itoa(len(m)) == count
 	}
 }
 
