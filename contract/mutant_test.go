@@ -3,6 +3,7 @@ package contract_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/postroom/postroom/internal/contractcheck"
@@ -65,6 +66,8 @@ func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Opera
 				n.later++
 			case !valid && !refused:
 				t.Errorf("%s, %s %s: the contract refuses it, the answer is %d\n%.300s\n%.500s", name, m.where, m.what, a.status, m.body, a.body)
+			case !valid && !names(f.Param, m.where):
+				t.Errorf("%s, %s %s: the error names %q\n%.300s\n%.500s", name, m.where, m.what, f.Param, m.body, a.body)
 			case !valid || !refused:
 			case !book.allows(op, f.Param, f.Message):
 				t.Errorf("%s, %s %s: the contract allows it\n%.300s\n%.500s", name, m.where, m.what, m.body, a.body)
@@ -74,4 +77,10 @@ func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Opera
 		}
 	}
 	return n
+}
+
+// names says whether an error names the place of a fault, or one around or
+// below it. A key that is restricted without scopes lacks those.
+func names(param, where string) bool {
+	return where == "" || where == "mode" && param == "scopes" || param != "" && (strings.HasPrefix(param, where) || strings.HasPrefix(where, param))
 }

@@ -65,13 +65,35 @@ func everyExample(t *testing.T, w *world) {
 	})
 }
 
-// bodiesMustBeRead sends bodies that are no JSON, no object, or have a field
-// too many.
+// unreadable are bodies that are no JSON, no JSON object, or no text.
+var unreadable = map[string]string{ // and the code of the error
+	`{"name":`:                     "invalid_json",
+	`{"name":"a"} {"name":"b"}`:    "invalid_json",
+	`{'name':'a'}`:                 "invalid_json",
+	`{"name":"a",}`:                "invalid_json",
+	`{"name":01}`:                  "invalid_json",
+	"{\"name\":\"a\nb\"}":          "invalid_json",
+	"\xef\xbb\xbf{}":               "invalid_json",
+	"\x00":                         "invalid_json",
+	` `:                            "invalid_json",
+	strings.Repeat(`[`, 100_000):   "invalid_json",
+	strings.Repeat(`{"a":`, 20000): "invalid_json",
+	`[]`:                           "invalid_request",
+	`"name"`:                       "invalid_request",
+	`null`:                         "invalid_request",
+	`7`:                            "invalid_request",
+}
+
+// bodiesMustBeRead sends bodies that cannot be read, or have a field too many.
 func bodiesMustBeRead(t *testing.T, w *world) {
 	w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
 		c := w.good(t, op).breaking()
-		w.send(t, c.saying(`{"name":`)).wantCode(t, http.StatusBadRequest, "invalid_json")
-		w.send(t, c.saying(`[]`)).wantCode(t, http.StatusBadRequest, "invalid_request")
+		for body, code := range unreadable {
+			a := w.send(t, c.saying(body)).want(t, http.StatusBadRequest)
+			if a.code() != code {
+				t.Errorf("%.40q: got %.300s, want %s", body, a.body, code)
+			}
+		}
 		if op.OperationID == "callMcp" {
 			return // takes any object
 		}
