@@ -12,7 +12,7 @@
 //   - an operation that is not built answers 501, after its key was checked and
 //     its request was read;
 //   - a request that the contract refuses is 400, never 500, and one that it
-//     allows is 400 only by a rule listed in rules.
+//     allows is 400 only by a rule listed in paramRules or bodyRules.
 //
 // There are only tests here: `go test ./contract`, with -v for the table of
 // what was seen.

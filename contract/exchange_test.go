@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"testing"
@@ -96,9 +97,7 @@ func (in *install) request(ctx context.Context, t *testing.T, c call) *http.Requ
 	if c.body != nil {
 		req.Header.Set("Content-Type", jsonType)
 	}
-	for name, values := range c.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.header)
 	return req
 }
 
@@ -124,7 +123,16 @@ func (in *install) send(t *testing.T, c call) answer {
 
 func (in *install) sendRequest(t *testing.T, req *http.Request) answer {
 	t.Helper()
-	what := req.Method + " " + req.URL.RequestURI()
+	a, err := in.try(t, req)
+	if err != nil {
+		t.Fatalf("%s: %v", a.call, err)
+	}
+	return a
+}
+
+// try is sendRequest for other goroutines than the test's own.
+func (in *install) try(t *testing.T, req *http.Request) (answer, error) {
+	a := answer{call: req.Method + " " + req.URL.RequestURI()}
 	client := &http.Client{
 		Transport:     in.check.Transport(t, in.base),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -132,14 +140,12 @@ func (in *install) sendRequest(t *testing.T, req *http.Request) answer {
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		return a, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	return answer{what, res.StatusCode, res.Header, body}
+	a.status, a.header = res.StatusCode, res.Header
+	a.body, err = io.ReadAll(res.Body)
+	return a, err
 }
 
 // want fails the test when the answer has another status.

@@ -68,11 +68,12 @@ func (w *world) exhaust(t *testing.T, key string) {
 	t.Helper()
 	const clients = 8
 	client := &http.Client{Transport: w.base}
+	req := w.request(t.Context(), t, w.call("listInboxes").asking("limit", "1").as(key))
 	var calls sync.WaitGroup
 	for range clients {
 		calls.Go(func() {
 			for range (callsPerMinute + clients - 1) / clients {
-				res, err := client.Do(w.request(t.Context(), t, w.call("listInboxes").asking("limit", "1").as(key)))
+				res, err := client.Do(req.Clone(t.Context()))
 				if err != nil {
 					t.Error(err)
 					return

@@ -96,7 +96,7 @@ func (m *mutator) text(where, v string, s schemas, put func(string, any)) {
 	}
 	put("is upper case", strings.ToUpper(v))
 	put("ends with a space", v+" ")
-	for _, n := range s.lengths() {
+	for _, n := range s.sizes(textBounds) {
 		what := "has the length " + strconv.Itoa(n)
 		if n < long || m.first(where+what) {
 			put(what, strings.Repeat("a", n))
@@ -113,7 +113,7 @@ func (m *mutator) text(where, v string, s schemas, put func(string, any)) {
 }
 
 func (m *mutator) list(where string, v []any, s schemas, whole func(any) any, put func(string, any)) {
-	for _, n := range s.counts(itemLimits) {
+	for _, n := range s.sizes(itemBounds) {
 		if len(v) > 0 {
 			put("has "+strconv.Itoa(n)+" items", slices.Repeat(v[:1], n))
 		}
@@ -144,7 +144,7 @@ func (m *mutator) object(where string, v map[string]any, s schemas, whole func(a
 		} {
 			put("has "+what, with(name, "x"))
 		}
-		for _, n := range s.counts(memberLimits) {
+		for _, n := range s.sizes(memberBounds) {
 			put("has "+strconv.Itoa(n)+" members", numbered(n))
 		}
 	}

@@ -55,8 +55,8 @@ func (w *world) values(p *openapi3.Parameter) []string {
 		return []string{"2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456789+02:00", "2026-01-01", "2026-13-01T00:00:00Z", "now", ""}
 	}
 	all := []string{w.sample(p.Name), "a\x00b", "a\xff"}
-	if s.MaxLength != nil {
-		all = append(all, strings.Repeat("ä", int(*s.MaxLength)), strings.Repeat("ä", int(*s.MaxLength)+1))
+	for _, n := range (schemas{s}).sizes(textBounds) {
+		all = append(all, strings.Repeat("ä", n))
 	}
 	return append(all, "")
 }

@@ -26,8 +26,10 @@ var bodyRules = []rule{
 	{whatever, whatever, has(`is not UTF-8 text, or holds a NUL`), "a schema takes any text, databases do not"},
 	{whatever, whatever, has(`must be a whole number`), "1.0 is an integer to a schema; whole numbers are to be written as such"},
 	{whatever, has(`(expires_at|scheduledAt|since)$`), has(`is not an RFC 3339 time`), "a schema takes t and z for T and Z"},
-	{whatever, has(`^(to|cc|bcc|reply_to|from|email|contacts)\b`), has(`is not an email address|has an invalid (local part|domain)`),
-		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it"},
+	{
+		whatever, has(`^(to|cc|bcc|reply_to|from|email|contacts)\b`), has(`is not an email address|has an invalid (local part|domain)`),
+		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
+	},
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`is not a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
@@ -73,7 +75,7 @@ type later struct {
 }
 
 var laters = []later{
-	{has(`^sendEmail|^sendEmailBatch$`), has(`^(|html|text|template)$`), "which fields go together is for the handler to say"},
+	{has(`^sendEmail(Batch)?$`), has(`^(|html|text|template)$`), "which fields go together is for the handler to say"},
 	{has(`^simulateMessage$`), has(`^(|from|subject|text|html|raw)$`), "which fields go together is for the handler to say"},
 	{whatever, has(`email$`), "the decoder takes spaces in an address"},
 	{has(`^sendEmail$`), has(`^attachments\[\d+\]\.content$`), "the decoder takes null for bytes"},

@@ -66,38 +66,30 @@ func (s schemas) open() bool {
 	return slices.ContainsFunc(s, func(schema *openapi3.Schema) bool { return len(schema.PatternProperties) > 0 })
 }
 
-// lengths are those of texts that the schemas make a difference for.
-func (s schemas) lengths() []int {
-	var all []int
-	for _, schema := range s {
-		if schema.MaxLength != nil {
-			all = append(all, int(*schema.MaxLength), int(*schema.MaxLength)+1)
-		}
-		if schema.MinLength > 0 {
-			all = append(all, int(schema.MinLength), int(schema.MinLength)-1)
-		}
-	}
-	return once(all)
-}
+// bounds are the least and the most of something that a schema takes.
+type bounds func(*openapi3.Schema) (least uint64, most *uint64)
 
-// counts are those of items, or of members, that the schemas make a difference
-// for.
-func (s schemas) counts(limits func(*openapi3.Schema) (least uint64, most *uint64)) []int {
+func textBounds(s *openapi3.Schema) (uint64, *uint64)   { return s.MinLength, s.MaxLength }
+func itemBounds(s *openapi3.Schema) (uint64, *uint64)   { return s.MinItems, s.MaxItems }
+func memberBounds(s *openapi3.Schema) (uint64, *uint64) { return s.MinProps, s.MaxProps }
+
+// sizes are those that the schemas make a difference for: at the limits, and
+// just over them.
+func (s schemas) sizes(of bounds) []int {
 	var all []int
 	for _, schema := range s {
-		least, most := limits(schema)
+		least, most := of(schema)
 		if most != nil {
-			all = append(all, int(*most), int(*most)+1)
+			n := int(*most) //nolint:gosec // a limit of ours, far from any overflow
+			all = append(all, n, n+1)
 		}
 		if least > 0 {
-			all = append(all, int(least), int(least)-1)
+			n := int(least) //nolint:gosec // as above
+			all = append(all, n, n-1)
 		}
 	}
 	return once(all)
 }
-
-func itemLimits(s *openapi3.Schema) (uint64, *uint64)   { return s.MinItems, s.MaxItems }
-func memberLimits(s *openapi3.Schema) (uint64, *uint64) { return s.MinProps, s.MaxProps }
 
 // numbers are those that the schemas make a difference for.
 func (s schemas) numbers() []any {

@@ -2,15 +2,11 @@ package contract_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/smtp"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/postroom/postroom/internal/contractcheck"
 )
@@ -38,7 +34,6 @@ type world struct {
 	*install
 	inbox, edited inbox // PATCH goes to edited, so that the other stays as it is
 	in, out       message
-	made          atomic.Int64
 }
 
 // newWorld fills an install.
@@ -91,48 +86,6 @@ func (in *install) scoped(t *testing.T, scopes ...string) key {
 		t.Fatal(err)
 	}
 	return in.newKey(t, `"scopes":`+string(list))
-}
-
-// receive puts a mail into the inbox over SMTP and returns the message.
-func (in *install) receive(t *testing.T, to inbox) message {
-	t.Helper()
-	in.deliver(t, to.Address)
-	c := in.call("waitForMessage").at("/v1/inboxes/" + to.ID + "/messages/wait")
-	res := read[struct{ Message *message }](t, in.send(t, c).want(t, http.StatusOK))
-	if res.Message == nil || len(res.Message.Attachments) != 1 {
-		t.Fatalf("wait: %+v", res.Message)
-	}
-	return *res.Message
-}
-
-// deliver hands a mail with a code, a link and an attachment to the SMTP
-// server.
-func (in *install) deliver(t *testing.T, to string) {
-	t.Helper()
-	mail := fmt.Sprintf(`From: Ana <ana@example.org>
-To: %s
-Subject: Your sign-in code is 482913
-Message-ID: <%d@example.org>
-MIME-Version: 1.0
-Content-Type: multipart/mixed; boundary=b
-
---b
-Content-Type: text/plain
-
-Your sign-in code is 482913. Or confirm here:
-https://app.example.org/confirm?token=abc
---b
-Content-Type: application/pdf
-Content-Disposition: attachment; filename=order.pdf
-Content-Transfer-Encoding: base64
-
-JVBERi0xLjcKT3JkZXIgMTA0Mgo=
---b--
-`, to, time.Now().UnixNano())
-	crlf := strings.ReplaceAll(mail, "\n", "\r\n")
-	if err := smtp.SendMail(in.smtp, nil, "ana@example.org", []string{to}, []byte(crlf)); err != nil {
-		t.Fatalf("mail to %s: %v", to, err)
-	}
 }
 
 // linkOf returns the path of a download link of the message as received.

@@ -1,0 +1,52 @@
+package contract_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// page is what the tests read of a list.
+type page struct {
+	Data []struct {
+		ID string `json:"id"`
+	} `json:"data"`
+	HasMore bool    `json:"has_more"`
+	Cursor  *string `json:"cursor"`
+}
+
+// lists walks through lists page by page, and takes their cursors elsewhere.
+func lists(t *testing.T, w *world) {
+	for range 3 {
+		w.newInbox(t)
+	}
+	for _, id := range []string{"listInboxes", "listKeys", "listApiKeys", "listMessages"} {
+		seen := map[string]bool{}
+		c := w.call(id).asking("limit", "2")
+		for {
+			p := read[page](t, w.send(t, c).want(t, http.StatusOK))
+			for _, item := range p.Data {
+				if seen[item.ID] {
+					t.Fatalf("%s: %s comes twice", id, item.ID)
+				}
+				seen[item.ID] = true
+			}
+			if p.HasMore != (p.Cursor != nil) || p.HasMore && len(p.Data) != 2 {
+				t.Errorf("%s: a page of %d, has_more %v, cursor %v", id, len(p.Data), p.HasMore, p.Cursor)
+			}
+			if p.Cursor == nil {
+				break
+			}
+			c = c.asking("cursor", *p.Cursor)
+		}
+		if len(seen) < 3 {
+			t.Errorf("%s: %d items", id, len(seen))
+		}
+		elsewhere := w.call("listInboxes")
+		if id == "listInboxes" {
+			elsewhere = w.call("listKeys")
+		}
+		w.send(t, elsewhere.asking("cursor", c.query.Get("cursor"))).wantCode(t, http.StatusBadRequest, "invalid_request")
+		w.send(t, w.call(id).asking("limit", "101").breaking()).wantCode(t, http.StatusBadRequest, "invalid_request")
+	}
+	w.send(t, w.call("listMessages").asking("inbox_id", "ibx_none")).wantCode(t, http.StatusNotFound, "not_found")
+}

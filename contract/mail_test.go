@@ -1,0 +1,52 @@
+package contract_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/smtp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// receive puts a mail into the inbox over SMTP and returns the message.
+func (in *install) receive(t *testing.T, to inbox) message {
+	t.Helper()
+	in.deliver(t, to.Address)
+	c := in.call("waitForMessage").at("/v1/inboxes/" + to.ID + "/messages/wait")
+	res := read[struct{ Message *message }](t, in.send(t, c).want(t, http.StatusOK))
+	if res.Message == nil || len(res.Message.Attachments) != 1 {
+		t.Fatalf("wait: %+v", res.Message)
+	}
+	return *res.Message
+}
+
+// deliver hands a mail with a code, a link and an attachment to the SMTP
+// server.
+func (in *install) deliver(t *testing.T, to string) {
+	t.Helper()
+	mail := fmt.Sprintf(`From: Ana <ana@example.org>
+To: %s
+Subject: Your sign-in code is 482913
+Message-ID: <%d@example.org>
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/plain
+
+Your sign-in code is 482913. Or confirm here:
+https://app.example.org/confirm?token=abc
+--b
+Content-Type: application/pdf
+Content-Disposition: attachment; filename=order.pdf
+Content-Transfer-Encoding: base64
+
+JVBERi0xLjcKT3JkZXIgMTA0Mgo=
+--b--
+`, to, time.Now().UnixNano())
+	crlf := strings.ReplaceAll(mail, "\n", "\r\n")
+	if err := smtp.SendMail(in.smtp, nil, "ana@example.org", []string{to}, []byte(crlf)); err != nil {
+		t.Fatalf("mail to %s: %v", to, err)
+	}
+}

@@ -1,0 +1,70 @@
+package contract_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// whatIsNotBuiltYet are the parts of built operations that are missing.
+func whatIsNotBuiltYet(t *testing.T, w *world) {
+	for _, policy := range []string{"approval", "reply_only"} {
+		in := read[inbox](t, w.send(t, w.call("createInbox").saying(`{"send_policy":"`+policy+`"}`)).want(t, http.StatusCreated))
+		m := w.receive(t, in)
+		for _, c := range []call{
+			w.call("sendMessage").at("/v1/inboxes/" + in.ID + "/messages").saying(`{"to":"a@example.org","subject":"s","text":"t"}`),
+			w.call("replyToMessage").at("/v1/messages/" + m.ID + "/reply").saying(`{"text":"t"}`),
+			w.call("forwardMessage").at("/v1/messages/" + m.ID + "/forward").saying(`{"to":"a@example.org"}`),
+		} {
+			w.send(t, c).wantCode(t, http.StatusNotImplemented, "not_implemented")
+		}
+	}
+	w.send(t, w.call("listMessages").asking("q", "code")).wantCode(t, http.StatusNotImplemented, "not_implemented")
+	w.send(t, w.call("listInboxMessages").at("/v1/inboxes/"+w.inbox.ID+"/messages").asking("q", "code")).
+		wantCode(t, http.StatusNotImplemented, "not_implemented")
+}
+
+// whatIsNotInTheContract are paths that are unknown and methods that a path
+// does not have: both are told in the one error body.
+func whatIsNotInTheContract(t *testing.T, w *world) {
+	for _, path := range []string{"/", "/v1", "/v1/inboxes/", "/v2/inboxes", "//v1/inboxes", "/v1/inboxes/x/y/z", "/metrics"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			req := w.request(t.Context(), t, w.call("listInboxes").at(path))
+			req.Method = method
+			if a := w.sendRequest(t, req); a.status != http.StatusNotFound && a.status != http.StatusMethodNotAllowed {
+				t.Errorf("%s: %d %s", a.call, a.status, a.body)
+			}
+		}
+	}
+	for _, op := range w.check.Operations() {
+		req := w.request(t.Context(), t, call{op: op, path: w.pathWith(op, func(string) string { return "x" }), key: firstKey})
+		req.Method = http.MethodTrace
+		a := w.sendRequest(t, req).wantCode(t, http.StatusMethodNotAllowed, "method_not_allowed")
+		if allow := a.header.Get("Allow"); !strings.Contains(allow, op.Method) {
+			t.Errorf("%s: Allow %q lacks %s", a.call, allow, op.Method)
+		}
+	}
+}
+
+// theContractItself is served, and is the one that is tested here.
+func theContractItself(t *testing.T, w *world) {
+	a := w.send(t, w.call("getOpenapi").as("")).want(t, http.StatusOK)
+	if strings.Contains(string(a.body), "x-ogen") {
+		t.Error("the served contract has x-ogen-...")
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(a.body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range w.check.Operations() {
+		if item := doc.Paths.Value(op.Path); item == nil || item.GetOperation(op.Method) == nil ||
+			item.GetOperation(op.Method).OperationID != op.OperationID {
+			t.Errorf("the served contract lacks %s", op.OperationID)
+		}
+	}
+}
