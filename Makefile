@@ -51,7 +51,7 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 	scripts/fuzz $(PKG)
 
 faults: bin/withpg ## kill, fill and cut off the service, and see that no mail is lost
-	exec bin/withpg -fsync -- go test -tags faults -count=1 -timeout 30m $(ARGS) ./internal/faults/...
+	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 30m $(ARGS) ./internal/faults/...
 
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg

@@ -69,6 +69,9 @@ func (r *races) race(ctx context.Context, box inbox, rng *rand.Rand, rounds int)
 	for i := range rounds {
 		id := fmt.Sprintf("%s-%d", box.Name, i)
 		lag := upTo(rng, 4*took) - 2*took // either may be over before the other begins
+		if i%2 == 0 {
+			lag = took + upTo(rng, time.Millisecond) - time.Millisecond/2 // about when the mail is stored
+		}
 		if last, took, err = r.round(ctx, api, smtp, box, id, last, lag); err != nil {
 			return fmt.Errorf("round %s: %w", id, err)
 		}
@@ -108,7 +111,9 @@ func (r *races) round(
 	if err != nil {
 		return "", 0, err
 	}
-	r.note(began, <-sent, done, time.Now())
+	if late := r.note(began, <-sent, done, time.Now()); late > mostLate {
+		return "", 0, fmt.Errorf("the wait was answered %v after the mail was there: nothing woke it", late)
+	}
 	return res.Message.ID, done.Sub(began), nil
 }
 
@@ -126,9 +131,14 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
+// mostLate is how long after mail and wait are both there the answer may come. A
+// wait that was not woken looks once more when its time is up.
+const mostLate = 10 * time.Second
+
 // note notes a round: when its mail began, its wait was sent, its mail was
-// taken, and both were over.
-func (r *races) note(began, sent, done, end time.Time) {
+// taken, and both were over. It returns how long the answer took after both
+// were there.
+func (r *races) note(began, sent, done, end time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	there := done
@@ -142,6 +152,7 @@ func (r *races) note(began, sent, done, end time.Time) {
 		there = sent
 	}
 	r.answered = append(r.answered, end.Sub(there))
+	return end.Sub(there)
 }
 
 // spread shows the middle and the end of a distribution.
