@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -89,37 +88,6 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 // NewSpool returns an empty spool for one mail. The caller closes it.
 func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
 
-// target is an inbox that a mail is for.
-type target struct {
-	rcpt  string
-	inbox store.Inbox
-	tag   *string
-}
-
-// Resolve returns the inbox that receives mail for rcpt, and the tag in it, nil
-// without one. Its error is an *smtp.SMTPError of go-smtp (550 5.1.1 for an
-// unknown or deleted inbox, 5.2.1 for one that is suspended or expired, 5.7.1
-// for a foreign domain, 501 5.1.3 for what is no address), or the store's.
-func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Inbox, *string, error) {
-	local, tag, domain := splitAddress(rcpt)
-	if domain != r.domain {
-		return store.Inbox{}, nil, replyRelayDenied
-	}
-	if message.ValidAddress(rcpt) != nil {
-		return store.Inbox{}, nil, replyBadRecipient
-	}
-	in, err := r.store.InboxByAddress(ctx, local+"@"+domain)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return store.Inbox{}, nil, replyNoInbox
-	case err != nil:
-		return store.Inbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
-	case in.Status != store.InboxActive, in.Expired(store.NewTime(r.now())):
-		return store.Inbox{}, nil, replyInboxClosed
-	}
-	return in, tag, nil
-}
-
 // Receive stores the mail in raw for every recipient of env, all copies or
 // none, and returns them as stored; their Content.Raw is valid until raw is
 // closed. Errors are those of Resolve, an *smtp.SMTPError when the mail cannot
@@ -161,30 +129,6 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 	}
 }
 
-func (r *Receiver) resolveAll(ctx context.Context, rcpts []string) ([]target, error) {
-	var to []target
-	for _, rcpt := range rcpts {
-		in, tag, err := r.Resolve(ctx, rcpt)
-		if err != nil {
-			return nil, err
-		}
-		to = addTarget(to, target{rcpt, in, tag})
-	}
-	if len(to) == 0 {
-		return nil, replyNoRecipients
-	}
-	return to, nil
-}
-
-// addTarget adds t, unless its inbox is there already: an inbox gets one copy
-// of a mail, whatever tags it was addressed with.
-func addTarget(to []target, t target) []target {
-	if slices.ContainsFunc(to, func(o target) bool { return o.inbox.Seq == t.inbox.Seq }) {
-		return to
-	}
-	return append(to, t)
-}
-
 // deliver reads the mail and stores a copy for each target.
 func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempt *store.Attempt) ([]store.Message, error) {
 	in, err := r.read(ctx, env, raw)
@@ -208,20 +152,4 @@ func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *
 		}
 		to = left
 	}
-}
-
-// stillOpen returns those of the targets that take mail.
-func (r *Receiver) stillOpen(ctx context.Context, to []target) ([]target, error) {
-	var open []target
-	for _, t := range to {
-		_, _, err := r.Resolve(ctx, t.rcpt)
-		if err == nil {
-			open = append(open, t)
-			continue
-		}
-		if _, ours := replyTo(err); ours {
-			return nil, err
-		}
-	}
-	return open, nil
 }
