@@ -2,4 +2,7 @@
 
 package handlers_test
 
-const raceRounds = 10_000
+const (
+	raceRounds = 10_000
+	manyWaits  = 1000
+)

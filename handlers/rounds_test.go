@@ -1,6 +1,10 @@
-//go:build !faults
+//go:build !faults && !race
 
 package handlers_test
 
-// raceRounds is how often mail races with the wait for it.
-const raceRounds = 800
+const (
+	// raceRounds is how often mail races with the wait for it.
+	raceRounds = 800
+	// manyWaits is how many clients wait at once.
+	manyWaits = 1000
+)

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/store"
@@ -28,7 +26,15 @@ const mailDomain = "mail.example"
 // begin is what the clocks of the servers show at first.
 var begin = time.Date(2026, 9, 23, 10, 0, 0, 0, time.UTC)
 
-var contract = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../openapi.yaml") })
+// checker is one for all tests: reading the contract takes longer than most of
+// them.
+var checker = sync.OnceValues(func() (*contractcheck.Checker, error) {
+	doc, err := contractcheck.Load("../openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return contractcheck.New(doc)
+})
 
 // server is the API over a real store, behind a real socket, with an account
 // and a key that reaches everything.
@@ -61,14 +67,11 @@ func each(t *testing.T, test func(t *testing.T, s *server), edits ...func(*handl
 // newServer starts a server over the store.
 func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...func(*handlers.Config)) *server {
 	t.Helper()
-	doc, err := contract()
+	check, err := checker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{store: st, clock: clock, stopping: make(chan struct{})}
-	if s.check, err = contractcheck.New(doc); err != nil {
-		t.Fatal(err)
-	}
+	s := &server{store: st, clock: clock, check: check, stopping: make(chan struct{})}
 	s.web = httptest.NewUnstartedServer(nil)
 	s.url = "http://" + s.web.Listener.Addr().String()
 	base, err := url.Parse(s.url)

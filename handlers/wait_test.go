@@ -223,19 +223,18 @@ func TestWaitEndsWithItsClient(t *testing.T) {
 	})
 }
 
-func TestThousandWaitsAtOnce(t *testing.T) {
+func TestManyWaitsAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		const n = 1000
-		waits := make([]waiting, n)
-		inboxes := make([]store.Inbox, n)
-		for i := range n {
+		waits := make([]waiting, manyWaits)
+		inboxes := make([]store.Inbox, manyWaits)
+		for i := range manyWaits {
 			inboxes[i] = s.newInbox(t)
 			waits[i] = s.wait(t.Context(), t, inboxes[i], "timeout=120")
 		}
-		want := make([]string, n)
+		want := make([]string, manyWaits)
 		var deliveries sync.WaitGroup
-		for i := range n {
+		for i := range manyWaits {
 			deliveries.Go(func() { want[i] = s.receive(t, inboxes[i], "Subject: Yours").ID })
 		}
 		deliveries.Wait()

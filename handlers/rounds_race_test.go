@@ -1,0 +1,9 @@
+//go:build race && !faults
+
+package handlers_test
+
+// Under the race detector everything takes ten times as long.
+const (
+	raceRounds = 240
+	manyWaits  = 200
+)
