@@ -67,7 +67,7 @@ var layers = []layer{
 	{pkg: "internal/faults", imports: nothing, tests: everything},
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
-	{pkg: "bench/*", imports: slices.Concat(forTests, everything), tests: everything},
+	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline"}), tests: everything},
 	{pkg: "tools/specgen", imports: nothing},
 	{pkg: ".", imports: nothing}, // this test
 }
