@@ -73,8 +73,7 @@ func paramError(err *ogenerrors.DecodeParamError) *apiError {
 	if err.In == openapi.LocationPath {
 		return errNotFound
 	}
-	var fields *validate.Error
-	if errors.As(err.Err, &fields) {
+	if fields, ok := errors.AsType[*validate.Error](err.Err); ok {
 		return invalidFields(fieldDetails(err.Name, fields))
 	}
 	return invalid(err.Name, reason(err.Err.Error()))
@@ -91,8 +90,7 @@ func bodyError(err *ogenerrors.DecodeBodyError) *apiError {
 	}
 	text := err.Err.Error()
 	at := spotOf(text)
-	var fields *validate.Error
-	if errors.As(err.Err, &fields) {
+	if fields, ok := errors.AsType[*validate.Error](err.Err); ok {
 		return invalidFields(fieldDetails(at.locate(doc, lacks(fields)), fields))
 	}
 	if name, unknown := unexpectedField(text); unknown {
@@ -122,8 +120,7 @@ func fieldDetails(prefix string, err *validate.Error) []gen.ErrorDetail {
 	var out []gen.ErrorDetail
 	for _, f := range err.Fields {
 		path := joinPath(prefix, f.Name)
-		var nested *validate.Error
-		if errors.As(f.Error, &nested) {
+		if nested, ok := errors.AsType[*validate.Error](f.Error); ok {
 			out = append(out, fieldDetails(path, nested)...)
 		} else {
 			out = append(out, gen.ErrorDetail{Param: cut(path), Message: reason(f.Error.Error())})

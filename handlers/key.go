@@ -14,7 +14,7 @@ import (
 var _ gen.KeysHandler = (*API)(nil)
 
 // CreateApiKey implements POST /v1/api-keys.
-func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKeyCreated, error) { //nolint:revive // generated name
+func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKeyCreated, error) {
 	k, err := a.keyFromAPI(ctx, req)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (a *API) CreateKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKey
 }
 
 // ListApiKeys implements GET /v1/api-keys.
-func (a *API) ListApiKeys(ctx context.Context, p gen.ListApiKeysParams) (*gen.ApiKeyList, error) { //nolint:revive // generated name
+func (a *API) ListApiKeys(ctx context.Context, p gen.ListApiKeysParams) (*gen.ApiKeyList, error) {
 	l, err := a.store.ListKeys(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (a *API) ListKeys(ctx context.Context, p gen.ListKeysParams) (*gen.ApiKeyLi
 }
 
 // RevokeApiKey implements DELETE /v1/api-keys/{api_key_id}.
-func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) { //nolint:revive // generated name
+func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) {
 	if err := a.store.RevokeKey(ctx, callerOf(ctx).AccountID, p.APIKeyID); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (r response) get(t *testing.T, path string) (v any, ok bool) {
 	if err := json.Unmarshal(r.body, &v); err != nil {
 		t.Fatalf("the body is not JSON: %v: %s", err, r.body)
 	}
-	for _, name := range strings.Split(path, ".") {
+	for name := range strings.SplitSeq(path, ".") {
 		switch in := v.(type) {
 		case map[string]any:
 			if v, ok = in[name]; !ok {

@@ -124,8 +124,7 @@ func (a *API) compose(ctx context.Context, s submission) (*store.NewMessage, err
 
 // composeError gives the field that the mail cannot carry back to the caller.
 func composeError(err error) error {
-	var field *message.FieldError
-	if errors.As(err, &field) {
+	if field, ok := errors.AsType[*message.FieldError](err); ok {
 		return errInvalid(field.Field, "%s", field.Reason)
 	}
 	return err

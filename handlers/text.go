@@ -131,5 +131,5 @@ func escaped(raw []byte) (r rune, ok bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
-	return rune(n), err == nil //nolint:gosec // 16 bits
+	return rune(n), err == nil
 }
