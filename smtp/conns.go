@@ -134,19 +134,14 @@ func remoteIP(c net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// leave ends the account of a connection that is closed.
-func (s *Server) leave(w *wire) {
-	s.conns.leave(w)
-	s.running.Done()
-}
-
 // startTLS gives the connection of w to a new, encrypted session.
 func (s *Server) startTLS(w *wire) {
 	next := w.encrypted(s.cfg.TLS)
 	s.conns.replace(w, next)
 	if !s.upgrades.give(next) {
+		s.conns.leave(next)
 		next.abort()
-		s.leave(next)
+		s.running.Done()
 	}
 }
 

@@ -26,10 +26,9 @@ func TestServerShutdown(t *testing.T) {
 	sending.send("Subject: in flight\r\n")
 	chunked.cmd("250", "MAIL FROM:<a@out.example>")
 	chunked.cmd("250", "RCPT TO:<%s>", in.Address)
+	awaitWaiting(srv, 3)
 	chunked.send("BDAT 20 LAST\r\nSubject: ")
-	for waiting(srv) != 2 { // until the chunk has begun
-		runtime.Gosched()
-	}
+	awaitWaiting(srv, 2) // the chunk has begun
 
 	done := make(chan error, 1)
 	go func() { done <- srv.Shutdown(t.Context()) }()
@@ -57,6 +56,13 @@ func TestServerShutdown(t *testing.T) {
 	}
 	if n := len(list(t, s, in)); n != 2 {
 		t.Errorf("%d messages, want both that were in flight", n)
+	}
+}
+
+// awaitWaiting returns when n sessions wait for a command.
+func awaitWaiting(s *Server, n int) {
+	for waiting(s) != n {
+		runtime.Gosched()
 	}
 }
 

@@ -171,8 +171,9 @@ func (w *wire) Close() error {
 	if w.unread {
 		w.linger()
 	}
+	w.server.conns.leave(w) // before the client can know that there is room
 	err := w.conn.Close()
-	w.server.leave(w)
+	w.server.running.Done()
 	return err
 }
 
