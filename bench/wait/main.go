@@ -26,7 +26,7 @@ type options struct {
 	senders, size          int
 	settle                 time.Duration
 	connect                bool
-	pace                   int
+	pace, pid              int
 }
 
 func main() {
@@ -51,6 +51,7 @@ func parse() options {
 	flag.DurationVar(&o.settle, "settle", 0, "time between the wait calls and the mail (default: 3ms, and 1s from 100 waiters on)")
 	flag.BoolVar(&o.connect, "connect", false, "open a connection for each mail, and count that too")
 	flag.IntVar(&o.pace, "pace", 0, "mails a second; 0 is as fast as it goes")
+	flag.IntVar(&o.pid, "pid", 0, "process of the service, on Linux: says what CPU time a mail and its wait take")
 	flag.Parse()
 	if o.senders == 0 {
 		o.senders = min(8, o.waiters)
@@ -83,7 +84,10 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer s.close()
 	var all samples
-	start := time.Now()
+	start, cpu := time.Now(), cpuMeter{pid: o.pid}
+	if err := cpu.start(); err != nil {
+		return err
+	}
 	for n := range o.rounds {
 		one, err := round(ctx, o, a, s, boxes, n)
 		if err != nil {
@@ -92,5 +96,5 @@ func run(ctx context.Context, o options) (err error) {
 		all = append(all, one...)
 	}
 	all.print(os.Stdout, o, time.Since(start))
-	return nil
+	return cpu.print(os.Stdout, len(all))
 }
