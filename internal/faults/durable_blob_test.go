@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"path"
-	"regexp"
 	"strings"
 )
 
@@ -27,9 +26,6 @@ func newBlobTrace() *blobTrace {
 	}
 }
 
-// quoted are the names in the arguments of a call.
-var quoted = regexp.MustCompile(`"([^"]*)"`)
-
 func (b *blobTrace) take(e event) {
 	if !strings.Contains(e.file+"/", "/blobs/") {
 		return
@@ -45,16 +41,15 @@ func (b *blobTrace) take(e event) {
 	case !e.end || e.result < 0:
 	case e.name == "write":
 		b.changes[e.file]++
-		for _, m := range mark.FindAllString(e.data, -1) {
+		for _, m := range findMarks(e.text) {
 			b.file[m] = e.file
 		}
 	case e.name == "mkdirat":
 		b.changes[e.file]++
-		b.made[path.Join(e.file, e.data)] = b.changes[e.file]
+		b.made[path.Join(e.file, e.text)] = b.changes[e.file]
 	case strings.HasPrefix(e.name, "rename"):
 		b.changes[e.file]++
-		from := quoted.FindStringSubmatch(e.args)[1]
-		b.renamed[path.Join(e.file, from)] = b.changes[e.file]
+		b.renamed[path.Join(e.file, e.text)] = b.changes[e.file]
 	}
 }
 

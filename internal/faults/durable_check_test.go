@@ -63,22 +63,25 @@ func TestDurabilityFindsFaults(t *testing.T) {
 			[]string{notOnDisk},
 		},
 		{
-			"a transaction without its end", newWALTrace(), []string{traceMail, traceHeader, tracePage, traceSync, trace250},
+			"a transaction without its end", newWALTrace(),
+			[]string{traceMail, traceHeader, tracePage, traceSync, trace250},
 			[]string{"[durable-000001-end] is answered with 250, and the transaction has not been written to its end"},
 		},
 		{
-			"mail that was not written", newWALTrace(), []string{traceMail, trace250},
+			"mail that was not written", newWALTrace(),
+			[]string{traceMail, trace250},
 			[]string{"[durable-000001-end] is answered with 250, and durable-000001-end was not written"},
 		},
 		{"a call with its key", newWALTrace(), []string{traceCall, traceCommit, tracePage, traceSync, trace201}, nil},
 		{
 			"a call whose key comes later", newWALTrace(),
 			[]string{traceCall, traceCommit, traceMark, traceSync, traceCommit, traceOther, traceSync, trace201},
-			[]string{"[once-000001-end durable-000001-end] is answered with 201, and they were written by two transactions"},
+			[]string{"[durable-000001-end once-000001-end] is answered with 201, and they were written by two transactions"},
 		},
 		{
 			"a blob on the disk", newWALTrace(),
-			[]string{traceMail, traceMkdir, traceRootSync, traceBlob, traceBlobSync, traceRename, traceDirSync, traceCommit, tracePage, traceSync, trace250}, nil,
+			[]string{traceMail, traceMkdir, traceRootSync, traceBlob, traceBlobSync, traceRename, traceDirSync, traceCommit, tracePage, traceSync, trace250},
+			nil,
 		},
 		{
 			"a blob that is not synced", newWALTrace(),
@@ -97,15 +100,18 @@ func TestDurabilityFindsFaults(t *testing.T) {
 		},
 		{"a COMMIT that is confirmed", newPGTrace(), []string{traceMail, traceBegin, traceInsert, traceAsks, traceConfirms, trace250}, nil},
 		{
-			"a COMMIT that is not confirmed yet", newPGTrace(), []string{traceMail, traceBegin, traceInsert, traceAsks, trace250, traceConfirms},
+			"a COMMIT that is not confirmed yet", newPGTrace(),
+			[]string{traceMail, traceBegin, traceInsert, traceAsks, trace250, traceConfirms},
 			[]string{"[durable-000001-end] is answered with 250, and the server has not confirmed the COMMIT"},
 		},
 		{
-			"a COMMIT that fails", newPGTrace(), []string{traceMail, traceBegin, traceInsert, traceAsks, traceRefuses, traceConfirms, trace250},
+			"a COMMIT that fails", newPGTrace(),
+			[]string{traceMail, traceBegin, traceInsert, traceAsks, traceRefuses, traceConfirms, trace250},
 			[]string{"[durable-000001-end] is answered with 250, and the server has not confirmed the COMMIT"},
 		},
 		{
-			"a question only", newPGTrace(), []string{traceMail, traceSelect, traceBegin, traceAsks, traceConfirms, trace250},
+			"a question only", newPGTrace(),
+			[]string{traceMail, traceSelect, traceBegin, traceAsks, traceConfirms, trace250},
 			[]string{"[durable-000001-end] is answered with 250, and durable-000001-end was not written"},
 		},
 	}

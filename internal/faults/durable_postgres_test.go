@@ -13,6 +13,9 @@ type pgTrace struct {
 	weakened  []string // what was said that may weaken a commit
 }
 
+// commit is the command, and what the server says that it has done.
+const commit = `COMMIT\0`
+
 func newPGTrace() *pgTrace {
 	return &pgTrace{marks: marks{}, open: map[string]*transaction{}, asked: map[string]bool{}}
 }
@@ -22,12 +25,12 @@ func (p *pgTrace) take(e event) (fresh []string) {
 	switch {
 	case !socket:
 	case e.name == "write" && !e.end:
-		return p.said(e.file, e.data)
-	case e.name == "read" && e.end && p.asked[e.file] && strings.Contains(e.data, "COMMIT\x00"):
+		return p.said(e.file, e.text)
+	case e.name == "read" && e.end && p.asked[e.file] && strings.Contains(e.text, commit):
 		p.committed++
 		p.open[e.file].number = p.committed
 		p.end(e.file)
-	case e.name == "read" && e.end && p.asked[e.file] && e.data != "":
+	case e.name == "read" && e.end && p.asked[e.file] && e.text != "":
 		p.end(e.file) // it failed
 	}
 	return nil
@@ -45,7 +48,7 @@ func (p *pgTrace) said(connection, text string) (fresh []string) {
 	case p.open[connection] == nil:
 	case strings.Contains(text, "ROLLBACK"):
 		p.end(connection)
-	case strings.Contains(text, "COMMIT\x00"):
+	case strings.Contains(text, commit):
 		p.asked[connection] = true
 	default:
 		fresh = p.marks.add(text, p.open[connection])

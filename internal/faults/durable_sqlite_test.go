@@ -22,7 +22,8 @@ func newWALTrace() *walTrace {
 	return &walTrace{marks: marks{}, open: &transaction{}, syncing: map[*call]int{}}
 }
 
-const frameHeader = 24
+// frameHeader stands behind the bytes of one: its size.
+const frameHeader = `", 24, `
 
 func (w *walTrace) take(e event) (fresh []string) {
 	if !strings.HasSuffix(e.file, "-wal") {
@@ -37,10 +38,11 @@ func (w *walTrace) take(e event) (fresh []string) {
 		}
 		delete(w.syncing, e.call)
 	case e.name != "pwrite64":
-	case len(e.data) == frameHeader:
-		w.last = binary.BigEndian.Uint32([]byte(e.data)[4:]) != 0
+	case strings.Contains(e.args, frameHeader):
+		header, err := unescape(e.text)
+		w.last = err != nil || len(header) < 8 || binary.BigEndian.Uint32(header[4:]) != 0
 	case !e.end:
-		return w.marks.add(e.data, w.open)
+		return w.marks.add(e.text, w.open)
 	case w.last:
 		w.committed++
 		w.open.number = w.committed

@@ -2,14 +2,29 @@ package faults_test
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// mark is what a client puts into a mail or a call, to be found again in what
-// the program writes: an id, or an idempotency key.
-var mark = regexp.MustCompile(`(?:durable|once)-[0-9]{6}-end`)
+// findMarks finds what clients put into mails and calls: ids, durable-000001-end,
+// and idempotency keys, once-000001-end.
+func findMarks(text string) (found []string) {
+	const behind = len("-000001-end")
+	for _, prefix := range []string{"durable", "once"} {
+		for rest := text; ; {
+			at := strings.Index(rest, prefix+"-")
+			if at < 0 {
+				break
+			}
+			end := at + len(prefix) + behind
+			if end <= len(rest) && strings.HasSuffix(rest[:end], "-end") {
+				found = append(found, rest[at:end])
+			}
+			rest = rest[at+1:]
+		}
+	}
+	return found
+}
 
 // durability follows a trace of the program and holds every promise that it
 // gives against what is safe at the moment when it begins to say so.
@@ -50,9 +65,9 @@ func (d *durability) take(e event) {
 			}
 		}
 	case e.name == "read" && e.end:
-		d.asked[e.file] = append(d.asked[e.file], mark.FindAllString(e.data, -1)...)
+		d.asked[e.file] = append(d.asked[e.file], findMarks(e.text)...)
 	case e.name == "write" && !e.end:
-		d.answer(e.file, e.data)
+		d.answer(e.file, e.text)
 	}
 }
 
@@ -86,9 +101,9 @@ type transaction struct {
 // marks knows which transaction wrote a mark first.
 type marks map[string]*transaction
 
-// add notes that tx writes data, and returns what is new in it.
-func (m marks) add(data string, tx *transaction) (fresh []string) {
-	for _, found := range mark.FindAllString(data, -1) {
+// add notes that tx writes text, and returns what is new in it.
+func (m marks) add(text string, tx *transaction) (fresh []string) {
+	for _, found := range findMarks(text) {
 		if m[found] == nil {
 			m[found] = tx
 			fresh = append(fresh, found)

@@ -178,15 +178,5 @@ func (in *install) crash() {
 	n.kill()
 }
 
-// size is how many bytes the file or folder of that name has; none when it is
-// not there.
-func (in *install) size(name string) int64 {
-	info, err := os.Stat(filepath.Join(in.dir, name))
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
 // seconds shows a time in figures that are easy to compare.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }

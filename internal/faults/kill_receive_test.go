@@ -23,7 +23,7 @@ func TestC1KillWhileReceiving(t *testing.T) {
 func TestC1KillWhileReceivingLarge(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, in *install) {
-		r := &receiving{in: in, size: 300 << 10, mails: pick(20, 200), kills: pick(2, 20)}
+		r := &receiving{in: in, size: 300 << 10, mails: pick(12, 200), kills: pick(2, 20)}
 		r.run(t)
 		r.compareRaw(t)
 	})

@@ -28,15 +28,23 @@ func newMail(id string, size int, to ...string) mail {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id)) // a hash never fails
 	rng := rand.New(rand.NewPCG(h.Sum64(), 0))
-	const letters = "abcdefghijklmnopqrstuvwxyz      "
 	for len(b) < size {
-		for range 70 {
-			b = append(b, letters[rng.IntN(len(letters))])
-		}
-		b = append(b, "x\r\n"...)
+		at := rng.IntN(len(filler) - 70)
+		b = append(append(b, filler[at:at+70]...), "\r\n"...)
 	}
 	return mail{id, to, b}
 }
+
+// filler is text that bodies are cut out of.
+var filler = func() []byte {
+	const letters = "abcdefghijklmnopqrstuvwxyz      "
+	rng := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, 16<<10)
+	for i := range text {
+		text[i] = letters[rng.IntN(len(letters))]
+	}
+	return text
+}()
 
 func headerID(id string) string { return "<" + id + "@client.example>" }
 func bodyMark(id string) string { return "The mark of this mail is " + id + "." }

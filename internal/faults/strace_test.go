@@ -2,9 +2,9 @@ package faults_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -13,7 +13,7 @@ import (
 type call struct {
 	name   string
 	file   string // what its first descriptor stands for: a path, or TCP:[here->there]
-	data   string // bytes written, or read
+	text   string // what was written, read or named first, with the escapes of strace
 	args   string // all that is shown
 	result int    // known at its end
 }
@@ -25,14 +25,7 @@ type event struct {
 	end bool
 }
 
-var (
-	callForm    = regexp.MustCompile(`^(\w+)\((.*)$`)
-	resumedForm = regexp.MustCompile(`^<\.\.\. (\w+) resumed>(.*)$`)
-	resultForm  = regexp.MustCompile(`\)\s+= (-?\d+)[^"]*$`)
-	fileForm    = regexp.MustCompile(`^\d+<((?:->|[^>])*)>`)
-)
-
-const unfinished = " <unfinished ...>"
+var errTrace = errors.New("not a line of a trace")
 
 // readTrace hands the events of a trace, made with -f -yy, to take.
 func readTrace(r io.Reader, take func(event)) error {
@@ -40,118 +33,132 @@ func readTrace(r io.Reader, take func(event)) error {
 	in := bufio.NewReaderSize(r, 1<<20)
 	for n := 1; ; n++ {
 		line, err := in.ReadString('\n')
-		if err == io.EOF { //nolint:errorlint // as bufio returns it
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		thread, what, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		thread, what, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		what = strings.TrimLeft(what, " ")
-		if !ok || strings.HasPrefix(what, "---") || strings.HasPrefix(what, "+++") {
-			continue
+		if strings.HasPrefix(what, "---") || strings.HasPrefix(what, "+++") {
+			continue // a signal, or the end of a thread
 		}
 		if err := readCall(what, thread, running, take); err != nil {
-			return fmt.Errorf("line %d of the trace: %w: %.200s", n, err, line)
+			return fmt.Errorf("line %d: %w: %.200s", n, err, line)
 		}
 	}
 }
 
+// readCall reads the whole of a call, its beginning or its end.
 func readCall(what, thread string, running map[string]*call, take func(event)) error {
-	if found := resumedForm.FindStringSubmatch(what); found != nil {
+	if rest, is := strings.CutPrefix(what, "<... "); is {
+		name, rest, _ := strings.Cut(rest, " resumed>")
 		c := running[thread]
-		if c == nil || c.name != found[1] {
-			return fmt.Errorf("%s goes on and never began", found[1])
+		if c == nil || c.name != name {
+			return errTrace
 		}
 		delete(running, thread)
-		return c.finish(found[2], take)
+		c.args += rest
+		return c.finish(take)
 	}
-	found := callForm.FindStringSubmatch(what)
-	if found == nil {
-		return fmt.Errorf("not a call")
+	name, args, ok := strings.Cut(what, "(")
+	if !ok {
+		return errTrace
 	}
-	c := &call{name: found[1], args: found[2]}
-	if f := fileForm.FindStringSubmatch(found[2]); f != nil {
-		c.file = f[1]
-	}
-	if args, open := strings.CutSuffix(c.args, unfinished); open {
-		running[thread] = c
-		if err := c.read(args); err != nil {
-			return err
-		}
-		take(event{c, false})
-		return nil
-	}
-	if err := c.read(c.args); err != nil {
+	args, open := strings.CutSuffix(args, " <unfinished ...>")
+	c := &call{name: name, args: args}
+	c.file = firstFile(args)
+	if err := c.findText(); err != nil {
 		return err
 	}
 	take(event{c, false})
-	return c.finish("", take)
+	if open {
+		running[thread] = c
+		return nil
+	}
+	return c.finish(take)
 }
 
-// finish ends a call, of which rest was shown after its beginning.
-func (c *call) finish(rest string, take func(event)) error {
-	if rest != "" {
-		c.args += rest
-		if err := c.read(rest); err != nil {
-			return err
-		}
+// finish ends a call, of which all is shown.
+func (c *call) finish(take func(event)) error {
+	if err := c.findText(); err != nil {
+		return err
 	}
-	found := resultForm.FindStringSubmatch(c.args)
-	if found == nil {
-		c.result = -1 // the process ended in it
-	} else if n, err := strconv.Atoi(found[1]); err == nil {
-		c.result = n
+	c.result = -1 // also when the process ended in it
+	if i := strings.LastIndex(c.args, ") "); i >= 0 {
+		result := strings.TrimLeft(c.args[i+1:], " =")
+		result, _, _ = strings.Cut(result, " ")
+		if n, err := strconv.Atoi(result); err == nil {
+			c.result = n
+		}
 	}
 	take(event{c, true})
 	return nil
 }
 
-// read takes the bytes, if any are shown.
-func (c *call) read(args string) error {
-	begin := strings.IndexByte(args, '"')
-	if begin < 0 || c.data != "" {
-		return nil
+// firstFile is what the first argument stands for, as in 7</data/x>, or
+// 9<TCP:[127.0.0.1:25->127.0.0.1:4000]>.
+func firstFile(args string) string {
+	args = strings.TrimLeft(args, "0123456789")
+	if !strings.HasPrefix(args, "<") {
+		return ""
 	}
-	var b strings.Builder
-	for i := begin + 1; i < len(args); i++ {
-		switch args[i] {
-		case '"':
-			c.data = b.String()
-			return nil
-		case '\\':
-			n := escape(args[i+1:], &b)
-			if n == 0 {
-				return fmt.Errorf("an escape that is unknown: %.5s", args[i:])
-			}
-			i += n
-		default:
-			b.WriteByte(args[i])
+	for i := 1; i < len(args); i++ {
+		if args[i] == '>' && args[i-1] != '-' {
+			return args[1:i]
 		}
 	}
-	return fmt.Errorf("a string without an end")
+	return ""
 }
 
-// escapes are those of C that are not octal.
-var escapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'v': '\v', 'f': '\f', '"': '"', '\\': '\\'}
+// findText finds the first string, if one is shown by now.
+func (c *call) findText() error {
+	begin := strings.IndexByte(c.args, '"') + 1
+	if begin == 0 || c.text != "" {
+		return nil
+	}
+	for at := begin; ; at++ {
+		quote := strings.IndexByte(c.args[at:], '"')
+		if quote < 0 {
+			return errTrace
+		}
+		at += quote
+		before := strings.TrimRight(c.args[begin:at], `\`)
+		if (at-begin-len(before))%2 == 0 { // the quote is not escaped itself
+			c.text = c.args[begin:at]
+			return nil
+		}
+	}
+}
 
-// escape writes the byte that stands behind a backslash, and returns in how
-// many letters.
-func escape(s string, b *strings.Builder) int {
-	if s == "" {
-		return 0
+// unescape returns the bytes that text stands for: with octal escapes, and
+// those of C.
+func unescape(text string) ([]byte, error) {
+	named := map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'v': '\v', 'f': '\f', '"': '"', '\\': '\\'}
+	var b []byte
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			b = append(b, text[i])
+			continue
+		}
+		i++
+		if i == len(text) {
+			return nil, errTrace
+		}
+		if c, ok := named[text[i]]; ok {
+			b = append(b, c)
+			continue
+		}
+		digits := 0
+		for digits < 3 && i+digits < len(text) && '0' <= text[i+digits] && text[i+digits] <= '7' {
+			digits++
+		}
+		n, err := strconv.ParseUint(text[i:i+digits], 8, 8)
+		if err != nil {
+			return nil, errTrace
+		}
+		b, i = append(b, byte(n)), i+digits-1
 	}
-	if plain, ok := escapes[s[0]]; ok {
-		b.WriteByte(plain)
-		return 1
-	}
-	n, value := 0, 0
-	for n < 3 && n < len(s) && s[n] >= '0' && s[n] <= '7' {
-		value = 8*value + int(s[n]-'0')
-		n++
-	}
-	if n > 0 {
-		b.WriteByte(byte(value)) //nolint:gosec // three octal digits of one byte
-	}
-	return n
+	return b, nil
 }
