@@ -37,19 +37,27 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		UPDATE recipients SET next_attempt_at = ` + until + `, leased = true, fence = fence + 1, attempts = attempts + 1
 		WHERE seq IN (SELECT seq FROM due)
 		RETURNING ` + recipientColumns
-	var rows []Recipient
+	// The messages are read in the same transaction: a claim that nobody comes to
+	// hear of would last to the end of the lease.
+	var claimed []Claimed
 	err := s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
-		rows = nil
-		return tx.SelectContext(ctx, &rows, q, w.args...)
+		var rows []Recipient
+		claimed = nil
+		err := tx.SelectContext(ctx, &rows, q, w.args...)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		slices.SortFunc(rows, func(a, b Recipient) int { return cmp.Compare(a.Seq, b.Seq) })
+		claimed, err = withMessages(ctx, tx, rows)
+		return err
 	})
-	if err != nil || len(rows) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(rows, func(a, b Recipient) int { return cmp.Compare(a.Seq, b.Seq) })
-	return s.withMessages(ctx, rows)
+	return claimed, nil
 }
 
-func (s *Store) withMessages(ctx context.Context, rows []Recipient) ([]Claimed, error) {
+func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed, error) {
 	seqs := make([]int64, len(rows))
 	for i, r := range rows {
 		seqs[i] = r.MessageSeq
@@ -62,8 +70,8 @@ func (s *Store) withMessages(ctx context.Context, rows []Recipient) ([]Claimed, 
 		Message
 		InboxAddress string `db:"inbox_address"`
 	}
-	if err := s.read.SelectContext(ctx, &ms, s.read.Rebind(q), args...); err != nil {
-		return nil, s.wrap(err, "messages of claimed recipients")
+	if err := tx.SelectContext(ctx, &ms, tx.Rebind(q), args...); err != nil {
+		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
 	}
 	claimed := make([]Claimed, 0, len(rows))
 	for _, r := range rows {
