@@ -1,0 +1,105 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestDomainShow(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	env := []string{"POSTROOM_MAIL_DOMAIN=agents.example.com", "POSTROOM_HOSTNAME=mx1.example.com"}
+	serve(t, data, env...)
+	out := waitForSigningKeys(t, data, env)
+	for _, want := range []string{
+		"agents.example.com. 3600 IN MX 10 mx1.example.com.",
+		`agents.example.com. 3600 IN TXT "v=spf1 mx -all"`,
+		`_dmarc.agents.example.com. 3600 IN TXT "v=DMARC1; p=quarantine"`,
+	} {
+		if !hasLine(out, want) {
+			t.Errorf("no line %q in\n%s", want, out)
+		}
+	}
+	for _, algorithm := range []string{"rsa", "ed25519"} {
+		if n := strings.Count(out, `"v=DKIM1; k=`+algorithm+"; p="); n != 1 {
+			t.Errorf("%d %s keys in\n%s", n, algorithm, out)
+		}
+	}
+}
+
+func TestKeyCommandsBesideARunningService(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		s := serve(t, data, env...)
+		out, stderr, err := runCommand(t, data, env, "key", "create", "--name", "from the shell", "--mode", "restricted", "--scopes", "read")
+		if err != nil {
+			t.Fatalf("key create: %v\n%s", err, stderr)
+		}
+		secret := strings.TrimSuffix(out, "\n")
+		if !strings.HasPrefix(secret, "sk_restr_") || strings.ContainsAny(secret, " \n") {
+			t.Fatalf("key create says %q, want the secret alone", out)
+		}
+		if status, res := s.call(t, secret, http.MethodGet, "/v1/inboxes", ""); status != http.StatusOK {
+			t.Errorf("the new key reads: %d %v", status, res)
+		}
+		if status, res := s.call(t, secret, http.MethodPost, "/v1/inboxes", "{}"); status != http.StatusForbidden {
+			t.Errorf("the new key writes: %d %v, want 403", status, res)
+		}
+		list, stderr, err := runCommand(t, data, env, "key", "list")
+		if err != nil || strings.Contains(list, secret) {
+			t.Fatalf("key list: %v\n%s%s", err, list, stderr)
+		}
+		id := keyID(t, list, "from the shell")
+		if out, stderr, err := runCommand(t, data, env, "key", "revoke", id); err != nil || out != "Revoked "+id+".\n" {
+			t.Errorf("key revoke: %v\n%s%s", err, out, stderr)
+		}
+		if status, _ := s.call(t, secret, http.MethodGet, "/v1/inboxes", ""); status != http.StatusUnauthorized {
+			t.Errorf("the revoked key: %d, want 401", status)
+		}
+		if _, stderr, err := runCommand(t, data, env, "key", "revoke", id); err == nil || !strings.Contains(stderr, "not found") {
+			t.Errorf("revoke it again: %v %s", err, stderr)
+		}
+	})
+}
+
+// keyID finds the id of the key with this name in what `key list` says.
+func keyID(t *testing.T, list, name string) string {
+	t.Helper()
+	for line := range strings.Lines(list) {
+		if strings.Contains(line, name) {
+			id, _, _ := strings.Cut(line, " ")
+			return id
+		}
+	}
+	t.Fatalf("no key %q in\n%s", name, list)
+	return ""
+}
+
+func TestKeyCreateChecksItsFlags(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	serve(t, data)
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no name", nil, "--name must be 1 to 100 characters"},
+		{"an unknown mode", []string{"--name=x", "--mode=real"}, "--mode must be live, test or restricted"},
+		{"an unknown scope", []string{"--name=x", "--scopes=read,everything"}, `--scopes: "everything" is not one of * admin`},
+		{"a restricted key without scopes", []string{"--name=x", "--mode=restricted"}, "--scopes is required"},
+		{"a bad range", []string{"--name=x", "--allowed-ips=10.0.0.300/8"}, "--allowed-ips"},
+		{"an unknown inbox", []string{"--name=x", "--inbox-ids=ibx_1"}, "--inbox-ids: ibx_1: inbox: not found"},
+		{"an end in the past", []string{"--name=x", "--expires-at=2020-01-01T00:00:00Z"}, "--expires-at must be a time to come"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, stderr, err := runCommand(t, data, nil, append([]string{"key", "create"}, tt.args...)...)
+			if err == nil || out != "" || !strings.Contains(stderr, tt.want) {
+				t.Errorf("%v\n%s%s\nwant %q", err, out, stderr, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestServeRefusesToServeTwice(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s := serve(t, data)
+	if text := refused(t, data, nil); !strings.Contains(text, "the data folder "+data+" is in use by another `postroom serve`") {
+		t.Errorf("the same data folder: %s", text)
+	}
+	other := []string{"POSTROOM_DATABASE=" + filepath.Join(data, "postroom.db")}
+	if text := refused(t, t.TempDir(), other); !strings.Contains(text, "is in use by another `postroom serve`") ||
+		!strings.Contains(text, "POSTROOM_DATABASE") {
+		t.Errorf("the same database from another data folder: %s", text)
+	}
+	s.stop(t)
+	serve(t, data).stop(t)
+}
+
+func TestServeRefusesAPortInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	for _, setting := range []string{"POSTROOM_HTTP", "POSTROOM_SMTP"} {
+		want := setting + ": " + l.Addr().String() + " is in use by another program"
+		if text := refused(t, data, []string{setting + "=" + l.Addr().String()}); !strings.Contains(text, want) {
+			t.Errorf("%s: want %q", text, want)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A start that failed must not have used up the one showing of the key.
+	if s := serve(t, data); s.key == "" {
+		t.Errorf("no key is shown by the first start that works:\n%s", s.stdout)
+	}
+}
+
+func TestServeRefusesAWrongDatabase(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	tests := []struct {
+		name, database string
+		want           []string
+	}{
+		{
+			"a server that is not there", "postgres://mail:hunter2@127.0.0.1:1/mail?sslmode=disable",
+			[]string{"postgres://mail:xxxxx@127.0.0.1:1/mail", "connection refused"},
+		},
+		{"a folder", folder, []string{folder}},
+		{"a file that is no database", garbage(t), []string{"not a database"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			text := refused(t, t.TempDir(), []string{"POSTROOM_DATABASE=" + tt.database})
+			for _, want := range tt.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s\nwant it to say %q", text, want)
+				}
+			}
+			if strings.Contains(text, "hunter2") {
+				t.Errorf("the password is shown: %s", text)
+			}
+		})
+	}
+}
+
+func garbage(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(path, []byte(strings.Repeat("These are notes and no mail.\n", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLostOrWrongSecretIsRefused(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		s := serve(t, data, env...)
+		waitForSigningKeys(t, data, env)
+		s.stop(t)
+		path := filepath.Join(data, "secret")
+		secret, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the secret's file: %v, %v, want 0600", info.Mode(), err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+
+		if text := refused(t, data, env); !strings.Contains(text, "belongs to an install whose secret is not in "+data) {
+			t.Errorf("without its secret: %s", text)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("a new secret was put in place of the lost one: %v", err)
+		}
+		wrong := append([]string{"POSTROOM_SECRET=" + strings.Repeat("wrong", 10)}, env...)
+		if text := refused(t, data, wrong); !strings.Contains(text, "is this the install secret it was sealed with?") {
+			t.Errorf("with another secret: %s", text)
+		}
+		right := append([]string{"POSTROOM_SECRET=" + strings.TrimSpace(string(secret))}, env...)
+		serve(t, data, right...).stop(t)
+	})
+}
+
+// waitForSigningKeys returns when `postroom domain show` shows both DKIM keys,
+// which are made while the first start serves already.
+func waitForSigningKeys(t *testing.T, data string, env []string) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		out, stderr, err := runCommand(t, data, env, "domain", "show")
+		if err == nil {
+			return out
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("domain show: %v\n%s", err, stderr)
+		}
+	}
+}
+
+func TestCommandsSayThatThereIsNoInstall(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "none")
+	for _, args := range [][]string{{"key", "list"}, {"domain", "show"}} {
+		_, stderr, err := runCommand(t, data, nil, args...)
+		if err == nil || !strings.Contains(stderr, "there is no database at "+data) {
+			t.Errorf("%v: %v %s", args, err, stderr)
+		}
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("the commands made the data folder: %v", err)
+	}
+	if _, stderr, err := runCommand(t, data, nil, "migrate"); err != nil {
+		t.Fatalf("migrate: %v %s", err, stderr)
+	}
+	if _, stderr, err := runCommand(t, data, nil, "key", "list"); err == nil || !strings.Contains(stderr, "there is no account yet") {
+		t.Errorf("key list before the first start: %v %s", err, stderr)
+	}
+}
