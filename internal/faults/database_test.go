@@ -34,6 +34,20 @@ func (in *install) hurry(ctx context.Context) {
 	}
 }
 
+// count asks the database for a number.
+func (in *install) count(query string) (n int) {
+	in.t.Helper()
+	db, err := in.openDatabase()
+	if err == nil {
+		defer func() { _ = db.Close() }() // nothing was written
+		err = db.QueryRowContext(in.t.Context(), query).Scan(&n)
+	}
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return n
+}
+
 // settle waits until all mail that was taken is delivered, to all of its
 // recipients.
 func (in *install) settle() {

@@ -61,6 +61,7 @@ func TestC7DatabaseAway(t *testing.T) {
 	if longest > mostToRecover {
 		t.Errorf("it took %v to go on", longest)
 	}
+	eventually(t, "no claim is stuck", func() bool { return in.count(`SELECT count(*) FROM recipients WHERE leased`) == 0 })
 	o.audit(t)
 }
 

@@ -163,19 +163,8 @@ func (w *writers) walSize() int64 {
 // checkMail counts what is there once nothing is under way any more.
 func (w *writers) checkMail(t *testing.T) {
 	t.Helper()
-	db, err := w.in.openDatabase()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	count := func(q string) (n int) {
-		if err := db.QueryRowContext(t.Context(), q).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	eventually(t, "all mail that was taken is delivered", func() bool {
-		return count(`SELECT count(*) FROM recipients WHERE status = 'queued'`) == 0
+		return w.in.count(`SELECT count(*) FROM recipients WHERE status = 'queued'`) == 0
 	})
 	for q, want := range map[string]int{
 		`SELECT count(*) FROM messages WHERE direction = 'in'`:        w.done["mail"] + w.done["large mail"] + w.done["send"],
@@ -184,7 +173,7 @@ func (w *writers) checkMail(t *testing.T) {
 		`SELECT count(*) FROM inboxes`:                                len(w.boxes) + w.done["inbox"],
 		`SELECT count(*) FROM api_keys`:                               1 + w.done["key"] + w.done["command"],
 	} {
-		if got := count(q); got != want {
+		if got := w.in.count(q); got != want {
 			t.Errorf("%s: %d, want %d", q, got, want)
 		}
 	}
