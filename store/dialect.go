@@ -24,10 +24,12 @@ type dialect interface {
 	// committers is how many transactions of hot writes run side by side.
 	committers() int
 
-	// reserve takes sequence numbers for n messages and up to n threads.
-	reserve(ctx context.Context, tx *sqlx.Tx, n int) (reservation, error)
-	// committed says of a transaction, named as in its reservation, whether it
-	// has ended and how.
+	// reserve is a query for sequence numbers: $1 rows of a message's and a
+	// thread's, both rising, and the name of the transaction, which is empty
+	// when a commit that failed surely wrote nothing.
+	reserve() string
+	// committed says of a transaction, named as by reserve, whether it has ended
+	// and how.
 	committed(ctx context.Context, tx string) (known, committed bool, err error)
 	// placeholder is how a statement made for many rows marks its nth parameter.
 	placeholder(n int) string
@@ -55,20 +57,12 @@ type dialect interface {
 	// full says whether err means that there is no room on the disk.
 	full(err error) bool
 
-	// notify tells other nodes, soon, that something changed.
-	notify()
+	// wrote tells that n changes were committed: other nodes hear of it soon.
+	wrote(n int)
 	// follow calls woken for what other nodes changed, with the inboxes or with
 	// all when it cannot tell, until ctx ends. It returns at once when there can
 	// be no other nodes.
 	follow(ctx context.Context, log *slog.Logger, woken func(inboxes []int64, all bool))
 	// close frees what the dialect itself holds.
 	close() error
-}
-
-// reservation is what a transaction that adds messages needs of the database.
-type reservation struct {
-	messages, threads []int64 // sequence numbers, rising
-	// tx names the transaction to dialect.committed. It is empty when a commit
-	// that failed surely wrote nothing.
-	tx string
 }

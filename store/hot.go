@@ -35,7 +35,7 @@ type hotStatements struct {
 
 	lockInboxes, newest, bySeq, byHeader, bySubject, lockMessages listQuery
 
-	updateThread, updateAttempt, keepSignature, statuses, moveMessage *sql.Stmt
+	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -61,6 +61,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		bySubject:    st.addList(ctx, d, 2, threadsBySubject),
 		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),
 
+		reserve:       st.add(ctx, d.reserve()),
 		updateThread:  st.add(ctx, updateThread),
 		updateAttempt: st.add(ctx, updateAttempt),
 		keepSignature: st.add(ctx, keepSignature),
@@ -92,7 +93,7 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 	for t := range b.topics {
 		topics = append(topics, t)
 	}
-	s.changed(topics)
+	s.changed(topics, len(batch))
 	return nil
 }
 
@@ -107,13 +108,13 @@ const (
 // back: the connection may have broken after the commit. Who would be told "not
 // written" then would send the mail again.
 func (b *hotBatch) committed(err error) bool {
-	if !b.complete || b.reserved.tx == "" || !errors.Is(err, ErrUnavailable) {
+	if !b.complete || b.txName == "" || !errors.Is(err, ErrUnavailable) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askFor)
 	defer cancel()
 	for {
-		known, committed, err := b.store.dialect.committed(ctx, b.reserved.tx)
+		known, committed, err := b.store.dialect.committed(ctx, b.txName)
 		if err == nil && known {
 			return committed
 		}
@@ -137,9 +138,10 @@ type hotBatch struct {
 	now      Time
 	messages []*hotMessage
 	inboxes  map[int64]*hotInbox
-	reserved reservation
-	complete bool  // all is written but the commit
-	events   []any // rows
+	threads  []int64 // sequence numbers for new ones
+	txName   string  // to dialect.committed
+	complete bool    // all is written but the commit
+	events   []any   // rows
 	topics   map[topic]struct{}
 }
 

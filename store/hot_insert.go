@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 )
 
 // hotInbox is what a new message needs of its inbox.
@@ -20,6 +21,8 @@ type hotInbox struct {
 const (
 	lockInboxes = `SELECT seq, account_id, id, address, status, expires_at FROM inboxes
 		WHERE seq IN ({list}) ORDER BY seq`
+	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
+		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq) AS newest FROM accounts) a`
 	newestOfInboxes = `SELECT seq, (SELECT max(created_at) FROM messages WHERE inbox_seq = inboxes.seq) FROM inboxes
 		WHERE seq IN ({list})`
 )
@@ -31,17 +34,33 @@ func (b *hotBatch) addMessages(ctx context.Context) error {
 	if err := b.readInboxes(ctx); err != nil {
 		return err
 	}
-	var err error
-	if b.reserved, err = b.store.dialect.reserve(ctx, b.tx, len(b.messages)); err != nil {
+	if err := b.reserve(ctx); err != nil {
 		return errIn("reserve sequence numbers", err)
-	}
-	for i, h := range b.messages {
-		h.msg.Seq = b.reserved.messages[i]
 	}
 	if err := b.joinThreads(ctx); err != nil {
 		return err
 	}
 	return b.insertMessages(ctx)
+}
+
+// reserve takes numbers for the messages, and for a thread each, should they
+// need it.
+func (b *hotBatch) reserve(ctx context.Context) error {
+	b.threads = make([]int64, 0, len(b.messages))
+	n := 0
+	err := scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(b.messages))}, func(rows *sql.Rows) error {
+		var message, thread int64
+		if err := rows.Scan(&message, &thread, &b.txName); err != nil {
+			return err
+		}
+		b.messages[n].msg.Seq, b.threads = message, append(b.threads, thread)
+		n++
+		return nil
+	})
+	if err == nil && n != len(b.messages) {
+		err = fmt.Errorf("got %d of %d", n, len(b.messages))
+	}
+	return err
 }
 
 // readInboxes holds the inboxes of the batch until the commit, so that none is
@@ -58,6 +77,7 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	if err := b.newestIn(ctx, list); err != nil {
 		return errIn("newest messages", err)
 	}
+	b.keepNewest()
 	for _, h := range b.messages {
 		in := b.inboxes[h.msg.InboxSeq]
 		if in == nil || !in.takes(h.msg.Direction, b.now) {
@@ -92,8 +112,12 @@ func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 
 // newestIn moves the time of an inbox past its newest message: the clock may
 // have gone back, or another node's may be ahead. It looks only after the
-// inboxes are held.
+// inboxes are held, and not at all when this process alone gives out times and
+// its clock has moved on.
 func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
+	if b.store.dialect.alone() && b.now.UnixMicro() >= b.store.newest.Load() {
+		return nil
+	}
 	return b.store.hot.newest.each(ctx, b.tx, list, func(rows *sql.Rows) error {
 		var seq int64
 		var newest *Time
@@ -107,9 +131,34 @@ func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
 	})
 }
 
+// readNewest begins to keep the time of the newest message, where one process
+// owns the database.
+func (s *Store) readNewest(ctx context.Context) error {
+	if !s.dialect.alone() {
+		return nil
+	}
+	var newest int64
+	if err := s.read.GetContext(ctx, &newest, newestOfAll); err != nil {
+		return s.wrap(err, "newest message")
+	}
+	s.newest.Store(newest)
+	return nil
+}
+
+// keepNewest notes the times of the messages before the commit, so that no later
+// one can come before them.
+func (b *hotBatch) keepNewest() {
+	newest := b.store.newest.Load()
+	for _, in := range b.inboxes {
+		newest = max(newest, in.at.UnixMicro())
+	}
+	b.store.newest.Store(newest) // where it is read, there is one committer
+}
+
 func (b *hotBatch) insertMessages(ctx context.Context) error {
 	messages := make([]any, 0, len(b.messages)*b.store.hot.messages.columns)
 	contents := make([]any, 0, len(b.messages)*b.store.hot.contents.columns)
+	b.events = slices.Grow(b.events, len(b.messages)*b.store.hot.events.columns)
 	var recipients []any
 	for _, h := range b.messages {
 		m := &h.msg

@@ -190,7 +190,7 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 		return s.dropInboxAnswers(ctx, tx, in)
 	})
 	if err == nil {
-		s.changed([]topic{{topicInbox, in.Seq}})
+		s.changed([]topic{{topicInbox, in.Seq}}, 1)
 	}
 	return in, err
 }

@@ -94,24 +94,10 @@ func (*postgresDialect) alone() bool { return false }
 
 func (*postgresDialect) committers() int { return 2 }
 
-func (*postgresDialect) reserve(ctx context.Context, tx *sqlx.Tx, n int) (reservation, error) {
-	const q = `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
+func (*postgresDialect) reserve() string {
+	return `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
 			cast(pg_current_xact_id() AS text)
 		FROM generate_series(1, cast($1 AS bigint))`
-	r := reservation{messages: make([]int64, 0, n), threads: make([]int64, 0, n)}
-	rows, err := tx.QueryContext(ctx, q, n)
-	if err != nil {
-		return r, err
-	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	for rows.Next() {
-		var message, thread int64
-		if err := rows.Scan(&message, &thread, &r.tx); err != nil {
-			return r, err
-		}
-		r.messages, r.threads = append(r.messages, message), append(r.threads, thread)
-	}
-	return r, rows.Err()
 }
 
 // committed asks the server for the state of a transaction: one that a crash

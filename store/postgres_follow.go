@@ -18,7 +18,7 @@ const (
 	followMost = 2000
 )
 
-func (d *postgresDialect) notify() {
+func (d *postgresDialect) wrote(int) {
 	select {
 	case d.kick <- struct{}{}:
 	default: // one is waiting already

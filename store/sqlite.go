@@ -26,7 +26,10 @@ func init() { //nolint:gochecknoinits // sqlx keeps its table of drivers in a gl
 }
 
 // sqliteDialect is one file, one writer and many readers.
-type sqliteDialect struct{ path string }
+type sqliteDialect struct {
+	path       string
+	checkpoint *checkpointer
+}
 
 func (*sqliteDialect) name() string { return "sqlite" }
 
@@ -38,7 +41,7 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 	}
 	common := []string{
 		"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		"temp_store(MEMORY)", "wal_autocheckpoint(2000)", "journal_size_limit(67108864)",
+		"temp_store(MEMORY)", checkpointAt, "journal_size_limit(67108864)",
 	}
 	if write, err = d.connect(ctx, append(common, "cache_size(-32768)"), "&_txlock=immediate"); err != nil {
 		return nil, nil, err
@@ -48,6 +51,12 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 	if read, err = d.connect(ctx, append(common, "cache_size(-8192)", "query_only(1)"), ""); err != nil {
 		return nil, nil, errors.Join(err, write.Close())
 	}
+	beside, err := d.connect(ctx, append(common, "cache_size(-1024)"), "")
+	if err != nil {
+		return nil, nil, errors.Join(err, write.Close(), read.Close())
+	}
+	beside.SetMaxOpenConns(1)
+	d.checkpoint = newCheckpointer(beside)
 	readers := max(4, 2*runtime.NumCPU())
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
@@ -77,18 +86,12 @@ func (*sqliteDialect) alone() bool { return true }
 func (*sqliteDialect) committers() int { return 1 }
 
 // reserve relies on the one writer: nobody else can take the numbers.
-func (*sqliteDialect) reserve(ctx context.Context, tx *sqlx.Tx, n int) (reservation, error) {
-	const q = `SELECT coalesce(max(CASE name WHEN 'messages' THEN seq END), 0), coalesce(max(CASE name WHEN 'threads' THEN seq END), 0)
-		FROM sqlite_sequence`
-	var message, thread int64
-	if err := tx.QueryRowContext(ctx, q).Scan(&message, &thread); err != nil {
-		return reservation{}, err
-	}
-	r := reservation{messages: make([]int64, n), threads: make([]int64, n)}
-	for i := range n {
-		r.messages[i], r.threads[i] = message+int64(i)+1, thread+int64(i)+1
-	}
-	return r, nil
+func (*sqliteDialect) reserve() string {
+	return `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1),
+			last (message, thread) AS (SELECT
+				coalesce(max(CASE name WHEN 'messages' THEN seq END), 0), coalesce(max(CASE name WHEN 'threads' THEN seq END), 0)
+				FROM sqlite_sequence)
+		SELECT message + i, thread + i, '' FROM last CROSS JOIN n`
 }
 
 // committed is never asked: there is no server between us and the file.
@@ -130,7 +133,9 @@ func (*sqliteDialect) full(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// One process writes mail into the file, so there is nobody to tell or follow.
-func (*sqliteDialect) notify()                                                   {}
+// wrote: one process writes mail into the file, so there is nobody to tell.
+func (d *sqliteDialect) wrote(n int) { d.checkpoint.wrote(n) }
+
 func (*sqliteDialect) follow(context.Context, *slog.Logger, func([]int64, bool)) {}
-func (*sqliteDialect) close() error                                              { return nil }
+
+func (d *sqliteDialect) close() error { return d.checkpoint.close() }

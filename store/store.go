@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -52,6 +53,7 @@ type Store struct {
 	log     *slog.Logger
 	wake    *hub
 	commits []*committer[hotWrite]
+	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
 	stmts   *statements
 	hot     hotStatements
 
@@ -72,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.prepareHot(ctx), s.prepareReads(ctx)); err != nil {
+	if err := errors.Join(s.prepareHot(ctx), s.prepareReads(ctx), s.readNewest(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	background, stop := context.WithCancel(context.Background())

@@ -233,9 +233,9 @@ func (b *hotBatch) writeThreads(ctx context.Context, all []*hotThread) error {
 		return errIn("update thread", err)
 	}
 	fresh := slices.DeleteFunc(all, func(t *hotThread) bool { return !t.isNew })
-	var rows []any
+	rows := make([]any, 0, len(fresh)*b.store.hot.threads.columns)
 	for i, t := range fresh {
-		t.seq = b.reserved.threads[i]
+		t.seq = b.threads[i]
 		people, err := json.Marshal(t.people)
 		if err != nil {
 			return fmt.Errorf("write participants: %w", err)

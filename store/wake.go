@@ -114,13 +114,12 @@ func (h *hub) close() {
 	h.subs = map[topic]map[*Wake]struct{}{}
 }
 
-// changed wakes the sleepers of this node and hints the others.
-func (s *Store) changed(topics []topic) {
-	if len(topics) == 0 {
-		return
+// changed wakes the sleepers of this node for n changes and hints the others.
+func (s *Store) changed(topics []topic, n int) {
+	if len(topics) > 0 {
+		s.wake.wakeUp(topics...)
 	}
-	s.wake.wakeUp(topics...)
-	s.dialect.notify()
+	s.dialect.wrote(n)
 }
 
 // followed wakes the sleepers of this node for what another node changed.
