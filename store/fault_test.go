@@ -64,6 +64,7 @@ func TestManyWritersNeverMeetALock(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		s := storetest.OpenConfig(t, cfg)
+		before := deadlocks(t, cfg)
 		account := storetest.Account(t, s).Seq
 		inboxes := make([]store.Inbox, 10)
 		for i := range inboxes {
@@ -120,6 +121,9 @@ func TestManyWritersNeverMeetALock(t *testing.T) {
 			if n := count(t, cfg, table); n != want {
 				t.Errorf("%s holds %d rows, want %d", table, n, want)
 			}
+		}
+		if n := deadlocks(t, cfg) - before; n > 0 {
+			t.Errorf("%d deadlocks", n)
 		}
 	})
 }

@@ -207,10 +207,15 @@ func TestTimesOfAnInboxNeverGoBack(t *testing.T) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock(begin)
-			s := storetest.Open(t, e, storetest.WithNow(clock.Now))
+			cfg := storetest.Config(t, e, storetest.WithNow(clock.Now))
+			s := storetest.OpenConfig(t, cfg)
 			in := storetest.Inbox(t, s)
 			first := storetest.Received(t, s, in)
 			clock.Add(-time.Hour)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = storetest.OpenConfig(t, cfg)
 			other := storetest.Inbox(t, s)
 			var callers sync.WaitGroup // in one batch, most likely
 			for range 3 {

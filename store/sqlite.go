@@ -43,7 +43,9 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 		"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		"temp_store(MEMORY)", checkpointAt, "journal_size_limit(67108864)",
 	}
-	if write, err = d.connect(ctx, append(common, "cache_size(-32768)"), "&_txlock=immediate"); err != nil {
+	// A larger cache costs more than it saves: a commit that moved pages about
+	// walks through all of it.
+	if write, err = d.connect(ctx, append(common, "cache_size(-8192)"), "&_txlock=immediate"); err != nil {
 		return nil, nil, err
 	}
 	write.SetMaxOpenConns(1)
