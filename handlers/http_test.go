@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -91,4 +92,29 @@ func TestDeadlinesOfTheSocket(t *testing.T) {
 			t.Errorf("%s: no wait of two minutes can be answered in %v", tt.method, left)
 		}
 	}
+}
+
+// A fault of the database that nobody foresaw is ours, while a key is looked up
+// too: it must not read as a bad key.
+func TestUnknownFaultOfTheStore(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.exec(t, `ALTER TABLE api_keys RENAME COLUMN hint TO was_hint`)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/inboxes", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+s.key)
+		res, err := s.web.Client().Do(r) // not checked: no operation documents 500
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response{res.StatusCode, res.Header, body}.wantError(t, http.StatusInternalServerError, "internal_error").
+			wantAt(t, "error.message", `"internal error"`)
+	})
 }

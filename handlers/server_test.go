@@ -50,6 +50,7 @@ type server struct {
 	web      *httptest.Server
 
 	waits, waited atomic.Int64 // begun and ended
+	waitContext   atomic.Value // func(context.Context) context.Context, for waits
 }
 
 // each runs test on both engines, each time with a server of its own.

@@ -50,7 +50,7 @@ func (l *raceLane) run(t *testing.T, s *server) (got response, id string) {
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		<-time.After(time.Duration(l.random.Int64N(int64(l.took) * 3 / 2)))
-		got = s.do(t, http.MethodGet, "/v1/inboxes/"+l.in.ID+"/messages/wait?timeout=30"+l.after, "")
+		got = s.do(t, http.MethodGet, "/v1/inboxes/"+l.in.ID+"/messages/wait?timeout=15"+l.after, "")
 	})
 	id = s.receive(t, l.in, "Subject: Hi").ID
 	took := time.Since(begun)

@@ -276,6 +276,9 @@ func (s *server) countWaits(next http.Handler) http.Handler {
 		}
 		s.waits.Add(1)
 		defer s.waited.Add(1)
+		if with, ok := s.waitContext.Load().(func(context.Context) context.Context); ok {
+			r = r.WithContext(with(r.Context()))
+		}
 		next.ServeHTTP(w, r)
 	})
 }

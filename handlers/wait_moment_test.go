@@ -1,0 +1,88 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// moments is the context of a wait that can be asked whether it is done: the
+// wait and the database driver do so again and again, and the n-th time
+// something happens.
+type moments struct {
+	context.Context
+	asked atomic.Int64
+	n     int64
+	then  func()
+}
+
+// Done implements context.Context.
+func (m *moments) Done() <-chan struct{} {
+	if m.asked.Add(1) == m.n {
+		m.then()
+	}
+	return m.Context.Done()
+}
+
+// watch gives the next waits a context that m watches.
+func (s *server) watch(m *moments) {
+	s.waitContext.Store(func(ctx context.Context) context.Context {
+		m.Context = ctx
+		return m
+	})
+}
+
+// Mail is stored at each moment of a wait in turn: before it subscribes,
+// between each two steps of its looking, and when it has begun to sleep. It is
+// answered at once, and not only when it looks again at its end (row H15).
+func TestArrivalAtEachMomentOfAWait(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		dry := &moments{}
+		s.watch(dry)
+		s.do(t, http.MethodGet, "/v1/inboxes/"+s.newInbox(t).ID+"/messages/wait?timeout=1", "").want(t, http.StatusOK)
+		last := dry.asked.Load() // some of them after the timeout
+		if last < 10 {
+			t.Fatalf("a wait has only %d moments", last)
+		}
+		for n := range last {
+			t.Run(fmt.Sprintf("moment %d", n+1), func(t *testing.T) { s.arriveAt(t, n+1) })
+		}
+	})
+}
+
+// arriveAt stores mail at the n-th moment of a wait, or, when the wait sleeps
+// before that, then.
+func (s *server) arriveAt(t *testing.T, n int64) {
+	t.Helper()
+	in := s.newInbox(t)
+	var id atomic.Value
+	m := &moments{n: n, then: sync.OnceFunc(func() { id.Store(s.receive(t, in, "Subject: Hi").ID) })}
+	s.watch(m)
+	w := s.wait(t.Context(), t, in, "timeout=60")
+	if m.sleeps(&id) {
+		m.then()
+	}
+	if got := w.answer(t).str(t, "message.id"); got != id.Load() {
+		t.Errorf("answered %s, want %v", got, id.Load())
+	}
+}
+
+// sleeps says whether the wait has stopped asking before its mail came.
+func (m *moments) sleeps(id *atomic.Value) bool {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for asked := int64(-1); id.Load() == nil; {
+		now := m.asked.Load()
+		if now == asked {
+			return now < m.n
+		}
+		asked = now
+		<-look.C
+	}
+	return false
+}
