@@ -37,9 +37,11 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		UPDATE recipients SET next_attempt_at = ` + until + `, leased = true, fence = fence + 1, attempts = attempts + 1
 		WHERE seq IN (SELECT seq FROM due)
 		RETURNING ` + recipientColumns
-	// The messages are read in the same transaction: a claim that nobody comes to
-	// hear of would last to the end of the lease.
+	// A claim that nobody comes to hear of would last to the end of the lease. So
+	// the messages are read in the same transaction, and a commit without an
+	// answer is asked about.
 	var claimed []Claimed
+	var name string
 	err := s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
 		var rows []Recipient
 		claimed = nil
@@ -48,10 +50,13 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 			return err
 		}
 		slices.SortFunc(rows, func(a, b Recipient) int { return cmp.Compare(a.Seq, b.Seq) })
+		if err := tx.GetContext(ctx, &name, `SELECT `+s.dialect.txName()); err != nil {
+			return fmt.Errorf("name of the transaction: %w", err)
+		}
 		claimed, err = withMessages(ctx, tx, rows)
 		return err
 	})
-	if err != nil {
+	if err != nil && (len(claimed) == 0 || !s.committed(ctx, name, err, askLong, len(claimed))) {
 		return nil, err
 	}
 	return claimed, nil

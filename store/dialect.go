@@ -28,8 +28,10 @@ type dialect interface {
 	// thread's, both rising, and the name of the transaction, which is empty
 	// when a commit that failed surely wrote nothing.
 	reserve() string
-	// committed says of a transaction, named as by reserve, whether it has ended
-	// and how.
+	// txName is an expression for the name of the transaction, as reserve gives
+	// it.
+	txName() string
+	// committed says of a transaction, by its name, whether it has ended and how.
 	committed(ctx context.Context, tx string) (known, committed bool, err error)
 	// placeholder is how a statement made for many rows marks its nth parameter.
 	placeholder(n int) string

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -57,8 +56,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		lockInboxes:  st.addList(ctx, d, 1, lockInboxes+d.lockRow()),
 		newest:       st.addList(ctx, d, 1, newestOfInboxes),
 		bySeq:        st.addList(ctx, d, 1, threadsBySeq),
-		byHeader:     st.addList(ctx, d, 2, threadsByHeader),
-		bySubject:    st.addList(ctx, d, 2, threadsBySubject),
+		byHeader:     st.addList(ctx, d, 2, threadsByHeader(d)),
+		bySubject:    st.addList(ctx, d, 2, threadsBySubject(d)),
 		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),
 
 		reserve:       st.add(ctx, d.reserve()),
@@ -86,7 +85,7 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 	if err != nil && ctx.Err() != nil { // commitTimeout is over
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if err != nil && !b.committed(err) {
+	if err != nil && !(b.complete && s.committed(ctx, b.txName, err, askFor, len(b.messages))) {
 		return err
 	}
 	topics := make([]topic, 0, len(b.topics))
@@ -95,37 +94,6 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 	}
 	s.changed(topics, len(batch))
 	return nil
-}
-
-const (
-	// askFor is how long a database that went away in a commit is waited for.
-	askFor = 5 * time.Second
-	// askEvery is the pause between two questions.
-	askEvery = 100 * time.Millisecond
-)
-
-// committed says whether the batch was written although err was all that came
-// back: the connection may have broken after the commit. Who would be told "not
-// written" then would send the mail again.
-func (b *hotBatch) committed(err error) bool {
-	if !b.complete || b.txName == "" || !errors.Is(err, ErrUnavailable) {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askFor)
-	defer cancel()
-	for {
-		known, committed, err := b.store.dialect.committed(ctx, b.txName)
-		if err == nil && known {
-			return committed
-		}
-		select {
-		case <-ctx.Done():
-			b.store.log.WarnContext(ctx, "the database went away in a commit: whether it was written is not known",
-				"messages", len(b.messages))
-			return false
-		case <-time.After(askEvery):
-		}
-	}
 }
 
 // hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in

@@ -94,9 +94,11 @@ func (*postgresDialect) alone() bool { return false }
 
 func (*postgresDialect) committers() int { return 2 }
 
-func (*postgresDialect) reserve() string {
+func (*postgresDialect) txName() string { return "cast(pg_current_xact_id() AS text)" }
+
+func (d *postgresDialect) reserve() string {
 	return `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
-			cast(pg_current_xact_id() AS text)
+			` + d.txName() + `
 		FROM generate_series(1, cast($1 AS bigint))`
 }
 

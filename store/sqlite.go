@@ -96,6 +96,8 @@ func (*sqliteDialect) reserve() string {
 		SELECT message + i, thread + i, '' FROM last CROSS JOIN n`
 }
 
+func (*sqliteDialect) txName() string { return "''" }
+
 // committed is never asked: there is no server between us and the file.
 func (*sqliteDialect) committed(context.Context, string) (known, committed bool, err error) {
 	return true, false, nil
