@@ -38,6 +38,10 @@ type dialect interface {
 	// bulkSizes are the numbers of rows that bulk inserts are prepared for,
 	// falling and ending in 1.
 	bulkSizes() []int
+	// lateral joins, to each row on its left, the rows of table that match, which
+	// is the rest of a WHERE clause up to the LIMIT. It is looked up row by row,
+	// by index, whatever the planner thinks of the table's size.
+	lateral(table, alias, match string) string
 	// lockRow is the clause that makes SELECT hold its rows until the end of the
 	// transaction.
 	lockRow() string

@@ -117,6 +117,10 @@ func (*postgresDialect) placeholder(n int) string { return "$" + strconv.Itoa(n)
 
 func (*postgresDialect) bulkSizes() []int { return []int{64, 16, 4, 1} }
 
+func (*postgresDialect) lateral(table, alias, match string) string {
+	return fmt.Sprintf(`CROSS JOIN LATERAL (SELECT * FROM %s WHERE %s) %s`, table, match, alias)
+}
+
 func (*postgresDialect) lockRow() string    { return " FOR NO KEY UPDATE" }
 func (*postgresDialect) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 

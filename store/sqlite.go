@@ -109,6 +109,10 @@ func (*sqliteDialect) placeholder(int) string { return "?" }
 
 func (*sqliteDialect) bulkSizes() []int { return []int{16, 4, 1} }
 
+func (*sqliteDialect) lateral(table, alias, match string) string {
+	return fmt.Sprintf(`CROSS JOIN %[1]s %[2]s ON %[2]s.seq IN (SELECT seq FROM %[1]s WHERE %[3]s)`, table, alias, match)
+}
+
 func (*sqliteDialect) lockRow() string    { return "" }
 func (*sqliteDialect) skipLocked() string { return "" }
 

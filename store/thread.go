@@ -22,24 +22,28 @@ const (
 const (
 	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants`
 
-	threadsBySeq    = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({list})`
-	threadsByHeader = `WITH k (a, b) AS (VALUES {list})
-		SELECT ` + threadColumns + `, m.header_id
-		FROM k CROSS JOIN messages m JOIN threads t ON t.seq = m.thread_seq
-		WHERE m.inbox_seq = k.a AND m.header_hash = k.b ORDER BY m.seq`
-	// Of the threads of an inbox with the same subject the newest 50 are looked
-	// at for a shared participant.
-	threadsBySubject = `WITH k (a, b) AS (VALUES {list})
-		SELECT seq, inbox_seq, id, subject, subject_hash, participants, '' FROM (
-			SELECT ` + threadColumns + `, t.last_message_at,
-				row_number() OVER (PARTITION BY t.inbox_seq, t.subject_hash ORDER BY t.last_message_at DESC, t.seq DESC) AS newest
-			FROM k CROSS JOIN threads t
-			WHERE t.inbox_seq = k.a AND t.subject_hash = k.b AND t.last_message_at >= {n}
-		) same WHERE newest <= 50 ORDER BY last_message_at DESC, seq DESC`
+	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({list})`
+	// Of the messages of an inbox with the same Message-ID the oldest few are
+	// looked at, and of the threads with the same subject the newest 50, for a
+	// shared participant: nobody can make a lookup slow by sending more of them.
+	headerMatch  = `inbox_seq = k.a AND header_hash = k.b ORDER BY seq LIMIT 5`
+	subjectMatch = `inbox_seq = k.a AND subject_hash = k.b AND last_message_at >= {n} ORDER BY last_message_at DESC LIMIT 50`
 
 	updateThread = `
 	UPDATE threads SET message_count = message_count + $2, last_message_at = $3, participants = $4 WHERE seq = $1`
 )
+
+// threadsByHeader finds threads by pairs of inbox and hash of a Message-ID,
+// threadsBySubject by pairs of inbox and hash of a subject.
+func threadsByHeader(d dialect) string {
+	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, m.header_id
+		FROM k ` + d.lateral("messages", "m", headerMatch) + ` JOIN threads t ON t.seq = m.thread_seq ORDER BY m.seq DESC`
+}
+
+func threadsBySubject(d dialect) string {
+	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, ''
+		FROM k ` + d.lateral("threads", "t", subjectMatch) + ` ORDER BY t.last_message_at DESC, t.seq DESC`
+}
 
 // hotThread is a thread that messages of a batch join or begin.
 type hotThread struct {

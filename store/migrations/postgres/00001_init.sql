@@ -100,7 +100,7 @@ CREATE TABLE messages (
 CREATE INDEX messages_account ON messages (account_id, created_at);
 CREATE INDEX messages_inbox ON messages (inbox_seq, created_at);
 CREATE INDEX messages_thread ON messages (thread_seq);
-CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
+CREATE INDEX messages_header ON messages (inbox_seq, header_hash, seq);
 
 CREATE TABLE contents (
     message_seq BIGINT PRIMARY KEY REFERENCES messages (seq),
