@@ -1,0 +1,211 @@
+package mailauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What RFC 7208 section 4.6.4 allows.
+const (
+	maxSPFLookups = 10 // terms that ask the DNS
+	maxSPFVoids   = 2  // questions without an answer
+	maxSPFNames   = 10 // MX hosts of one mx, PTR names that are looked at
+)
+
+// SPF is what the domain in the envelope says about the client that sent the
+// mail. Result is None, Pass, Fail, SoftFail, Neutral, TempError or PermError.
+type SPF struct {
+	Result Result
+	// Domain was asked: that of the reverse-path, or of HELO when the
+	// reverse-path is null. Lower case, A-labels; empty when there is none.
+	Domain string
+	// HELO says that Domain is that of HELO.
+	HELO bool
+	// Explanation is what the domain's owner has to say about a fail (RFC 7208
+	// section 6.2), ASCII; empty when nothing is published. It is the sender's
+	// text and not to be trusted.
+	Explanation string
+	// Reason says what was wrong, of a TempError or PermError.
+	Reason string
+}
+
+// CheckHost evaluates SPF (check_host of RFC 7208) for a mail that ip handed
+// over. helo is what the client called itself, mailFrom the reverse-path;
+// empty, it is null and postmaster@helo counts in its place (section 2.4). It
+// returns no error: what goes wrong is in the verdict.
+func CheckHost(ctx context.Context, r Resolver, ip netip.Addr, helo, mailFrom string) SPF {
+	return checkHost(ctx, r, time.Now, ip, helo, mailFrom)
+}
+
+func checkHost(ctx context.Context, r Resolver, now func() time.Time, ip netip.Addr, helo, mailFrom string) SPF {
+	out := SPF{HELO: mailFrom == "", Result: None}
+	sender := mailFrom
+	if out.HELO {
+		sender = "postmaster@" + helo
+	}
+	local, domain := cutAddress(sender)
+	if local == "" {
+		local = "postmaster"
+	}
+	domain, ok := asciiDomain(domain)
+	if !ok || !strings.Contains(domain, ".") || strings.HasPrefix(domain, "[") {
+		return out
+	}
+	out.Domain = domain
+	c := spfCheck{
+		resolver: r, now: now, ip: ip.Unmap().WithZone(""), helo: helo, local: local, senderDomain: domain,
+	}
+	if !c.ip.IsValid() {
+		return out
+	}
+	var err error
+	out.Result, err = c.evaluate(ctx, domain)
+	if err != nil {
+		out.Reason = err.Error()
+	}
+	if out.Result == Fail {
+		out.Explanation = c.explain(ctx)
+	}
+	return out
+}
+
+// cutAddress cuts an address at its last "@". Without one it is all domain.
+func cutAddress(email string) (local, domain string) {
+	at := strings.LastIndexByte(email, '@')
+	return email[:max(at, 0)], email[at+1:]
+}
+
+// spfCheck is one run of check_host with all that it includes.
+type spfCheck struct {
+	resolver     Resolver
+	now          func() time.Time
+	ip           netip.Addr
+	helo         string
+	local        string // of the sender's address
+	senderDomain string
+
+	lookups, voids int
+	names          []string // validated names of ip
+	named          bool     // names was looked for
+
+	// The exp of the record that decided, and the domain of that record.
+	exp       *macroString
+	expDomain string
+}
+
+// spfError is why a check has no verdict of the domain's own.
+type spfError struct {
+	result Result
+	reason string
+}
+
+func (e *spfError) Error() string { return e.reason }
+
+func permError(format string, args ...any) error {
+	return &spfError{PermError, fmt.Sprintf(format, args...)}
+}
+
+// tempError says that the DNS failed. The reason does not repeat the error: it
+// may name servers of ours.
+func tempError(name string) error {
+	return &spfError{TempError, "no answer from the DNS for " + name}
+}
+
+// evaluate runs check_host for a domain, which is a valid one. The error says
+// more about TempError and PermError.
+func (c *spfCheck) evaluate(ctx context.Context, domain string) (Result, error) {
+	result, err := c.follow(ctx, domain)
+	if e, ok := errors.AsType[*spfError](err); ok {
+		return e.result, err
+	}
+	return result, err
+}
+
+// follow evaluates the record of a domain and those that it redirects to.
+func (c *spfCheck) follow(ctx context.Context, domain string) (Result, error) {
+	rec, ok, err := c.record(ctx, domain)
+	if err != nil || !ok {
+		return None, err
+	}
+	for {
+		for _, m := range rec.mechanisms {
+			matched, err := c.match(ctx, m, domain)
+			if err != nil {
+				return "", err
+			}
+			if matched {
+				c.exp, c.expDomain = rec.exp, domain
+				return m.qualifier, nil
+			}
+		}
+		if rec.redirect == nil {
+			return Neutral, nil
+		}
+		if rec, domain, err = c.redirect(ctx, *rec.redirect, domain); err != nil {
+			return "", err
+		}
+	}
+}
+
+// redirect returns the record that takes the place of domain's (section 6.1).
+func (c *spfCheck) redirect(ctx context.Context, to macroString, domain string) (*spfRecord, string, error) {
+	if err := c.spend("redirect"); err != nil {
+		return nil, "", err
+	}
+	next, ok, err := c.target(ctx, to, domain)
+	if err != nil {
+		return nil, "", err
+	}
+	if !ok {
+		return nil, "", permError("redirect of %s to what is no domain", domain)
+	}
+	rec, ok, err := c.record(ctx, next)
+	if err == nil && !ok {
+		err = permError("redirect of %s to %s, which has no SPF record", domain, next)
+	}
+	return rec, next, err
+}
+
+// record returns the SPF record of domain; false without one (section 4.5).
+func (c *spfCheck) record(ctx context.Context, domain string) (rec *spfRecord, ok bool, err error) {
+	texts, err := lookupTXT(ctx, c.resolver, domain)
+	if err != nil {
+		return nil, false, tempError(domain)
+	}
+	texts = slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return !isSPFRecord(s) })
+	switch len(texts) {
+	case 0:
+		return nil, false, nil
+	case 1:
+	default:
+		return nil, false, permError("%s has several SPF records", domain)
+	}
+	if rec, err = parseSPF(texts[0]); err != nil {
+		return nil, false, permError("SPF record of %s: %s", domain, err)
+	}
+	return rec, true, nil
+}
+
+// spend counts a term that asks the DNS.
+func (c *spfCheck) spend(term string) error {
+	if c.lookups++; c.lookups > maxSPFLookups {
+		return permError("more than %d lookups, at %s", maxSPFLookups, term)
+	}
+	return nil
+}
+
+// void counts a question that had no answer.
+func (c *spfCheck) void(answers int) error {
+	if answers > 0 {
+		return nil
+	}
+	if c.voids++; c.voids > maxSPFVoids {
+		return permError("more than %d lookups without an answer", maxSPFVoids)
+	}
+	return nil
+}
