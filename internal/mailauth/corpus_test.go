@@ -87,14 +87,11 @@ func (c spfCase) zone(t *testing.T) *zone {
 			}
 			for kind, value := range entry {
 				v := joined(t, kind, value)
+				text = text || kind == "TXT"
 				switch {
 				case kind == "SPF":
 					spf = append(spf, v)
-					continue
-				case kind == "TXT":
-					text = true
-				}
-				if v != "NONE" {
+				case v != "NONE":
 					z.add(name, kind, v)
 				}
 			}

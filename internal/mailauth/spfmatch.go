@@ -136,8 +136,8 @@ func (c *spfCheck) validatedNames(ctx context.Context) []string {
 		return c.names
 	}
 	c.named = true
-	// net.Resolver returns the usable names beside an error about the others.
-	found, _ := c.resolver.LookupAddr(ctx, c.ip.String()) //nolint:errcheck // no name is no match
+	// Beside an error net.Resolver returns the names that can be used.
+	found, _ := c.resolver.LookupAddr(ctx, c.ip.String())
 	for i, name := range found {
 		if i == maxSPFNames {
 			break
