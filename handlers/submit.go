@@ -99,7 +99,7 @@ func (a *API) compose(ctx context.Context, s submission) (*store.NewMessage, err
 	if err != nil {
 		return nil, errInvalid("headers", "make a mail that cannot be read")
 	}
-	content, err := a.contentOf(raw.Bytes(), parsed)
+	content, err := a.contentOf(ctx, raw.Bytes(), parsed)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func composeError(err error) error {
 
 // contentOf is what is kept of a composed mail: small ones in the row, large
 // ones in the blob folder.
-func (a *API) contentOf(raw []byte, parsed *message.Message) (*store.Content, error) {
+func (a *API) contentOf(ctx context.Context, raw []byte, parsed *message.Message) (*store.Content, error) {
 	c := &store.Content{Snippet: message.Snippet(parsed.Text), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}}}
 	for _, at := range parsed.Attachments {
 		c.Attachments.V = append(c.Attachments.V, store.Attachment{
@@ -147,7 +147,7 @@ func (a *API) contentOf(raw []byte, parsed *message.Message) (*store.Content, er
 		c.Raw = raw
 		return c, nil
 	}
-	key, err := a.store.PutBlob(bytes.NewReader(raw))
+	key, err := a.store.PutBlob(ctx, bytes.NewReader(raw), int64(len(raw)))
 	c.BlobKey = &key
 	return c, err
 }

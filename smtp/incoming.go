@@ -38,7 +38,7 @@ func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool) (*incomin
 	if err != nil {
 		return nil, err
 	}
-	return in, r.keepRaw(in, raw)
+	return in, r.keepRaw(ctx, in, raw)
 }
 
 // parse does the work of read that needs a processor.
@@ -100,7 +100,7 @@ func (r *Receiver) newIncoming(env Envelope, m *message.Message, size int64) *in
 
 // keepRaw puts the raw mail into the row, or, when it is too large for that,
 // into a blob that all copies share.
-func (r *Receiver) keepRaw(in *incoming, raw *Spool) error {
+func (r *Receiver) keepRaw(ctx context.Context, in *incoming, raw *Spool) error {
 	if b, ok := raw.Bytes(); ok {
 		in.content.Raw = b
 		return nil
@@ -109,7 +109,7 @@ func (r *Receiver) keepRaw(in *incoming, raw *Spool) error {
 	if err != nil {
 		return err
 	}
-	key, err := r.store.PutBlob(whole)
+	key, err := r.store.PutBlob(ctx, whole, raw.Size())
 	if err != nil {
 		return fmt.Errorf("keep the raw mail: %w", err)
 	}

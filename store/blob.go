@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,14 +9,50 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 )
 
-// Blobs is a folder of files that are written once: raw mail that is too large
-// for a row. A file is complete and on the disk before its key is given out.
-type Blobs struct {
+// Blobs keeps raw mail that is too large for a row. A blob is written once and
+// never changed. Errors are ErrNotFound, ErrFull and ErrUnavailable; after any
+// of them trying again does no harm. The methods are safe for use by many
+// goroutines.
+type Blobs interface {
+	// Put writes the size bytes of r under a new key. When it returns nil they
+	// are durable; when it returns an error, what may be left of them has no row
+	// and is swept away later. It never holds all of r in memory.
+	Put(ctx context.Context, r io.Reader, size int64) (key string, err error)
+	// Open opens a blob for reading; ctx is for all that is read. ErrNotFound
+	// when there is none.
+	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
+	// Delete removes a blob. One that is not there is no error.
+	Delete(ctx context.Context, key string) error
+	// Each calls f with the key of each blob that was written before a time, and
+	// ends with the first error of f.
+	Each(ctx context.Context, before time.Time, f func(key string) error) error
+	// Close frees what the storage itself holds.
+	Close() error
+}
+
+// BlobLinker is implemented by storage whose blobs others can fetch by
+// themselves.
+type BlobLinker interface {
+	// Link returns an address that gives the blob, as a file with this name to be
+	// saved, to whoever has it, for as long as life. It is empty when the storage
+	// is not meant to be reached by others.
+	Link(ctx context.Context, key, name string, life time.Duration) (string, error)
+}
+
+// NewBlobKey makes a key that nobody has used: an identifier in one of 1024
+// folders.
+func NewBlobKey(now time.Time) string {
+	id := NewID("", now)
+	return path.Join(id[24:], id)
+}
+
+// BlobFolder keeps blobs as files in a folder. A file is complete and on the
+// disk before its key is given out.
+type BlobFolder struct {
 	root *os.Root
 	now  func() time.Time
 
@@ -23,8 +60,9 @@ type Blobs struct {
 	durable map[string]bool // folders whose own entry is surely on the disk
 }
 
-// OpenBlobs opens the folder dir, and makes it when it is missing.
-func OpenBlobs(dir string, now func() time.Time) (*Blobs, error) {
+// OpenBlobFolder opens the folder dir, and makes it when it is missing. now
+// dates the keys.
+func OpenBlobFolder(dir string, now func() time.Time) (*BlobFolder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the blob folder: %w", err)
 	}
@@ -35,7 +73,7 @@ func OpenBlobs(dir string, now func() time.Time) (*Blobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the blob folder: %w", err)
 	}
-	return &Blobs{root: root, now: now, durable: map[string]bool{}}, nil
+	return &BlobFolder{root: root, now: now, durable: map[string]bool{}}, nil
 }
 
 // syncDir makes the entries of a folder durable.
@@ -48,21 +86,20 @@ func syncDir(dir string) error {
 }
 
 // Close closes the folder.
-func (b *Blobs) Close() error { return b.root.Close() }
+func (b *BlobFolder) Close() error { return b.root.Close() }
 
 const tempPrefix = "tmp-"
 
-// Put writes r under a new key: a temporary file, fsync, rename, fsync of the
-// folders.
-func (b *Blobs) Put(r io.Reader) (key string, err error) {
-	id := NewID("", b.now())
-	dir := id[24:]
-	key = path.Join(dir, id)
+// Put writes a temporary file, fsyncs and renames it, and fsyncs the folders.
+func (b *BlobFolder) Put(_ context.Context, r io.Reader, size int64) (key string, err error) {
+	key = NewBlobKey(b.now())
+	dir, id := path.Split(key)
+	dir = path.Clean(dir)
 	temp := path.Join(dir, tempPrefix+id)
 	if err := b.mkdir(dir); err != nil {
 		return "", err
 	}
-	if err := b.writeFile(temp, r); err != nil {
+	if err := b.writeFile(temp, r, size); err != nil {
 		return "", errors.Join(blobError(err), b.remove(temp))
 	}
 	if err := b.root.Rename(temp, key); err != nil {
@@ -76,7 +113,7 @@ func (b *Blobs) Put(r io.Reader) (key string, err error) {
 
 // mkdir makes sure of a folder and its entry. Who comes second waits: another's
 // folder may be there but not on the disk.
-func (b *Blobs) mkdir(dir string) error {
+func (b *BlobFolder) mkdir(dir string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.durable[dir] {
@@ -92,12 +129,15 @@ func (b *Blobs) mkdir(dir string) error {
 	return nil
 }
 
-func (b *Blobs) writeFile(name string, r io.Reader) error {
+func (b *BlobFolder) writeFile(name string, r io.Reader, size int64) error {
 	f, err := b.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
+	n, err := io.Copy(f, r)
+	if err == nil && n != size {
+		err = fmt.Errorf("%d bytes instead of %d: %w", n, size, io.ErrUnexpectedEOF)
+	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -105,7 +145,7 @@ func (b *Blobs) writeFile(name string, r io.Reader) error {
 }
 
 // sync makes the entries of a folder durable.
-func (b *Blobs) sync(dir string) error {
+func (b *BlobFolder) sync(dir string) error {
 	f, err := b.root.Open(dir)
 	if err != nil {
 		return blobError(err)
@@ -116,8 +156,8 @@ func (b *Blobs) sync(dir string) error {
 	return nil
 }
 
-// Open opens a blob for reading. ErrNotFound when there is none.
-func (b *Blobs) Open(key string) (*os.File, error) {
+// Open opens the file.
+func (b *BlobFolder) Open(_ context.Context, key string) (io.ReadSeekCloser, error) {
 	f, err := b.root.Open(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("blob %s: %w", key, ErrNotFound)
@@ -128,31 +168,34 @@ func (b *Blobs) Open(key string) (*os.File, error) {
 	return f, nil
 }
 
-// Delete removes a blob. One that is not there is no error.
-func (b *Blobs) Delete(key string) error { return b.remove(key) }
+// Delete removes the file.
+func (b *BlobFolder) Delete(_ context.Context, key string) error { return b.remove(key) }
 
-func (b *Blobs) remove(name string) error {
+func (b *BlobFolder) remove(name string) error {
 	if err := b.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return blobError(err)
 	}
 	return nil
 }
 
-// each calls f with the key of every blob, and with every temporary file that
-// was left behind, last written before cutoff.
-func (b *Blobs) each(cutoff time.Time, f func(key string, temporary bool) error) error {
+// Each walks the folder. A temporary file that was left behind has no row either
+// way, and comes under its own name.
+func (b *BlobFolder) Each(ctx context.Context, before time.Time, f func(key string) error) error {
 	return fs.WalkDir(b.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
 		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().Before(cutoff) {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().Before(before) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		return f(name, strings.HasPrefix(d.Name(), tempPrefix))
+		return f(name)
 	})
 }
 

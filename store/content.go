@@ -9,7 +9,7 @@ import (
 
 const (
 	// RawInRow is the largest raw message, in bytes, that lies in its row; a
-	// larger one lies in the blob folder.
+	// larger one is a blob.
 	RawInRow = 256 << 10
 	// BodyInRow is from which size of the raw message on its text and html are
 	// kept beside it: below, reading them out of the raw again costs less than
@@ -53,7 +53,7 @@ type Attachment struct {
 type Content struct {
 	MessageSeq  int64              `db:"message_seq"`
 	Raw         []byte             `db:"raw"`       // nil when BlobKey is set
-	BlobKey     *string            `db:"blob_key"`  // where in the blob folder the raw lies
+	BlobKey     *string            `db:"blob_key"`  // the blob that is the raw
 	Signature   *string            `db:"signature"` // header lines put before Raw when it was first sent
 	Body        *JSON[Body]        `db:"body"`      // nil: read it out of Raw
 	Snippet     string             `db:"snippet"`
@@ -77,8 +77,8 @@ type Raw struct {
 	Size int64
 }
 
-// Raw opens the raw message. ErrNotFound when the content is deleted. The
-// caller closes it.
+// Raw opens the raw message, for as long as ctx lasts. ErrNotFound when the
+// content is deleted. The caller closes it.
 func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
 	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size
 		FROM contents c JOIN messages m ON m.seq = c.message_seq WHERE c.message_seq = $1`
@@ -96,7 +96,7 @@ func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
 		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.Raw)}
 		return raw, nil
 	}
-	f, err := s.blobs.Open(*row.BlobKey)
+	f, err := s.blobs.Open(ctx, *row.BlobKey)
 	if err != nil {
 		return nil, fmt.Errorf("raw message: %w", err)
 	}
@@ -108,7 +108,9 @@ type nopCloser struct{ io.ReadSeeker }
 
 func (nopCloser) Close() error { return nil }
 
-// PutBlob writes a raw message that is too large for its row and returns its
-// key. It is on the disk when PutBlob returns, before any row names it; one
-// that no row comes to name is swept away later.
-func (s *Store) PutBlob(r io.Reader) (key string, err error) { return s.blobs.Put(r) }
+// PutBlob writes a raw message of size bytes that is too large for its row and
+// returns its key. It is durable when PutBlob returns, before any row names it;
+// one that no row comes to name is swept away later.
+func (s *Store) PutBlob(ctx context.Context, r io.Reader, size int64) (key string, err error) {
+	return s.blobs.Put(ctx, r, size)
+}

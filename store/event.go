@@ -1,5 +1,13 @@
 package store
 
+import (
+	"context"
+	"time"
+)
+
+// EventLife is how long events are kept.
+const EventLife = 30 * 24 * time.Hour
+
 // EventType names what happened.
 type EventType string
 
@@ -23,4 +31,12 @@ type EventData struct {
 	Recipient string `json:"recipient,omitempty"`
 	// Response is what the other server said.
 	Response string `json:"response,omitempty"`
+}
+
+// SweepEvents deletes some of the events that are older than EventLife, and
+// returns how many; 0 means that there were none. It looks at the beginning of
+// the log alone, so that it costs nothing when there is nothing to do.
+func (s *Store) SweepEvents(ctx context.Context) (int, error) {
+	const q = `DELETE FROM events WHERE created_at <= $1 AND seq IN (SELECT seq FROM events ORDER BY seq LIMIT $2)`
+	return s.sweep(ctx, "sweep events", q, NewTime(s.now().Add(-EventLife)), sweepBatch)
 }

@@ -91,18 +91,27 @@ func (s *Store) dropInboxAnswers(ctx context.Context, tx *sqlx.Tx, in Inbox) err
 	return err
 }
 
-// SweepAnswers deletes the stored answers that are too old to be given again,
-// and returns how many.
-func (s *Store) SweepAnswers(ctx context.Context) (int64, error) {
-	const q = `DELETE FROM idempotency WHERE created_at <= $1`
+// SweepAnswers deletes some of the stored answers that are too old to be given
+// again, and returns how many; 0 means that there were none.
+func (s *Store) SweepAnswers(ctx context.Context) (int, error) {
+	const q = `DELETE FROM idempotency WHERE (account_id, operation, key) IN
+		(SELECT account_id, operation, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`
+	return s.sweep(ctx, "sweep stored answers", q, NewTime(s.now().Add(-AnswerLife)), sweepBatch)
+}
+
+// sweepBatch is how many rows one transaction of a sweep deletes.
+const sweepBatch = 500
+
+// sweep deletes by one statement and returns how many rows went.
+func (s *Store) sweep(ctx context.Context, what, query string, args ...any) (int, error) {
 	var n int64
-	err := s.inTx(ctx, "sweep stored answers", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, NewTime(s.now().Add(-AnswerLife)))
+	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, query, args...)
 		if err != nil {
 			return err
 		}
 		n, err = res.RowsAffected()
 		return err
 	})
-	return n, err
+	return int(n), err
 }

@@ -1,5 +1,6 @@
 // Package store keeps accounts, keys, inboxes, mail and the delivery queue in
-// SQLite or PostgreSQL, and large raw mail in a blob folder.
+// SQLite or PostgreSQL, and large raw mail in a folder or in S3-compatible
+// storage.
 //
 // A method that changes something is one transaction: when it returns nil the
 // change is on the disk (SQLite synchronous=FULL, PostgreSQL
@@ -30,7 +31,7 @@ type Config struct {
 	// Database is a postgres:// address, or the path of an SQLite file.
 	Database string
 	// Blobs keeps raw mail that is too large for a row.
-	Blobs *Blobs
+	Blobs Blobs
 	// CursorKey signs list cursors.
 	CursorKey []byte
 	// SealKey (32 bytes) encrypts private keys at rest.
@@ -41,12 +42,12 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Store is the database and the blob folder behind it.
+// Store is the database and the blobs behind it.
 type Store struct {
 	dialect dialect
 	write   *sqlx.DB
 	read    *sqlx.DB
-	blobs   *Blobs
+	blobs   Blobs
 	cursors cursorSigner
 	seal    sealer
 	now     func() time.Time

@@ -41,8 +41,9 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	sweeper := maintenance.NewSweeper(maintenance.Config{Store: s, Log: n.log})
-	parts := []part{api, mail, queue, worker("sweeper", sweeper.Run)}
+	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Log: n.log})
+	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
+	parts := []part{api, mail, queue, worker("retention", retention.Run), worker("sweeper", sweeper.Run)}
 	if doors.pprof != nil {
 		parts = append(parts, pprofPart(doors.pprof))
 	}

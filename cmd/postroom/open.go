@@ -25,7 +25,7 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 
 // openToServe opens the store with all that it has.
 func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.Time, log *slog.Logger) (*store.Store, error) {
-	blobs, err := store.OpenBlobs(filepath.Join(c.Data, "blobs"), now)
+	blobs, err := store.OpenBlobFolder(filepath.Join(c.Data, "blobs"), now)
 	if err != nil {
 		return nil, err
 	}

@@ -22,14 +22,14 @@ func (c *clock) move(d time.Duration) { c.ahead.Add(int64(d)) }
 
 func newSweeper(t *testing.T, s *store.Store, every time.Duration) *maintenance.Sweeper {
 	t.Helper()
-	return maintenance.NewSweeper(maintenance.Config{
+	return maintenance.NewSweeper(maintenance.SweeperConfig{
 		Store: s, Every: every, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 }
 
 func orphan(t *testing.T, s *store.Store) {
 	t.Helper()
-	if _, err := s.PutBlob(strings.NewReader("mail of a crash")); err != nil {
+	if _, err := s.PutBlob(t.Context(), strings.NewReader("mail of a crash"), 15); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,7 +49,7 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 	t.Helper()
 	ctx := t.Context()
 	in := storetest.Inbox(t, s)
-	key, err := s.PutBlob(strings.NewReader("mail of a message"))
+	key, err := s.PutBlob(t.Context(), strings.NewReader("mail of a message"), 17)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestRunGoesOnAfterAFailureAndEnds(t *testing.T) {
 	defer cancel()
 	// Every round of a closed store fails; the third one ends the test.
 	failed := &countingHandler{after: 3, then: cancel}
-	sweeper := maintenance.NewSweeper(maintenance.Config{Store: s, Every: time.Millisecond, Log: slog.New(failed)})
+	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Every: time.Millisecond, Log: slog.New(failed)})
 	if err := sweeper.Run(ctx); err != nil {
 		t.Errorf("Run = %v, want nil", err)
 	}

@@ -128,7 +128,7 @@ func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
 	default:
 		t.Fatalf("no such engine: %s", e)
 	}
-	blobs, err := store.OpenBlobs(set.blobs, cfg.Now)
+	blobs, err := store.OpenBlobFolder(set.blobs, cfg.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

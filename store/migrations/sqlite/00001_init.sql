@@ -53,9 +53,14 @@ CREATE TABLE inboxes (
     metadata       TEXT NOT NULL,
     expires_at     BIGINT,
     created_at     BIGINT NOT NULL,
-    updated_at     BIGINT NOT NULL
+    updated_at     BIGINT NOT NULL,
+    -- Of retention: no message before this time has content, and when the last
+    -- remains of a deleted inbox went.
+    expired_to     BIGINT NOT NULL DEFAULT 0,
+    purged_at      BIGINT
 );
 CREATE INDEX inboxes_account ON inboxes (account_id, seq);
+CREATE INDEX inboxes_kept ON inboxes (seq) WHERE purged_at IS NULL;
 
 CREATE TABLE threads (
     seq             INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -101,6 +106,7 @@ CREATE INDEX messages_account ON messages (account_id, created_at);
 CREATE INDEX messages_inbox ON messages (inbox_seq, created_at);
 CREATE INDEX messages_thread ON messages (thread_seq);
 CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
+CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT NULL;
 
 CREATE TABLE contents (
     message_seq INTEGER PRIMARY KEY REFERENCES messages (seq),

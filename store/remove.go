@@ -1,0 +1,134 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// removeContents deletes all that is kept of what the messages say: raw, body,
+// snippet, what was extracted, attachments, what the index knows, and the
+// stored answers that repeat it. The messages are held. It returns the blobs
+// that they named, for dropBlobs after the commit.
+func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
+	seqs, ids := seqsOf(old), make([]string, len(old))
+	for i, m := range old {
+		ids[i] = m.ID
+	}
+	var blobs []string
+	err := selectIn(ctx, tx, &blobs, `SELECT DISTINCT blob_key FROM contents WHERE blob_key IS NOT NULL AND message_seq IN (?)`, seqs)
+	if err != nil {
+		return nil, errIn("blobs of old messages", err)
+	}
+	if err := execIn(ctx, tx, `DELETE FROM contents WHERE message_seq IN (?)`, seqs); err != nil {
+		return nil, errIn("delete contents", err)
+	}
+	if err := execIn(ctx, tx, `DELETE FROM idempotency WHERE resource_id IN (?)`, ids); err != nil {
+		return nil, errIn("delete stored answers", err)
+	}
+	err = execIn(ctx, tx, `UPDATE messages SET expired_at = ?, has_code = false, has_link = false WHERE seq IN (?)`, now, seqs)
+	return blobs, errIn("mark as expired", err)
+}
+
+// removeRecords deletes messages that have no content any more, with their
+// recipients, and the threads that this leaves empty. The messages are held.
+func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
+	seqs := seqsOf(old)
+	if err := execIn(ctx, tx, `DELETE FROM recipients WHERE message_seq IN (?)`, seqs); err != nil {
+		return errIn("delete recipients", err)
+	}
+	// While an inbox is held no mail joins its threads.
+	inboxes := distinct(old, func(m oldMessage) int64 { return m.InboxSeq })
+	var held []int64
+	if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.dialect.lockRow(), inboxes); err != nil {
+		return errIn("hold inboxes", err)
+	}
+	if err := execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs); err != nil {
+		return errIn("delete messages", err)
+	}
+	return shrinkThreads(ctx, tx, old)
+}
+
+// shrinkThreads takes deleted messages out of the count of their threads, and
+// deletes the threads that have no others.
+func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
+	const (
+		count = `UPDATE threads SET message_count = message_count - $2 WHERE seq = $1`
+		empty = `DELETE FROM threads WHERE seq IN (?) AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.thread_seq = threads.seq)`
+	)
+	lost := map[int64]int{}
+	for _, m := range gone {
+		lost[m.ThreadSeq]++
+	}
+	threads := distinct(gone, func(m oldMessage) int64 { return m.ThreadSeq })
+	for _, seq := range threads {
+		if _, err := tx.ExecContext(ctx, count, seq, lost[seq]); err != nil {
+			return errIn("count a thread", err)
+		}
+	}
+	return errIn("delete empty threads", execIn(ctx, tx, empty, threads))
+}
+
+// dropBlobs deletes those of the blobs that no row names, after the transaction
+// that forgot them, and returns how many. What fails here the sweep of blobs
+// does later.
+func (s *Store) dropBlobs(ctx context.Context, keys []string) (int, error) {
+	unnamed, err := s.unnamedBlobs(ctx, keys)
+	if err != nil {
+		return 0, err
+	}
+	for i, key := range unnamed {
+		if err := s.blobs.Delete(ctx, key); err != nil {
+			return i, fmt.Errorf("delete blob %s: %w", key, err)
+		}
+	}
+	return len(unnamed), nil
+}
+
+// unnamedBlobs returns those of the keys that no row names.
+func (s *Store) unnamedBlobs(ctx context.Context, keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	var named []string
+	if err := selectIn(ctx, s.read, &named, `SELECT blob_key FROM contents WHERE blob_key IN (?)`, keys); err != nil {
+		return nil, s.wrap(err, "look for the rows of blobs")
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(named, key) }), nil
+}
+
+func seqsOf(ms []oldMessage) []int64 {
+	return distinct(ms, func(m oldMessage) int64 { return m.Seq })
+}
+
+// distinct returns the different values of f in rising order.
+func distinct[T any, V cmp.Ordered](rows []T, f func(T) V) []V {
+	vs := make([]V, len(rows))
+	for i, r := range rows {
+		vs[i] = f(r)
+	}
+	slices.Sort(vs)
+	return slices.Compact(vs)
+}
+
+// execIn runs a statement in which the ? of a list stands for all of it.
+func execIn(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
+	q, args, err := sqlx.In(query, args...)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, tx.Rebind(q), args...)
+	return err
+}
+
+// selectIn reads rows by a query in which the ? of a list stands for all of it.
+func selectIn(ctx context.Context, from sqlx.ExtContext, rows any, query string, args ...any) error {
+	q, args, err := sqlx.In(query, args...)
+	if err != nil {
+		return err
+	}
+	return sqlx.SelectContext(ctx, from, rows, from.Rebind(q), args...)
+}

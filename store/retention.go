@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+const (
+	// RecordLife is how long the rest of a message is kept after its content
+	// was deleted.
+	RecordLife = 35 * 24 * time.Hour
+	// retentionBatch and retentionBytes bound one transaction of retention, in
+	// messages and in bytes of raw mail in rows, so that mail hardly waits for
+	// it.
+	retentionBatch = 64
+	retentionBytes = 2 << 20
+	// inboxPage is how many inboxes one look at them takes.
+	inboxPage = 500
+)
+
+// Removed is what a step of retention deleted.
+type Removed struct {
+	Contents int // messages that lost their content
+	Records  int // messages that are gone altogether
+	Blobs    int
+}
+
+// Add adds what another step deleted.
+func (r *Removed) Add(other Removed) {
+	r.Contents += other.Contents
+	r.Records += other.Records
+	r.Blobs += other.Blobs
+}
+
+// Nothing says that a step found nothing to delete.
+func (r Removed) Nothing() bool { return r == Removed{} }
+
+// InboxesToExpire looks at the next inboxes after the sequence number after,
+// and returns those of them with content that retention is to delete, and the
+// number to go on after; 0 when there are no more.
+func (s *Store) InboxesToExpire(ctx context.Context, after int64) (due []int64, next int64, err error) {
+	const (
+		last = `SELECT coalesce(max(seq), 0) FROM
+			(SELECT seq FROM inboxes WHERE purged_at IS NULL AND seq > $1 ORDER BY seq LIMIT $2) page`
+		// The oldest content is looked up inbox by inbox, by index.
+		q = `SELECT seq FROM inboxes i WHERE i.seq > $1 AND i.seq <= $2 AND i.purged_at IS NULL AND (i.status = 'deleted'
+			OR (SELECT m.created_at FROM messages m
+				WHERE m.inbox_seq = i.seq AND m.created_at >= i.expired_to AND m.expired_at IS NULL
+				ORDER BY m.created_at LIMIT 1) <= cast($3 AS bigint) - i.retention_days * 86400000000)
+			ORDER BY seq`
+	)
+	if err := s.read.GetContext(ctx, &next, last, after, inboxPage); err != nil {
+		return nil, 0, s.wrap(err, "inboxes")
+	}
+	err = s.read.SelectContext(ctx, &due, q, after, next, s.now().UnixMicro())
+	return due, next, s.wrap(err, "inboxes with old content")
+}
+
+// heldInbox is an inbox that retention holds while it deletes.
+type heldInbox struct {
+	Status        InboxStatus `db:"status"`
+	RetentionDays int         `db:"retention_days"`
+	ExpiredTo     Time        `db:"expired_to"`
+	PurgedAt      *Time       `db:"purged_at"`
+}
+
+// ExpireInbox does one step of retention in an inbox, in one short
+// transaction: it deletes content that is older than the inbox keeps it, and of
+// a deleted inbox everything. Nothing left to do is no error. What a message
+// that is still to be sent holds stays until its delivery has ended, and so
+// does what somebody else is changing at the moment.
+func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error) {
+	const q = `SELECT status, retention_days, expired_to, purged_at FROM inboxes WHERE seq = $1`
+	var gone Removed
+	var blobs []string
+	// The inbox is held first, and of messages only those that nobody holds:
+	// nothing is held while waiting, and nobody waits in a ring.
+	err := s.inTx(ctx, "expire mail", func(tx *sqlx.Tx) error {
+		gone, blobs = Removed{}, nil
+		var in heldInbox
+		err := tx.GetContext(ctx, &in, q+s.dialect.lockRow(), inboxSeq)
+		if err != nil || in.PurgedAt != nil {
+			return err
+		}
+		if in.Status == InboxDeleted {
+			gone, blobs, err = s.purgeInbox(ctx, tx, inboxSeq)
+		} else {
+			gone, blobs, err = s.expireContent(ctx, tx, inboxSeq, in)
+		}
+		return err
+	})
+	if err != nil {
+		return Removed{}, err
+	}
+	gone.Blobs, err = s.dropBlobs(ctx, blobs)
+	return gone, err
+}
+
+// oldMessage is a message that retention deletes from.
+type oldMessage struct {
+	Seq       int64  `db:"seq"`
+	ID        string `db:"id"`
+	InboxSeq  int64  `db:"inbox_seq"`
+	ThreadSeq int64  `db:"thread_seq"`
+	Size      int64  `db:"size"`
+}
+
+const (
+	oldColumns = `m.seq, m.id, m.inbox_seq, m.thread_seq, m.size`
+	// notWaiting leaves out what the queue still has to send.
+	notWaiting = ` AND NOT EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = m.seq AND r.next_attempt_at IS NOT NULL)`
+)
+
+// expireContent deletes old content of an inbox that is held.
+func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, in heldInbox) (Removed, []string, error) {
+	const q = `SELECT ` + oldColumns + ` FROM messages m
+		WHERE m.inbox_seq = $1 AND m.created_at >= $2 AND m.created_at <= $3 AND m.expired_at IS NULL` + notWaiting + `
+		ORDER BY m.created_at, m.seq LIMIT $4`
+	now := s.now()
+	old, err := s.holdOld(ctx, tx, q, inboxSeq, in.ExpiredTo, NewTime(now.Add(-time.Duration(in.RetentionDays)*24*time.Hour)), retentionBatch)
+	if err != nil || len(old) == 0 {
+		return Removed{}, nil, err
+	}
+	blobs, err := s.removeContents(ctx, tx, old, NewTime(now))
+	if err == nil {
+		err = advanceExpiry(ctx, tx, inboxSeq)
+	}
+	return Removed{Contents: len(old)}, blobs, err
+}
+
+// holdOld holds the messages that q selects, as many of them as one transaction
+// may delete.
+func (s *Store) holdOld(ctx context.Context, tx *sqlx.Tx, q string, args ...any) ([]oldMessage, error) {
+	var old []oldMessage
+	if err := tx.SelectContext(ctx, &old, q+s.dialect.skipLocked(), args...); err != nil {
+		return nil, err
+	}
+	bytes := int64(0)
+	for i, m := range old {
+		if bytes += min(m.Size, RawInRow); bytes > retentionBytes && i > 0 {
+			return old[:i], nil
+		}
+	}
+	return old, nil
+}
+
+// advanceExpiry notes before which time nothing in the inbox has content: that
+// of its oldest content, or without any, of its newest message. Messages come
+// into an inbox in the order of their times.
+func advanceExpiry(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) error {
+	const q = `UPDATE inboxes SET expired_to = coalesce(
+			(SELECT m.created_at FROM messages m
+			 WHERE m.inbox_seq = inboxes.seq AND m.created_at >= inboxes.expired_to AND m.expired_at IS NULL
+			 ORDER BY m.created_at LIMIT 1),
+			(SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = inboxes.seq), 0)
+		WHERE seq = $1`
+	_, err := tx.ExecContext(ctx, q, inboxSeq)
+	return errIn("note what is expired", err)
+}
+
+// purgeInbox deletes all that lies under a deleted inbox, which is held.
+func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Removed, []string, error) {
+	const (
+		q    = `SELECT ` + oldColumns + ` FROM messages m WHERE m.inbox_seq = $1` + notWaiting + ` ORDER BY m.created_at, m.seq LIMIT $2`
+		done = `UPDATE inboxes SET purged_at = $2
+			WHERE seq = $1 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox_seq = inboxes.seq)`
+	)
+	now := NewTime(s.now())
+	old, err := s.holdOld(ctx, tx, q, inboxSeq, retentionBatch)
+	if err != nil {
+		return Removed{}, nil, err
+	}
+	if len(old) == 0 {
+		_, err := tx.ExecContext(ctx, done, inboxSeq, now)
+		return Removed{}, nil, errIn("note the end of an inbox", err)
+	}
+	blobs, err := s.removeContents(ctx, tx, old, now)
+	if err == nil {
+		err = s.removeRecords(ctx, tx, old)
+	}
+	return Removed{Contents: len(old), Records: len(old)}, blobs, err
+}
+
+// ExpireRecords does one step of deleting, in one short transaction, what is
+// left of messages whose content went more than RecordLife ago, and threads
+// that have no message any more.
+func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
+	const q = `SELECT ` + oldColumns + ` FROM messages m WHERE m.expired_at <= $1 ORDER BY m.expired_at LIMIT $2`
+	var gone Removed
+	err := s.inTx(ctx, "delete old messages", func(tx *sqlx.Tx) error {
+		gone = Removed{}
+		old, err := s.holdOld(ctx, tx, q, NewTime(s.now().Add(-RecordLife)), retentionBatch)
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		gone.Records = len(old)
+		return s.removeRecords(ctx, tx, old)
+	})
+	return gone, err
+}

@@ -1,0 +1,411 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+const day = 24 * time.Hour
+
+// keeping is an inbox that keeps mail for so many days.
+func keeping(days int) func(*store.Inbox) {
+	return func(in *store.Inbox) { in.RetentionDays = days }
+}
+
+// withClock runs test on each engine with a clock that stands still.
+func withClock(t *testing.T, test func(t *testing.T, s *store.Store, clock *storetest.Clock)) {
+	t.Helper()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Now())
+		cfg.Now = clock.Now
+		test(t, storetest.OpenConfig(t, cfg), clock)
+	})
+}
+
+// expire does all of retention that is due and returns what it removed.
+func expire(t *testing.T, s *store.Store) (gone store.Removed) {
+	t.Helper()
+	for after, next := int64(0), int64(-1); next != 0; after = next {
+		var due []int64
+		var err error
+		if due, next, err = s.InboxesToExpire(t.Context(), after); err != nil {
+			t.Fatal(err)
+		}
+		for _, inbox := range due {
+			gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireInbox(t.Context(), inbox) }))
+		}
+	}
+	gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireRecords(t.Context()) }))
+	return gone
+}
+
+func toTheEnd(t *testing.T, step func() (store.Removed, error)) (gone store.Removed) {
+	t.Helper()
+	for {
+		n, err := step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Nothing() {
+			return gone
+		}
+		gone.Add(n)
+	}
+}
+
+func wantRemoved(t *testing.T, got, want store.Removed) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("removed %+v, want %+v", got, want)
+	}
+}
+
+// hasContent says whether the content of the message is there.
+func hasContent(t *testing.T, s *store.Store, m store.Message) bool {
+	t.Helper()
+	got, err := s.Message(t.Context(), m.AccountID, m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := s.Raw(t.Context(), m.Seq)
+	if err == nil {
+		err = raw.Close()
+	} else if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there := got.Content != nil; there != (got.ExpiredAt == nil) || there != (raw != nil) {
+		t.Fatalf("content %v, raw %v, expired at %v", there, raw != nil, got.ExpiredAt)
+	}
+	return got.Content != nil
+}
+
+func TestContentGoesWhenItsInboxKeepsItNoLonger(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		short, long := storetest.Inbox(t, s, keeping(1)), storetest.Inbox(t, s, keeping(30))
+		a := storetest.Received(t, s, short, func(m *store.NewMessage) { m.HasCode, m.HasLink = true, true })
+		b := storetest.Received(t, s, long)
+		clock.Add(day - time.Millisecond)
+		wantRemoved(t, expire(t, s), store.Removed{})
+		clock.Add(time.Millisecond)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
+		if hasContent(t, s, a) || !hasContent(t, s, b) {
+			t.Error("the wrong content went")
+		}
+		got, err := s.Message(t.Context(), a.AccountID, a.ID)
+		if err != nil || got.Subject != a.Subject || got.Addresses.V.From.Email != a.FromEmail || got.HasCode || got.HasLink {
+			t.Errorf("what is left: %+v, %v", got, err)
+		}
+		clock.Add(29*day - time.Millisecond)
+		wantRemoved(t, expire(t, s), store.Removed{})
+		clock.Add(time.Millisecond)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
+
+		clock.Add(6*day - time.Millisecond) // 35 days after the first one's content went
+		wantRemoved(t, expire(t, s), store.Removed{})
+		clock.Add(time.Millisecond)
+		wantRemoved(t, expire(t, s), store.Removed{Records: 1})
+		if _, err := s.Message(t.Context(), a.AccountID, a.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the record: %v", err)
+		}
+		if hasContent(t, s, b) {
+			t.Error("the other one's content is back")
+		}
+	})
+}
+
+func TestChangedRetentionHoldsForStoredMail(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s, keeping(2))
+		set := func(days int) {
+			t.Helper()
+			_, err := s.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error { in.RetentionDays = days; return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := storetest.Received(t, s, in)
+		clock.Add(day)
+		second := storetest.Received(t, s, in)
+		clock.Add(day - time.Hour)
+		set(1)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
+		set(30)
+		clock.Add(10 * day)
+		wantRemoved(t, expire(t, s), store.Removed{})
+		if hasContent(t, s, first) || !hasContent(t, s, second) {
+			t.Error("the wrong content went")
+		}
+		set(11)
+		wantRemoved(t, expire(t, s), store.Removed{})
+		set(10)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
+	})
+}
+
+// What was answered with 201 is sent, however long that takes.
+func TestContentOfQueuedMailWaitsForItsDelivery(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s, keeping(1))
+		before := storetest.Received(t, s, in)
+		clock.Add(time.Minute)
+		queued := storetest.Sent(t, s, in, []string{"bob@out.example", "ann@out.example"})
+		clock.Add(time.Minute)
+		after := storetest.Received(t, s, in)
+		clock.Add(3 * day)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 2})
+		if hasContent(t, s, before) || !hasContent(t, s, queued) || hasContent(t, s, after) {
+			t.Error("the wrong content went")
+		}
+		for i, c := range claim(t, s, 2, time.Minute) {
+			if i == 1 {
+				wantRemoved(t, expire(t, s), store.Removed{})
+			}
+			deliver(t, s, c)
+		}
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
+		clock.Add(store.RecordLife)
+		wantRemoved(t, expire(t, s), store.Removed{Records: 3})
+	})
+}
+
+func deliver(t *testing.T, s *store.Store, c store.Claimed) {
+	t.Helper()
+	err := s.RecordAttempt(t.Context(), store.Attempt{
+		RecipientSeq: c.Recipient.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered, Response: "250 OK",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBlobGoesWithTheLastMessageThatNamesIt(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &key, 5 }
+		copies := []*store.NewMessage{
+			storetest.NewReceived(storetest.Inbox(t, s, keeping(1)), named),
+			storetest.NewReceived(storetest.Inbox(t, s, keeping(2)), named),
+		}
+		if _, err := s.AddReceived(t.Context(), copies, nil); err != nil {
+			t.Fatal(err)
+		}
+		clock.Add(day)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
+		clock.Add(day)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1, Blobs: 1})
+	})
+}
+
+func TestDeletedInboxIsEmptied(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Now())
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			storetest.Received(t, s, in)
+		}
+		storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &key, 5 })
+		queued := storetest.Sent(t, s, in, []string{"bob@out.example"})
+		if _, err := s.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
+			t.Fatal(err)
+		}
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 101, Records: 101, Blobs: 1})
+		wantRemoved(t, expire(t, s), store.Removed{}) // what it has queued is still delivered
+		deliver(t, s, claim(t, s, 1, time.Minute)[0])
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1, Records: 1})
+		for _, table := range []string{"messages", "contents", "recipients", "threads"} {
+			if n := count(t, cfg, table); n != 0 {
+				t.Errorf("%d rows left in %s", n, table)
+			}
+		}
+		if due, _, err := s.InboxesToExpire(t.Context(), 0); err != nil || len(due) != 0 {
+			t.Errorf("looked at again: %v, %v", due, err)
+		}
+		again := storetest.NewInbox(func(n *store.Inbox) { n.AccountID, n.Address = in.AccountID, in.Address })
+		if _, err := s.CreateInbox(t.Context(), again, nil); !errors.Is(err, store.ErrAddressTaken) {
+			t.Errorf("the address can be had again: %v", err)
+		}
+		if err := s.Ping(t.Context()); err != nil || queued.ID == "" {
+			t.Error(err)
+		}
+	})
+}
+
+func TestThreadLosesItsMessagesOneByOne(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Now())
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s, keeping(1))
+		first := storetest.Received(t, s, in)
+		clock.Add(day)
+		second := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Refs.V.InReplyTo = []string{first.HeaderID} })
+		if first.ThreadSeq != second.ThreadSeq {
+			t.Fatal("two threads")
+		}
+		threads := func(want string) {
+			t.Helper()
+			var got []int
+			if err := openRaw(t, cfg).Select(&got, `SELECT message_count FROM threads`); err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("threads of %v messages, want %s", got, want)
+			}
+		}
+		expire(t, s)
+		threads("[2]")
+		clock.Add(store.RecordLife)
+		wantRemoved(t, expire(t, s), store.Removed{Contents: 1, Records: 1})
+		threads("[1]")
+		clock.Add(store.RecordLife)
+		wantRemoved(t, expire(t, s), store.Removed{Records: 1})
+		threads("[]")
+	})
+}
+
+func TestOneStepOfRetentionIsShort(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s, keeping(1))
+		for range 70 {
+			storetest.Received(t, s, in)
+		}
+		for range 10 {
+			storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.Raw = make([]byte, store.RawInRow) })
+		}
+		clock.Add(day)
+		for i, want := range []int{64, 13, 3, 0} { // 6 small ones and 7 of 256 KiB
+			gone, err := s.ExpireInbox(t.Context(), in.Seq)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone.Contents != want {
+				t.Errorf("step %d removed %d contents, want %d", i, gone.Contents, want)
+			}
+		}
+		clock.Add(store.RecordLife)
+		if gone, err := s.ExpireRecords(t.Context()); err != nil || gone.Records != 64 {
+			t.Errorf("a step removed %d records, %v, want 64", gone.Records, err)
+		}
+	})
+}
+
+// N4, for retention: what one node deletes no other one does.
+func TestN4RetentionOnSeveralNodesDoesEachThingOnce(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Now())
+		cfg.Now = clock.Now
+		nodes := []*store.Store{storetest.OpenConfig(t, cfg)}
+		if nodes[0].Engine() == "postgresql" {
+			nodes = append(nodes, storetest.OpenConfig(t, cfg), storetest.OpenConfig(t, cfg))
+		} else {
+			nodes = append(nodes, nodes[0], nodes[0])
+		}
+		const inboxes, each = 4, 200
+		for range inboxes {
+			in := storetest.Inbox(t, nodes[0], keeping(1))
+			for range each {
+				storetest.Received(t, nodes[0], in)
+			}
+		}
+		all := func() (sum store.Removed) {
+			var mu sync.Mutex
+			var running sync.WaitGroup
+			for _, s := range nodes {
+				running.Go(func() {
+					gone := expire(t, s)
+					mu.Lock()
+					defer mu.Unlock()
+					sum.Add(gone)
+				})
+			}
+			running.Wait()
+			sum.Add(expire(t, nodes[0])) // what two of them left to each other
+			return sum
+		}
+		clock.Add(day)
+		wantRemoved(t, all(), store.Removed{Contents: inboxes * each})
+		clock.Add(store.RecordLife)
+		wantRemoved(t, all(), store.Removed{Records: inboxes * each})
+		if n := count(t, cfg, "threads"); n != 0 {
+			t.Errorf("%d threads left", n)
+		}
+	})
+}
+
+// Mail comes in to a thread while what was in it is deleted.
+func TestMailJoinsAThreadThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Now())
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s, keeping(1))
+		for range 30 {
+			first := storetest.Received(t, s, in)
+			clock.Add(day)
+			expire(t, s)
+			clock.Add(store.RecordLife)
+			var running sync.WaitGroup
+			running.Go(func() { expire(t, s) })
+			for range 3 {
+				running.Go(func() {
+					storetest.Received(t, s, in, func(m *store.NewMessage) { m.Refs.V.InReplyTo = []string{first.HeaderID} })
+				})
+			}
+			running.Wait()
+		}
+		var wrong int
+		const q = `SELECT count(*) FROM threads t WHERE message_count <> (SELECT count(*) FROM messages m WHERE m.thread_seq = t.seq)`
+		if err := openRaw(t, cfg).Get(&wrong, q); err != nil || wrong != 0 {
+			t.Errorf("%d threads with a wrong count, %v", wrong, err)
+		}
+	})
+}
+
+func TestOldEventsGo(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Now())
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		storetest.Received(t, s, in)
+		clock.Add(store.EventLife)
+		storetest.Received(t, s, in)
+		for _, want := range []int{1, 0} {
+			if n, err := s.SweepEvents(t.Context()); n != want || err != nil {
+				t.Errorf("swept %d, %v, want %d", n, err, want)
+			}
+		}
+		if n := count(t, cfg, "events"); n != 1 {
+			t.Errorf("%d events left, want 1", n)
+		}
+	})
+}
