@@ -25,7 +25,7 @@ func (s *Store) SweepBlobs(ctx context.Context) (int, error) {
 	n := 0
 	var keys []string
 	flush := func() error {
-		gone, err := s.dropBlobs(ctx, keys)
+		gone, err := s.removeUnnamed(ctx, keys)
 		n, keys = n+gone, keys[:0]
 		return err
 	}

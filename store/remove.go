@@ -12,7 +12,7 @@ import (
 // removeContents deletes all that is kept of what the messages say: raw, body,
 // snippet, what was extracted, attachments, what the index knows, and the
 // stored answers that repeat it. The messages are held. It returns the blobs
-// that they named, for dropBlobs after the commit.
+// that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
 	seqs, ids := seqsOf(old), make([]string, len(old))
 	for i, m := range old {
@@ -41,7 +41,7 @@ func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage
 		return errIn("delete recipients", err)
 	}
 	// While an inbox is held no mail joins its threads.
-	inboxes := distinct(old, func(m oldMessage) int64 { return m.InboxSeq })
+	inboxes := rising(old, func(m oldMessage) int64 { return m.InboxSeq })
 	var held []int64
 	if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.dialect.lockRow(), inboxes); err != nil {
 		return errIn("hold inboxes", err)
@@ -63,7 +63,7 @@ func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
 	for _, m := range gone {
 		lost[m.ThreadSeq]++
 	}
-	threads := distinct(gone, func(m oldMessage) int64 { return m.ThreadSeq })
+	threads := rising(gone, func(m oldMessage) int64 { return m.ThreadSeq })
 	for _, seq := range threads {
 		if _, err := tx.ExecContext(ctx, count, seq, lost[seq]); err != nil {
 			return errIn("count a thread", err)
@@ -72,10 +72,10 @@ func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
 	return errIn("delete empty threads", execIn(ctx, tx, empty, threads))
 }
 
-// dropBlobs deletes those of the blobs that no row names, after the transaction
+// removeUnnamed deletes those of the blobs that no row names, after the transaction
 // that forgot them, and returns how many. What fails here the sweep of blobs
 // does later.
-func (s *Store) dropBlobs(ctx context.Context, keys []string) (int, error) {
+func (s *Store) removeUnnamed(ctx context.Context, keys []string) (int, error) {
 	unnamed, err := s.unnamedBlobs(ctx, keys)
 	if err != nil {
 		return 0, err
@@ -101,11 +101,11 @@ func (s *Store) unnamedBlobs(ctx context.Context, keys []string) ([]string, erro
 }
 
 func seqsOf(ms []oldMessage) []int64 {
-	return distinct(ms, func(m oldMessage) int64 { return m.Seq })
+	return rising(ms, func(m oldMessage) int64 { return m.Seq })
 }
 
-// distinct returns the different values of f in rising order.
-func distinct[T any, V cmp.Ordered](rows []T, f func(T) V) []V {
+// rising returns the different values of f in rising order.
+func rising[T any, V cmp.Ordered](rows []T, f func(T) V) []V {
 	vs := make([]V, len(rows))
 	for i, r := range rows {
 		vs[i] = f(r)

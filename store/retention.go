@@ -94,7 +94,7 @@ func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error
 	if err != nil {
 		return Removed{}, err
 	}
-	gone.Blobs, err = s.dropBlobs(ctx, blobs)
+	gone.Blobs, err = s.removeUnnamed(ctx, blobs)
 	return gone, err
 }
 
