@@ -469,7 +469,9 @@ type ProbesInvoker interface {
 type StatsInvoker interface {
 	// GetStats invokes getStats operation.
 	//
-	// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened.
+	// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
+	// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
+	// alone.
 	//
 	// GET /v1/stats
 	GetStats(ctx context.Context, params GetStatsParams, options ...RequestOption) (*Stats, error)
@@ -3891,7 +3893,9 @@ func (c *Client) sendGetOpenapi(ctx context.Context, requestOptions ...RequestOp
 
 // GetStats invokes getStats operation.
 //
-// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened.
+// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
+// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
+// alone.
 //
 // GET /v1/stats
 func (c *Client) GetStats(ctx context.Context, params GetStatsParams, options ...RequestOption) (*Stats, error) {

@@ -4180,7 +4180,9 @@ func (s *Server) handleGetOpenapiRequest(args [0]string, argsEscaped bool, w htt
 
 // handleGetStatsRequest handles getStats operation.
 //
-// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened.
+// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
+// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
+// alone.
 //
 // GET /v1/stats
 func (s *Server) handleGetStatsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -405,7 +405,9 @@ type ProbesHandler interface {
 type StatsHandler interface {
 	// GetStats implements getStats operation.
 	//
-	// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened.
+	// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
+	// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
+	// alone.
 	//
 	// GET /v1/stats
 	GetStats(ctx context.Context, params GetStatsParams) (*Stats, error)

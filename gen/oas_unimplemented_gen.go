@@ -296,7 +296,9 @@ func (UnimplementedHandler) GetOpenapi(ctx context.Context, w http.ResponseWrite
 
 // GetStats implements getStats operation.
 //
-// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened.
+// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
+// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
+// alone.
 //
 // GET /v1/stats
 func (UnimplementedHandler) GetStats(ctx context.Context, params GetStatsParams) (r *Stats, _ error) {

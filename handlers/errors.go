@@ -65,6 +65,8 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		}
 	case errors.Is(err, store.ErrAddressTaken):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
+	case isLimit(err):
+		return a.limitError(err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
 		a.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", requestID(ctx))
 		return errUnavailable
@@ -81,6 +83,34 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 	}
 	a.log.ErrorContext(ctx, "request failed", "error", err, "request_id", requestID(ctx))
 	return errInternal
+}
+
+func isLimit(err error) bool {
+	_, limit := errors.AsType[*store.LimitError](err)
+	_, paused := errors.AsType[*store.PausedError](err)
+	return limit || paused
+}
+
+// limitError is for what the account's plan or its operator does not allow.
+func (a *API) limitError(err error) *apiError {
+	l, ok := errors.AsType[*store.LimitError](err)
+	if !ok {
+		p, _ := errors.AsType[*store.PausedError](err)
+		return &apiError{status: http.StatusForbidden, code: gen.ErrorCodeSendingPaused, message: p.Error()}
+	}
+	switch l.Period {
+	case store.PerInboxes:
+		return &apiError{status: http.StatusForbidden, code: gen.ErrorCodePlanLimitReached, message: l.Error()}
+	case store.PerMonth:
+		return errTooManySends(gen.ErrorCodeMonthlyLimitReached, l, a.now())
+	}
+	return errTooManySends(gen.ErrorCodeDailyLimitReached, l, a.now())
+}
+
+func errTooManySends(code string, l *store.LimitError, now time.Time) *apiError {
+	return &apiError{
+		status: http.StatusTooManyRequests, code: code, message: l.Error(), retryAfter: secondsUntil(l.Resets, now),
+	}
 }
 
 func (e *apiError) body(requestID string) gen.Error {

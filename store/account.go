@@ -15,13 +15,14 @@ type Account struct {
 	Seq         int64   `db:"seq"`
 	ID          string  `db:"id"`
 	Name        string  `db:"name"`
-	Plan        string  `db:"plan"`
-	PausedAt    *Time   `db:"paused_at"`
+	Plan        *string `db:"plan"`      // nil: the install's; see Store.Plan
+	Inboxes     int64   `db:"inboxes"`   // that are not deleted
+	PausedAt    *Time   `db:"paused_at"` // since when it may not send
 	PauseReason *string `db:"pause_reason"`
 	CreatedAt   Time    `db:"created_at"`
 }
 
-const accountColumns = `seq, id, name, plan, paused_at, pause_reason, created_at`
+const accountColumns = `seq, id, name, plan, inboxes, paused_at, pause_reason, created_at`
 
 // FirstAccount returns the oldest account, or ErrNotFound before Bootstrap.
 func (s *Store) FirstAccount(ctx context.Context) (Account, error) {
@@ -29,6 +30,78 @@ func (s *Store) FirstAccount(ctx context.Context) (Account, error) {
 	var a Account
 	err := s.read.GetContext(ctx, &a, q)
 	return a, s.wrap(err, "first account")
+}
+
+// Account returns the account with that id.
+func (s *Store) Account(ctx context.Context, id string) (Account, error) {
+	const q = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1`
+	var a Account
+	err := s.read.GetContext(ctx, &a, q, id)
+	return a, s.wrap(err, "account "+id)
+}
+
+// ListAccounts returns a page of all accounts, newest first.
+func (s *Store) ListAccounts(ctx context.Context, p Page) (List[Account], error) {
+	const (
+		q     = `SELECT ` + accountColumns + ` FROM accounts WHERE seq < $1 ORDER BY seq DESC LIMIT $2`
+		scope = "accounts"
+	)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[Account]{}, err
+	}
+	var rows []Account
+	if err := s.read.SelectContext(ctx, &rows, q, before, p.Limit+1); err != nil {
+		return List[Account]{}, s.wrap(err, "list accounts")
+	}
+	return page(s, scope, p.Limit, rows, func(a Account) position { return position{seq: a.Seq} }), nil
+}
+
+// SetPlan puts the account on the plan of that name, or on the install's own
+// when it is nil. ErrNotFound when there is no such account.
+func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
+	const q = `UPDATE accounts SET plan = $2 WHERE id = $1`
+	return s.inTx(ctx, "set plan", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, id, plan)
+		if err != nil {
+			return err
+		}
+		return one(res, "account "+id, ErrNotFound)
+	})
+}
+
+// PauseAccount stops the account from sending; what it has queued still goes
+// out, and it goes on receiving. ErrState when it is paused already.
+func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
+	const q = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE id = $1 AND paused_at IS NULL`
+	return s.inTx(ctx, "pause account", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, id, NewTime(s.now()), reason)
+		if err != nil {
+			return err
+		}
+		return one(res, "account "+id, ErrState)
+	})
+}
+
+// ResumeAccount lets the account send again, and begins anew with counting what
+// bounces and is complained about. ErrState when it is not paused.
+func (s *Store) ResumeAccount(ctx context.Context, id string) error {
+	const (
+		resume = `UPDATE accounts SET paused_at = NULL, pause_reason = NULL WHERE id = $1 AND paused_at IS NOT NULL RETURNING seq`
+		forget = `DELETE FROM daily_counts WHERE account_id = $1 AND inbox_seq = 0 AND kind IN ('tried', 'hard', 'marked')`
+	)
+	return s.inTx(ctx, "resume account", func(tx *sqlx.Tx) error {
+		var seq int64
+		err := tx.GetContext(ctx, &seq, resume, id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("account %s: %w", id, ErrState)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, forget, seq)
+		return err
+	})
 }
 
 // Bootstrap makes the first account with its first key, unless there is an

@@ -187,6 +187,7 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) er
 		if err != nil {
 			return fmt.Errorf("write event: %w", err)
 		}
+		b.countOutcome(o.Attempt, &m)
 		for _, typ := range attemptEvents[o.Status] {
 			b.event(NewID("evt_", b.now.Time), typ, &m, string(data))
 		}

@@ -51,9 +51,14 @@ type bulkInsert struct {
 }
 
 func (s *statements) addBulk(ctx context.Context, d dialect, table, columns string) bulkInsert {
+	return s.addUpsert(ctx, d, table, columns, "")
+}
+
+// addUpsert is addBulk with what to do about rows that are there already.
+func (s *statements) addUpsert(ctx context.Context, d dialect, table, columns, conflict string) bulkInsert {
 	b := bulkInsert{columns: strings.Count(columns, ",") + 1, sizes: d.bulkSizes()}
 	for _, rows := range b.sizes {
-		b.stmts = append(b.stmts, s.add(ctx, bulkQuery(d, table, columns, b.columns, rows)))
+		b.stmts = append(b.stmts, s.add(ctx, bulkQuery(d, table, columns, b.columns, rows)+conflict))
 	}
 	return b
 }

@@ -15,6 +15,9 @@ type hotWrite struct {
 	messages []*hotMessage
 	attempt  *Attempt
 	once     *Once
+	// refused is set when the messages must not be sent: then they are left out
+	// of the transaction.
+	refused *error
 }
 
 // itemAtFault says whether one item of a batch may be why the batch failed.
@@ -25,16 +28,21 @@ func itemAtFault(err error) bool {
 // do hands w to the committer. Everything about one inbox, and everything about
 // one recipient, goes through the same one, in order.
 func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
-	return s.commits[uint64(shard)%uint64(len(s.commits))].do(ctx, w) //nolint:gosec // sequence numbers are positive
+	var refused error
+	w.refused = &refused
+	if err := s.commits[uint64(shard)%uint64(len(s.commits))].do(ctx, w); err != nil { //nolint:gosec // sequence numbers are positive
+		return err
+	}
+	return refused
 }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, messages, contents, recipients, events bulkInsert
+	threads, messages, contents, recipients, events, counts bulkInsert
 
-	lockInboxes, newest, bySeq, byHeader, bySubject, lockMessages listQuery
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, bySubject, lockMessages listQuery
 
-	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage *sql.Stmt
+	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, accepted, watched, pause *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -52,6 +60,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at"),
 		events: st.addBulk(ctx, d, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
+		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
+			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
 
 		lockInboxes:  st.addList(ctx, d, 1, lockInboxes+d.lockRow()),
 		newest:       st.addList(ctx, d, 1, newestOfInboxes),
@@ -59,6 +69,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		byHeader:     st.addList(ctx, d, 2, threadsByHeader(d)),
 		bySubject:    st.addList(ctx, d, 2, threadsBySubject(d)),
 		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),
+		accounts:     st.addList(ctx, d, 1, senders),
+		lockAccounts: st.addList(ctx, d, 1, senders+d.lockRow()),
 
 		reserve:       st.add(ctx, d.reserve()),
 		updateThread:  st.add(ctx, updateThread),
@@ -66,16 +78,19 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		keepSignature: st.add(ctx, keepSignature),
 		statuses:      st.add(ctx, recipientStatuses),
 		moveMessage:   st.add(ctx, moveMessage),
+		accepted:      st.add(ctx, acceptedSince),
+		watched:       st.add(ctx, watchedSince),
+		pause:         st.add(ctx, pauseSender),
 	}
 	return s.wrap(st.err, "open")
 }
 
 // commitHot writes the batch in one transaction, all of it or nothing, and
 // wakes those who wait for it.
-func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
+func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) error {
 	var b hotBatch
 	err := s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
-		b = hotBatch{store: s, tx: tx, now: NewTime(s.now()), topics: map[topic]struct{}{}}
+		b = hotBatch{store: s, tx: tx, shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{}, counts: map[countKey]int64{}}
 		// The transaction's own watch over ctx is enough: another for each
 		// statement would cost a goroutine each.
 		err := b.write(context.WithoutCancel(ctx), batch)
@@ -93,16 +108,18 @@ func (s *Store) commitHot(ctx context.Context, batch []hotWrite) error {
 		topics = append(topics, t)
 	}
 	s.changed(topics, len(batch))
+	b.tellOfPauses(ctx)
 	return nil
 }
 
 // hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in
 // this order, so that two of them never wait for each other in a ring: the
-// messages of the attempts, their recipients, the inboxes; each kind by
-// sequence number.
+// messages of the attempts, their recipients, the inboxes, the accounts, the
+// counts; each kind by its key.
 type hotBatch struct {
 	store    *Store
 	tx       *sqlx.Tx
+	shard    int64 // of the counts
 	now      Time
 	messages []*hotMessage
 	inboxes  map[int64]*hotInbox
@@ -110,6 +127,8 @@ type hotBatch struct {
 	txName   string  // to dialect.committed
 	complete bool    // all is written but the commit
 	events   []any   // rows
+	counts   map[countKey]int64
+	paused   []pause // accounts that stop sending
 	topics   map[topic]struct{}
 }
 
@@ -124,12 +143,15 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	if err := b.recordAttempts(ctx, attempts); err != nil {
 		return err
 	}
-	if err := b.addMessages(ctx); err != nil {
+	if err := b.addMessages(ctx, batch); err != nil {
+		return err
+	}
+	if err := b.addCounts(ctx); err != nil {
 		return err
 	}
 	for i := range batch {
 		w := &batch[i]
-		if w.once == nil {
+		if w.once == nil || *w.refused != nil {
 			continue
 		}
 		m := w.messages[0].msg
@@ -144,8 +166,9 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	return errIn("insert events", b.store.hot.events.exec(ctx, b.tx, b.events))
 }
 
-// event notes an event about a message.
+// event notes an event about a message, and counts it.
 func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
+	b.countEvent(typ, m)
 	b.events = append(b.events, m.AccountID, m.InboxSeq, id, string(typ), m.Seq, m.TestMode, data, b.now.UnixMicro())
 }
 

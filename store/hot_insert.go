@@ -27,12 +27,18 @@ const (
 		WHERE seq IN ({list})`
 )
 
-func (b *hotBatch) addMessages(ctx context.Context) error {
+func (b *hotBatch) addMessages(ctx context.Context, batch []hotWrite) error {
 	if len(b.messages) == 0 {
 		return nil
 	}
 	if err := b.readInboxes(ctx); err != nil {
 		return err
+	}
+	if err := b.admit(ctx, batch); err != nil {
+		return err
+	}
+	if len(b.messages) == 0 {
+		return nil
 	}
 	if err := b.reserve(ctx); err != nil {
 		return errIn("reserve sequence numbers", err)

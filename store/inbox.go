@@ -59,7 +59,7 @@ const inboxColumns = inboxStored + `,
 	(SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = inboxes.seq) AS last_message_at`
 
 // CreateInbox stores in and returns it as stored. ErrAddressTaken if the
-// address is or was in use.
+// address is or was in use, and a LimitError if the plan has no more inboxes.
 func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
 	const q = `
 		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
@@ -79,12 +79,28 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 		if len(out) == 0 {
 			return s.taken(ctx, tx, in.Address, once)
 		}
+		if err := s.countInbox(ctx, tx, in.AccountID); err != nil {
+			return err
+		}
 		return s.saveAnswer(ctx, tx, once, out[0].ID, out[0])
 	})
 	if err != nil {
 		return Inbox{}, err
 	}
 	return out[0], nil
+}
+
+// countInbox counts a new inbox of the account, if its plan has room for it.
+func (s *Store) countInbox(ctx context.Context, tx *sqlx.Tx, accountID int64) error {
+	const q = `UPDATE accounts SET inboxes = inboxes + 1 WHERE seq = $1 RETURNING ` + accountColumns
+	var a Account
+	if err := tx.GetContext(ctx, &a, q, accountID); err != nil {
+		return fmt.Errorf("count inbox: %w", err)
+	}
+	if p := s.Plan(a); p.Inboxes > 0 && a.Inboxes > p.Inboxes {
+		return &LimitError{Period: PerInboxes, Limit: p.Inboxes, Plan: p.Name}
+	}
+	return nil
 }
 
 // taken says why an address cannot be had: by the same call, made twice at the
@@ -176,7 +192,10 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 // DeleteInbox makes the inbox refuse mail from now on and hides all that is
 // under it. Its waiters are woken. Mail that it has queued is still delivered.
 func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
-	const q = `UPDATE inboxes SET status = 'deleted', updated_at = $2 WHERE seq = $1`
+	const (
+		q     = `UPDATE inboxes SET status = 'deleted', updated_at = $2 WHERE seq = $1`
+		count = `UPDATE accounts SET inboxes = inboxes - 1 WHERE seq = $1`
+	)
 	var in Inbox
 	err := s.inTx(ctx, "delete inbox", func(tx *sqlx.Tx) error {
 		var err error
@@ -185,6 +204,9 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 		}
 		in.Status, in.UpdatedAt = InboxDeleted, NewTime(s.now())
 		if _, err = tx.ExecContext(ctx, q, in.Seq, in.UpdatedAt); err != nil {
+			return err
+		}
+		if _, err = tx.ExecContext(ctx, count, in.AccountID); err != nil {
 			return err
 		}
 		return s.dropInboxAnswers(ctx, tx, in)

@@ -36,6 +36,14 @@ type Config struct {
 	CursorKey []byte
 	// SealKey (32 bytes) encrypts private keys at rest.
 	SealKey []byte
+	// Plans are the plans that there are beside the built-in ones.
+	Plans []Plan
+	// DefaultPlan names the plan of accounts that were given none; empty means
+	// PlanSelfHosted.
+	DefaultPlan string
+	// AutoPause says whether an account that sends too much that bounces or is
+	// complained about stops sending.
+	AutoPause bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log takes what an operator may act on; nil means slog.Default().
@@ -55,6 +63,8 @@ type Store struct {
 	wake    *hub
 	commits []*committer[hotWrite]
 	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
+	plans   plans
+	watch   bool // Config.AutoPause
 	stmts   *statements
 	hot     hotStatements
 
@@ -80,8 +90,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	for range s.dialect.committers() {
-		s.commits = append(s.commits, newCommitter(&s.running, s.commitHot, itemAtFault))
+	for _, shard := range s.shards() {
+		work := func(ctx context.Context, batch []hotWrite) error { return s.commitHot(ctx, shard, batch) }
+		s.commits = append(s.commits, newCommitter(&s.running, work, itemAtFault))
 	}
 	s.running.Go(func() { s.dialect.follow(background, s.log, s.followed) })
 	return s, nil
@@ -89,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without looking at the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, now: cfg.Now, log: cfg.Log, wake: newHub(), stop: func() {}}
+	s := &Store{blobs: cfg.Blobs, now: cfg.Now, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -97,6 +108,9 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		s.log = slog.Default()
 	}
 	var err error
+	if s.plans, err = newPlans(cfg.Plans, cfg.DefaultPlan); err != nil {
+		return nil, err
+	}
 	if s.cursors, err = newCursorSigner(cfg.CursorKey); err != nil {
 		return nil, err
 	}

@@ -40,6 +40,9 @@ type settings struct {
 // WithNow makes now the store's clock, instead of time.Now.
 func WithNow(now func() time.Time) Option { return func(s *settings) { s.Now = now } }
 
+// WithConfig lets edit change how the store is opened.
+func WithConfig(edit func(*store.Config)) Option { return func(s *settings) { edit(&s.Config) } }
+
 // WithLog gives the store a log, instead of the test's own output.
 func WithLog(log *slog.Logger) Option { return func(s *settings) { s.Log = log } }
 

@@ -4,7 +4,8 @@ CREATE TABLE accounts (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
     id           TEXT NOT NULL UNIQUE,
     name         TEXT NOT NULL,
-    plan         TEXT NOT NULL DEFAULT 'self_hosted',
+    plan         TEXT,
+    inboxes      BIGINT NOT NULL DEFAULT 0 CHECK (inboxes >= 0),
     paused_at    BIGINT,
     pause_reason TEXT,
     created_at   BIGINT NOT NULL
@@ -168,6 +169,19 @@ CREATE TABLE idempotency (
 );
 CREATE INDEX idempotency_resource ON idempotency (resource_id);
 CREATE INDEX idempotency_age ON idempotency (created_at);
+
+-- What happened on a UTC day, by its number since 1970. The rows of inbox_seq 0
+-- are of the whole account. Writers that work side by side have a shard each.
+CREATE TABLE daily_counts (
+    account_id BIGINT NOT NULL,
+    inbox_seq  BIGINT NOT NULL,
+    day        BIGINT NOT NULL,
+    kind       TEXT NOT NULL,
+    shard      BIGINT NOT NULL,
+    n          BIGINT NOT NULL,
+    PRIMARY KEY (account_id, inbox_seq, day, kind, shard)
+) WITHOUT ROWID;
+CREATE INDEX daily_counts_age ON daily_counts (day);
 
 -- One value for the whole install each.
 CREATE TABLE settings (

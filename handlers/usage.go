@@ -1,0 +1,87 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.StatsHandler = (*API)(nil)
+
+// statsDays is how many days are shown when none are asked for.
+const statsDays = 14
+
+// GetUsage implements GET /v1/usage.
+func (a *API) GetUsage(ctx context.Context) (*gen.Usage, error) {
+	u, err := a.store.Usage(ctx, callerOf(ctx).AccountID)
+	if err != nil {
+		return nil, err
+	}
+	return &gen.Usage{
+		Object:          "usage",
+		Plan:            u.Plan.Name,
+		Inboxes:         gen.UsageCount{Used: int(u.Account.Inboxes), Limit: nilLimit(u.Plan.Inboxes)},
+		SendsToday:      gen.UsagePeriod{Used: int(u.Today), Limit: nilLimit(u.Plan.Daily), ResetsAt: u.DayEnds},
+		EmailsThisMonth: gen.UsagePeriod{Used: int(u.Month), Limit: nilLimit(u.Plan.Monthly), ResetsAt: u.MonthEnds},
+		Sending: gen.SendingState{
+			Paused: u.Account.PausedAt != nil, Reason: nilString(u.Account.PauseReason), PausedAt: nilTime(u.Account.PausedAt),
+		},
+	}, nil
+}
+
+func nilLimit(n int64) gen.NilInt {
+	if n == 0 {
+		return gen.NilInt{Null: true}
+	}
+	return gen.NewNilInt(int(n))
+}
+
+// GetStats implements GET /v1/stats.
+func (a *API) GetStats(ctx context.Context, p gen.GetStatsParams) (*gen.Stats, error) {
+	inboxes, err := a.countedInboxes(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	days, err := a.store.Stats(ctx, callerOf(ctx).AccountID, inboxes, p.Days.Or(statsDays))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.Stats{Object: "stats", From: days[0].Date, To: days[len(days)-1].Date, Days: make([]gen.StatsDay, len(days))}
+	for i, d := range days {
+		c := countsToAPI(d.Counts)
+		out.Days[i] = gen.StatsDay{
+			Date: d.Date, Received: c.Received, Sent: c.Sent, Delivered: c.Delivered,
+			Bounced: c.Bounced, Failed: c.Failed, Complained: c.Complained,
+		}
+		t := &out.Totals
+		t.Received += c.Received
+		t.Sent += c.Sent
+		t.Delivered += c.Delivered
+		t.Bounced += c.Bounced
+		t.Failed += c.Failed
+		t.Complained += c.Complained
+	}
+	return out, nil
+}
+
+// countedInboxes are the inboxes that the caller asks about, or nil for the
+// whole account.
+func (a *API) countedInboxes(ctx context.Context, id gen.OptString) ([]int64, error) {
+	if id, ok := id.Get(); ok {
+		in, err := a.inboxOf(ctx, id)
+		return []int64{in.Seq}, err
+	}
+	k := callerOf(ctx)
+	if ids := visible(k); ids != nil {
+		return a.store.InboxSeqs(ctx, k.AccountID, ids)
+	}
+	return nil, nil //nolint:nilnil // nil is all
+}
+
+func countsToAPI(c store.Counts) gen.StatsCounts {
+	return gen.StatsCounts{
+		Received: int(c.Received), Sent: int(c.Sent), Delivered: int(c.Delivered),
+		Bounced: int(c.Bounced), Failed: int(c.Failed), Complained: int(c.Complained),
+	}
+}

@@ -1,0 +1,391 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// noon is far from the ends of its day and of its month.
+var noon = time.Date(2026, 9, 15, 12, 0, 0, 0, time.UTC)
+
+// onPlan opens a store whose accounts are on plan.
+func onPlan(plan store.Plan, now func() time.Time) storetest.Option {
+	plan.Name = "tested"
+	return storetest.WithConfig(func(c *store.Config) {
+		c.Plans, c.DefaultPlan, c.Now = []store.Plan{plan}, plan.Name, now
+	})
+}
+
+// today is what Stats says of the whole account for the current day.
+func today(t *testing.T, s *store.Store, accountID int64, inboxes ...int64) store.Counts {
+	t.Helper()
+	days, err := s.Stats(t.Context(), accountID, inboxes, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return days[0].Counts
+}
+
+func usage(t *testing.T, s *store.Store, accountID int64) store.Usage {
+	t.Helper()
+	u, err := s.Usage(t.Context(), accountID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestStatsCountEventsOnTheirDay(t *testing.T) {
+	t.Parallel()
+	clock := func() *storetest.Clock { return storetest.NewClock(noon) }
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		c := clock()
+		cfg.Now = c.Now
+		s := storetest.OpenConfig(t, cfg)
+		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		beside := storetest.Inbox(t, s, func(i *store.Inbox) { i.AccountID = in.AccountID })
+		test := func(m *store.NewMessage) { m.TestMode = true }
+
+		storetest.Received(t, s, in)
+		storetest.Received(t, s, in, test)
+		storetest.Received(t, s, beside)
+		storetest.Received(t, s, other)
+		outcomes := map[string]store.RecipientStatus{
+			"sent@out.example": store.RecipientSent, "delivered@out.example": store.RecipientDelivered,
+			"bounced@out.example": store.RecipientBounced, "failed@out.example": store.RecipientFailed,
+		}
+		var to []string
+		for email := range outcomes {
+			to = append(to, email)
+		}
+		storetest.Sent(t, s, in, to)
+		storetest.Sent(t, s, in, to, test)
+		c.Add(24 * time.Hour)
+		for _, d := range claim(t, s, 100, time.Minute) {
+			record(t, s, d, outcomes[d.Email])
+		}
+
+		days, err := s.Stats(t.Context(), in.AccountID, nil, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		day := func(n int) time.Time { return noon.Truncate(24*time.Hour).AddDate(0, 0, n) }
+		want := []store.Day{
+			{Date: day(-1)},
+			{Date: day(0), Counts: store.Counts{Received: 2}},
+			{Date: day(1), Counts: store.Counts{Sent: 2, Delivered: 1, Bounced: 1, Failed: 1}},
+		}
+		if diff := cmp.Diff(want, days); diff != "" {
+			t.Error(diff)
+		}
+		if got, want := today(t, s, in.AccountID, in.Seq), want[2].Counts; got != want {
+			t.Errorf("the inbox has %+v, want %+v", got, want)
+		}
+		if got := today(t, s, in.AccountID, beside.Seq); got != (store.Counts{}) {
+			t.Errorf("an inbox that sent nothing has %+v", got)
+		}
+		u := usage(t, s, in.AccountID)
+		if u.Today != 0 || u.Month != 4 || u.Account.Inboxes != 2 {
+			t.Errorf("used %d today, %d this month and %d inboxes, want 0, 4 and 2", u.Today, u.Month, u.Account.Inboxes)
+		}
+		if !u.DayEnds.Equal(day(2)) || !u.MonthEnds.Equal(time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("the day ends at %v and the month at %v", u.DayEnds, u.MonthEnds)
+		}
+		c.Add(91 * 24 * time.Hour)
+		if n, err := s.SweepCounts(t.Context()); err != nil || n == 0 {
+			t.Errorf("swept %d counts: %v", n, err)
+		}
+	})
+}
+
+// Many callers at once get exactly what the plan has, and not one recipient
+// more; who is refused has changed nothing.
+func TestLimitsOfAPlanAreExact(t *testing.T) {
+	t.Parallel()
+	const callers, each = 8, 10
+	clock := storetest.NewClock(noon)
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		nodes := []*store.Store{storetest.OpenConfig(t, cfg)}
+		if nodes[0].Engine() == string(storetest.PostgreSQL) {
+			nodes = append(nodes, storetest.OpenConfig(t, cfg))
+		}
+		in := storetest.Inbox(t, nodes[0])
+		var accepted, refused atomic.Int64
+		var calls sync.WaitGroup
+		for i := range callers {
+			calls.Go(func() {
+				for range each {
+					_, err := nodes[i%len(nodes)].Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example", "b@out.example"}), nil)
+					var limit *store.LimitError
+					switch {
+					case err == nil:
+						accepted.Add(2)
+					case errors.As(err, &limit) && limit.Period == store.PerDay:
+						refused.Add(1)
+					default:
+						t.Errorf("send: %v", err)
+					}
+				}
+			})
+		}
+		calls.Wait()
+		if accepted.Load() != 50 || refused.Load() != callers*each-25 {
+			t.Errorf("%d recipients were accepted, %d calls refused", accepted.Load(), refused.Load())
+		}
+		if u := usage(t, nodes[0], in.AccountID); u.Today != 50 {
+			t.Errorf("used %d", u.Today)
+		}
+		if l, err := nodes[0].ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID}, store.Page{Limit: 100}); err != nil || len(l.Rows) != 25 {
+			t.Errorf("%d messages are stored: %v", len(l.Rows), err)
+		}
+	}, onPlan(store.Plan{Daily: 51}, clock.Now))
+}
+
+func TestDaysAndMonthsBeginAnew(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Date(2026, 9, 29, 23, 59, 59, 0, time.UTC))
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		send := func(want store.Period, resets time.Time) {
+			t.Helper()
+			_, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example"}), nil)
+			limit, _ := errors.AsType[*store.LimitError](err)
+			switch {
+			case want == "" && err != nil:
+				t.Fatal(err)
+			case want != "" && (limit == nil || limit.Period != want || !limit.Resets.Equal(resets)):
+				t.Fatalf("got %v %+v, want a limit a %s until %v", err, limit, want, resets)
+			}
+		}
+		day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 0, 0, 0, 0, time.UTC) }
+		send("", day(9, 30))
+		send("", day(9, 30))
+		send(store.PerDay, day(9, 30))
+		storetest.Sent(t, s, in, []string{"a@out.example"}, func(m *store.NewMessage) { m.TestMode = true })
+		clock.Add(time.Second)
+		send("", day(10, 1))
+		send(store.PerMonth, day(10, 1))
+		clock.Add(24*time.Hour - time.Second)
+		send(store.PerMonth, day(10, 1))
+		clock.Add(time.Second)
+		send("", day(10, 2))
+	}, onPlan(store.Plan{Daily: 2, Monthly: 3}, time.Now))
+}
+
+// A call that is refused must not be answered as done when it comes again.
+func TestRefusedSendStoresNoAnswer(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		once := &store.Once{
+			AccountID: in.AccountID, Operation: "POST /x", Key: "k", BodyHash: []byte("h"),
+			Render: func(any) (store.Answer, error) { return store.Answer{Status: 201, Kind: "Message", Body: []byte("{}")}, nil },
+		}
+		if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example", "b@out.example"}), once); err == nil {
+			t.Fatal("two recipients were accepted")
+		}
+		if _, err := s.Answer(t.Context(), in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a stored answer: %v", err)
+		}
+	}, onPlan(store.Plan{Daily: 1}, time.Now))
+}
+
+func TestInboxesOfAPlan(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		a := storetest.Account(t, s)
+		var made, refused atomic.Int64
+		var calls sync.WaitGroup
+		for range 12 {
+			calls.Go(func() {
+				_, err := s.CreateInbox(t.Context(), storetest.NewInbox(func(in *store.Inbox) { in.AccountID = a.Seq }), nil)
+				limit, _ := errors.AsType[*store.LimitError](err)
+				switch {
+				case err == nil:
+					made.Add(1)
+				case limit != nil && limit.Period == store.PerInboxes:
+					refused.Add(1)
+				default:
+					t.Errorf("create an inbox: %v", err)
+				}
+			})
+		}
+		calls.Wait()
+		if made.Load() != 5 || refused.Load() != 7 {
+			t.Fatalf("%d inboxes were made and %d refused, want 5 and 7", made.Load(), refused.Load())
+		}
+		l, err := s.ListInboxes(t.Context(), a.Seq, nil, store.Page{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.DeleteInbox(t.Context(), a.Seq, l.Rows[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if u := usage(t, s, a.Seq); u.Account.Inboxes != 4 {
+			t.Errorf("%d inboxes are counted, want 4", u.Account.Inboxes)
+		}
+		storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = a.Seq })
+	}, onPlan(store.Plan{Inboxes: 5}, time.Now))
+}
+
+func TestPlanOfAnAccount(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		a := storetest.Account(t, s)
+		if p := usage(t, s, a.Seq).Plan; p.Name != "tested" {
+			t.Errorf("the plan is %s", p.Name)
+		}
+		free, gone := store.PlanFree, "gone"
+		for _, tt := range []struct {
+			plan *string
+			want string
+		}{{&free, "free"}, {&gone, "tested"}, {nil, "tested"}} {
+			if err := s.SetPlan(t.Context(), a.ID, tt.plan); err != nil {
+				t.Fatal(err)
+			}
+			if p := usage(t, s, a.Seq).Plan; p.Name != tt.want {
+				t.Errorf("the plan is %s, want %s", p.Name, tt.want)
+			}
+		}
+		if err := s.SetPlan(t.Context(), "acc_none", &free); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("of no account: %v", err)
+		}
+	}, onPlan(store.Plan{}, time.Now))
+	if _, err := store.Open(t.Context(), store.Config{DefaultPlan: "none", Database: t.TempDir() + "/x.db"}); err == nil {
+		t.Error("a store with an unknown plan was opened")
+	}
+}
+
+func TestPausedAccountSendsNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		a := usage(t, s, in.AccountID).Account
+		if err := s.PauseAccount(t.Context(), a.ID, "unpaid"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.PauseAccount(t.Context(), a.ID, "again"); !errors.Is(err, store.ErrState) {
+			t.Errorf("paused twice: %v", err)
+		}
+		_, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example"}), nil)
+		if p, ok := errors.AsType[*store.PausedError](err); !ok || p.Reason != "unpaid" {
+			t.Errorf("a send is answered %v", err)
+		}
+		storetest.Received(t, s, in)
+		storetest.Sent(t, s, in, []string{"a@out.example"}, func(m *store.NewMessage) { m.TestMode = true })
+		storetest.Sent(t, s, other, []string{"a@out.example"})
+		if err := s.ResumeAccount(t.Context(), a.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ResumeAccount(t.Context(), a.ID); !errors.Is(err, store.ErrState) {
+			t.Errorf("resumed twice: %v", err)
+		}
+		storetest.Sent(t, s, in, []string{"a@out.example"})
+	})
+}
+
+// bounce sends to n recipients, of which the first hard ones are refused for
+// good and the rest delivered.
+func bounce(t *testing.T, s *store.Store, in store.Inbox, n, hard int) {
+	t.Helper()
+	for n > 0 {
+		var to []string
+		for i := range min(n, 50) {
+			to = append(to, fmt.Sprintf("r%d@out.example", i))
+		}
+		storetest.Sent(t, s, in, to)
+		for _, c := range claim(t, s, len(to), time.Minute) {
+			status, response := store.RecipientDelivered, "250 2.0.0 thanks"
+			if hard > 0 {
+				status, response = store.RecipientBounced, "550 5.1.1 no such mailbox"
+				hard--
+			}
+			record(t, s, c, status, func(a *store.Attempt) { a.Response = response })
+		}
+		n -= len(to)
+	}
+}
+
+func TestTooManyBouncesPauseAnAccount(t *testing.T) {
+	t.Parallel()
+	watched := storetest.WithConfig(func(c *store.Config) { c.AutoPause = true })
+	paused := func(t *testing.T, s *store.Store, in store.Inbox) bool {
+		t.Helper()
+		return usage(t, s, in.AccountID).Account.PausedAt != nil
+	}
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(noon)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		bounce(t, s, in, 199, 199)
+		if paused(t, s, in) {
+			t.Fatal("paused after 199 recipients")
+		}
+		bounce(t, s, in, 1, 1)
+		if !paused(t, s, in) {
+			t.Fatal("not paused after 200 that all bounced")
+		}
+		a := usage(t, s, in.AccountID).Account
+		if err := s.ResumeAccount(t.Context(), a.ID); err != nil {
+			t.Fatal(err)
+		}
+		bounce(t, s, in, 200, 0)
+		bounce(t, s, in, 10, 10) // 10 of 210 are less than 5 %
+		if paused(t, s, in) {
+			t.Fatal("paused at 10 of 210")
+		}
+		bounce(t, s, in, 1, 1) // 11 of 211 are more
+		if !paused(t, s, in) {
+			t.Error("not paused at 11 of 211")
+		}
+		if err := s.ResumeAccount(t.Context(), a.ID); err != nil {
+			t.Fatal(err)
+		}
+		bounce(t, s, in, 100, 0)
+		bounce(t, s, in, 99, 99)
+		clock.Add(30 * 24 * time.Hour)
+		bounce(t, s, in, 100, 1)
+		if paused(t, s, in) {
+			t.Error("what bounced 30 days ago still counts")
+		}
+	}, watched)
+}
+
+func TestComplaintsPauseAnAccount(t *testing.T) {
+	t.Parallel()
+	watched := storetest.WithConfig(func(c *store.Config) { c.AutoPause = true })
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		bounce(t, s, in, 250, 0)
+		storetest.Sent(t, s, in, []string{"a@out.example"})
+		for _, c := range claim(t, s, 1, time.Minute) {
+			record(t, s, c, store.RecipientComplained)
+		}
+		if usage(t, s, in.AccountID).Account.PausedAt == nil {
+			t.Error("not paused at 1 of 251, which is more than 0.3 %")
+		}
+	}, watched)
+}
+
+func TestNothingIsPausedUnwatched(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		bounce(t, s, in, 200, 200)
+		if usage(t, s, in.AccountID).Account.PausedAt != nil {
+			t.Error("an account was paused")
+		}
+	})
+}
