@@ -25,8 +25,8 @@ type Config struct {
 	BaseURL *url.URL
 	// FileKey signs download links.
 	FileKey []byte
-	// KeyBrand is the first part of new keys: "sk".
-	KeyBrand string
+	// KeyPrefix is the first part of new keys: "sk".
+	KeyPrefix string
 	// SendPolicy is what a new inbox gets that asks for none.
 	SendPolicy store.SendPolicy
 	// RateLimits says whether rate limits are enforced.

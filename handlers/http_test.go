@@ -19,7 +19,7 @@ import (
 func newHandler(t *testing.T, st *store.Store) http.Handler {
 	t.Helper()
 	h, err := handlers.New(handlers.Config{
-		Store: st, MailDomain: mailDomain, BaseURL: &url.URL{Scheme: "http", Host: "x"}, FileKey: make([]byte, 32), KeyBrand: "sk",
+		Store: st, MailDomain: mailDomain, BaseURL: &url.URL{Scheme: "http", Host: "x"}, FileKey: make([]byte, 32), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: make(chan struct{}), Now: func() time.Time { return begin },
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

@@ -22,7 +22,7 @@ func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.Api
 	if err := refuseWider(callerOf(ctx), k); err != nil {
 		return nil, err
 	}
-	secret := apikey.New(string(k.Mode), a.cfg.KeyBrand)
+	secret := apikey.New(string(k.Mode), a.cfg.KeyPrefix)
 	k.Hash, k.Prefix, k.Hint = store.HashKey(secret), apikey.Prefix(secret), apikey.Hint(secret)
 	if k, err = a.store.CreateKey(ctx, k); err != nil {
 		return nil, err

@@ -56,13 +56,21 @@ type server struct {
 // each runs test on both engines, each time with a server of its own.
 func each(t *testing.T, test func(t *testing.T, s *server), edits ...func(*handlers.Config)) {
 	t.Helper()
+	eachStore(t, nil, test, edits...)
+}
+
+// eachStore is each with a store that is opened in another way.
+func eachStore(
+	t *testing.T, opts []storetest.Option, test func(t *testing.T, s *server), edits ...func(*handlers.Config),
+) {
+	t.Helper()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
 		s := newServer(t, storetest.OpenConfig(t, cfg), clock, edits...)
 		s.database = cfg.Database
 		test(t, s)
-	})
+	}, opts...)
 }
 
 // newServer starts a server over the store.
@@ -80,7 +88,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 		t.Fatal(err)
 	}
 	cfg := handlers.Config{
-		Store: st, MailDomain: mailDomain, BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyBrand: "sk",
+		Store: st, MailDomain: mailDomain, BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}

@@ -202,6 +202,8 @@ var attemptEvents = map[RecipientStatus][]EventType{
 	RecipientDelivered: {EventMessageSent, EventMessageDelivered},
 	RecipientBounced:   {EventMessageBounced},
 	RecipientFailed:    {EventMessageFailed},
+	// Who complains has got the mail.
+	RecipientComplained: {EventMessageSent, EventMessageDelivered, EventMessageComplained},
 }
 
 // statusOf is the status of a message: the furthest that any recipient has

@@ -63,6 +63,12 @@ func (p plans) of(name *string) Plan {
 // Plan is the plan that the account is on.
 func (s *Store) Plan(a Account) Plan { return s.plans.of(a.Plan) }
 
+// KnowsPlan says whether name is a built-in plan or one of more.
+func KnowsPlan(more []Plan, name string) bool {
+	_, err := newPlans(more, name)
+	return err == nil
+}
+
 // HasPlan says whether the install knows a plan of that name.
 func (s *Store) HasPlan(name string) bool {
 	_, ok := s.plans.byName[name]

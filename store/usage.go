@@ -126,18 +126,10 @@ func (s *Store) InboxSeqs(ctx context.Context, accountID int64, ids []string) ([
 	return seqs, s.wrap(err, "inboxes")
 }
 
-// SweepCounts deletes the counts of days that are no longer shown, and returns
-// how many.
-func (s *Store) SweepCounts(ctx context.Context) (int64, error) {
-	const q = `DELETE FROM daily_counts WHERE day < $1`
-	var n int64
-	err := s.inTx(ctx, "sweep counts", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, dayOf(s.now())-MaxStatsDays)
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return n, err
+// SweepCounts deletes some of the counts of days that are no longer shown, and
+// returns how many; 0 means that there were none.
+func (s *Store) SweepCounts(ctx context.Context) (int, error) {
+	const q = `DELETE FROM daily_counts WHERE (account_id, inbox_seq, day, kind, shard) IN
+		(SELECT account_id, inbox_seq, day, kind, shard FROM daily_counts WHERE day < $1 ORDER BY day LIMIT $2)`
+	return s.sweep(ctx, "sweep counts", q, dayOf(s.now())-MaxStatsDays, sweepBatch)
 }

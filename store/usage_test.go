@@ -190,7 +190,9 @@ func TestRefusedSendStoresNoAnswer(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		once := &store.Once{
 			AccountID: in.AccountID, Operation: "POST /x", Key: "k", BodyHash: []byte("h"),
-			Render: func(any) (store.Answer, error) { return store.Answer{Status: 201, Kind: "Message", Body: []byte("{}")}, nil },
+			Render: func(any) (store.Answer, error) {
+				return store.Answer{Status: 201, Kind: "Message", Body: []byte("{}")}, nil
+			},
 		}
 		if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example", "b@out.example"}), once); err == nil {
 			t.Fatal("two recipients were accepted")

@@ -57,7 +57,7 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 	}
 	api, err := handlers.New(handlers.Config{
 		Store: s, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files,
-		KeyBrand: string(n.cfg.KeyBrand), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
+		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
 	})
 	if err != nil {

@@ -38,8 +38,11 @@ type Config struct {
 	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
 
 	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
-	KeyBrand          keyBrand     `env:"KEY_BRAND" envDefault:"sk" usage:"how new keys begin (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
+	KeyPrefix         keyPrefix    `env:"KEY_PREFIX" envDefault:"sk" usage:"how new keys begin (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`
+	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"plan of accounts that were given none" want:"self_hosted, free or a plan of PLANS"`
+	Plans             planList     `env:"PLANS" usage:"further plans; limits that are not named are none" unset:"self_hosted and free alone" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
+	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"stop accounts from sending of whose mail more than 5 % bounces or 0.3 % is complained about" want:"on or off"`
 	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce the limits on requests; off is for benchmarks" want:"on or off"`
 
 	Log      logFormat `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`

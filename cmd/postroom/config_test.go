@@ -20,7 +20,8 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_SMTP": "127.0.0.1:2525", "POSTROOM_MAIL_DOMAIN": "postroom.localhost", "POSTROOM_HOSTNAME": "postroom.localhost",
 		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "on", "POSTROOM_SMTP_MAX_CONNS": "1000",
 		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "100", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info",
-		"POSTROOM_KEY_BRAND": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open",
+		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open",
+		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AUTO_PAUSE": "on",
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
 		"POSTROOM_RELAY": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
 	}
@@ -68,6 +69,10 @@ func TestLoadValues(t *testing.T) {
 			prefixes{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 		},
 		{"a file with a space", "DATABASE=/my mail/post.db", func(c Config) any { return c.Database }, database("/my mail/post.db")},
+		{
+			"plans", "PLANS=team:inboxes=50,daily=2000; open:", func(c Config) any { return c.Plans },
+			planList{{Name: "team", Inboxes: 50, Daily: 2000}, {Name: "open"}},
+		},
 		{"off", "RATE_LIMITS=off", func(c Config) any { return c.RateLimits }, onOff(false)},
 	}
 	for _, tt := range tests {
@@ -109,9 +114,13 @@ func TestLoadRefuses(t *testing.T) {
 		{"no connections", "SMTP_MAX_CONNS=0", "POSTROOM_SMTP_MAX_CONNS"},
 		{"an unknown policy", "DEFAULT_SEND_POLICY=closed", "POSTROOM_DEFAULT_SEND_POLICY"},
 		{"profiles for everybody", "PPROF=0.0.0.0:6060", "POSTROOM_PPROF"},
+		{"an unknown plan", "PLAN=gold", `POSTROOM_PLAN is "gold", which is neither self_hosted nor free nor a plan of POSTROOM_PLANS`},
+		{"a plan with an unknown limit", "PLANS=team:hourly=5", `"hourly=5" is not a limit such as daily=2000`},
+		{"a plan with a limit of nothing", "PLANS=team:daily=0", `"daily=0" is not a limit`},
+		{"a plan without a name", "PLANS=:daily=5", `"" is not the name of a plan`},
 		{"an unknown log format", "LOG=xml", "POSTROOM_LOG"},
 		{"an unknown log level", "LOG_LEVEL=INFO", "POSTROOM_LOG_LEVEL"},
-		{"a brand with an underscore", "KEY_BRAND=my_brand", "POSTROOM_KEY_BRAND"},
+		{"a prefix with an underscore", "KEY_PREFIX=my_brand", "POSTROOM_KEY_PREFIX"},
 		{"a certificate without a key", "TLS_CERT=cert.pem", "POSTROOM_TLS_CERT is set without POSTROOM_TLS_KEY"},
 		{"a key without a certificate", "TLS_KEY=key.pem", "POSTROOM_TLS_KEY is set without POSTROOM_TLS_CERT"},
 		{"one port for both", "SMTP=127.0.0.1:8080", "POSTROOM_HTTP and POSTROOM_SMTP"},

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/postroom/postroom/store"
 )
 
 // faultList gathers what is wrong with the settings, so that the operator sees
@@ -96,6 +98,9 @@ func (l *faultList) disagreeing(c Config, given map[string]string) {
 		if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
 			l.add("%s and %s are not a certificate and its key: %v", given["TLSCert"], given["TLSKey"], err)
 		}
+	}
+	if !store.KnowsPlan(c.Plans, c.Plan) {
+		l.add("%s is %q, which is neither self_hosted nor free nor a plan of %s", given["Plan"], c.Plan, given["Plans"])
 	}
 	if c.HTTP == c.SMTP && !strings.HasSuffix(string(c.HTTP), ":0") && c.HTTP != "" {
 		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["SMTP"], c.HTTP)

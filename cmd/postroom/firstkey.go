@@ -59,7 +59,7 @@ func (c Config) begin(ctx context.Context, s *store.Store, in *install, log *slo
 func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, log *slog.Logger) error {
 	secret := string(c.BootstrapKey)
 	if secret == "" {
-		secret = apikey.New(string(store.KeyLive), string(c.KeyBrand))
+		secret = apikey.New(string(store.KeyLive), string(c.KeyPrefix))
 	}
 	_, _, err := s.Bootstrap(ctx, "default", store.Key{
 		Name: "first key", Hash: store.HashKey(secret), Prefix: apikey.Prefix(secret), Hint: apikey.Hint(secret), Mode: store.KeyLive,

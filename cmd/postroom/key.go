@@ -88,7 +88,7 @@ func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a st
 			return fmt.Errorf("--inbox-ids: %s: %w", id, err)
 		}
 	}
-	secret := apikey.New(f.mode, string(cfg.KeyBrand))
+	secret := apikey.New(f.mode, string(cfg.KeyPrefix))
 	k.AccountID, k.Hash, k.Prefix, k.Hint = a.Seq, store.HashKey(secret), apikey.Prefix(secret), apikey.Hint(secret)
 	if k, err = s.CreateKey(ctx, k); err != nil {
 		return err

@@ -30,7 +30,8 @@ func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.T
 		return nil, err
 	}
 	s, err := store.Open(ctx, store.Config{
-		Database: string(c.Database), Blobs: blobs, CursorKey: keys.cursors, SealKey: keys.seal, Now: now, Log: log,
+		Database: string(c.Database), Blobs: blobs, CursorKey: keys.cursors, SealKey: keys.seal,
+		Plans: c.Plans, DefaultPlan: c.Plan, AutoPause: bool(c.AutoPause), Now: now, Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database %s: %w", c.Database, err), blobs.Close())
@@ -54,7 +55,8 @@ func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.L
 		return nil, err
 	}
 	s, err := store.Open(ctx, store.Config{
-		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
+		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal,
+		Plans: c.Plans, DefaultPlan: c.Plan, Now: time.Now, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", c.Database, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -41,8 +42,9 @@ type (
 	prefixes     []netip.Prefix
 	secret       string
 	bootstrapKey string
-	keyBrand     string
+	keyPrefix    string
 	sendPolicy   store.SendPolicy
+	planList     []store.Plan
 	logFormat    string
 	logLevel     slog.Level
 )
@@ -185,14 +187,67 @@ func (v *bootstrapKey) UnmarshalText(b []byte) error {
 // String keeps the key out of logs.
 func (v bootstrapKey) String() string { return hidden }
 
-func (v *keyBrand) UnmarshalText(b []byte) error {
-	*v = keyBrand(b)
+func (v *keyPrefix) UnmarshalText(b []byte) error {
+	*v = keyPrefix(b)
 	return valid(regexp.MustCompile(`^[a-z0-9]{1,16}$`).Match(b))
 }
 
 func (v *sendPolicy) UnmarshalText(b []byte) error {
 	*v = sendPolicy(b)
 	return oneOf(b, string(store.PolicyOpen), string(store.PolicyReplyOnly), string(store.PolicyApproval))
+}
+
+// UnmarshalText takes name:limit=number,... with semicolons between the plans.
+func (v *planList) UnmarshalText(b []byte) error {
+	*v = nil
+	for text := range strings.SplitSeq(string(b), ";") {
+		p, err := parsePlan(strings.TrimSpace(text))
+		if err != nil {
+			return err
+		}
+		*v = append(*v, p)
+	}
+	return nil
+}
+
+func parsePlan(text string) (store.Plan, error) {
+	name, limits, _ := strings.Cut(text, ":")
+	p := store.Plan{Name: name}
+	if !planName.MatchString(name) {
+		return p, fmt.Errorf("%q is not the name of a plan: use a-z, 0-9 and _", name)
+	}
+	into := map[string]*int64{"inboxes": &p.Inboxes, "daily": &p.Daily, "monthly": &p.Monthly}
+	for limit := range strings.SplitSeq(limits, ",") {
+		if limit == "" && limits == "" {
+			break
+		}
+		key, value, _ := strings.Cut(limit, "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if into[key] == nil || err != nil || n < 1 {
+			return p, fmt.Errorf("%q is not a limit such as daily=2000", limit)
+		}
+		*into[key] = n
+	}
+	return p, nil
+}
+
+var planName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+func (v planList) String() string {
+	var all []string
+	for _, p := range v {
+		var limits []string
+		for _, l := range []struct {
+			name string
+			n    int64
+		}{{"inboxes", p.Inboxes}, {"daily", p.Daily}, {"monthly", p.Monthly}} {
+			if l.n > 0 {
+				limits = append(limits, fmt.Sprintf("%s=%d", l.name, l.n))
+			}
+		}
+		all = append(all, strings.TrimSuffix(p.Name+":"+strings.Join(limits, ","), ":"))
+	}
+	return strings.Join(all, ";")
 }
 
 func (v *logFormat) UnmarshalText(b []byte) error {

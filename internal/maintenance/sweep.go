@@ -23,7 +23,8 @@ type SweeperConfig struct {
 
 // Sweeper removes large raw mail that no message names, as a crash between
 // writing the mail and its row leaves it, stored answers of idempotent calls
-// that are too old to be given again, and old events.
+// that are too old to be given again, old events, and counts of days that are
+// no longer shown.
 type Sweeper struct{ cfg SweeperConfig }
 
 // NewSweeper returns a sweeper that has yet to run.
@@ -49,9 +50,10 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 	blobs, blobsErr := s.cfg.Store.SweepBlobs(ctx)
 	answers, answersErr := repeat(ctx, s.cfg.Store.SweepAnswers)
 	events, eventsErr := repeat(ctx, s.cfg.Store.SweepEvents)
-	all := blobs + answers + events
+	counts, countsErr := repeat(ctx, s.cfg.Store.SweepCounts)
+	all := blobs + answers + events + counts
 	if all > 0 {
-		s.cfg.Log.InfoContext(ctx, "swept", "blobs", blobs, "answers", answers, "events", events)
+		s.cfg.Log.InfoContext(ctx, "swept", "blobs", blobs, "answers", answers, "events", events, "counts", counts)
 	}
-	return all, errors.Join(blobsErr, answersErr, eventsErr)
+	return all, errors.Join(blobsErr, answersErr, eventsErr, countsErr)
 }

@@ -1,0 +1,147 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// planned makes plan that of all accounts.
+func planned(plan store.Plan) []storetest.Option {
+	plan.Name = "small"
+	return []storetest.Option{storetest.WithConfig(func(c *store.Config) { c.Plans, c.DefaultPlan = []store.Plan{plan}, plan.Name })}
+}
+
+const twoRecipients = `{"to":"a@b.example","cc":"c@d.example","subject":"s","text":"t"}`
+
+func TestUsageShowsThePlan(t *testing.T) {
+	t.Parallel()
+	eachStore(t, planned(store.Plan{Inboxes: 2, Daily: 5}), func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		send := "/v1/inboxes/" + in.ID + "/messages"
+		s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, send, twoRecipients, as(s.newKey(t, testMode))).want(t, http.StatusCreated)
+		got := string(s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).body)
+		want := `{"object":"usage","plan":"small","inboxes":{"used":1,"limit":2},` +
+			`"sends_today":{"used":2,"limit":5,"resets_at":"2026-09-24T00:00:00.000Z"},` +
+			`"emails_this_month":{"used":2,"limit":null,"resets_at":"2026-10-01T00:00:00.000Z"},` +
+			`"sending":{"paused":false,"reason":null,"paused_at":null}}`
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}
+
+func testMode(k *store.Key) { k.Mode = store.KeyTest }
+
+func TestDailyLimit(t *testing.T) {
+	t.Parallel()
+	eachStore(t, planned(store.Plan{Daily: 5, Monthly: 100}), func(t *testing.T, s *server) {
+		send := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
+		for range 2 {
+			s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
+		}
+		idem := with("Idempotency-Key", "later")
+		res := s.do(t, http.MethodPost, send, twoRecipients, idem).wantError(t, http.StatusTooManyRequests, "daily_limit_reached")
+		if got, want := res.header.Get("Retry-After"), fmt.Sprint(14*60*60); got != want {
+			t.Errorf("Retry-After %q, want %s: to the end of the UTC day", got, want)
+		}
+		s.do(t, http.MethodPost, send, twoRecipients, as(s.newKey(t, testMode))).want(t, http.StatusCreated)
+		s.clock.Add(14 * time.Hour)
+		s.do(t, http.MethodPost, send, twoRecipients, idem).want(t, http.StatusCreated)
+	})
+}
+
+func TestMonthlyLimit(t *testing.T) {
+	t.Parallel()
+	eachStore(t, planned(store.Plan{Monthly: 3}), func(t *testing.T, s *server) {
+		send := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
+		s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
+		res := s.do(t, http.MethodPost, send, twoRecipients).wantError(t, http.StatusTooManyRequests, "monthly_limit_reached")
+		if got, want := res.header.Get("Retry-After"), fmt.Sprint((7*24+14)*60*60); got != want {
+			t.Errorf("Retry-After %q, want %s: to the end of the UTC month", got, want)
+		}
+	})
+}
+
+func TestInboxLimit(t *testing.T) {
+	t.Parallel()
+	eachStore(t, planned(store.Plan{Inboxes: 2}), func(t *testing.T, s *server) {
+		first := s.newInbox(t)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).wantError(t, http.StatusForbidden, "plan_limit_reached")
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+first.ID, "").want(t, http.StatusOK)
+		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).want(t, http.StatusCreated)
+	})
+}
+
+func TestPausedAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		u, err := s.store.Usage(t.Context(), s.account)
+		if err == nil {
+			err = s.store.PauseAccount(t.Context(), u.Account.ID, "a bill is open")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := s.receive(t, in, "Subject: still comes in")
+		sends := map[string]string{
+			"/v1/inboxes/" + in.ID + "/messages": twoRecipients,
+			"/v1/messages/" + m.ID + "/reply":    `{"text":"t"}`,
+			"/v1/messages/" + m.ID + "/forward":  `{"to":"a@b.example"}`,
+		}
+		for path, body := range sends {
+			s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "sending_paused")
+		}
+		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).
+			wantText(t, `"sending":{"paused":true,"reason":"a bill is open","paused_at":"2026-09-23T10:00:00.000Z"}`)
+	})
+}
+
+func TestStats(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in, beside := s.newInbox(t), s.newInbox(t)
+		s.receive(t, in, "Subject: one")
+		s.receive(t, in, "Subject: none", func(m *store.NewMessage) { m.TestMode = true })
+		s.clock.Add(24 * time.Hour)
+		s.receive(t, in, "Subject: two")
+		s.receive(t, beside, "Subject: three")
+
+		none := `"sent":0,"delivered":0,"bounced":0,"failed":0,"complained":0}`
+		want := `{"object":"stats","from":"2026-09-23","to":"2026-09-24","days":[` +
+			`{"date":"2026-09-23","received":1,` + none + `,{"date":"2026-09-24","received":2,` + none + `],` +
+			`"totals":{"received":3,` + none + `}`
+		if got := string(s.do(t, http.MethodGet, "/v1/stats?days=2", "").want(t, http.StatusOK).body); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		one := `"totals":{"received":1,`
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+beside.ID, "").want(t, http.StatusOK).wantText(t, one)
+		limited := as(s.newKey(t, onlyInboxes(beside.ID)))
+		s.do(t, http.MethodGet, "/v1/stats", "", limited).want(t, http.StatusOK).wantText(t, one)
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+in.ID, "", limited).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+s.otherInbox(t).ID, "").wantError(t, http.StatusNotFound, "not_found")
+		for _, days := range []string{"0", "91", "x"} {
+			s.do(t, http.MethodGet, "/v1/stats?days="+days, "", broken).wantError(t, http.StatusBadRequest, "invalid_request days")
+		}
+		if days, ok := s.do(t, http.MethodGet, "/v1/stats", "").at(t, "days").([]any); !ok || len(days) != 14 {
+			t.Errorf("%d days are shown when none are asked for", len(days))
+		}
+	})
+}
+
+// wantText fails the test unless the body holds text.
+func (r response) wantText(t *testing.T, text string) response {
+	t.Helper()
+	if !strings.Contains(string(r.body), text) {
+		t.Errorf("got %s, want it to hold %s", r.body, text)
+	}
+	return r
+}
