@@ -51,7 +51,6 @@ type API struct {
 	log     *slog.Logger
 	files   fileSigner
 	running runningCalls
-	limits  *limiter
 	bodies  *semaphore.Weighted
 }
 
@@ -66,7 +65,6 @@ func New(cfg Config) (http.Handler, error) {
 	a := &API{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files:  fileSigner{cfg.FileKey},
-		limits: newLimiter(cfg.Now),
 		bodies: semaphore.NewWeighted(maxBodiesInMemory),
 	}
 	s, err := gen.NewServer(a, a, a,

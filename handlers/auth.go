@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -40,11 +41,10 @@ func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.
 	if err != nil {
 		return ctx, err
 	}
-	info := infoOf(ctx)
-	if !addressAllowed(k.AllowedIPs.V, info.ip) {
+	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
 		return ctx, errForbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
 	}
-	if err := a.limitKey(info, k, op); err != nil {
+	if err := a.limitKey(ctx, k, op); err != nil {
 		return ctx, err
 	}
 	if !hasAnyScope(k.Scopes.V, t.Roles) {
@@ -109,15 +109,15 @@ func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
 // countBadKey counts a request without a good key against its address, and
 // turns it into 429 past the limit.
 func (a *API) countBadKey(ctx context.Context, e *apiError) *apiError {
-	if err := a.limitAddress(infoOf(ctx)); err != nil {
-		return err
+	if err := a.limitAddress(ctx); err != nil {
+		return a.classify(ctx, err)
 	}
 	return e
 }
 
-var errTooMany = func(limit int, seconds int) *apiError {
+func errTooMany(limit int, r store.Rate, now time.Time) error {
 	return &apiError{
-		status: http.StatusTooManyRequests, code: gen.ErrorCodeRateLimited, retryAfter: seconds,
+		status: http.StatusTooManyRequests, code: gen.ErrorCodeRateLimited, retryAfter: secondsUntil(r.Ends, now),
 		message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
 	}
 }

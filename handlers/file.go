@@ -122,7 +122,7 @@ func findAttachment(m store.Message, id string) (store.Attachment, error) {
 // DownloadFile implements GET /v1/files/{token}.
 func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http.ResponseWriter) error {
 	info := infoOf(ctx)
-	if err := a.limitAddress(info); err != nil {
+	if err := a.limitAddress(ctx); err != nil {
 		return err
 	}
 	f, err := a.files.read(p.Token, a.now())

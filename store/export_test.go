@@ -8,3 +8,23 @@ func Pragma(ctx context.Context, s *Store, name string) (string, error) {
 	err := s.write.GetContext(ctx, &v, "PRAGMA "+name)
 	return v, err
 }
+
+// MaxAddresses is how many addresses are counted each by itself.
+const MaxAddresses = maxAddresses
+
+// SweepRates forgets the windows that have ended, and says how many are left.
+func (s *Store) SweepRates(ctx context.Context) (int, error) {
+	if err := s.rates.sweep(ctx, s.now()); err != nil {
+		return 0, err
+	}
+	if m, ok := s.rates.(*memoryRates); ok {
+		n := 0
+		for _, windows := range m.kinds {
+			n += len(windows)
+		}
+		return n, nil
+	}
+	var n int
+	err := s.read.GetContext(ctx, &n, `SELECT count(*) FROM rate_limits`)
+	return n, err
+}

@@ -65,6 +65,7 @@ type Store struct {
 	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
 	plans   plans
 	watch   bool // Config.AutoPause
+	rates   rateCounter
 	stmts   *statements
 	hot     hotStatements
 
@@ -85,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.prepareHot(ctx), s.prepareReads(ctx), s.readNewest(ctx)); err != nil {
+	if err := errors.Join(s.prepareHot(ctx), s.prepareReads(ctx), s.openRates(ctx), s.readNewest(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	background, stop := context.WithCancel(context.Background())
@@ -95,6 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		s.commits = append(s.commits, newCommitter(&s.running, work, itemAtFault))
 	}
 	s.running.Go(func() { s.dialect.follow(background, s.log, s.followed) })
+	s.running.Go(func() { s.sweepRates(background) })
 	return s, nil
 }
 
@@ -143,7 +145,10 @@ func (s *Store) Close() error {
 		}
 		s.running.Wait()
 		s.wake.close()
-		s.closeErr = errors.Join(s.stmts.close(), s.reads.close(), s.dialect.close(), s.write.Close(), s.read.Close())
+		if s.rates != nil {
+			s.closeErr = s.rates.close()
+		}
+		s.closeErr = errors.Join(s.closeErr, s.stmts.close(), s.reads.close(), s.dialect.close(), s.write.Close(), s.read.Close())
 	})
 	return s.closeErr
 }

@@ -186,6 +186,13 @@ CREATE TABLE daily_counts (
 ) WITH (fillfactor = 50);
 CREATE INDEX daily_counts_age ON daily_counts (day);
 
+-- Calls by who made them. After a crash of the server every window begins anew.
+CREATE UNLOGGED TABLE rate_limits (
+    who     TEXT PRIMARY KEY,
+    n       BIGINT NOT NULL,
+    ends_at BIGINT NOT NULL
+) WITH (fillfactor = 50);
+
 -- One value for the whole install each.
 CREATE TABLE settings (
     name  TEXT PRIMARY KEY,
