@@ -8,58 +8,112 @@ import (
 	"time"
 )
 
-// conns are the connections of a server, counted in all and for each address.
-type conns struct {
-	max, perIP int
+const (
+	// shedIdle and shedInMail are for how long a client must have done nothing
+	// before its place may be given to another: a second's quarter is longer than
+	// nearly every round trip, and whoever has begun a mail gets more.
+	shedIdle   = 250 * time.Millisecond
+	shedInMail = 5 * time.Second
+	// maxLeaving is how many clients may be on their way out beyond the limit.
+	maxLeaving = 256
+)
 
-	mu       sync.Mutex
-	open     map[*wire]struct{}
-	byIP     map[netip.Addr]int
-	doors    []net.Listener
-	stopping bool
+// conns are the connections of a server, counted in all and for each network
+// that they come from.
+//
+// When all places are taken, a client that does nothing makes room for the next:
+// first the one that has been idle for longest outside of a transaction, then
+// the slowest one inside. A client is as idle as it is behind what it should have
+// done (see wire.earned): a byte of data now and then, or commands that lead to
+// nothing, are no work. So those who want to fill the server have to work for
+// every place as those do who have mail.
+type conns struct {
+	max, perNetwork int
+
+	mu        sync.Mutex
+	open      map[*wire]struct{} // those that were shed too, until they are gone
+	leaving   int                // those that were shed
+	byNetwork map[netip.Prefix]int
+	doors     []net.Listener
+	stopping  bool
 }
 
-func (c *conns) init(maxConns, perIP int) {
-	c.max, c.perIP = maxConns, perIP
-	c.open, c.byIP = map[*wire]struct{}{}, map[netip.Addr]int{}
+func (c *conns) init(maxConns, perNetwork int) {
+	c.max, c.perNetwork = maxConns, perNetwork
+	c.open, c.byNetwork = map[*wire]struct{}{}, map[netip.Prefix]int{}
+}
+
+// network is what an address counts as: an IPv4 address as itself, an IPv6 one
+// as its /64, because whoever has one of those has them all.
+func network(ip netip.Addr) netip.Prefix {
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	p, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // no IP address at all: all such are one
+	}
+	return p
 }
 
 // enter adds w, or says why not.
-func (c *conns) enter(w *wire) (refusal string) {
+func (c *conns) enter(w *wire) (refusal *Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.stopping:
-		return "421 4.3.2 Shutting down, try again later\r\n"
-	case len(c.open) >= c.max:
-		return "421 4.7.0 Too many connections, try again later\r\n"
-	case c.byIP[w.ip] >= c.perIP:
-		return "421 4.7.0 Too many connections from your address, try again later\r\n"
+		return replyShuttingDown
+	case c.byNetwork[w.from] >= c.perNetwork:
+		return replyCrowdedIP
+	case len(c.open)-c.leaving >= c.max && !c.makeRoom(time.Now()):
+		return replyCrowded
 	}
 	c.open[w] = struct{}{}
-	c.byIP[w.ip]++
+	c.byNetwork[w.from]++
 	w.server.running.Add(1)
-	return ""
+	return nil
 }
 
+// makeRoom sheds the idlest connection, and reports whether there was one.
+func (c *conns) makeRoom(now time.Time) bool {
+	if c.leaving >= maxLeaving {
+		return false
+	}
+	var idlest [2]*wire // outside and inside of a transaction
+	since := [2]int64{now.Add(-shedIdle).UnixNano(), now.Add(-shedInMail).UnixNano()}
+	for w := range c.open {
+		kind := 0
+		if w.inMail.Load() {
+			kind = 1
+		}
+		if t := w.idleSince.Load(); t != 0 && t < since[kind] {
+			idlest[kind], since[kind] = w, t
+		}
+	}
+	for _, w := range idlest {
+		if w != nil && w.shed() {
+			c.leaving++
+			return true
+		}
+	}
+	return false
+}
+
+// leave forgets w.
 func (c *conns) leave(w *wire) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, w)
-	if c.byIP[w.ip]--; c.byIP[w.ip] == 0 {
-		delete(c.byIP, w.ip)
+	if c.byNetwork[w.from]--; c.byNetwork[w.from] == 0 {
+		delete(c.byNetwork, w.from)
 	}
-}
-
-// replace puts next into the place of w.
-func (c *conns) replace(w, next *wire) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, w)
-	c.open[next] = struct{}{}
-	if c.stopping {
-		next.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shedded {
+		c.leaving--
 	}
+	w.shedded = false
 }
 
 // listen notes a listener that stop is to close; false when it is too late.
@@ -98,87 +152,9 @@ func (c *conns) abort() {
 	}
 }
 
-// listener gives go-smtp those connections that may come in.
-type listener struct {
-	net.Listener
-	server *Server
-}
-
-// refuseTimeout bounds the words to a client that is turned away. They fit the
-// buffer of the socket, so that it never waits.
-const refuseTimeout = time.Second
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		w := &wire{server: l.server, raw: conn, conn: conn, ip: remoteIP(conn)}
-		refusal := l.server.conns.enter(w)
-		if refusal == "" {
-			return w, nil
-		}
-		if conn.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
-			_, _ = conn.Write([]byte(refusal)) // it goes either way
-		}
-		_ = conn.Close()
-	}
-}
-
 func remoteIP(c net.Conn) netip.Addr {
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
+		return a.AddrPort().Addr().Unmap().WithZone("")
 	}
 	return netip.Addr{}
 }
-
-// startTLS gives the connection of w to a new, encrypted session.
-func (s *Server) startTLS(w *wire) {
-	next := w.encrypted(s.cfg.TLS)
-	s.conns.replace(w, next)
-	if !s.upgrades.give(next) {
-		s.conns.leave(next)
-		next.abort()
-		s.running.Done()
-	}
-}
-
-// handover is a listener whose connections come from STARTTLS.
-type handover struct {
-	c    chan net.Conn
-	done chan struct{}
-	once sync.Once
-}
-
-func newHandover() *handover { return &handover{c: make(chan net.Conn), done: make(chan struct{})} }
-
-// give hands c over, unless the server is shut down.
-func (h *handover) give(c net.Conn) bool {
-	select {
-	case h.c <- c:
-		return true
-	case <-h.done:
-		return false
-	}
-}
-
-// Accept implements net.Listener.
-func (h *handover) Accept() (net.Conn, error) {
-	select {
-	case c := <-h.c:
-		return c, nil
-	case <-h.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (h *handover) Close() error {
-	h.once.Do(func() { close(h.done) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (h *handover) Addr() net.Addr { return &net.TCPAddr{} }

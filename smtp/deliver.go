@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	gosmtp "github.com/emersion/go-smtp"
-
 	"github.com/postroom/postroom/store"
 )
 
@@ -100,8 +98,8 @@ func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, o
 		q.logLost(ctx, j)
 		return verdictLost, false
 	}
-	if said, ok := errors.AsType[*gosmtp.SMTPError](err); ok {
-		v := verdict{status: store.RecipientQueued, response: wireForm(said)}
+	if said, ok := errors.AsType[*Reply](err); ok {
+		v := verdict{status: store.RecipientQueued, response: said.Error()}
 		if !said.Temporary() {
 			v.status = store.RecipientBounced
 		}
@@ -114,15 +112,6 @@ func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, o
 		return verdictUntried, false
 	}
 	return verdictLocal, true
-}
-
-// wireForm is an answer of our own server as others would see it.
-func wireForm(e *gosmtp.SMTPError) string {
-	r := response{code: e.Code, lines: []string{e.Message}}
-	if c := e.EnhancedCode; c[0] > 0 {
-		r.lines[0] = itoa(c[0]) + "." + itoa(c[1]) + "." + itoa(c[2]) + " " + e.Message
-	}
-	return r.String()
 }
 
 // cannotOpen is the verdict when the bytes of the mail are not to be had.

@@ -3,8 +3,11 @@
 // # Receiving
 //
 // [Server] is the MX side: an SMTP server (RFC 5321) with PIPELINING, 8BITMIME,
-// SMTPUTF8, CHUNKING, SIZE, ENHANCEDSTATUSCODES and STARTTLS. It relays for
-// nobody. A recipient is looked up when RCPT names it, and one that is unknown
+// SMTPUTF8, CHUNKING, SIZE, ENHANCEDSTATUSCODES, LIMITS and STARTTLS, written to
+// be attacked: a line is run when all of it has come and is well formed, the end
+// of a mail is CRLF.CRLF and nothing that looks like it, and whatever a client can
+// have much of is counted: time, bytes, commands, errors, recipients, connections.
+// It relays for nobody. A recipient is looked up when RCPT names it, and one that is unknown
 // or deleted is refused there, so that no bounce is ever owed. [Receiver] does
 // what comes after: it reads the mail, takes codes and links out of it, and
 // stores one copy for each inbox.
@@ -23,7 +26,8 @@
 // again (RFC 1047).
 //
 // The raw mail is kept byte for byte as the client sent it, with the dots of
-// transparency removed. No Received and no Return-Path field is put before it:
+// transparency removed (and, if the server is told to normalize, with CRLF for a
+// CR or LF that stood alone). No Received and no Return-Path field is put before it:
 // what is stored can be verified by its DKIM signatures and compared with what
 // the sender has.
 //

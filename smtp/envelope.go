@@ -14,16 +14,18 @@ type Envelope struct {
 }
 
 // splitAddress cuts a forward-path, in lower case, into local part, tag and
-// domain. The last "@" counts: go-smtp takes the quotes off a quoted local
-// part, so one such as "u@example.org"@ours has another before it. The tag is
-// what follows the first "+"; nil without one.
+// domain. Quotes that a local part does not need are taken off; what stands in
+// others is kept, even an "@". The tag is what follows the first "+"; nil without
+// one. A domain outside ASCII is in its A-label form, "" when it has none.
 func splitAddress(rcpt string) (local string, tag *string, domain string) {
-	rcpt = strings.ToLower(rcpt)
-	at := strings.LastIndexByte(rcpt, '@')
-	if at < 0 {
-		return rcpt, nil, ""
+	local, domain, ok := splitMailbox(strings.ToLower(rcpt))
+	if !ok {
+		return strings.ToLower(rcpt), nil, ""
 	}
-	local, domain = rcpt[:at], rcpt[at+1:]
+	if !isASCII(domain) {
+		domain, _ = asciiDomain(domain) // "" is no domain of ours
+	}
+	local = unquote(local)
 	if name, t, ok := strings.Cut(local, "+"); ok {
 		local = name
 		if t != "" {

@@ -10,7 +10,9 @@ func TestSplitAddress(t *testing.T) {
 		{"bot+Sign-Up@in.example", "bot", "sign-up", "in.example"},
 		{"bot+a+b@in.example", "bot", "a+b", "in.example"},
 		{"bot+@in.example", "bot", "", "in.example"},
-		{"u@out.example@in.example", "u@out.example", "", "in.example"}, // "u@out.example"@in.example on the wire
+		{`"u@out.example"@in.example`, "u@out.example", "", "in.example"},
+		{`"b\ot+x"@in.example`, "bot", "x", "in.example"},
+		{"bot@bücher.example", "bot", "", "xn--bcher-kva.example"},
 		{"bot", "bot", "", ""},
 		{"", "", "", ""},
 	}

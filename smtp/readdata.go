@@ -2,86 +2,62 @@ package smtp
 
 import "bytes"
 
-// overrun is how much of a mail that is too large is read over, beyond the
-// limit, in the hope of its end. A client that sends on is cut off.
-const overrun = 512 << 10
-
 var (
 	endOfData = []byte(".\r\n")
 	lineEnd   = []byte("\r\n")
 )
 
-// dataSink takes the data of one mail. It checks what both ways to send it have
-// in common: the size, and that every line ends in CRLF, so that there is no
-// doubt anywhere where a line, and so the mail, ends (RFC 5321 section 2.3.8).
-type dataSink struct {
-	spool *Spool
-	limit int64
-	size  int64 // of the data, stored or not
-	cr    bool  // the last byte was CR
+// data answers DATA, takes the mail and stores it.
+func (s *session) data(cmd command) {
+	switch {
+	case cmd.args != "":
+		s.refuseData(replySyntax)
+		return
+	case s.chunks != nil:
+		s.refuseData(replyInChunks)
+		return
+	case !s.open:
+		s.refuseData(replyMailFirst)
+		return
+	case s.rcpts == 0:
+		s.refuseData(replyNoRecipients)
+		return
+	}
+	s.wire.say(replyGoAhead)
+	raw := s.server.receiver.NewSpool()
+	defer s.server.receiver.close(s.server.ctx, raw)
+	r := replyStored
+	if err := s.wire.readData(s.newSink(raw)); err != nil {
+		r = s.put("read data", err)
+	} else {
+		r = s.store(raw)
+	}
+	s.over = s.over || s.wire.unread
+	s.reset()
+	s.answer(r)
 }
 
-// Write takes data in pieces of any size.
-func (d *dataSink) Write(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
+// refuseData says why there can be no data. DATA ends what may be sent in one go
+// (RFC 2920 section 3.1): what follows it already is not commands but the mail
+// of a client that did not wait, and nothing of it may be run.
+func (s *session) refuseData(r *Reply) {
+	if len(s.wire.pending()) > 0 {
+		s.over, s.wire.unread = true, true
 	}
-	if !d.linesEnd(p) {
-		return 0, replyBareLineEnd
-	}
-	if d.size += int64(len(p)); d.size > d.limit {
-		return len(p), nil // finish says so
-	}
-	return d.spool.Write(p)
+	s.answer(r)
 }
 
-// linesEnd reports whether CR and LF come in pairs only.
-func (d *dataSink) linesEnd(p []byte) bool {
-	if d.cr {
-		if p[0] != '\n' {
-			return false
-		}
-		p = p[1:]
-	}
-	for {
-		n := bytes.IndexByte(p, '\n')
-		if n < 0 {
-			break
-		}
-		if n == 0 || bytes.IndexByte(p[:n], '\r') != n-1 {
-			return false
-		}
-		p = p[n+1:]
-	}
-	cr := bytes.IndexByte(p, '\r')
-	d.cr = cr >= 0
-	return cr < 0 || cr == len(p)-1
+func (s *session) newSink(raw *Spool) *dataSink {
+	return &dataSink{spool: raw, limit: s.server.cfg.MaxSize, normalize: s.server.cfg.Normalize}
 }
-
-// finish returns what is wrong with the mail as a whole.
-func (d *dataSink) finish() error {
-	if d.cr {
-		return replyBareLineEnd
-	}
-	if d.size > d.limit {
-		return replyTooLarge
-	}
-	return nil
-}
-
-// runaway says that the mail is so much too large that its end is not awaited.
-func (d *dataSink) runaway() bool { return d.size > d.limit+overrun }
 
 // readData reads the data after DATA up to its end, which only CRLF.CRLF is,
 // and takes the dots of transparency off (RFC 5321 section 4.5.2). Where the
-// end is not found or not looked for, the connection ends with the reply.
-func (w *wire) readData(spool *Spool) error {
-	d := &dataSink{spool: spool, limit: w.server.cfg.MaxSize}
-	err := w.copyData(d)
-	w.handed = endOfData // go-smtp looks for it too, and finds it at once
-	if err != nil {
+// end is not found or not looked for, the connection is of no more use: unread
+// is set.
+func (w *wire) readData(d *dataSink) error {
+	if err := w.copyData(d); err != nil {
 		w.unread = true
-		w.ended.Store(true)
 		return err
 	}
 	return d.finish()
@@ -89,6 +65,7 @@ func (w *wire) readData(spool *Spool) error {
 
 // copyData moves lines from the connection to d until the end of the data.
 func (w *wire) copyData(d *dataSink) error {
+	w.pace.start()
 	for begins := true; ; {
 		n, end, err := w.copyBuffered(d, begins)
 		if n > 0 {
@@ -104,10 +81,18 @@ func (w *wire) copyData(d *dataSink) error {
 		case d.runaway():
 			return replyTooLarge
 		}
-		if err := w.fill(w.dataDeadline()); err != nil {
-			return replyCutShort
+		if err := w.fillData(); err != nil {
+			return cutShort(err)
 		}
 	}
+}
+
+// cutShort is the answer to data that does not come whole.
+func cutShort(err error) *Reply {
+	if r := lastWords(err); r != nil {
+		return r
+	}
+	return replyCutShort
 }
 
 // copyBuffered gives what is in buf to d, in runs as long as transparency

@@ -20,6 +20,13 @@ type readerConn struct {
 func (c readerConn) Read(b []byte) (int, error)    { return c.Reader.Read(b) }
 func (readerConn) SetReadDeadline(time.Time) error { return nil }
 
+// wireOf reads r with this limit on the size of a mail.
+func wireOf(r io.Reader, limit int64) *wire {
+	conn := readerConn{Reader: r}
+	cfg := ServerConfig{MaxSize: limit}
+	return &wire{server: &Server{cfg: cfg.withDefaults()}, raw: conn, conn: conn}
+}
+
 // readAll reads data off a wire with this limit, and returns the mail and what
 // follows it.
 func readAll(t *testing.T, r io.Reader, limit int64) (mail, rest string, ended bool, err error) {
@@ -30,9 +37,8 @@ func readAll(t *testing.T, r io.Reader, limit int64) (mail, rest string, ended b
 	}
 	spool := p.spool()
 	defer func() { _ = spool.Close() }()
-	conn := readerConn{Reader: r}
-	w := &wire{server: &Server{cfg: ServerConfig{MaxSize: limit, DataTimeout: time.Minute}}, raw: conn, conn: conn}
-	err = w.readData(spool)
+	w := wireOf(r, limit)
+	err = w.readData(&dataSink{spool: spool, limit: limit})
 	whole, readErr := spool.Reader()
 	if readErr != nil {
 		t.Fatal(readErr)
@@ -41,7 +47,7 @@ func readAll(t *testing.T, r io.Reader, limit int64) (mail, rest string, ended b
 	if readErr != nil {
 		t.Fatal(readErr)
 	}
-	return string(b), string(w.pending()), w.ended.Load(), err
+	return string(b), string(w.pending()), w.unread, err
 }
 
 // inAllWays reads the same input at once, byte by byte, and with its last piece
@@ -56,7 +62,7 @@ func inAllWays(in string) map[string]io.Reader {
 
 func TestReadData(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 3*wireBuffer)
+	long := strings.Repeat("x", maxTextLine)
 	tests := []struct{ name, in, mail, rest string }{
 		{"an empty mail", ".\r\n", "", ""},
 		{"one line", "a\r\n.\r\n", "a\r\n", ""},
@@ -93,10 +99,12 @@ func TestReadDataRefusesBareLineEnds(t *testing.T) {
 			}
 		}
 	}
-	for _, end := range []string{"\r\n\x00.\r\n", "\r\n.\x00\r\n"} {
-		mail, _, _, err := readAll(t, strings.NewReader("b"+end+"c\r\n.\r\n"), 1<<20)
-		if err != nil || !strings.HasSuffix(mail, "c\r\n") {
-			t.Errorf("%q ended the mail: %q, %v", end, mail, err)
+	for _, end := range []string{"\r\n\x00.\r\n", "\r\n.\x00\r\n", "\r\n.\x00.\r\n"} {
+		for way, r := range inAllWays("b" + end + "c\r\n.\r\n") {
+			mail, _, ended, err := readAll(t, r, 1<<20)
+			if !errors.Is(err, replyNUL) || !ended {
+				t.Errorf("%q, %s: ended %t, %v, mail %q; want it refused", end, way, ended, err, mail)
+			}
 		}
 	}
 }
@@ -152,8 +160,8 @@ func TestReadDataCutShort(t *testing.T) {
 	}
 }
 
-// FuzzReadData compares the reader with one that is as simple as can be.
-func FuzzReadData(f *testing.F) {
+// FuzzDotReader compares the reader with one that is as simple as can be.
+func FuzzDotReader(f *testing.F) {
 	for _, s := range []string{".\r\n", "a\r\n.\r\n", "..\r\n.\r\n", "a\n.\r\n", "a\r\n.\r", "\r\r\n.\r\n", "\r\n..\r\r\n.\r\n", ".\r.\r\n.\r\n"} {
 		f.Add([]byte(s))
 	}
@@ -165,9 +173,7 @@ func FuzzReadData(f *testing.F) {
 		want, ok := simpleData(string(in))
 		for way, r := range inAllWays(string(in)) {
 			spool := p.spool()
-			conn := readerConn{Reader: r}
-			w := &wire{server: &Server{cfg: ServerConfig{MaxSize: 1 << 20, DataTimeout: time.Minute}}, raw: conn, conn: conn}
-			err := w.readData(spool)
+			err := wireOf(r, 1<<20).readData(&dataSink{spool: spool, limit: 1 << 20})
 			got, _ := spool.Bytes()
 			if (err == nil) != ok || ok && string(got) != want {
 				t.Errorf("%s: %q, %v; want %q, %t", way, bytes.Clone(got), err, want, ok)
@@ -188,7 +194,7 @@ func simpleData(in string) (mail string, ok bool) {
 		return "", false
 	}
 	in = in[:end+2]
-	if bare := strings.ReplaceAll(in, "\r\n", ""); strings.ContainsAny(bare, "\r\n") {
+	if bare := strings.ReplaceAll(in, "\r\n", ""); strings.ContainsAny(bare, "\r\n\x00") {
 		return "", false
 	}
 	return strings.ReplaceAll(in, "\r\n.", "\r\n")[2:], true

@@ -90,7 +90,7 @@ func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
 
 // Receive stores the mail in raw for every recipient of env, all copies or
 // none, and returns them as stored; their Content.Raw is valid until raw is
-// closed. Errors are those of Resolve, an *smtp.SMTPError when the mail cannot
+// closed. Errors are those of Resolve, a *Reply when the mail cannot
 // be taken (552 5.3.4 header too large, 554 5.4.6 loop), or the store's.
 func (r *Receiver) Receive(ctx context.Context, env Envelope, raw *Spool) ([]store.Message, error) {
 	to, err := r.resolveAll(ctx, env.RcptTo)

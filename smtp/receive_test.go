@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	gosmtp "github.com/emersion/go-smtp"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/internal/message"
@@ -226,7 +225,7 @@ func TestReceiveRefuses(t *testing.T) {
 	tests := []struct {
 		name, raw string
 		rcpt      []string
-		want      *gosmtp.SMTPError
+		want      *Reply
 	}{
 		{"50 Received fields pass", hops(50) + mail("received: not a field"), nil, nil},
 		{"51 Received fields", padding + hops(50) + "RECEIVED: x\r\n" + mail("Hi."), nil, replyLoop},
@@ -243,7 +242,7 @@ func TestReceiveRefuses(t *testing.T) {
 			tt.rcpt = []string{in.Address}
 		}
 		_, err := receive(t, r, Envelope{MailFrom: "a@out.example", RcptTo: tt.rcpt}, tt.raw)
-		var got *gosmtp.SMTPError
+		var got *Reply
 		if err != nil {
 			got, _ = replyTo(err)
 		} else {

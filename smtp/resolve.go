@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
@@ -18,12 +19,12 @@ type target struct {
 }
 
 // Resolve returns the inbox that receives mail for rcpt, and the tag in it, nil
-// without one. Its error is an *smtp.SMTPError of go-smtp (550 5.1.1 for an
+// without one. Its error is an *Reply (550 5.1.1 for an
 // unknown or deleted inbox, 5.2.1 for one that is suspended or expired, 5.7.1
 // for a foreign domain, 501 5.1.3 for what is no address), or the store's.
 func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Inbox, *string, error) {
 	local, tag, domain := splitAddress(rcpt)
-	if domain != r.domain {
+	if domain != r.domain || strings.ContainsAny(local, routing) {
 		return store.Inbox{}, nil, replyRelayDenied
 	}
 	if message.ValidAddress(rcpt) != nil {
@@ -40,6 +41,10 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Inbox, *stri
 	}
 	return in, tag, nil
 }
+
+// routing are the characters by which a local part asked older servers to send
+// the mail on: user%elsewhere, elsewhere!user.
+const routing = "%!@"
 
 func (r *Receiver) resolveAll(ctx context.Context, rcpts []string) ([]target, error) {
 	var to []target

@@ -6,12 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"time"
 
-	gosmtp "github.com/emersion/go-smtp"
+	"github.com/postroom/postroom/store"
 )
 
 // ServerConfig is what a Server needs. Receiver and Hostname are required; what
@@ -22,86 +23,84 @@ type ServerConfig struct {
 	Hostname string
 	// TLS, when not nil, is offered by STARTTLS.
 	TLS *tls.Config
+	// Normalize makes CRLF out of a CR or LF that stands alone in a mail. Without
+	// it, such mail is refused.
+	Normalize bool
 
 	// MaxConns is how many connections there may be [1000], and MaxConnsPerIP
-	// from one address [100]. One more is answered with 421.
+	// from one IPv4 address or IPv6 /64 [50]. One more is answered with 421, or,
+	// when MaxConns is reached, the one that is idle.
 	MaxConns, MaxConnsPerIP int
 	// MaxRecipients is how many recipients a mail may have [100].
 	MaxRecipients int
 	// MaxSize is the largest mail, in bytes [25 MiB].
 	MaxSize int64
 
-	// CommandTimeout is how long a client may take for a command [5 minutes, RFC
-	// 5321 section 4.5.3.2.7], DataTimeout for a piece of data [3 minutes],
-	// TransactionTimeout from MAIL to the end of the data [30 minutes], and
+	// CommandTimeout is how long a client may wait before it says something [5
+	// minutes, RFC 5321 section 4.5.3.2.7], LineTimeout how long a command line or
+	// a TLS handshake may take [1 minute], DataTimeout a piece of data [3 minutes],
+	// TransactionTimeout all from MAIL to the end of the data [30 minutes], and
 	// WriteTimeout to take our answer [1 minute].
-	CommandTimeout, DataTimeout, TransactionTimeout, WriteTimeout time.Duration
+	CommandTimeout, LineTimeout, DataTimeout, TransactionTimeout, WriteTimeout time.Duration
+	// MinRate is how many bytes of data a second must come [500, as Postfix's
+	// smtpd_min_data_rate], once RateGrace is over [1 minute].
+	MinRate   int
+	RateGrace time.Duration
 
+	// Now is the clock of limits over many connections; nil means time.Now.
+	Now func() time.Time
 	// Log takes received mail and our own faults; nil means slog.Default().
 	Log *slog.Logger
 }
 
 func (c ServerConfig) withDefaults() ServerConfig {
 	c.MaxConns = cmp.Or(c.MaxConns, 1000)
-	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, 100)
+	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, 50)
 	c.MaxRecipients = cmp.Or(c.MaxRecipients, 100)
 	c.MaxSize = cmp.Or(c.MaxSize, 25<<20)
 	c.CommandTimeout = cmp.Or(c.CommandTimeout, 5*time.Minute)
+	c.LineTimeout = cmp.Or(c.LineTimeout, time.Minute)
 	c.DataTimeout = cmp.Or(c.DataTimeout, 3*time.Minute)
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, 30*time.Minute)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
+	c.MinRate = cmp.Or(c.MinRate, 500)
+	c.RateGrace = cmp.Or(c.RateGrace, time.Minute)
 	c.Log = cmp.Or(c.Log, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	return c
 }
 
-// Server receives mail over SMTP. go-smtp reads the commands and writes the
-// replies; the connections under it are ours (see wire).
-type Server struct {
-	cfg ServerConfig
-	log *slog.Logger
-	ctx context.Context // of the server's life, for its sessions
-	end context.CancelFunc
+// inboxes is what a session needs of a Receiver.
+type inboxes interface {
+	Resolve(ctx context.Context, rcpt string) (store.Inbox, *string, error)
+	NewSpool() *Spool
+	deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempt *store.Attempt) ([]store.Message, error)
+	close(ctx context.Context, raw *Spool)
+}
 
-	// plain serves connections until STARTTLS, secure those after it, so that
-	// nothing of a session in clear survives (RFC 3207 section 4.2).
-	plain, secure *gosmtp.Server
-	upgrades      *handover
-	startSecure   sync.Once
+// Server receives mail over SMTP.
+type Server struct {
+	cfg      ServerConfig
+	receiver inboxes
+	log      *slog.Logger
+	ctx      context.Context // of the server's life, for its sessions
+	end      context.CancelFunc
 
 	conns   conns
-	running sync.WaitGroup // connections, and mail of theirs being stored
+	guesses *guesses
+	rest    func(w *wire, d time.Duration) // before the answer to a client that errs
+	running sync.WaitGroup                 // sessions
 }
 
 // NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Log, upgrades: newHandover()}
+	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, guesses: newGuesses(cfg.Now), rest: (*wire).rest}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.conns.init(cfg.MaxConns, cfg.MaxConnsPerIP)
-	s.plain, s.secure = s.newProtocol(), s.newProtocol()
-	s.plain.TLSConfig = cfg.TLS
 	return s
-}
-
-// newProtocol configures go-smtp. Its limits on time and line length are left
-// out: the wire has them.
-func (s *Server) newProtocol() *gosmtp.Server {
-	p := gosmtp.NewServer(gosmtp.BackendFunc(s.newSession))
-	p.Domain = s.cfg.Hostname
-	p.MaxRecipients = s.cfg.MaxRecipients
-	p.MaxMessageBytes = s.cfg.MaxSize
-	p.MaxLineLength = 0
-	p.EnableSMTPUTF8 = true
-	p.ErrorLog = protocolLog{s}
-	return p
-}
-
-func (s *Server) newSession(c *gosmtp.Conn) (gosmtp.Session, error) {
-	w, ok := c.Conn().(*wire)
-	if !ok {
-		return nil, replyTryLater
-	}
-	return &session{server: s, wire: w, conn: c}, nil
 }
 
 // Serve accepts connections until Shutdown, after which it returns nil. It
@@ -110,28 +109,68 @@ func (s *Server) Serve(l net.Listener) error {
 	if !s.conns.listen(l) {
 		return l.Close()
 	}
-	if s.cfg.TLS != nil {
-		s.startSecure.Do(func() { go s.serveUpgrades() })
+	for {
+		conn, err := l.Accept()
+		switch {
+		case err == nil:
+			s.admit(conn)
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case isTemporary(err): // no more files, or the client is gone again
+			s.log.WarnContext(s.ctx, "no SMTP connection accepted", "error", err)
+			if !s.sleep(acceptPause) {
+				return l.Close()
+			}
+		default:
+			return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
+		}
 	}
-	err := s.plain.Serve(&listener{l, s})
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
-	}
-	return nil
 }
 
-func (s *Server) serveUpgrades() {
-	if err := s.secure.Serve(s.upgrades); err != nil && !errors.Is(err, net.ErrClosed) {
-		s.log.ErrorContext(s.ctx, "smtp: encrypted sessions ended", "error", err)
+const (
+	// acceptPause is how long we wait when connections cannot be accepted.
+	acceptPause = 100 * time.Millisecond
+	// refuseTimeout bounds the words to a client that is turned away. They fit the
+	// buffer of the socket, so that it never waits.
+	refuseTimeout = time.Second
+)
+
+// sleep waits for d and says whether the server is still there.
+func (s *Server) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.ctx.Done():
+		return false
 	}
+}
+
+func isTemporary(err error) bool {
+	var t interface{ Temporary() bool }
+	return errors.As(err, &t) && t.Temporary()
+}
+
+// admit begins the session of a client that may come in.
+func (s *Server) admit(conn net.Conn) {
+	w := newWire(s, conn)
+	refusal := s.conns.enter(w)
+	if refusal == nil {
+		go (&session{server: s, wire: w}).run()
+		return
+	}
+	if conn.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
+		_, _ = io.WriteString(conn, refusal.Error()+"\r\n") // it goes either way
+	}
+	_ = conn.Close()
 }
 
 // Shutdown stops listening, lets mail whose data is coming in finish, and
 // answers every other command with 421. It returns when all connections are
 // closed; when ctx ends before that, it breaks them off and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	closeErr := s.conns.stop()
-	errs := []error{closeErr, s.plain.Shutdown(ctx), s.upgrades.Close(), s.secure.Shutdown(ctx)}
+	err := s.conns.stop()
 	done := make(chan struct{})
 	go func() {
 		s.running.Wait()
@@ -141,26 +180,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		s.conns.abort()
-		errs = append(errs, ctx.Err())
+		err = errors.Join(err, ctx.Err())
 	}
 	s.end()
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, gosmtp.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			return fmt.Errorf("shut down the SMTP server: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("shut down the SMTP server: %w", err)
 	}
 	return nil
-}
-
-// protocolLog takes what go-smtp itself has to say, which is about faults only.
-type protocolLog struct{ s *Server }
-
-// Printf implements gosmtp.Logger.
-func (l protocolLog) Printf(format string, v ...any) {
-	l.s.log.ErrorContext(l.s.ctx, "smtp protocol", "detail", fmt.Sprintf(format, v...))
-}
-
-// Println implements gosmtp.Logger.
-func (l protocolLog) Println(v ...any) {
-	l.s.log.ErrorContext(l.s.ctx, "smtp protocol", "detail", fmt.Sprintln(v...))
 }

@@ -2,148 +2,208 @@ package smtp
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
-	"strings"
-	"sync"
+	"strconv"
 	"time"
-
-	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// lookupTimeout bounds the search for a recipient.
-	lookupTimeout = 10 * time.Second
-	// maxRefused is how many recipients a client may try in vain between two
-	// accepted mails.
-	maxRefused = 50
-)
+// lookupTimeout bounds the search for a recipient.
+const lookupTimeout = 10 * time.Second
 
-// session is what one client says between EHLO and QUIT. All its errors are
-// *gosmtp.SMTPError: go-smtp would show others to the client.
-//
-// go-smtp calls Data from a goroutine of its own when the mail comes by BDAT, so
-// that Reset may run beside it.
+// session is the dialog with one client, from the greeting until it is gone. It
+// is one goroutine: it reads a command, does it, and answers.
 type session struct {
 	server *Server
 	wire   *wire
-	conn   *gosmtp.Conn
+	conduct
+	over bool // nothing more is read
 
-	mu      sync.Mutex
-	open    bool // MAIL was accepted
-	env     Envelope
-	to      []target
-	refused int // recipients since the last accepted mail
+	helo   string // what the client calls itself; "" before HELO or EHLO
+	open   bool   // MAIL was accepted
+	env    Envelope
+	rcpts  int // recipients that were accepted
+	to     []target
+	chunks *chunks // nil before the first BDAT
 }
 
-var _ gosmtp.Session = (*session)(nil)
-
-// Mail implements gosmtp.Session. go-smtp would keep the recipients of a
-// transaction that a second MAIL begins anew.
-func (s *session) Mail(from string, opts *gosmtp.MailOptions) (err error) {
-	defer s.recover(&err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open {
-		return replyNestedMail
-	}
-	if strings.ContainsFunc(from, isControl) || len(from) > maxPath {
-		return replyBadSender
-	}
-	s.wire.begin()
-	s.open = true
-	s.env = Envelope{
-		MailFrom:   from,
-		RemoteAddr: s.wire.ip.String(),
-		HELO:       s.conn.Hostname(),
-		TLS:        s.wire.conn != s.wire.raw,
-		UTF8:       opts.UTF8,
-	}
-	return nil
-}
-
-// maxPath is the longest reverse-path, in bytes (RFC 5321 section 4.5.3.1.3).
-const maxPath = 254
-
-// Rcpt implements gosmtp.Session.
-func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) (err error) {
-	defer s.recover(&err)
-	ctx, cancel := context.WithTimeout(s.server.ctx, lookupTimeout)
-	defer cancel()
-	in, tag, err := s.server.cfg.Receiver.Resolve(ctx, rcpt)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		if s.refused++; s.refused > maxRefused {
-			s.wire.ended.Store(true)
-			return replyTooManyRcpts
+// run serves the client until it or we have had enough.
+func (s *session) run() {
+	defer s.end()
+	s.wire.sayLines("220", s.server.cfg.Hostname+" ESMTP")
+	for !s.over {
+		line, err := s.wire.readLine()
+		switch {
+		case errors.Is(err, errLineTooLong):
+			s.wire.unread = true
+			s.hangUp(replyCommandLine)
+		case err != nil:
+			s.lose(err)
+		default:
+			s.take(line)
 		}
-		return s.answer("look up recipient", err)
 	}
-	s.env.RcptTo = append(s.env.RcptTo, rcpt)
-	s.to = addTarget(s.to, target{rcpt, in, tag})
-	return nil
 }
 
-// Data implements gosmtp.Session. It returns nil only when the mail is stored.
-func (s *session) Data(r io.Reader) (err error) {
-	defer s.recover(&err)
-	s.server.running.Add(1)
-	defer s.server.running.Done()
-	s.mu.Lock()
-	env, to := s.env, s.to
-	s.mu.Unlock()
-
-	receiver := s.server.cfg.Receiver
-	raw := receiver.NewSpool()
-	defer receiver.close(s.server.ctx, raw)
-	if err := s.read(r, raw); err != nil {
-		return s.answer("read data", err)
+// end leaves nothing behind. A panic ends this session alone.
+func (s *session) end() {
+	if p := recover(); p != nil {
+		s.server.log.ErrorContext(s.server.ctx, "panic in an SMTP session", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.wire.say(replyPanic)
 	}
-	stored, err := receiver.deliver(s.server.ctx, env, to, raw, nil)
-	if err != nil {
-		return s.answer("store", err)
-	}
-	s.mu.Lock()
-	s.refused = 0
-	s.mu.Unlock()
-	s.wire.watch = commandWatch{}
-	s.logStored(env, stored)
-	return nil
+	s.reset()
+	s.wire.close()
+	s.server.running.Done()
 }
 
-// read spools the data: of DATA straight from the connection, of BDAT through
-// the pipe in which go-smtp joins the chunks.
-func (s *session) read(r io.Reader, raw *Spool) error {
-	pipe, ok := r.(*io.PipeReader)
-	if !ok {
-		return s.wire.readData(raw)
+// take does what one line says.
+func (s *session) take(line []byte) {
+	cmd, fault := parseCommand(line)
+	switch {
+	case fault == replyCommandEnd:
+		s.wire.unread = true
+		s.hangUp(fault)
+	case s.countCommand(cmd):
+		s.hangUp(replyJunk)
+	case fault != nil:
+		s.answer(fault)
+	default:
+		s.do(cmd)
 	}
-	d := &dataSink{spool: raw, limit: s.server.cfg.MaxSize}
-	if _, err := io.Copy(d, pipe); err != nil { // in pieces of the client's chunks
-		return err
-	}
-	return d.finish()
 }
 
-// Reset implements gosmtp.Session.
-func (s *session) Reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open, s.env, s.to = false, Envelope{}, nil
+// do finds the command. Those that RFC 5321 section 4.5.1 asks for are all here.
+func (s *session) do(cmd command) {
+	switch cmd.verb {
+	case "EHLO", "HELO":
+		s.hello(cmd)
+	case "MAIL":
+		s.answer(s.mail(cmd))
+	case "RCPT":
+		s.rcpt(cmd)
+	case "DATA":
+		s.data(cmd)
+	case "BDAT":
+		s.bdat(cmd)
+	case "RSET":
+		s.reset()
+		s.answer(replyOK)
+	case "NOOP":
+		s.answer(replyOK)
+	case "VRFY":
+		s.answer(replyVerify)
+	case "HELP":
+		s.answer(replyHelp)
+	case "QUIT":
+		s.hangUp(replyBye)
+	case "STARTTLS":
+		s.startTLS(cmd)
+	case "EXPN", "AUTH", "ETRN", "TURN", "SEND", "SOML", "SAML":
+		s.answer(replyNotOffered)
+	case "GET", "POST", "PUT", "CONNECT":
+		s.wire.unread = true // a browser that was made to talk to us
+		s.hangUp(replyNotSMTP)
+	default:
+		s.answer(replyUnknown)
+	}
+}
+
+// answer says r. It counts what the client did wrong, takes its time with one
+// that goes on doing so, and has enough of it at some point.
+func (s *session) answer(r *Reply) {
+	if r.Code >= 500 {
+		s.errors++
+		if s.errors >= maxErrors {
+			s.wire.unread = true // what was sent ahead
+			r = replyErrors
+		}
+		if s.errors >= slowErrors {
+			s.server.rest(s.wire, errorPause)
+		}
+	}
+	if r.Code == replyErrors.Code {
+		s.over = true
+	}
+	s.wire.say(r)
+}
+
+// hangUp says r as the last word.
+func (s *session) hangUp(r *Reply) {
+	s.over = true
+	s.wire.say(r)
+}
+
+// lose ends the session after a read that failed.
+func (s *session) lose(err error) {
+	if r := lastWords(err); r != nil {
+		s.wire.say(r)
+	}
+	s.over = true
+}
+
+// hello answers EHLO and HELO, which both begin anew (RFC 5321 section 4.1.4).
+func (s *session) hello(cmd command) {
+	if cmd.args == "" || len(cmd.args) > maxPath {
+		s.answer(replySyntax)
+		return
+	}
+	s.reset()
+	if s.helo == "" {
+		s.wire.earn()
+	}
+	s.helo = cmd.args
+	cfg := &s.server.cfg
+	if cmd.verb == "HELO" {
+		s.wire.sayLines("250", cfg.Hostname)
+		return
+	}
+	offers := []string{
+		cfg.Hostname, "PIPELINING", "8BITMIME", "SMTPUTF8", "CHUNKING", "ENHANCEDSTATUSCODES",
+		"SIZE " + strconv.FormatInt(cfg.MaxSize, 10), "LIMITS RCPTMAX=" + strconv.Itoa(cfg.MaxRecipients),
+	}
+	if cfg.TLS != nil && !s.wire.encrypted() {
+		offers = append(offers, "STARTTLS")
+	}
+	s.wire.sayLines("250", offers...)
+}
+
+// startTLS begins a new session under encryption, of which nothing is known yet
+// (RFC 3207 section 4.2).
+func (s *session) startTLS(cmd command) {
+	switch {
+	case s.server.cfg.TLS == nil || s.wire.encrypted():
+		s.answer(replyNotOffered)
+		return
+	case cmd.args != "":
+		s.answer(replySyntax)
+		return
+	}
+	s.reset()
+	s.helo = ""
+	s.wire.say(replyStartTLS)
+	if err := s.wire.encrypt(s.server.cfg.TLS); err != nil {
+		s.lose(err)
+		return
+	}
+	s.wire.earn()
+}
+
+// reset ends the transaction.
+func (s *session) reset() {
+	if s.chunks != nil {
+		s.server.receiver.close(s.server.ctx, s.chunks.raw)
+	}
+	s.open, s.env, s.rcpts, s.to, s.chunks = false, Envelope{}, 0, nil, nil
 	s.wire.finish()
 }
 
-// Logout implements gosmtp.Session.
-func (s *session) Logout() error { return nil }
-
-// answer turns an error of the receive path into what the client is told, and
-// logs it when the fault is ours.
-func (s *session) answer(step string, err error) error {
+// put is the answer to an error of the receive path, which is logged when the
+// fault is ours.
+func (s *session) put(step string, err error) *Reply {
 	answer, ours := replyTo(err)
 	if ours {
 		s.server.log.ErrorContext(s.server.ctx, "mail put off", "step", step, "error", err, "smtp_code", answer.Code)
@@ -151,21 +211,31 @@ func (s *session) answer(step string, err error) error {
 	return answer
 }
 
+// store stores a mail that has come in whole, and ends the transaction.
+func (s *session) store(raw *Spool) *Reply {
+	stored, err := s.server.receiver.deliver(s.server.ctx, s.env, s.to, raw, nil)
+	if err != nil {
+		return s.put("store", err)
+	}
+	s.conduct = conduct{}
+	s.wire.earn()
+	s.logStored(stored)
+	return replyStored
+}
+
 // logStored notes what was accepted.
-func (s *session) logStored(env Envelope, stored []store.Message) {
+func (s *session) logStored(stored []store.Message) {
 	for i := range stored {
 		m := &stored[i]
 		s.server.log.LogAttrs(s.server.ctx, slog.LevelInfo, "mail received",
 			slog.String("message_id", m.ID), slog.String("inbox_id", m.InboxID), slog.Int64("size", m.Size),
-			slog.String("remote_ip", env.RemoteAddr), slog.Bool("tls", env.TLS))
+			slog.String("remote_ip", s.env.RemoteAddr), slog.Bool("tls", s.env.TLS))
 	}
 }
 
-// recover turns a panic into an answer that ends this session alone.
-func (s *session) recover(err *error) {
-	if p := recover(); p != nil {
-		s.server.log.ErrorContext(s.server.ctx, "panic in an SMTP session", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		s.wire.ended.Store(true)
-		*err = replyPanic
-	}
+// lookup finds the inbox of a recipient.
+func (s *session) lookup(rcpt string) (store.Inbox, *string, error) {
+	ctx, cancel := context.WithTimeout(s.server.ctx, lookupTimeout)
+	defer cancel()
+	return s.server.receiver.Resolve(ctx, rcpt)
 }

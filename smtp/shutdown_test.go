@@ -61,18 +61,18 @@ func TestServerShutdown(t *testing.T) {
 
 // awaitWaiting returns when n sessions wait for a command.
 func awaitWaiting(s *Server, n int) {
-	for waiting(s) != n {
+	for countWaiting(s) != n {
 		runtime.Gosched()
 	}
 }
 
-// waiting counts the sessions that wait for a command.
-func waiting(s *Server) (n int) {
+// countWaiting counts the sessions that wait for a command.
+func countWaiting(s *Server) (n int) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	for w := range s.conns.open {
 		w.mu.Lock()
-		if w.waiting {
+		if w.waiting == forCommand {
 			n++
 		}
 		w.mu.Unlock()

@@ -20,12 +20,12 @@ func TestServerStartTLS(t *testing.T) {
 	c.cmd("220", "STARTTLS")
 	c.upgrade()
 
-	c.cmd("502", "MAIL FROM:<a@out.example>") // EHLO is forgotten
+	c.cmd("503", "MAIL FROM:<a@out.example>") // EHLO is forgotten
 	if offers := c.cmd("250", "EHLO client.example"); strings.Contains(offers, "STARTTLS") {
 		t.Errorf("STARTTLS is offered again: %s", offers)
 	}
 	c.cmd("502", "STARTTLS")
-	c.cmd("502", "DATA") // and so are the recipients
+	c.cmd("503", "DATA") // and so are the recipients
 	raw := sized(100_000)
 	c.begin("a@out.example", in.Address)
 	c.send(raw + ".\r\n")
@@ -49,7 +49,7 @@ func TestServerStartTLSDropsWhatWasInjected(t *testing.T) {
 		c.want("220")
 		c.upgrade()
 		c.cmd("250", "NOOP") // answered by one reply, and first
-		c.cmd("502", "MAIL FROM:<a@out.example>")
+		c.cmd("503", "MAIL FROM:<a@out.example>")
 		_ = c.conn.Close()
 	}
 }

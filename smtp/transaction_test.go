@@ -93,7 +93,7 @@ func TestSessionTransactions(t *testing.T) {
 			"unknown and deleted inboxes are told apart by nothing",
 			join(mailTo(), "RCPT TO:<nobody@in.example>", noInbox, "RCPT TO:<gone@in.example>", noInbox), 0, false,
 		},
-		{"no relaying", join(mailTo(), "RCPT TO:<x@out.example>", "550 5.7.1 Relaying denied", "DATA", "502"), 0, false},
+		{"no relaying", join(mailTo(), "RCPT TO:<x@out.example>", "550 5.7.1 Relaying denied", "DATA", "503"), 0, false},
 		{"no relaying by a source route", join(mailTo(), "RCPT TO:<@in.example:x@out.example>", "550 5.7.1"), 0, false},
 		{"no relaying by quotes", join(mailTo(), `RCPT TO:<"x@out.example"@in.example>`, "5"), 0, false},
 		{
@@ -101,9 +101,9 @@ func TestSessionTransactions(t *testing.T) {
 			join(mailTo("bot+1@in.example", "bot+2@in.example", "bot+3@in.example"), "RCPT TO:<bot@in.example>", "452 4.5.3", hi), 1, false,
 		},
 		{"MAIL in a transaction", join(mailTo(bot), "MAIL FROM:<b@out.example>", "503", hi, mailTo()), 1, false},
-		{"RSET forgets the recipients", join(mailTo(bot), "RSET", "250", "DATA", "502", mailTo(), "DATA", "502"), 0, false},
-		{"EHLO forgets the recipients", join(mailTo(bot), "EHLO again", "250", "DATA", "502"), 0, false},
-		{"a mail does not leave its recipients behind", join(mailTo(bot), hi, mailTo(), "DATA", "502"), 1, false},
+		{"RSET forgets the recipients", join(mailTo(bot), "RSET", "250", "DATA", "503", mailTo(), "DATA", "503"), 0, false},
+		{"EHLO forgets the recipients", join(mailTo(bot), "EHLO again", "250", "DATA", "503"), 0, false},
+		{"a mail does not leave its recipients behind", join(mailTo(bot), hi, mailTo(), "DATA", "503"), 1, false},
 		{"an address with SMTPUTF8", join("MAIL FROM:<änn@out.example> SMTPUTF8", "250", "RCPT TO:<bot@in.example>", "250", hi), 1, false},
 		{"a sender that is too long", join("MAIL FROM:<"+strings.Repeat("x", 250)+"@out.example>", "501 5.1.7"), 0, false},
 		{"a bare LF in the data", join(mailTo(bot), data("a\n.\nMAIL FROM:<b@out.example>\r\n", "554 5.6.0")), 0, true},
@@ -119,7 +119,7 @@ func TestSessionSizeLimit(t *testing.T) {
 		{"a mail far over it", join(mailTo(bot), data(sized(700_000), "552 5.3.4")), 0, true},
 		{"a SIZE over it", join("MAIL FROM:<a@out.example> SIZE=10001", "552 5.3.4", mailTo()), 0, false},
 		{"a SIZE that is no number", join("MAIL FROM:<a@out.example> SIZE=-1", "501"), 0, false},
-		{"chunks over it", join(mailTo(bot), "BDAT 6\r\nA: b\r\n", "250", "BDAT 9995 LAST", "552 5.3.4"), 0, true},
+		{"chunks over it", join(mailTo(bot), "BDAT 6\r\nA: b\r\n", "250", "BDAT 9995 LAST\r\n"+strings.Repeat("x", 9995), "552 5.3.4", "NOOP", "250", "BDAT 0", "503"), 0, false},
 		{"a chunk over it", join(mailTo(bot), "BDAT 4000000000", "552 5.3.4"), 0, true},
 	})
 }
@@ -132,10 +132,10 @@ func TestSessionChunks(t *testing.T) {
 			join(mailTo(bot), "BDAT 6\r\nA: b\r\n", "250", "BDAT 0\r\n", "250", "BDAT 9 LAST\r\n\r\n.\r\nHi\r\n", "250", "NOOP", "250"), 1, false,
 		},
 		{"without a size", join("BDAT x", "501"), 0, true},
-		{"without recipients are read over", join("BDAT 6\r\nQUIT\r\n", "502", "NOOP", "250"), 0, false},
-		{"with a bare LF", join(mailTo(bot), "BDAT 2 LAST\r\na\n", "554 5.6.0", "NOOP", "250"), 0, false},
-		{"with RSET between them", join(mailTo(bot), "BDAT 3\r\na\r\n", "250", "RSET", "250", "BDAT 0 LAST", "502", mailTo()), 0, false},
-		{"and then DATA", join(mailTo(bot), "BDAT 3\r\na\r\n", "250", "DATA", "502"), 0, false},
+		{"without recipients are read over", join("BDAT 6\r\nQUIT\r\n", "503", "NOOP", "250"), 0, false},
+		{"with a bare LF", join(mailTo(bot), "BDAT 2 LAST\r\na\n", "554 5.6.0"), 0, true},
+		{"with RSET between them", join(mailTo(bot), "BDAT 3\r\na\r\n", "250", "RSET", "250", "BDAT 0 LAST", "503", mailTo()), 0, false},
+		{"and then DATA", join(mailTo(bot), "BDAT 3\r\na\r\n", "250", "DATA", "503"), 0, false},
 	})
 }
 

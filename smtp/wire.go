@@ -2,8 +2,6 @@ package smtp
 
 import (
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -29,92 +27,81 @@ const (
 	lingerTime  = time.Second
 )
 
-var (
-	errLineTooLong = errors.New("command line too long")
-	errStopping    = errors.New("server is shutting down")
-)
-
 var wireBuffers = sync.Pool{New: func() any { b := make([]byte, wireBuffer); return &b }}
 
-// wire is one connection, as go-smtp sees it. go-smtp reads ahead, takes what a
-// timeout left of a line for a command, ends a line wherever it likes and drains
-// what it refuses. So it gets its input from here, one checked command line at a
-// time, and never more: the message data after DATA is read by readData straight
-// from the connection, past go-smtp. Replies are kept until there is nothing
-// more to answer, so that pipelined commands cost one write.
+// wire is the connection of a client: what is read off it and not yet used, and
+// the replies that are not yet written. They are kept until there is nothing
+// more to answer, so that pipelined commands cost one write. All deadlines are
+// set here.
 //
-// One goroutine uses a wire at a time; stop and abort may be called by others.
+// One goroutine uses a wire; stop, shed and abort may be called by others.
 type wire struct {
 	server *Server
 	raw    net.Conn // TCP
 	conn   net.Conn // raw, or TLS over it
 	ip     netip.Addr
+	from   netip.Prefix // what ip counts as, see network
 
 	buf        *[]byte // what was read; nil before the first read
 	start, end int     // of what is in buf and not yet used
-	handed     []byte  // what go-smtp is to read next, a part of buf
 	out        []byte  // replies not yet written
-	quiet      bool    // drop the greeting, which no one expects after STARTTLS
-	ended      atomic.Bool
-	unread     bool // the client was cut off while it sent
+	lost       bool    // the client takes no replies
+	unread     bool    // the client was cut off while it sent
 
-	watch    commandWatch
-	chunk    int64     // bytes of a BDAT chunk that go-smtp is still to read
-	chunks   int64     // bytes of all chunks of the transaction
-	open     bool      // in a transaction
-	deadline time.Time // of the transaction
+	pace     pace
+	deadline time.Time // of the transaction; zero without one
+	earned   time.Time // until when the client has earned its place, see conns
 
-	upgrade bool // STARTTLS was answered; a new session takes the connection
-	closed  bool
+	// idleSince is earned while the client is waited for, in nanoseconds of
+	// Unix time, and 0 while it is not; inMail says whether it is in a
+	// transaction. They are for conns.
+	idleSince atomic.Int64
+	inMail    atomic.Bool
 
 	mu       sync.Mutex // of what follows, and the deadline of a waiting read
-	waiting  bool       // for a command
-	stopping bool
+	waiting  waiting
+	woken    chan struct{} // closed when a rest is over early; nil outside of one
+	stopping bool          // the server shuts down
+	shedded  bool          // the place is needed
 }
 
-// Read gives go-smtp the next command line, or the next piece of a BDAT chunk. A
-// chunk that does not come whole ends in an error other than io.EOF, which
-// go-smtp would take for its end.
-func (w *wire) Read(p []byte) (int, error) {
-	if w.quiet {
-		w.quiet, w.out = false, w.out[:0]
-	}
-	for len(w.handed) == 0 {
-		switch {
-		case w.ended.Load() && w.chunk > 0:
-			w.chunk = 0
-			return 0, replyCutShort
-		case w.ended.Load():
-			return 0, io.EOF
-		case w.chunk > 0:
-			w.nextPiece()
-		default:
-			w.nextCommand()
+// waiting is what a read waits for.
+type waiting int
+
+const (
+	notWaiting waiting = iota
+	forCommand
+	forData
+)
+
+func newWire(s *Server, conn net.Conn) *wire {
+	ip := remoteIP(conn)
+	return &wire{server: s, raw: conn, conn: conn, ip: ip, from: network(ip), earned: time.Now()}
+}
+
+// say keeps a reply until the client waits for it.
+func (w *wire) say(r *Reply) {
+	w.out = append(r.append(w.out), '\r', '\n')
+	w.flushFull()
+}
+
+// sayLines keeps a reply of several lines without enhanced codes.
+func (w *wire) sayLines(code string, lines ...string) {
+	for i, line := range lines {
+		mark := byte('-')
+		if i == len(lines)-1 {
+			mark = ' '
 		}
+		w.out = append(append(w.out, code...), mark)
+		w.out = append(append(w.out, line...), '\r', '\n')
 	}
-	n := copy(p, w.handed)
-	w.handed = w.handed[n:]
-	return n, nil
+	w.flushFull()
 }
 
-// Write keeps a reply until the client waits for it.
-func (w *wire) Write(p []byte) (int, error) {
-	w.out = append(w.out, p...)
+func (w *wire) flushFull() {
 	if len(w.out) >= maxPending {
 		w.flush()
 	}
-	return len(p), nil
-}
-
-// say answers a command that go-smtp does not get to see.
-func (w *wire) say(code int, enhanced, text string) {
-	w.out = fmt.Appendf(w.out, "%d %s %s\r\n", code, enhanced, text)
-}
-
-// hangUp says why and closes the connection once that is written.
-func (w *wire) hangUp(code int, enhanced, text string) {
-	w.say(code, enhanced, text)
-	w.ended.Store(true)
 }
 
 // flush writes the replies. A client that does not take them is given up.
@@ -124,57 +111,59 @@ func (w *wire) flush() {
 	}
 	_ = w.conn.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout)) // the write tells
 	if _, err := w.conn.Write(w.out); err != nil {
-		w.ended.Store(true)
+		w.lost = true
 	}
 	w.out = w.out[:0]
 }
 
-// isStopping says whether commands are refused from now on.
-func (w *wire) isStopping() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stopping
-}
-
-// stop asks the client to go: at once when it is idle, else with its next
-// command.
+// stop makes a wait for a command end, and those to come. Data that is coming in
+// may come to its end.
 func (w *wire) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopping = true
-	if w.waiting {
-		_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // the connection is closed already
+	if w.waiting == forCommand {
+		w.wake()
+	}
+}
+
+// shed makes a wait for the client end, whatever for, and reports whether there
+// was one.
+func (w *wire) shed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == notWaiting || w.shedded {
+		return false
+	}
+	w.shedded = true
+	w.wake()
+	return true
+}
+
+// wake ends the read that waits. The caller holds mu.
+func (w *wire) wake() {
+	_ = w.raw.SetReadDeadline(time.Unix(1, 0)) // fails when the connection is closed, and the read with it
+	if w.woken != nil {
+		close(w.woken)
+		w.woken = nil
 	}
 }
 
 // abort breaks the connection off.
 func (w *wire) abort() { _ = w.raw.Close() }
 
-// Close writes what is still to be said and hangs up, or hands the connection
-// to the session that follows STARTTLS. It may be called twice.
-func (w *wire) Close() error {
-	if w.closed {
-		return nil
-	}
-	w.closed = true
+// close writes what is still to be said and hangs up.
+func (w *wire) close() {
 	w.flush()
-	w.ended.Store(true)
-	w.handed = nil
 	if w.buf != nil {
 		wireBuffers.Put(w.buf)
 		w.buf, w.start, w.end = nil, 0, 0
 	}
-	if w.upgrade {
-		w.server.startTLS(w)
-		return nil
-	}
-	if w.unread {
+	if w.unread && !w.lost {
 		w.linger()
 	}
 	w.server.conns.leave(w) // before the client can know that there is room
-	err := w.conn.Close()
-	w.server.running.Done()
-	return err
+	_ = w.conn.Close()
 }
 
 // linger lets the client read the last reply.
@@ -186,24 +175,38 @@ func (w *wire) linger() {
 	_, _ = io.CopyN(io.Discard, w.conn, lingerBytes) // whatever comes of it, we close
 }
 
-// encrypted is the wire of the session that follows STARTTLS. It begins with
-// nothing: not even bytes that came behind the command in clear (RFC 3207
-// section 4.2).
-func (w *wire) encrypted(cfg *tls.Config) *wire {
-	return &wire{server: w.server, raw: w.raw, conn: tls.Server(w.raw, cfg), ip: w.ip, quiet: true}
+// encrypt makes the connection a TLS one. Nothing of what came in clear is left:
+// not even bytes behind STARTTLS (RFC 3207 section 4.2).
+func (w *wire) encrypt(cfg *tls.Config) error {
+	w.flush()
+	w.start, w.end = 0, 0
+	conn := tls.Server(w.raw, cfg)
+	if err := w.startWaiting(forCommand, time.Now().Add(w.server.cfg.LineTimeout)); err != nil {
+		return err
+	}
+	_ = w.raw.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout)) // the handshake tells
+	if err := w.stopWaiting(conn.HandshakeContext(w.server.ctx)); err != nil {
+		w.lost = true // no one would understand our words
+		return err
+	}
+	w.conn = conn
+	return nil
 }
 
-// LocalAddr implements net.Conn.
-func (w *wire) LocalAddr() net.Addr { return w.conn.LocalAddr() }
+func (w *wire) encrypted() bool { return w.conn != w.raw }
 
-// RemoteAddr implements net.Conn.
-func (w *wire) RemoteAddr() net.Addr { return w.conn.RemoteAddr() }
+// begin starts the time of a transaction.
+func (w *wire) begin() {
+	w.deadline = time.Now().Add(w.server.cfg.TransactionTimeout)
+	w.pace = pace{}
+	w.inMail.Store(true)
+}
 
-// SetDeadline implements net.Conn. The deadlines are the wire's own.
-func (w *wire) SetDeadline(time.Time) error { return nil }
+// finish ends it.
+func (w *wire) finish() {
+	w.deadline = time.Time{}
+	w.inMail.Store(false)
+}
 
-// SetReadDeadline implements net.Conn like SetDeadline.
-func (w *wire) SetReadDeadline(time.Time) error { return nil }
-
-// SetWriteDeadline implements net.Conn like SetDeadline.
-func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+// earn notes that the client has done what it is here for.
+func (w *wire) earn() { w.earned = time.Now() }

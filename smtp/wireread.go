@@ -8,81 +8,19 @@ import (
 	"time"
 )
 
-// fill reads more into buf, which has room, until deadline.
-func (w *wire) fill(deadline time.Time) error {
-	if err := w.prepare(); err != nil {
-		return err
-	}
-	if err := w.conn.SetReadDeadline(deadline); err != nil {
-		return err
-	}
-	return w.receive()
-}
+var (
+	errLineTooLong = errors.New("command line too long")
+	errStopping    = errors.New("the server is shutting down")
+	errShed        = errors.New("the place is needed")
+)
 
-// fillCommand is fill for a command: stop ends the wait.
-func (w *wire) fillCommand() error {
-	if err := w.prepare(); err != nil {
-		return err
-	}
-	if err := w.startWaiting(); err != nil {
-		return err
-	}
-	err := w.receive()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting = false
-	if err != nil && w.stopping {
-		return errStopping
-	}
-	return err
-}
-
-// startWaiting sets the deadline for a command, unless it is too late for one.
-func (w *wire) startWaiting() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopping {
-		return errStopping
-	}
-	w.waiting = true
-	return w.conn.SetReadDeadline(time.Now().Add(w.server.cfg.CommandTimeout))
-}
-
-// prepare writes the replies and makes room in buf.
-func (w *wire) prepare() error {
-	w.flush()
-	if w.ended.Load() {
-		return io.EOF
-	}
-	if w.buf == nil {
-		w.buf = wireBuffers.Get().(*[]byte)
-	}
-	if w.start > 0 {
-		w.end = copy(*w.buf, w.pending())
-		w.start = 0
-	}
-	return nil
-}
-
-func (w *wire) receive() error {
-	n, err := w.conn.Read((*w.buf)[w.end:])
-	w.end += n
-	if n > 0 {
-		return nil
-	}
-	return err
-}
-
-// pending is what was read and not yet used.
-func (w *wire) pending() []byte {
-	if w.buf == nil {
-		return nil
-	}
-	return (*w.buf)[w.start:w.end]
-}
-
-// readLine returns the next command line with its line end.
+// readLine reads the next command line with its line end, which is part of buf.
+// A client may wait long before it says something, but not in the middle of it.
 func (w *wire) readLine() ([]byte, error) {
+	if err := w.asked(); err != nil {
+		return nil, err
+	}
+	deadline := w.bound(w.server.cfg.CommandTimeout)
 	for searched := 0; ; {
 		p := w.pending()
 		if n := bytes.IndexByte(p[searched:], '\n'); n >= 0 && searched+n < maxCommandLine {
@@ -93,51 +31,182 @@ func (w *wire) readLine() ([]byte, error) {
 		if len(p) >= maxCommandLine {
 			return nil, errLineTooLong
 		}
+		if searched == 0 && len(p) > 0 {
+			deadline = earlier(deadline, w.bound(w.server.cfg.LineTimeout))
+		}
 		searched = len(p)
-		if err := w.fillCommand(); err != nil {
+		if err := w.fill(forCommand, deadline); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// nextPiece hands out more of a chunk.
-func (w *wire) nextPiece() {
-	if w.start == w.end {
-		if err := w.fill(w.dataDeadline()); err != nil {
-			w.ended.Store(true)
-			return
-		}
+// bound is the end of a wait that begins now, and of the transaction at the
+// latest.
+func (w *wire) bound(d time.Duration) time.Time {
+	end := time.Now().Add(d)
+	if w.deadline.IsZero() {
+		return end
 	}
-	p := w.pending()
-	p = p[:min(int64(len(p)), w.chunk)]
-	w.start += len(p)
-	w.chunk -= int64(len(p))
-	w.handed = p
+	return earlier(end, w.deadline)
 }
 
-// lost ends the session after a read that failed.
-func (w *wire) lost(err error) {
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// fill reads more into buf, which has room, until deadline.
+func (w *wire) fill(what waiting, deadline time.Time) error {
+	w.flush()
+	if w.lost {
+		return io.EOF
+	}
+	if w.buf == nil {
+		w.buf = wireBuffers.Get().(*[]byte)
+	}
+	if w.start > 0 {
+		w.end = copy(*w.buf, w.pending())
+		w.start = 0
+	}
+	if err := w.startWaiting(what, deadline); err != nil {
+		return err
+	}
+	n, err := w.conn.Read((*w.buf)[w.end:])
+	w.end += n
+	if n > 0 {
+		err = nil // it comes again
+	}
+	return w.stopWaiting(err)
+}
+
+// fillData is fill for data: the client must keep up the least rate.
+func (w *wire) fillData() error {
+	cfg := &w.server.cfg
+	deadline := earlier(w.bound(cfg.DataTimeout), w.pace.limit(cfg.MinRate, cfg.RateGrace))
+	before := w.end - w.start
+	err := w.fill(forData, deadline)
+	w.pace.bytes += int64(w.end - w.start - before)
+	w.earned = earlier(time.Now(), w.pace.paid(cfg.MinRate))
+	return err
+}
+
+// startWaiting sets the deadline of a read, unless it is too late for one.
+func (w *wire) startWaiting(what waiting, deadline time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.interrupted(what); err != nil {
+		return err
+	}
+	w.waiting = what
+	w.idleSince.Store(w.earned.UnixNano())
+	return w.raw.SetReadDeadline(deadline)
+}
+
+// stopWaiting says why the read ended, if not well: with err or because we
+// ended it.
+func (w *wire) stopWaiting(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.idleSince.Store(0)
+	what := w.waiting
+	w.waiting, w.woken = notWaiting, nil
+	if err == nil {
+		return nil
+	}
+	if why := w.interrupted(what); why != nil {
+		return why
+	}
+	return err
+}
+
+// rest makes the client wait for d. Like every wait it ends early when the place
+// is needed.
+func (w *wire) rest(d time.Duration) {
+	w.flush()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	w.mu.Lock()
+	if w.interrupted(forCommand) != nil {
+		w.mu.Unlock()
+		return
+	}
+	w.waiting, w.woken = forCommand, make(chan struct{})
+	woken := w.woken
+	w.idleSince.Store(w.earned.UnixNano())
+	w.mu.Unlock()
+	select {
+	case <-t.C:
+	case <-woken:
+	}
+	_ = w.stopWaiting(nil) // the next read says why
+}
+
+// asked says whether the client is to be asked to go, before its next command.
+func (w *wire) asked() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.interrupted(forCommand)
+}
+
+func (w *wire) interrupted(what waiting) error {
+	switch {
+	case w.shedded:
+		return errShed
+	case w.stopping && what == forCommand:
+		return errStopping
+	}
+	return nil
+}
+
+// pending is what was read and not yet used.
+func (w *wire) pending() []byte {
+	if w.buf == nil {
+		return nil
+	}
+	return (*w.buf)[w.start:w.end]
+}
+
+// lastWords is what a client is told when a read has failed with err; nil when
+// there is nobody to tell.
+func lastWords(err error) *Reply {
 	var netErr net.Error
-	if errors.As(err, &netErr) && netErr.Timeout() {
-		w.say(421, "4.4.2", "Timeout, closing connection")
+	switch {
+	case errors.Is(err, errStopping):
+		return replyShuttingDown
+	case errors.Is(err, errShed):
+		return replyMakeRoom
+	case errors.As(err, &netErr) && netErr.Timeout():
+		return replyTimeout
 	}
-	w.ended.Store(true)
+	return nil
 }
 
-// dataDeadline is until when the next piece of data must have come.
-func (w *wire) dataDeadline() time.Time {
-	d := time.Now().Add(w.server.cfg.DataTimeout)
-	if w.open && w.deadline.Before(d) {
-		return w.deadline
+// pace is how fast the data of a mail comes in.
+type pace struct {
+	began time.Time
+	bytes int64
+}
+
+// start begins to measure, at the first data of a mail.
+func (p *pace) start() {
+	if p.began.IsZero() {
+		p.began = time.Now()
 	}
-	return d
 }
 
-// begin starts a transaction.
-func (w *wire) begin() {
-	w.open, w.chunks = true, 0
-	w.deadline = time.Now().Add(w.server.cfg.TransactionTimeout)
+// paid is until when the data that came keeps up rate bytes a second.
+func (p *pace) paid(rate int) time.Time {
+	return p.began.Add(time.Duration(p.bytes) * time.Second / time.Duration(rate))
 }
 
-// finish ends a transaction.
-func (w *wire) finish() { w.open, w.chunks = false, 0 }
+// limit is when more must have come. The first while is free.
+func (p *pace) limit(rate int, grace time.Duration) time.Time {
+	paid, free := p.paid(rate), p.began.Add(grace)
+	if paid.After(free) {
+		return paid
+	}
+	return free
+}

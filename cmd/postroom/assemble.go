@@ -77,7 +77,7 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 	cfg := smtp.ServerConfig{
 		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
-		MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP),
+		MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP), Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now,
 	}
 	if n.cfg.TLSCert != "" {
 		c, err := openCertificate(n.cfg.TLSCert, n.cfg.TLSKey, n.now, n.log)

@@ -29,8 +29,9 @@ type Config struct {
 	TLSCert    string     `env:"TLS_CERT" usage:"certificate chain for STARTTLS" want:"path of a PEM file" unset:"no STARTTLS"`
 	TLSKey     string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
 
-	SMTPMaxConns      count `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time" want:"a number from 1 to 1000000"`
-	SMTPMaxConnsPerIP count `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"100" usage:"most SMTP connections at a time from one address" want:"a number from 1 to 1000000"`
+	SMTPMaxConns      count    `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time; when all are taken, idle ones make room" want:"a number from 1 to 1000000"`
+	SMTPMaxConnsPerIP count    `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"most SMTP connections at a time from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
+	SMTPLineEnds      lineEnds `env:"SMTP_LINE_ENDS" envDefault:"reject" usage:"what is done with mail in which CR or LF stand alone: refuse it, or make CRLF of them" want:"reject or normalize"`
 
 	Relay    relayURL `env:"RELAY" usage:"SMTP server that takes all mail to other domains" unset:"deliver straight to each domain's MX" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
 	Resolver hostPort `env:"RESOLVER" usage:"DNS server that is asked for MX records" unset:"the system's" want:"host:port, such as 9.9.9.9:53"`

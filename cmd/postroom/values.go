@@ -43,6 +43,7 @@ type (
 	secret       string
 	bootstrapKey string
 	keyPrefix    string
+	lineEnds     string
 	sendPolicy   store.SendPolicy
 	planList     []store.Plan
 	logFormat    string
@@ -71,6 +72,11 @@ func (v *count) UnmarshalText(b []byte) error {
 	n, err := strconv.Atoi(string(b))
 	*v = count(n)
 	return valid(err == nil && n > 0 && n <= 1_000_000)
+}
+
+func (v *lineEnds) UnmarshalText(b []byte) error {
+	*v = lineEnds(b)
+	return oneOf(b, "reject", "normalize")
 }
 
 func (v *listenAddr) UnmarshalText(b []byte) error {
