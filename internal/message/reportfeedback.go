@@ -1,0 +1,141 @@
+package message
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// complaint reads a report in the Abuse Reporting Format (RFC 5965).
+func (m *reportMail) complaint() (rep Report) {
+	var recipients []string
+	fields([]byte(m.feedback), func(f field) {
+		switch {
+		case f.is("feedback-type") && rep.FeedbackType == "":
+			rep.FeedbackType = firstToken(head(f.text(), maxDiagnostic))
+		case f.is("original-rcpt-to"), f.is("removal-recipient"):
+			if email := plausibleAddress(f.unfolded()); email != "" && len(recipients) < maxReported {
+				recipients = append(recipients, email)
+			}
+		case f.is("original-envelope-id") && rep.EnvelopeID == "":
+			rep.EnvelopeID = head(f.text(), maxDiagnostic)
+		}
+	})
+	if rep.FeedbackType == "not-spam" { // praise, RFC 5965 section 7.3
+		return Report{}
+	}
+	if rep.FeedbackType == "" {
+		rep.FeedbackType = "other"
+	}
+	var set recipientSet
+	for _, email := range recipients {
+		set.add(email, 0)
+	}
+	if len(set) == 0 {
+		set.add(m.originalRecipient(), 0)
+	}
+	for _, f := range set {
+		rep.Recipients = append(rep.Recipients, Reported{Email: f.email, Outcome: Complained})
+	}
+	return rep
+}
+
+// originalRecipient returns the only address that the original was for, "" when
+// that is not known.
+func (m *reportMail) originalRecipient() string {
+	var to []Address
+	fields([]byte(m.original), func(f field) {
+		if f.is("to") && to == nil {
+			to, _ = parseAddressList(f.unfolded(), 2)
+		}
+	})
+	if len(to) != 1 {
+		return ""
+	}
+	return plausibleAddress(to[0].Email)
+}
+
+// unsubscribe reads the mail by which mail programs ask to be taken off a list
+// (RFC 2369 section 3.2).
+func (m *reportMail) unsubscribe() (rep Report) {
+	if !strings.EqualFold(m.subject, "unsubscribe") || !strings.HasPrefix(m.auto, "auto-") || !m.hasFrom {
+		return rep
+	}
+	if email := plausibleAddress(m.from.Email); email != "" {
+		rep.Recipients = []Reported{{Email: email, Outcome: Complained}}
+		rep.FeedbackType = "opt-out"
+	}
+	return rep
+}
+
+// sesNotification is what Amazon SES tells by mail through SNS.
+type sesNotification struct {
+	Type   string `json:"notificationType"`
+	Bounce struct {
+		Type       string `json:"bounceType"`
+		Recipients []struct {
+			Email      string `json:"emailAddress"`
+			Status     string `json:"status"`
+			Diagnostic string `json:"diagnosticCode"`
+		} `json:"bouncedRecipients"`
+	} `json:"bounce"`
+	Complaint struct {
+		Type       string `json:"complaintFeedbackType"`
+		Recipients []struct {
+			Email string `json:"emailAddress"`
+		} `json:"complainedRecipients"`
+	} `json:"complaint"`
+	Delivery struct {
+		Recipients []string `json:"recipients"`
+	} `json:"delivery"`
+	Mail struct {
+		Headers struct {
+			MessageID string `json:"messageId"`
+		} `json:"commonHeaders"`
+	} `json:"mail"`
+}
+
+// notification reads the report that a sending service gives as JSON.
+func (m *reportMail) notification() (rep Report) {
+	text := strings.TrimSpace(m.text.String())
+	if !strings.HasPrefix(text, "{") || !strings.Contains(head(text, maxDiagnostic), "notificationType") {
+		return rep
+	}
+	var n sesNotification
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&n); err != nil {
+		return rep // a text that begins like one
+	}
+	if ids := messageIDs(n.Mail.Headers.MessageID); len(ids) > 0 {
+		rep.OriginalID = ids[0]
+	}
+	n.read(&rep)
+	rep.Recipients = rep.Recipients[:min(len(rep.Recipients), maxReported)]
+	return rep
+}
+
+func (n *sesNotification) read(rep *Report) {
+	add := func(email string, r Reported) {
+		if r.Email = plausibleAddress(email); r.Email != "" {
+			rep.Recipients = append(rep.Recipients, r)
+		}
+	}
+	switch n.Type {
+	case "Bounce":
+		for _, b := range n.Bounce.Recipients {
+			_, diagnostic, _ := cutType(b.Diagnostic)
+			v := judge(diagnostic, "", "", findStatus(b.Status))
+			add(b.Email, Reported{
+				Outcome: Bounced, Hard: v.hard() || v.reason == ReasonNone && n.Bounce.Type == "Permanent",
+				Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(diagnostic),
+			})
+		}
+	case "Complaint":
+		rep.FeedbackType = strings.ToLower(head(oneLine(n.Complaint.Type), maxDiagnostic))
+		for _, c := range n.Complaint.Recipients {
+			add(c.Email, Reported{Outcome: Complained})
+		}
+	case "Delivery":
+		for _, email := range n.Delivery.Recipients {
+			add(email, Reported{Outcome: Delivered})
+		}
+	}
+}

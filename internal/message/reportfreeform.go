@@ -1,0 +1,298 @@
+package message
+
+import (
+	"slices"
+	"strings"
+)
+
+// freeForm reads a bounce that a mail server wrote in its own words.
+func (m *reportMail) freeForm() (rep Report) {
+	if !m.mayBeReport() {
+		return rep
+	}
+	found := m.findRecipients()
+	delayed := m.saysDelayed()
+	for i, f := range found {
+		end := len(m.lines)
+		if i+1 < len(found) && found[i+1].line > f.line {
+			end = found[i+1].line
+		}
+		said := strings.Join(m.lines[f.line:end], "\n")
+		v := judge(said, "", "", "")
+		if v.reason == ReasonNone && len(found) == 1 { // the reason may stand above
+			v = judge(m.head, "", "", "")
+		}
+		r := Reported{Email: f.email, Outcome: Bounced, Hard: v.hard(), Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(said)}
+		if delayed {
+			r.Outcome, r.Hard = Delayed, false
+		}
+		rep.Recipients = append(rep.Recipients, r)
+	}
+	return rep
+}
+
+// mayBeReport reports whether a mail server wrote the mail, to say that another
+// one did not arrive. It takes two signs of three: who wrote it, the subject,
+// and the words; so that no mail of a person, nor of a shop that writes without
+// a reverse-path, is taken for a bounce.
+func (m *reportMail) mayBeReport() bool {
+	byServer := m.nullPath || m.isReport || m.byDaemon()
+	subject := containsAny(m.subject, bounceSubjects)
+	words := containsAny(m.head, bounceWords)
+	switch {
+	case m.isAutoReply() && !m.byDaemon():
+		return false
+	case len(m.failed) > 0 && byServer:
+		return true
+	case byServer:
+		return subject || words
+	}
+	returns := m.original != "" || m.tail != ""
+	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
+}
+
+// byDaemon reports whether the mail is from an address that mail servers use.
+func (m *reportMail) byDaemon() bool {
+	if m.hasFrom {
+		local := strings.Map(func(r rune) rune {
+			if r == '-' || r == '_' || r == '.' {
+				return -1
+			}
+			return r
+		}, localPart(m.from.Email))
+		switch local {
+		case "mailerdaemon", "postmaster", "maildaemon", "maildeliverysystem", "mailsystem", "mmdf", "mailer", "ndr", "uucp", "bounce", "bounces":
+			return true
+		}
+	}
+	name := strings.ToLower(m.from.Name)
+	return strings.Contains(name, "mailer-daemon") || strings.Contains(name, "mail delivery s") || strings.Contains(name, "system administrator")
+}
+
+func localPart(email string) string {
+	local, _, _ := strings.Cut(email, "@")
+	return strings.ToLower(local)
+}
+
+func containsAny(text string, words []string) bool {
+	text = foldSpace(strings.ToLower(text))
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// saysDelayed reports whether the mail is still being tried.
+func (m *reportMail) saysDelayed() bool {
+	return containsAny(m.subject+"\n"+m.head, delayWords) && !containsAny(m.head, finalWords)
+}
+
+// foundRecipient is an address that did not get the mail, and the line from
+// which on it is told why.
+type foundRecipient struct {
+	email string
+	line  int
+}
+
+// findRecipients finds the addresses that a text speaks of: those that the
+// server lists apart, else those that begin a line, else those that were
+// refused, else the only one there is. The sender of the mail, whom the text
+// is written to, is one only when nobody else is.
+func (m *reportMail) findRecipients() []foundRecipient {
+	if len(m.failed) > 0 {
+		var found recipientSet
+		for _, a := range m.failed {
+			if email := plausibleAddress(a.Email); email != "" {
+				found.add(email, m.lineOf(email))
+			}
+		}
+		if len(found) > 0 {
+			return m.inLineOrder(found)
+		}
+	}
+	for _, look := range []func(string) []string{leadingAddress, namedRecipient, refusedAddresses} {
+		var found recipientSet
+		for i, line := range m.lines {
+			for _, email := range look(line) {
+				found.add(email, i)
+			}
+		}
+		if found = m.withoutOthers(found); len(found) > 0 {
+			return found
+		}
+	}
+	if email := m.soleAddress(); email != "" {
+		return []foundRecipient{{email, m.lineOf(email)}}
+	}
+	return nil
+}
+
+// recipientSet holds each address once, at most maxReported.
+type recipientSet []foundRecipient
+
+func (s *recipientSet) add(email string, line int) {
+	known := func(f foundRecipient) bool { return strings.EqualFold(f.email, email) }
+	if len(*s) < maxReported && !slices.ContainsFunc(*s, known) {
+		*s = append(*s, foundRecipient{email, line})
+	}
+}
+
+// inLineOrder sorts the recipients as the text tells of them.
+func (m *reportMail) inLineOrder(found recipientSet) recipientSet {
+	slices.SortStableFunc(found, func(a, b foundRecipient) int { return a.line - b.line })
+	return found
+}
+
+// withoutOthers drops the sender and the writer of the report, unless nobody
+// else is left.
+func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
+	others := slices.DeleteFunc(slices.Clone(found), func(f foundRecipient) bool { return m.isOther(f.email) })
+	if len(others) > 0 {
+		return others
+	}
+	return found
+}
+
+// isOther reports whether an address is of the sender of the mail, or of a
+// server.
+func (m *reportMail) isOther(email string) bool {
+	local := localPart(email)
+	return strings.EqualFold(email, m.from.Email) || local == "postmaster" || local == "mailer-daemon" || local == "abuse" ||
+		slices.ContainsFunc(m.to, func(a Address) bool { return strings.EqualFold(a.Email, email) })
+}
+
+// lineOf returns the number of the first line with an address in it, 0 without
+// one.
+func (m *reportMail) lineOf(email string) int {
+	email = strings.ToLower(email)
+	at := slices.IndexFunc(m.lines, func(line string) bool { return strings.Contains(strings.ToLower(line), email) })
+	return max(at, 0)
+}
+
+// saidOf returns what the text says about a recipient of a delivery status.
+func (m *reportMail) saidOf(r *Reported) string {
+	for _, email := range []string{r.Email, r.Original} {
+		if email == "" {
+			continue
+		}
+		start := m.lineOf(email)
+		if len(m.lines) > 0 && strings.Contains(strings.ToLower(m.lines[start]), strings.ToLower(email)) {
+			return m.saidFrom(start)
+		}
+	}
+	return head(m.head, maxSaid)
+}
+
+// saidFrom returns the text from a line on, up to the next recipient.
+func (m *reportMail) saidFrom(start int) string {
+	end := start + 1
+	for end < len(m.lines) && len(leadingAddress(m.lines[end])) == 0 {
+		end++
+	}
+	return head(strings.Join(m.lines[start:end], "\n"), maxSaid)
+}
+
+// soleRecipient returns the recipient whom the text speaks of, if it is one.
+func (m *reportMail) soleRecipient() string {
+	if found := m.findRecipients(); len(found) == 1 {
+		return found[0].email
+	}
+	return ""
+}
+
+// soleAddress returns the only address in the text that may be the
+// recipient's, or the only one that the original was addressed to.
+func (m *reportMail) soleAddress() string {
+	var found recipientSet
+	for i, line := range m.lines {
+		for _, email := range addressesIn(line) {
+			if !m.isOther(email) {
+				found.add(email, i)
+			}
+		}
+	}
+	if len(found) == 1 {
+		return found[0].email
+	}
+	for _, header := range []string{m.original, m.tail} {
+		var to []Address
+		fields([]byte(header), func(f field) {
+			if f.is("to") && to == nil {
+				to, _ = parseAddressList(f.unfolded(), 2)
+			}
+		})
+		if len(to) == 1 {
+			return plausibleAddress(to[0].Email)
+		}
+	}
+	return ""
+}
+
+// leadingAddress returns the address that a line begins with, in a list of
+// recipients: alone, before a colon, or before what is wrong with it.
+func leadingAddress(line string) []string {
+	line = strings.TrimLeft(line, " \t*>\"'•·-")
+	if len(line) > 2*maxAddressBytes {
+		line = line[:2*maxAddressBytes]
+	}
+	end := strings.IndexAny(line, " \t\"',;")
+	if strings.HasPrefix(line, "<") {
+		end = strings.IndexByte(line, '>') + 1
+	}
+	if end <= 0 {
+		end = len(line)
+	}
+	email := plausibleAddress(strings.TrimRight(line[:end], ":."))
+	if email == "" || !strings.Contains(email[strings.LastIndexByte(email, '@'):], ".") {
+		return nil
+	}
+	rest := strings.TrimLeft(line[end:], "\"' \t")
+	switch {
+	case rest == "", strings.HasSuffix(line[:end], ":"), rest[0] == ':', rest[0] == '<', rest[0] == '(', strings.HasPrefix(rest, "..."),
+		strings.HasPrefix(rest, "on "), findCode(rest) > 0, findStatus(rest) != "", reasonOf(rest) != ReasonNone:
+		return []string{email}
+	}
+	return nil
+}
+
+// recipientNames are what stands before a recipient, in lower case.
+var recipientNames = []string{
+	"rcpt to:", "recipient:", "recipient address:", "delivered to:", "undeliverable to", "your mail to", "your message to", "recipients:", "failed recipient:",
+	"recipient was:", "undelivered to:", "failed to:", "delivery to", "rejected recipient",
+}
+
+// namedRecipient returns the address that a line names as the recipient.
+func namedRecipient(line string) []string {
+	lower := strings.ToLower(line)
+	for _, name := range recipientNames {
+		if at := strings.Index(lower, name); at >= 0 && len(lower) == len(line) {
+			if list := addressesIn(line[at+len(name):]); len(list) > 0 {
+				return list[:1]
+			}
+		}
+	}
+	return nil
+}
+
+// refusedAddresses returns the addresses of a line that says why mail was
+// refused.
+func refusedAddresses(line string) []string {
+	if strings.Contains(strings.ToLower(line), "mail from:") || strings.IndexByte(line, '@') < 0 {
+		return nil
+	}
+	if findCode(line) == 0 && reasonOf(line) == ReasonNone && !containsAny(line, bounceWords) {
+		return nil
+	}
+	return addressesIn(line)
+}
+
+// addressesIn returns what looks like an address in a line.
+func addressesIn(line string) (list []string) {
+	if len(line) > maxSaid {
+		line = line[:maxSaid]
+	}
+	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t<>()[]\"',;", r) }) {
+		email := plausibleAddress(strings.Trim(word, ".:!?"))
+		if email != "" && strings.Contains(email[strings.LastIndexByte(email, '@'):], ".") && !strings.Contains(email, "://") {
+			list = append(list, strings.TrimPrefix(email, "mailto:"))
+		}
+	}
+	return list
+}

@@ -1,0 +1,212 @@
+package message
+
+import "strings"
+
+// statusReport reads a delivery status notification (RFC 3464), in a part of
+// its own or, as some programs write it, in the text.
+func (m *reportMail) statusReport() (rep Report) {
+	fields := m.status
+	if fields == "" {
+		fields = inlineStatus(m.lines)
+		if fields == "" || !m.mayBeReport() {
+			return rep
+		}
+	}
+	for _, g := range statusGroups(fields) {
+		if rep.EnvelopeID == "" {
+			rep.EnvelopeID = oneLine(head(g["original-envelope-id"], maxDiagnostic))
+		}
+		if g["final-recipient"] == "" && g["original-recipient"] == "" {
+			continue
+		}
+		if r, ok := m.reportedBy(g); ok && len(rep.Recipients) < maxReported {
+			rep.Recipients = append(rep.Recipients, r)
+		}
+	}
+	return rep
+}
+
+// inlineStatus returns the lines of a text from the first field of a delivery
+// status on.
+func inlineStatus(lines []string) string {
+	has := func(name string) int {
+		for i, line := range lines {
+			if before, _, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(before), name) {
+				return i
+			}
+		}
+		return -1
+	}
+	recipient, action := has("Final-Recipient"), has("Action")
+	if recipient < 0 || action < 0 {
+		return ""
+	}
+	start := min(recipient, action)
+	if mta := has("Reporting-MTA"); mta >= 0 {
+		start = min(start, mta)
+	}
+	return strings.Join(lines[start:], "\n")
+}
+
+// statusGroup is the fields about the mail or about one recipient, by name in
+// lower case.
+type statusGroup map[string]string
+
+// statusGroups cuts a delivery status at its empty lines, and where a recipient
+// follows on another without one.
+func statusGroups(s string) (groups []statusGroup) {
+	for block := range strings.SplitSeq(s, "\n\n") {
+		g := statusGroup{}
+		fields([]byte(block+"\n"), func(f field) {
+			name := strings.ToLower(string(f.name))
+			if _, twice := g[name]; twice && name == "final-recipient" {
+				groups, g = append(groups, g), statusGroup{}
+			}
+			if _, twice := g[name]; !twice {
+				g[name] = oneLine(validUTF8([]byte(f.unfolded())))
+			}
+		})
+		if groups = append(groups, g); len(groups) > 2*maxReported {
+			break
+		}
+	}
+	return groups
+}
+
+// reportedBy makes of the fields about a recipient what they say. It is false
+// for one that has no address.
+func (m *reportMail) reportedBy(g statusGroup) (r Reported, ok bool) {
+	final, original := reportedAddress(g["final-recipient"]), reportedAddress(g["original-recipient"])
+	r.Email, r.Original = final, original
+	if r.Email == "" { // a file or a program, RFC 3464 section 2.3.2 or not
+		r.Email = original
+	}
+	if r.Email == "" {
+		r.Email = m.soleRecipient()
+	}
+	if r.Email == "" {
+		return r, false
+	}
+	if strings.EqualFold(r.Email, r.Original) {
+		r.Original = ""
+	}
+	_, diagnostic, _ := cutType(g["diagnostic-code"])
+	statusField, comment := g["status"], ""
+	if at := strings.IndexByte(statusField, '('); at >= 0 {
+		statusField, comment = statusField[:at], statusField[at:]
+	}
+	said := m.saidOf(&r)
+	v := judge(diagnostic, comment, said, findStatus(statusField))
+	if r.Outcome = outcomeOf(g["action"], findStatus(statusField), m); r.Outcome == Bounced {
+		r.Hard = v.hard()
+	}
+	if diagnostic == "" {
+		diagnostic = said
+	}
+	r.Reason, r.Status, r.Code, r.Diagnostic = v.reason, v.status, v.code, cutDiagnostic(diagnostic)
+	return r, true
+}
+
+// outcomeOf reads an Action field (RFC 3464 section 2.3.3). Where there is
+// none, or another word, the status and the text decide.
+func outcomeOf(action, status string, m *reportMail) Outcome {
+	switch firstToken(action) {
+	case "failed":
+		return Bounced
+	case "delayed":
+		return Delayed
+	case "delivered", "relayed", "expanded":
+		return Delivered
+	case "":
+		if strings.HasPrefix(status, "2") {
+			return Delivered
+		}
+		if strings.HasPrefix(status, "4") || m.saysDelayed() {
+			return Delayed
+		}
+	}
+	return Bounced
+}
+
+// cutType cuts the type off a typed value: "smtp; 550 5.1.1 unknown".
+func cutType(s string) (kind, value string, ok bool) {
+	kind, value, ok = strings.Cut(s, ";")
+	if !ok || strings.ContainsAny(strings.TrimSpace(kind), " <") {
+		return "", strings.TrimSpace(s), false
+	}
+	return strings.ToLower(strings.TrimSpace(kind)), strings.TrimSpace(value), true
+}
+
+// reportedAddress reads the value of a recipient field: "rfc822; a@b.example".
+// A value that is no address gives "".
+func reportedAddress(s string) string {
+	kind, value, _ := cutType(s)
+	switch kind {
+	case "utf-8":
+		value = decodeUnitext(value)
+	case "", "rfc822", "smtp", "x-local", "local", "unknown":
+	default:
+		return ""
+	}
+	return plausibleAddress(value)
+}
+
+// decodeUnitext undoes the "\x{2F}" of addresses of type utf-8 (RFC 6533
+// section 3).
+func decodeUnitext(s string) string {
+	if !strings.Contains(s, `\x{`) {
+		return s
+	}
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, `\x{`)
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		end := strings.IndexByte(rest[:min(len(rest), 7)], '}')
+		r, valid := hexRune(rest[:max(end, 0)])
+		if valid {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(`\x{`)
+			end = -1
+		}
+		s = rest[end+1:]
+	}
+}
+
+func hexRune(digits string) (r rune, ok bool) {
+	for i := range len(digits) {
+		if !isHex(digits[i]) {
+			return 0, false
+		}
+		r = r<<4 | rune(unhex(digits[i]))
+	}
+	return r, len(digits) > 0 && len(digits) <= 6 && r >= ' '
+}
+
+// plausibleAddress returns an address as reports give it, in brackets or not,
+// the domain in lower case; "" for what is none. It is not held to the rules:
+// what was sent to is what is reported on.
+func plausibleAddress(s string) string {
+	s = strings.TrimSpace(s)
+	if open := strings.IndexByte(s, '<'); open >= 0 {
+		if end := strings.IndexByte(s[open:], '>'); end > 0 {
+			s = s[open+1 : open+end]
+		}
+	}
+	s = strings.Trim(s, "<>\"'` \t")
+	if strings.HasPrefix(s, "@") { // a source route, RFC 5321 appendix C
+		_, s, _ = strings.Cut(s, ":")
+	}
+	at := strings.LastIndexByte(s, '@')
+	if at <= 0 || at == len(s)-1 || len(s) > maxAddressBytes || strings.ContainsAny(s, " \t<>|\x00") || s[0] == '/' {
+		return ""
+	}
+	domain := strings.TrimRight(s[at+1:], ".")
+	if domain == "" || strings.IndexFunc(domain, breaksLine) >= 0 || strings.IndexFunc(s, breaksLine) >= 0 {
+		return ""
+	}
+	return s[:at+1] + strings.ToLower(domain)
+}

@@ -1,0 +1,241 @@
+package message
+
+import "strings"
+
+// verdict is what is made of a server's words about one recipient.
+type verdict struct {
+	reason Reason
+	status string
+	code   int
+}
+
+func (v verdict) hard() bool { return v.reason.hard() }
+
+// judge weighs the words of the server that refused the mail, the comment of
+// the server that reports it, what it wrote for people, and the status it gave.
+// What the first says counts most: the last is often made from a table.
+func judge(diagnostic, comment, said, status string) verdict {
+	diagnostic, said = head(diagnostic, maxSaid), head(said, maxSaid)
+	v := verdict{status: bestStatus(findStatus(diagnostic), status, findStatus(said))}
+	if v.code = findCode(diagnostic); v.code == 0 {
+		v.code = findCode(said)
+	}
+	for _, text := range []string{diagnostic, comment, said} {
+		if v.reason = reasonOf(text); v.reason != ReasonNone {
+			break
+		}
+	}
+	if v.reason == ReasonNone {
+		v.reason = reasonOfStatus(v.status)
+	}
+	return v.weigh(stageOf(said, diagnostic), findStatus(diagnostic+" "+said))
+}
+
+// weigh takes back a hard verdict that the other signs speak against.
+func (v verdict) weigh(at stage, said string) verdict {
+	subject := statusSubject(said)
+	switch {
+	case !v.hard():
+	case at == stageMail, v.status == "5.1.7", v.status == "5.1.8":
+		v.reason = ReasonSender // it is the sender's user or domain that is not known
+	case v.reason == ReasonNoMailbox && at == stageData && subject != "5.1":
+		// The recipient was accepted, and the content refused with a false reason.
+		v.reason = ReasonRefused
+	case v.reason == ReasonNoMailbox && strings.HasPrefix(v.status, "5.7"):
+		v.reason = ReasonRefused // security or policy, RFC 3463 section 3.8
+	case v.reason == ReasonNoDomain && strings.HasPrefix(v.status, "4"):
+		v.reason = ReasonNetwork // names may be found again
+	}
+	return v
+}
+
+// stage is how far a transaction had come when the mail was refused.
+type stage int
+
+const (
+	stageUnknown stage = iota
+	stageMail          // in answer to MAIL FROM
+	stageRcpt          // in answer to RCPT TO
+	stageData          // in answer to DATA, or to the mail itself
+)
+
+// stageOf finds out when the mail was refused.
+func stageOf(said, diagnostic string) stage {
+	text := plainWords(said + " " + diagnostic)
+	for _, s := range []struct {
+		stage stage
+		words []string
+	}{
+		{stageData, []string{
+			"end of data", "data command", "text command", "(data)", ">>> data", "our final data", "after data", "smtp command data",
+			"(in reply to data", "after i sent the message", "in response to data", "[data]", "at data", "sent message body",
+		}},
+		{stageMail, []string{
+			"mail from command", "after mail from", "mail command", "(mail from)", ">>> mail from", "our mail from", "[mail_from]",
+			"sender was rejected",
+		}},
+		{stageRcpt, []string{"rcpt to", "rcpt command", "[rcpt_to]", "does not like recipient", "smtp:rcpt"}},
+	} {
+		for _, w := range s.words {
+			if strings.Contains(text, w) {
+				return s.stage
+			}
+		}
+	}
+	return stageUnknown
+}
+
+// bestStatus returns the first status that says something, else the first.
+func bestStatus(list ...string) string {
+	best := ""
+	for _, s := range list {
+		if s != "" && !strings.HasSuffix(s, ".0.0") {
+			return s
+		}
+		if best == "" {
+			best = s
+		}
+	}
+	return best
+}
+
+// reasonOfStatus is what a status means where nobody said more (RFC 3463, and
+// the codes registered since).
+func reasonOfStatus(s string) Reason {
+	if len(s) < 2 {
+		return ReasonNone
+	}
+	switch s[2:] {
+	case "1.1", "1.3", "1.10":
+		return ReasonNoMailbox
+	case "1.2", "4.4", "1.9":
+		return ReasonNoDomain
+	case "1.6":
+		return ReasonMoved
+	case "1.7", "1.8":
+		return ReasonSender
+	case "2.1":
+		return ReasonDisabled
+	case "2.2":
+		return ReasonFull
+	case "2.3", "3.4":
+		return ReasonTooLarge
+	case "4.7":
+		return ReasonExpired
+	case "7.13":
+		return ReasonDisabled
+	}
+	switch s[2] {
+	case '3':
+		return ReasonSystem
+	case '4':
+		return ReasonNetwork
+	case '6':
+		return ReasonContent
+	case '7':
+		return ReasonRefused
+	}
+	return ReasonNone
+}
+
+// statusSubject returns the class and subject of a status: "5.1" of "5.1.1".
+func statusSubject(s string) string {
+	if at := strings.LastIndexByte(s, '.'); at > 0 {
+		return s[:at]
+	}
+	return ""
+}
+
+// findStatus returns the enhanced status code in text, the first that says
+// something; "" for none. Version numbers and IP addresses are none.
+func findStatus(text string) string {
+	first := ""
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c != '2' && c != '4' && c != '5' || i > 0 && (isAlnum(text[i-1]) || text[i-1] == '.') {
+			continue
+		}
+		n := statusLen(text[i:])
+		if n == 0 {
+			continue
+		}
+		s := text[i : i+n]
+		if !strings.HasSuffix(s, ".0.0") {
+			return s
+		}
+		if first == "" {
+			first = s
+		}
+		i += n
+	}
+	return first
+}
+
+// statusLen returns the length of the status that s begins with: a class, a
+// subject of one digit and a detail of up to three.
+func statusLen(s string) int {
+	if len(s) < 5 || s[1] != '.' || s[2] < '0' || s[2] > '7' || s[3] != '.' {
+		return 0
+	}
+	n := 4
+	for n < len(s) && n < 8 && isDigit(s[n]) {
+		n++
+	}
+	if n == 4 || n == 8 {
+		return 0
+	}
+	if n < len(s) && (isAlnum(s[n]) || s[n] == '.' && n+1 < len(s) && isDigit(s[n+1])) {
+		return 0
+	}
+	return n
+}
+
+// findCode returns the reply code in what a server said, 0 for none: three
+// digits at the beginning, after a mark that ends words, or before an enhanced
+// status. "500 MB" in a sentence is none.
+func findCode(text string) int {
+	for i := 0; i+3 <= len(text); i++ {
+		code := replyCode(text[i : i+3])
+		if code == 0 || i > 0 && (isAlnum(text[i-1]) || text[i-1] == '.' || text[i-1] == '-') {
+			continue
+		}
+		rest := text[i+3:]
+		if rest != "" && (isAlnum(rest[0]) || rest[0] == '.') {
+			continue
+		}
+		if strings.HasPrefix(rest, "-") || statusLen(strings.TrimLeft(rest, " :")) > 0 || opensReply(text[:i]) {
+			return code
+		}
+	}
+	return 0
+}
+
+// opensReply reports whether a reply may follow on before.
+func opensReply(before string) bool {
+	before = strings.TrimRight(before, " \t")
+	if before == "" || strings.HasSuffix(before, "\n") {
+		return true
+	}
+	switch before[len(before)-1] {
+	case ':', ';', '<', '>', '[', '(', '"', '\'', '|', '=':
+		return true
+	}
+	for _, word := range []string{"said", "reason", "error", "was", "returned", "message"} {
+		if len(before) >= len(word) && strings.EqualFold(before[len(before)-len(word):], word) {
+			return true
+		}
+	}
+	return false
+}
+
+// replyCode reads a code of failure, 0 when it is none.
+func replyCode(s string) int {
+	if (s[0] != '4' && s[0] != '5') || !isDigit(s[1]) || !isDigit(s[2]) {
+		return 0
+	}
+	return int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
+}
+
+// cutDiagnostic makes one bounded line of what a server said.
+func cutDiagnostic(s string) string {
+	return head(foldSpace(oneLine(head(s, 4*maxDiagnostic))), maxDiagnostic)
+}

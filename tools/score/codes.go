@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/postroom/postroom/internal/message"
+)
+
+type codeRecord struct {
+	ID       string `json:"id"`
+	Raw      []byte `json:"raw_b64"`
+	Expected struct {
+		Codes  []string            `json:"codes"`
+		Accept map[string][]string `json:"accept"`
+		Links  []string            `json:"links"`
+	} `json:"expected"`
+}
+
+// codeTally counts codes and links.
+type codeTally struct {
+	precision, recall, exact share
+	falseCodes               int // mails without a code that gave one
+	codeless                 int
+	otp, otpNone             share
+	otpWrong, otpMissing     int
+	link                     share
+}
+
+func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
+	list, err := records[codeRecord](c, "codes.jsonl")
+	if err != nil {
+		return nil, err
+	}
+	var t codeTally
+	for i := range list {
+		m, err := parse(list[i].Raw)
+		if err != nil {
+			return nil, err
+		}
+		found := message.Extract(m.Subject, m.Text, m.HTML)
+		t.codes(c, &list[i], found)
+		t.oneTime(c, &list[i], found)
+		t.links(c, &list[i], found)
+	}
+	wrong := row{name: "otp wrong", value: none("", t.otpWrong, len(list)).value, goal: "0", met: t.otpWrong == 0}
+	return []row{
+		t.precision.atLeast("codes precision", 0.99), t.recall.atLeast("codes recall", 0.98), t.exact.plain("codes exact"),
+		none("mails without a code that gave one", t.falseCodes, t.codeless),
+		t.otp.plain("otp right"), wrong, {name: "otp missing", value: none("", t.otpMissing, t.otp.all).value},
+		t.link.atLeast("action link", 0.97),
+	}, nil
+}
+
+// codes holds all candidates against those that are right.
+func (t *codeTally) codes(c *corpus, r *codeRecord, found message.Extracted) {
+	open := slices.Clone(r.Expected.Codes)
+	exact := true
+	for _, code := range found.Codes {
+		i := slices.IndexFunc(open, func(want string) bool { return r.accepts(want, code) })
+		t.precision.add(i >= 0)
+		if i >= 0 {
+			open = slices.Delete(open, i, i+1)
+			continue
+		}
+		exact = false
+		c.miss(r.ID, "false code %q", code)
+	}
+	for range len(r.Expected.Codes) - len(open) {
+		t.recall.add(true)
+	}
+	for _, code := range open {
+		t.recall.add(false)
+		exact = false
+		c.miss(r.ID, "code %q not found", code)
+	}
+	t.exact.add(exact)
+	if len(r.Expected.Codes) == 0 {
+		t.codeless++
+		if len(found.Codes) > 0 {
+			t.falseCodes++
+		}
+	}
+}
+
+// accepts reports whether a code is the wanted one, in one of its spellings.
+func (r *codeRecord) accepts(want, code string) bool {
+	spellings := append([]string{want}, r.Expected.Accept[want]...)
+	return slices.ContainsFunc(spellings, func(s string) bool { return sameCode(s) == sameCode(code) })
+}
+
+// sameCode is a code for comparison: NFKC, digits to ASCII, without spaces,
+// dashes and what is invisible, in upper case.
+func sameCode(s string) string {
+	return strings.ToUpper(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\u200b', r == '\u00ad', unicode.IsSpace(r), unicode.Is(unicode.Pd, r):
+			return -1
+		case unicode.Is(unicode.Nd, r):
+			return asciiDigit(r)
+		}
+		return r
+	}, norm.NFKC.String(s)))
+}
+
+// asciiDigit returns the digit of any script as an ASCII one: each has its ten
+// in a row.
+func asciiDigit(r rune) rune {
+	n := rune(0)
+	for n < 9 && unicode.Is(unicode.Nd, r-n-1) && !(r-n-1 < '0') {
+		n++
+	}
+	return '0' + n%10
+}
+
+// oneTime counts the one code that is meant to be typed in.
+func (t *codeTally) oneTime(c *corpus, r *codeRecord, found message.Extracted) {
+	wanted := len(r.Expected.Codes) > 0
+	right := found.OTP != nil && slices.ContainsFunc(r.Expected.Codes, func(want string) bool { return r.accepts(want, *found.OTP) })
+	switch {
+	case found.OTP != nil && !right:
+		t.otpWrong++
+		c.miss(r.ID, "otp %q is wrong", *found.OTP)
+	case wanted && found.OTP == nil:
+		t.otpMissing++
+		c.miss(r.ID, "no otp")
+	}
+	if wanted {
+		t.otp.add(right)
+	}
+}
+
+// beside are links that stand in mail beside what it wants: nobody is meant to
+// follow one first.
+var beside = regexp.MustCompile(`(?i)unsub|opt-?out|preferences|privacy|/help|support|track|/open\b|pixel|terms`)
+
+// links counts the first link: it is the one meant to be followed, and where
+// there is none, nothing else may pass for it.
+func (t *codeTally) links(c *corpus, r *codeRecord, found message.Extracted) {
+	first := ""
+	if len(found.Links) > 0 {
+		first = found.Links[0]
+	}
+	right := found.ActionLink == nil && !beside.MatchString(first)
+	if len(r.Expected.Links) > 0 {
+		right = slices.Contains(r.Expected.Links, first)
+	}
+	if t.link.add(right); right {
+		return
+	}
+	action := "none"
+	if found.ActionLink != nil {
+		action = *found.ActionLink
+	}
+	c.miss(r.ID, "first link %q, action link %q, want %q", first, action, r.Expected.Links)
+}

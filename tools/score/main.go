@@ -1,0 +1,123 @@
+// Command score reads a folder of mail with known right answers and prints how
+// many of them the reading of mail gets right: codes and links, MIME, reply
+// text, threads, bounces. The folder's README says what its files hold; a file
+// that is not there is left out.
+//
+//	go run ./tools/score [-v] FOLDER
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+)
+
+func main() {
+	verbose := flag.Bool("v", false, "list what is missed")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: score [-v] FOLDER")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(context.Background(), os.Stdout, flag.Arg(0), *verbose); err != nil {
+		fmt.Fprintln(os.Stderr, "score:", err)
+		os.Exit(1)
+	}
+}
+
+// row is one line of the table.
+type row struct {
+	name  string
+	value string
+	goal  string // "" for a figure without one
+	met   bool
+}
+
+// scorer reads one kind of record and counts it.
+type scorer struct {
+	file  string
+	score func(ctx context.Context, c *corpus) ([]row, error)
+}
+
+var scorers = []scorer{
+	{"codes.jsonl", scoreCodes},
+	{"mime.jsonl", scoreMIME},
+	{"replies.jsonl", scoreReplies},
+	{"threads.jsonl", scoreThreads},
+	{"bounces.jsonl", scoreBounces},
+}
+
+func run(ctx context.Context, w io.Writer, folder string, verbose bool) error {
+	c := &corpus{folder: folder, missed: io.Discard}
+	if verbose {
+		c.missed = w
+	}
+	var rows []row
+	for _, s := range scorers {
+		if !c.has(s.file) {
+			fmt.Fprintf(w, "no %s\n", s.file)
+			continue
+		}
+		more, err := s.score(ctx, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.file, err)
+		}
+		rows = append(rows, more...)
+	}
+	return printRows(w, rows)
+}
+
+func printRows(w io.Writer, rows []row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		verdict := ""
+		switch {
+		case r.goal == "":
+		case r.met:
+			verdict = "met"
+		default:
+			verdict = "MISSED"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, r.value, r.goal, verdict)
+	}
+	return t.Flush()
+}
+
+// share is a count of all.
+type share struct{ right, all int }
+
+func (s *share) add(right bool) {
+	s.all++
+	if right {
+		s.right++
+	}
+}
+
+func (s share) rate() float64 {
+	if s.all == 0 {
+		return 1
+	}
+	return float64(s.right) / float64(s.all)
+}
+
+func (s share) String() string { return fmt.Sprintf("%.3f (%d of %d)", s.rate(), s.right, s.all) }
+
+// atLeast makes a row of a share that should reach a goal.
+func (s share) atLeast(name string, goal float64) row {
+	return row{name: name, value: s.String(), goal: fmt.Sprintf(">= %.2f", goal), met: s.rate() >= goal}
+}
+
+// plain makes a row of a share without a goal.
+func (s share) plain(name string) row { return row{name: name, value: s.String()} }
+
+// none makes a row of a count that should be 0.
+func none(name string, n, all int) row {
+	return row{name: name, value: fmt.Sprintf("%d of %d", n, all), goal: "0", met: n == 0}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+type threadRecord struct {
+	ID    string `json:"id"`
+	Grade string `json:"grade"`
+	Mails []struct {
+		Name      string `json:"k"`
+		Inbox     string `json:"inbox"`
+		Direction string `json:"direction"`
+		Raw       string `json:"raw"`
+	} `json:"mails"`
+	Expected struct {
+		Threads [][]string `json:"threads"`
+	} `json:"expected"`
+}
+
+func scoreThreads(ctx context.Context, c *corpus) (rows []row, err error) {
+	list, err := records[threadRecord](c, "threads.jsonl")
+	if err != nil {
+		return nil, err
+	}
+	office, err := openOffice(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, office.close()) }()
+	var core, edge share
+	for i := range list {
+		got, err := office.threads(ctx, &list[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", list[i].ID, err)
+		}
+		want := partition(list[i].Expected.Threads)
+		tally := &core
+		if list[i].Grade != "core" {
+			tally = &edge
+		}
+		if tally.add(got == want); got != want {
+			c.miss(list[i].ID, "threads %s, want %s", got, want)
+		}
+	}
+	return []row{core.atLeast("threads, core", 1), edge.plain("threads, edge")}, nil
+}
+
+// domain is the mail domain of the office.
+const domain = "inbox.example.test"
+
+// office is a store with the receiving half in front of it, in a folder that
+// goes with it.
+type office struct {
+	folder   string
+	store    *store.Store
+	receiver *smtp.Receiver
+}
+
+func openOffice(ctx context.Context) (o *office, err error) {
+	folder, err := os.MkdirTemp("", "postroom-score-")
+	if err != nil {
+		return nil, err
+	}
+	o = &office{folder: folder}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.close())
+		}
+	}()
+	blobs, err := store.OpenBlobs(filepath.Join(folder, "blobs"), time.Now)
+	if err != nil {
+		return o, err
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	cfg := store.Config{
+		Database: filepath.Join(folder, "score.db"), Blobs: blobs, Log: quiet,
+		CursorKey: make([]byte, 32), SealKey: make([]byte, 32), // of a database that lives for a second
+	}
+	if _, err := store.Migrate(ctx, cfg); err != nil {
+		return o, err
+	}
+	if o.store, err = store.Open(ctx, cfg); err != nil {
+		return o, err
+	}
+	o.receiver, err = smtp.NewReceiver(smtp.ReceiverConfig{
+		Store: o.store, Domain: domain, TempDir: filepath.Join(folder, "tmp"), Log: quiet,
+	})
+	return o, err
+}
+
+func (o *office) close() error {
+	var err error
+	if o.store != nil {
+		err = o.store.Close()
+	}
+	return errors.Join(err, os.RemoveAll(o.folder))
+}
+
+// threads puts the mails of a record into inboxes of their own, one after the
+// other, and returns the threads that they came into.
+func (o *office) threads(ctx context.Context, r *threadRecord) (string, error) {
+	account, err := o.store.CreateAccount(ctx, r.ID)
+	if err != nil {
+		return "", err
+	}
+	inboxes, names := map[string]store.Inbox{}, map[string]string{}
+	for _, m := range r.Mails {
+		in, ok := inboxes[m.Inbox]
+		if !ok {
+			if in, err = o.inbox(ctx, account, m.Inbox+"-"+r.ID); err != nil {
+				return "", err
+			}
+			inboxes[m.Inbox] = in
+		}
+		id, err := o.put(ctx, in, m.Direction, m.Raw)
+		if err != nil {
+			return "", fmt.Errorf("mail %s: %w", m.Name, err)
+		}
+		names[id] = m.Name
+	}
+	threads := map[string][]string{}
+	for id, name := range names {
+		m, err := o.store.Message(ctx, account.Seq, id) // threads may have grown together since
+		if err != nil {
+			return "", err
+		}
+		threads[m.ThreadID] = append(threads[m.ThreadID], name)
+	}
+	return partition(slices.Collect(maps.Values(threads))), nil
+}
+
+func (o *office) inbox(ctx context.Context, a store.Account, name string) (store.Inbox, error) {
+	return o.store.CreateInbox(ctx, store.Inbox{
+		AccountID: a.Seq, Address: name + "@" + domain, Name: name, Domain: domain, SendPolicy: store.PolicyOpen, RetentionDays: 7,
+		Metadata: store.JSON[map[string]any]{V: map[string]any{}},
+	}, nil)
+}
+
+// put receives a mail, or stores it as one that was sent, and returns its id.
+func (o *office) put(ctx context.Context, in store.Inbox, direction, raw string) (string, error) {
+	if direction == string(store.DirectionOut) {
+		return o.send(ctx, in, raw)
+	}
+	spool := o.receiver.NewSpool()
+	defer func() { _ = spool.Close() }() // goes with the folder
+	if _, err := spool.Write([]byte(raw)); err != nil {
+		return "", err
+	}
+	stored, err := o.receiver.Receive(ctx, smtp.Envelope{MailFrom: "sender@example.com", RcptTo: []string{in.Address}}, spool)
+	if err != nil {
+		return "", err
+	}
+	return stored[0].ID, nil
+}
+
+// send stores a mail that begins a thread, as the send operation does.
+func (o *office) send(ctx context.Context, in store.Inbox, raw string) (string, error) {
+	m, err := parse([]byte(raw))
+	if err != nil {
+		return "", err
+	}
+	out := &store.NewMessage{
+		Message: store.Message{
+			AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.DirectionOut, Status: store.MessageQueued,
+			FromEmail: in.Address, Subject: m.Subject, HeaderID: m.HeaderID, Size: int64(len(raw)),
+			Content: &store.Content{Raw: []byte(raw), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}}},
+		},
+		SubjectFold: strings.ToLower(m.Subject), ThreadSubject: strings.ToLower(message.NormalizeSubject(m.Subject)), NewThread: true,
+	}
+	out.Addresses.V.From = &store.Address{Email: in.Address}
+	for _, a := range m.To {
+		out.Addresses.V.To = append(out.Addresses.V.To, store.Address(a))
+		_, to, _ := strings.Cut(a.Email, "@")
+		out.Recipients = append(out.Recipients, store.Recipient{Email: a.Email, Domain: to, Kind: "to"})
+	}
+	stored, err := o.store.Enqueue(ctx, out, nil)
+	return stored.ID, err
+}
+
+// partition writes groups of names so that equal ones read alike.
+func partition(groups [][]string) string {
+	var out []string
+	for _, g := range groups {
+		slices.Sort(g)
+		out = append(out, "{"+strings.Join(g, " ")+"}")
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
