@@ -94,9 +94,13 @@ type sesNotification struct {
 	} `json:"mail"`
 }
 
+// unwrapped undoes the breaks that mail servers put into lines that are too
+// long for SMTP.
+var unwrapped = strings.NewReplacer("!\n ", "", "\n", " ")
+
 // notification reads the report that a sending service gives as JSON.
 func (m *reportMail) notification() (rep Report) {
-	text := strings.TrimSpace(m.text.String())
+	text := strings.TrimSpace(unwrapped.Replace(m.text.String()))
 	if !strings.HasPrefix(text, "{") || !strings.Contains(head(text, maxDiagnostic), "notificationType") {
 		return rep
 	}

@@ -10,18 +10,15 @@ func (m *reportMail) freeForm() (rep Report) {
 	if !m.mayBeReport() {
 		return rep
 	}
-	found := m.findRecipients()
+	found, whole := m.findRecipients()
+	if len(found) == 0 { // the whole report may have been taken for a mail that is returned
+		if fields := inlineStatus(strings.Split(m.tail, "\n")); fields != "" {
+			return m.readStatus(fields)
+		}
+	}
 	delayed := m.saysDelayed()
-	for i, f := range found {
-		end := len(m.lines)
-		if i+1 < len(found) && found[i+1].line > f.line {
-			end = found[i+1].line
-		}
-		said := strings.Join(m.lines[f.line:end], "\n")
-		v := judge(said, "", "", "")
-		if v.reason == ReasonNone && len(found) == 1 { // the reason may stand above
-			v = judge(m.head, "", "", "")
-		}
+	for _, f := range found {
+		said, v := m.judgeFound(f, len(found) == 1, whole)
 		r := Reported{Email: f.email, Outcome: Bounced, Hard: v.hard(), Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(said)}
 		if delayed {
 			r.Outcome, r.Hard = Delayed, false
@@ -31,23 +28,45 @@ func (m *reportMail) freeForm() (rep Report) {
 	return rep
 }
 
-// mayBeReport reports whether a mail server wrote the mail, to say that another
-// one did not arrive. It takes two signs of three: who wrote it, the subject,
-// and the words; so that no mail of a person, nor of a shop that writes without
-// a reverse-path, is taken for a bounce.
-func (m *reportMail) mayBeReport() bool {
-	byServer := m.nullPath || m.isReport || m.byDaemon()
-	subject := containsAny(m.subject, bounceSubjects)
-	words := containsAny(m.head, bounceWords)
+// judgeFound returns what is said about an address that was found, and what is
+// made of it. The reason may stand above the address when it is the only one;
+// else it stands in its line, or below.
+func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said string, v verdict) {
+	tries := []string{m.saidFrom(f.line, f.email)}
 	switch {
-	case m.isAutoReply() && !m.byDaemon():
+	case alone && whole:
+		tries = []string{m.head}
+	case alone:
+		tries = append(tries, m.head)
+	case whole:
+		tries = []string{m.lines[f.line], m.saidFrom(f.line, f.email)}
+	}
+	for _, said = range tries {
+		if v = judge(said, "", "", ""); v.reason != ReasonNone {
+			break
+		}
+	}
+	return said, v
+}
+
+// mayBeReport reports whether a mail server wrote the mail, to say that another
+// one did not arrive. No single sign is enough, so that no mail of a person, nor
+// one of a shop about a parcel, is taken for a bounce: it takes the name of a
+// mail server and words that fit, or both subject and words beside a mail that
+// is returned or a reply of SMTP.
+func (m *reportMail) mayBeReport() bool {
+	if m.isAutoReply() {
 		return false
-	case len(m.failed) > 0 && byServer:
-		return true
-	case byServer:
-		return subject || words
+	}
+	subject, words := containsAny(m.subject, bounceSubjects), containsAny(m.head, bounceWords)
+	if m.byDaemon() || m.isReport {
+		return subject || words || len(m.failed) > 0
 	}
 	returns := m.original != "" || m.tail != ""
+	told := returns || findCode(head(m.head, maxSaid)) > 0 || findFailure(head(m.head, maxSaid)) != ""
+	if m.nullPath {
+		return len(m.failed) > 0 || told && (subject || words)
+	}
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
 }
 
@@ -94,34 +113,40 @@ type foundRecipient struct {
 // findRecipients finds the addresses that a text speaks of: those that the
 // server lists apart, else those that begin a line, else those that were
 // refused, else the only one there is. The sender of the mail, whom the text
-// is written to, is one only when nobody else is.
-func (m *reportMail) findRecipients() []foundRecipient {
-	if len(m.failed) > 0 {
-		var found recipientSet
-		for _, a := range m.failed {
-			if email := plausibleAddress(a.Email); email != "" {
-				found.add(email, m.lineOf(email))
-			}
-		}
-		if len(found) > 0 {
-			return m.inLineOrder(found)
+// is written to, is one only when nobody else is. whole says that what is told
+// of an address may stand anywhere.
+func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
+	for _, a := range m.failed {
+		if email := plausibleAddress(a.Email); email != "" {
+			found.add(email, m.lineOf(email))
 		}
 	}
-	for _, look := range []func(string) []string{leadingAddress, namedRecipient, refusedAddresses} {
-		var found recipientSet
-		for i, line := range m.lines {
+	if len(found) > 0 {
+		slices.SortStableFunc(found, func(a, b foundRecipient) int { return a.line - b.line })
+		return found, false
+	}
+	for n, email := range m.leads {
+		if email != "" {
+			found.add(email, n)
+		}
+	}
+	if found = m.withoutOthers(found); len(found) > 0 {
+		return found, false
+	}
+	for _, look := range []func(string) []string{namedRecipient, refusedAddresses} {
+		for n, line := range m.lines {
 			for _, email := range look(line) {
-				found.add(email, i)
+				found.add(email, n)
 			}
 		}
 		if found = m.withoutOthers(found); len(found) > 0 {
-			return found
+			return found, true
 		}
 	}
 	if email := m.soleAddress(); email != "" {
-		return []foundRecipient{{email, m.lineOf(email)}}
+		return recipientSet{{email, m.lineOf(email)}}, true
 	}
-	return nil
+	return nil, false
 }
 
 // recipientSet holds each address once, at most maxReported.
@@ -132,12 +157,6 @@ func (s *recipientSet) add(email string, line int) {
 	if len(*s) < maxReported && !slices.ContainsFunc(*s, known) {
 		*s = append(*s, foundRecipient{email, line})
 	}
-}
-
-// inLineOrder sorts the recipients as the text tells of them.
-func (m *reportMail) inLineOrder(found recipientSet) recipientSet {
-	slices.SortStableFunc(found, func(a, b foundRecipient) int { return a.line - b.line })
-	return found
 }
 
 // withoutOthers drops the sender and the writer of the report, unless nobody
@@ -154,7 +173,7 @@ func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
 // server.
 func (m *reportMail) isOther(email string) bool {
 	local := localPart(email)
-	return strings.EqualFold(email, m.from.Email) || local == "postmaster" || local == "mailer-daemon" || local == "abuse" ||
+	return strings.EqualFold(email, m.from.Email) || local == "postmaster" || local == "mailer-daemon" || local == "abuse" || local == "support" ||
 		slices.ContainsFunc(m.to, func(a Address) bool { return strings.EqualFold(a.Email, email) })
 }
 
@@ -174,24 +193,27 @@ func (m *reportMail) saidOf(r *Reported) string {
 		}
 		start := m.lineOf(email)
 		if len(m.lines) > 0 && strings.Contains(strings.ToLower(m.lines[start]), strings.ToLower(email)) {
-			return m.saidFrom(start)
+			return m.saidFrom(start, email)
 		}
 	}
 	return head(m.head, maxSaid)
 }
 
-// saidFrom returns the text from a line on, up to the next recipient.
-func (m *reportMail) saidFrom(start int) string {
+// saidFrom returns the text about an address from a line on, up to the next
+// recipient.
+func (m *reportMail) saidFrom(start int, email string) string {
 	end := start + 1
-	for end < len(m.lines) && len(leadingAddress(m.lines[end])) == 0 {
-		end++
+	for ; end < len(m.lines); end++ {
+		if next := m.leads[end]; next != "" && !strings.EqualFold(next, email) {
+			break
+		}
 	}
 	return head(strings.Join(m.lines[start:end], "\n"), maxSaid)
 }
 
 // soleRecipient returns the recipient whom the text speaks of, if it is one.
 func (m *reportMail) soleRecipient() string {
-	if found := m.findRecipients(); len(found) == 1 {
+	if found, _ := m.findRecipients(); len(found) == 1 {
 		return found[0].email
 	}
 	return ""
@@ -226,30 +248,34 @@ func (m *reportMail) soleAddress() string {
 }
 
 // leadingAddress returns the address that a line begins with, in a list of
-// recipients: alone, before a colon, or before what is wrong with it.
-func leadingAddress(line string) []string {
+// recipients: alone, before a colon, or before what is wrong with it; "" for
+// none.
+func leadingAddress(line string) string {
 	line = strings.TrimLeft(line, " \t*>\"'•·-")
 	if len(line) > 2*maxAddressBytes {
 		line = line[:2*maxAddressBytes]
 	}
 	end := strings.IndexAny(line, " \t\"',;")
-	if strings.HasPrefix(line, "<") {
+	switch open := strings.IndexByte(line, '<'); {
+	case open == 0:
 		end = strings.IndexByte(line, '>') + 1
+	case open > 0 && (end < 0 || open < end):
+		return "" // a name before it
 	}
 	if end <= 0 {
 		end = len(line)
 	}
 	email := plausibleAddress(strings.TrimRight(line[:end], ":."))
 	if email == "" || !strings.Contains(email[strings.LastIndexByte(email, '@'):], ".") {
-		return nil
+		return ""
 	}
 	rest := strings.TrimLeft(line[end:], "\"' \t")
 	switch {
 	case rest == "", strings.HasSuffix(line[:end], ":"), rest[0] == ':', rest[0] == '<', rest[0] == '(', strings.HasPrefix(rest, "..."),
 		strings.HasPrefix(rest, "on "), findCode(rest) > 0, findStatus(rest) != "", reasonOf(rest) != ReasonNone:
-		return []string{email}
+		return email
 	}
-	return nil
+	return ""
 }
 
 // recipientNames are what stands before a recipient, in lower case.
@@ -258,9 +284,13 @@ var recipientNames = []string{
 	"recipient was:", "undelivered to:", "failed to:", "delivery to", "rejected recipient",
 }
 
-// namedRecipient returns the address that a line names as the recipient.
+// namedRecipient returns the address that a line names as the recipient, in
+// words or as sendmail does: "550 <a@b.example>... User unknown".
 func namedRecipient(line string) []string {
 	lower := strings.ToLower(line)
+	if len(line) > 5 && replyCode(line[:3]) > 0 && line[3:5] == " <" {
+		return addressesIn(line)[:min(1, len(addressesIn(line)))]
+	}
 	for _, name := range recipientNames {
 		if at := strings.Index(lower, name); at >= 0 && len(lower) == len(line) {
 			if list := addressesIn(line[at+len(name):]); len(list) > 0 {
@@ -274,7 +304,7 @@ func namedRecipient(line string) []string {
 // refusedAddresses returns the addresses of a line that says why mail was
 // refused.
 func refusedAddresses(line string) []string {
-	if strings.Contains(strings.ToLower(line), "mail from:") || strings.IndexByte(line, '@') < 0 {
+	if strings.IndexByte(line, '@') < 0 || containsAny(line, []string{"mail from:", "contact", "assistance"}) {
 		return nil
 	}
 	if findCode(line) == 0 && reasonOf(line) == ReasonNone && !containsAny(line, bounceWords) {

@@ -29,6 +29,7 @@ type reportMail struct {
 	head  string   // what a mail server wrote: text up to the original
 	tail  string   // the original as quoted in the text
 	lines []string // of head
+	leads []string // the recipient that each of them begins with, or ""
 }
 
 // readReportMail goes through a mail once.
@@ -162,5 +163,9 @@ func (m *reportMail) splitText() {
 	}
 	end := originalStart(lines)
 	m.lines = lines[:end]
+	m.leads = make([]string, end)
+	for i, line := range m.lines {
+		m.leads[i] = leadingAddress(line)
+	}
 	m.head, m.tail = strings.Join(m.lines, "\n"), strings.Join(lines[end:], "\n")
 }

@@ -93,5 +93,8 @@ func mailField(line string) string {
 		"from", "to", "subject", "date", "x-mailer", "user-agent":
 		return name
 	}
+	if strings.HasPrefix(name, "x-") && !strings.HasPrefix(name, "x-postfix-") { // those are of a status
+		return name
+	}
 	return ""
 }

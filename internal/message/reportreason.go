@@ -100,16 +100,18 @@ var reasonWords = []struct {
 	reason   Reason
 	patterns []string
 }{
-	{ReasonRefused, []string{
-		"permission to post", "not allowed to post", "recipient preferences", "group you tried to contact",
-	}},
+	{ReasonRefused, wishWords},
 	{ReasonUnproven, []string{
-		"dmarc", "dkim", "spf ", "spf:", "sender policy framework", "unauthenticated", "not authenticated", "authentication checks",
-		"sender authentication", "authentication required", "authrequired", "must be authenticated", "reverse dns", "rdns", "ptr ",
+		"dmarc", "dkim", " spf ", " spf:", "sender policy framework", "unauthenticated", "not authenticated", "authentication checks",
+		"sender authentication", "authentication required", "authrequired", "must be authenticated", "reverse dns", "rdns", " ptr ",
 		"ip name lookup", "client host rejected: cannot find", "may not be mail exchanger", "mismatches client", "fcrdns",
 		"starttls", "must issue a", "helo command rejected",
 	}},
-	{ReasonNoMailbox, []string{"account or domain may not exist", "recipient address rejected: access denied"}},
+	{ReasonNoMailbox, []string{
+		"account or domain may not exist", "recipient address rejected: access denied", "recipient address rejected. access denied", "not listed in public",
+	}},
+	{ReasonNetwork, []string{"not found, try again", "name server: * try again", "name service error * try again"}},
+	{ReasonNoDomain, []string{"malformed or unexpected name server"}},
 	{ReasonRate, []string{
 		"rate limit", "rate exceeded", "ratelimit", "too many connections", "too many recipients", "too many messages",
 		"too many concurrent", "too many errors", "too much mail", "too many mails", "frequency limited", "unexpected volume",
@@ -118,8 +120,8 @@ var reasonWords = []struct {
 	}},
 	{ReasonBlocked, []string{
 		"blacklist", "black list", "blocklist", "block list", "block-list", "blocked by", "blocked for", "blocked -", "blocked using",
-		"blocked ip", "ip blocked", "been blocked", "dnsbl", "rbl ", "spamhaus", "spamcop", "barracudacentral", "sorbs", "senderbase",
-		"reputation", "listed in ", "listed at ", "listed by ", "banned", "open relay", "client host rejected", "connection refused by policy",
+		"blocked ip", "ip blocked", "been blocked", "dnsbl", " rbl ", "spamhaus", "spamcop", "barracudacentral", "sorbs", "senderbase",
+		"reputation", "is listed", "listed in rbl", "listed at ", "listed by ", "banned", "open relay", "client host rejected", "connection refused by policy",
 		"your ip ", "dynamic ip", "dialup", "access denied", "(bl)", "service refuse", "not accepting mail from", "bad ip",
 		"connections not accepted", "refused to talk to", "poor sender", "suspicious", "blocked",
 	}},
@@ -141,7 +143,7 @@ var reasonWords = []struct {
 	}},
 	{ReasonSender, []string{
 		"sender rejected", "sender address", "sender is not", "sender denied", "sender not", "sender domain", "invalid sender", "bad sender",
-		"unknown sender", "from: domain", "domain of sender", "mail from", "envelope sender", "your email address", "email address is not verified",
+		"unknown sender", "from: domain", "domain of sender", "envelope sender", "your email address", "email address is not verified",
 		"returned mail * not accepted", "from address", "need fully qualified", "absenderadresse", "expéditeur", "remitente", "mittente",
 	}},
 	{ReasonDisabled, []string{
@@ -156,10 +158,10 @@ var reasonWords = []struct {
 		"changed * address", "new address is", "has been replaced by", "user not local; please try", "has left the company",
 	}},
 	{ReasonContent, []string{
-		"spam", "content rejected", "message rejected * content", "message content", "virus", "malware", "infected", "ube", "junk",
-		"phishing", "attachment", "header error", "duplicate header", "not rfc", "rfc 5322", "rfc5322", "rfc 2822", "8-bit data",
+		"spam", "content rejected", "message rejected * content", "message content", "virus", "malware", "infected", " ube,", " ube ", "junk",
+		"phishing", "attachment type", "attachments are", "attachment not", "header error", "duplicate header", "not rfc", "rfc 5322", "rfc5322", "rfc 2822", "8-bit data",
 		"improper use", "unacceptable content", "policy reasons", "message filtered", "mail rejete", "prohibited", "unsolicited", "bulk mail",
-		"malformed", "unsafe", "blacklisted url", "inappropriate", "message looks like", "forbidden", "multiple subject", "header",
+		"malformed message", "malformed header", "unsafe", "blacklisted url", "inappropriate", "message looks like", "forbidden", "multiple subject", "invalid header",
 	}},
 	{ReasonRelay, []string{
 		"relaying denied", "relay access denied", "relay not permitted", "relaying not", "relay denied", "unable to relay", "not relay",
@@ -175,13 +177,13 @@ var reasonWords = []struct {
 		"name service error", "domain * not exist", "domäne", "domaine inconnu", "domaine inexistant", "dominio desconocido", "dominio inexistente",
 		"dominio sconosciuto", "domínio", "domein bestaat niet", "домен не", "domena",
 	}},
+	{ReasonNoMailbox, noMailboxWords},
 	{ReasonExpired, []string{
 		"expired", "timed out", "timeout", "time out", "retry time", "retry limit", "not delivered within", "in the queue too long", "too old",
 		"attempts", "after multiple retries", "multiple retries", "giving up after", "delivery time", "unable to contact", "not responding", "not reachable",
 		"socket error", "did not accept our requests to connect", "able to establish an smtp connection", "could not connect", "no route",
 		"connection refused", "unable to connect", "aborted after", "cannot connect", "could not find a gateway", "zeitüberschreitung", "délai", "agotado",
 	}},
-	{ReasonNoMailbox, noMailboxWords},
 	{ReasonNetwork, []string{
 		"too many hops", "hop count", "loop", "loops back", "network", "routing", "dns error", "dns failure", "name server", "name service",
 		"connection lost", "connection reset", "lost connection", "connection dropped", "try again * host", "connection",
@@ -190,13 +192,22 @@ var reasonWords = []struct {
 		"system error", "internal error", "server error", "configuration error", "service unavailable", "service currently unavailable",
 		"service not available", "temporarily unavailable", "temporary failure", "temporary error", "try again", "try later", "insufficient disk",
 		"insufficient system", "resources temporarily", "disk space", "ldap", "local error", "mailer error", "software error", "i/o error",
-		"procmail", "unable to", "multiple retries", "child status", "no space left", "database", "shutting down",
+		"procmail", "protocol error", "unable to", "multiple retries", "child status", "no space left", "database", "shutting down",
 	}},
 	{ReasonRefused, []string{
 		"policy", "denied", "reject", "refused", "not accept", "not allowed", "not permitted", "restricted", "declined", "filtered",
 		"not authorized", "unauthorized", "abgelehnt", "abgewiesen", "refusé", "rechazad", "rifiutat", "recusad", "geweigerd", "odrzucon", "отклонен", "拒",
 	}},
 }
+
+// wishWords say that the recipient, or the list that they are, does not want
+// the mail.
+var wishWords = []string{
+	"permission to post", "not allowed to post", "recipient preferences", "group you tried to contact", "google groups",
+}
+
+// isWish reports whether the recipient exists, and does not want the mail.
+func isWish(text string) bool { return containsAny(text, wishWords) }
 
 // noMailboxWords say that there is no such user. A full mailbox, a blocked
 // sender and the like are told before them.
@@ -213,7 +224,7 @@ var noMailboxWords = []string{
 	"undeliverable address", "mailbox unavailable", "mailbox not available", "recipient name is not recognized", "not recognized", "not recognised",
 	"not listed in", "unable to validate recipient", "user invalid", "inactive email address", "no longer available", "no longer exists",
 	"no longer employed", "no longer works", "no longer with", "account closed", "mailbox closed", "account * deleted", "user * deleted", "has been deleted",
-	"recipient address rejected. ", "recipient address rejected ", "recipient rejected", "rejected recipient", "address rejected",
+	"recipient address rejected. ", "recipient address rejected (", "recipient address rejected [", "recipient rejected", "rejected recipient",
 	"542 @ rejected", "cannot find user", "couldn't find user", "can't find user", "user couldn't be found", "user could not be found",
 	"couldn't be found", "wasn't found", "was not found", "name not found", "not found by", "no matching", "not a known", "this address no longer",
 	"addressee unknown", "unrecognized recipient", "recipient is not", "is not a mailbox", "can't be found", "mailbox does",
@@ -226,6 +237,6 @@ var noMailboxWords = []string{
 	"usuário desconhecido", "usuario inexistente", "usuário inexistente", "destinatário desconhecido", "não existe", "não encontrado",
 	"onbekende gebruiker", "gebruiker onbekend", "ontvanger onbekend", "bestaat niet", "nieznany użytkownik", "nie istnieje", "nie znaleziono",
 	"okänd mottagare", "okänd användare", "finns inte", "ukendt bruger", "findes ikke", "ukjent bruker", "finnes ikke", "tuntematon",
-	"neznámý uživatel", "neexistuje", "kullanıcı bulunamadı", "bulunamadı", "пользователь не найден", "не существует", "неизвестный пользователь",
+	"neznámý uživatel", "uživatel neexistuje", "kullanıcı bulunamadı", "bulunamadı", "пользователь не найден", "не существует", "неизвестный пользователь",
 	"не найден", "користувача не", "見つからない", "見つかりません", "存在しません", "不存在", "无此用户", "查无此", "존재하지 않", "tidak ditemukan", "không tồn tại",
 }

@@ -4,14 +4,17 @@ import "strings"
 
 // statusReport reads a delivery status notification (RFC 3464), in a part of
 // its own or, as some programs write it, in the text.
-func (m *reportMail) statusReport() (rep Report) {
-	fields := m.status
-	if fields == "" {
-		fields = inlineStatus(m.lines)
-		if fields == "" || !m.mayBeReport() {
-			return rep
-		}
+func (m *reportMail) statusReport() Report {
+	if m.status != "" {
+		return m.readStatus(m.status)
 	}
+	if fields := inlineStatus(m.lines); fields != "" && m.mayBeReport() {
+		return m.readStatus(fields)
+	}
+	return Report{}
+}
+
+func (m *reportMail) readStatus(fields string) (rep Report) {
 	for _, g := range statusGroups(fields) {
 		if rep.EnvelopeID == "" {
 			rep.EnvelopeID = oneLine(head(g["original-envelope-id"], maxDiagnostic))
@@ -78,7 +81,7 @@ func statusGroups(s string) (groups []statusGroup) {
 func (m *reportMail) reportedBy(g statusGroup) (r Reported, ok bool) {
 	final, original := reportedAddress(g["final-recipient"]), reportedAddress(g["original-recipient"])
 	r.Email, r.Original = final, original
-	if r.Email == "" { // a file or a program, RFC 3464 section 2.3.2 or not
+	if original != "" && !strings.Contains(domainOf(final), ".") { // a file, a program, a mailbox by its inner name
 		r.Email = original
 	}
 	if r.Email == "" {
@@ -90,20 +93,24 @@ func (m *reportMail) reportedBy(g statusGroup) (r Reported, ok bool) {
 	if strings.EqualFold(r.Email, r.Original) {
 		r.Original = ""
 	}
-	_, diagnostic, _ := cutType(g["diagnostic-code"])
+	kind, diagnostic, _ := cutType(g["diagnostic-code"])
 	statusField, comment := g["status"], ""
 	if at := strings.IndexByte(statusField, '('); at >= 0 {
 		statusField, comment = statusField[:at], statusField[at:]
 	}
 	said := m.saidOf(&r)
 	v := judge(diagnostic, comment, said, findStatus(statusField))
-	if r.Outcome = outcomeOf(g["action"], findStatus(statusField), m); r.Outcome == Bounced {
-		r.Hard = v.hard()
+	if kind == "x-unix" && v.hard() { // a program stumbled, RFC 3464 section 2.3.6
+		v.reason = ReasonSystem
+	}
+	r.Outcome, r.Status = outcomeOf(g["action"], findStatus(statusField), m), v.status
+	if r.Outcome == Delivered {
+		return r, true
 	}
 	if diagnostic == "" {
 		diagnostic = said
 	}
-	r.Reason, r.Status, r.Code, r.Diagnostic = v.reason, v.status, v.code, cutDiagnostic(diagnostic)
+	r.Hard, r.Reason, r.Code, r.Diagnostic = r.Outcome == Bounced && v.hard(), v.reason, v.code, cutDiagnostic(diagnostic)
 	return r, true
 }
 
@@ -210,3 +217,5 @@ func plausibleAddress(s string) string {
 	}
 	return s[:at+1] + strings.ToLower(domain)
 }
+
+func domainOf(email string) string { return email[strings.LastIndexByte(email, '@')+1:] }

@@ -16,7 +16,7 @@ func (v verdict) hard() bool { return v.reason.hard() }
 // What the first says counts most: the last is often made from a table.
 func judge(diagnostic, comment, said, status string) verdict {
 	diagnostic, said = head(diagnostic, maxSaid), head(said, maxSaid)
-	v := verdict{status: bestStatus(findStatus(diagnostic), status, findStatus(said))}
+	v := verdict{status: bestStatus(findFailure(diagnostic), status, findFailure(said))}
 	if v.code = findCode(diagnostic); v.code == 0 {
 		v.code = findCode(said)
 	}
@@ -25,28 +25,48 @@ func judge(diagnostic, comment, said, status string) verdict {
 			break
 		}
 	}
-	if v.reason == ReasonNone {
-		v.reason = reasonOfStatus(v.status)
+	if meant := reasonOfStatus(v.status); v.reason == ReasonNone || v.reason == ReasonRefused && meant.hard() && !isWish(diagnostic+said) {
+		v.reason = meant // "rejected" alone says less than the status
 	}
-	return v.weigh(stageOf(said, diagnostic), findStatus(diagnostic+" "+said))
+	v.weigh(diagnostic + "\n" + said)
+	return v
 }
 
-// weigh takes back a hard verdict that the other signs speak against.
-func (v verdict) weigh(at stage, said string) verdict {
-	subject := statusSubject(said)
+// weigh takes back a hard verdict that other signs speak against. Some servers
+// refuse what they do not want with the words "user unknown", so these count in
+// answer to the recipient, or with a status that means it, or when they name
+// the address; a server's words about itself need no such proof.
+func (v *verdict) weigh(text string) {
+	at, byStatus := stageOf(text), statusSubject(v.status) == "5.1" || statusSubject(v.status) == "4.1"
 	switch {
 	case !v.hard():
 	case at == stageMail, v.status == "5.1.7", v.status == "5.1.8":
-		v.reason = ReasonSender // it is the sender's user or domain that is not known
-	case v.reason == ReasonNoMailbox && at == stageData && subject != "5.1":
-		// The recipient was accepted, and the content refused with a false reason.
+		v.reason = ReasonSender // it is the sender's name that is not known
+	case v.reason == ReasonNoDomain:
+		if strings.HasPrefix(v.status, "4") {
+			v.reason = ReasonNetwork // names may be found again
+		}
+	case byStatus:
+	case strings.HasPrefix(v.status, "5.7"): // security or policy, RFC 3463 section 3.8
 		v.reason = ReasonRefused
-	case v.reason == ReasonNoMailbox && strings.HasPrefix(v.status, "5.7"):
-		v.reason = ReasonRefused // security or policy, RFC 3463 section 3.8
-	case v.reason == ReasonNoDomain && strings.HasPrefix(v.status, "4"):
-		v.reason = ReasonNetwork // names may be found again
+	case at == stageData, at == stageUnknown && v.code > 0 && !namesAddress(text):
+		v.reason = ReasonRefused
 	}
-	return v
+}
+
+// namesAddress reports whether a server's words are surely about the address.
+func namesAddress(text string) bool {
+	before := ""
+	for _, word := range strings.Fields(text) { // "550 <a@b.example>: Recipient address rejected"
+		reply := findStatus(before) != "" || len(before) >= 3 && replyCode(before[:3]) > 0
+		if reply && word[0] == '<' && strings.HasSuffix(word, ">:") {
+			return true
+		}
+		before = word
+	}
+	return inOrder(plainWords(text), "doesn't have a * account") || containsAny(text, []string{
+		"action not taken: mailbox unavailable", "542 ",
+	})
 }
 
 // stage is how far a transaction had come when the mail was refused.
@@ -54,28 +74,33 @@ type stage int
 
 const (
 	stageUnknown stage = iota
-	stageMail          // in answer to MAIL FROM
+	stageMail          // in answer to the greeting or to MAIL FROM
 	stageRcpt          // in answer to RCPT TO
 	stageData          // in answer to DATA, or to the mail itself
 )
 
+// stageWords are what reports write about how far they came, the surest first:
+// a transcript may show DATA above the answer to a recipient, sent ahead.
+var stageWords = []struct {
+	stage stage
+	words []string
+}{
+	{stageRcpt, []string{"need rcpt", "no valid recipients", "valid rcpt command"}},
+	{stageData, []string{
+		"end of data", "data command", "text command", "(data)", ">>> data", "our final data", "after data", "smtp command data",
+		"in reply to data", "after i sent the message", "in response to data", "[data]", "at data", "sent message body",
+	}},
+	{stageMail, []string{
+		"mail from command", "after mail from", "mail command", "(mail from)", ">>> mail from", "our mail from", "[mail_from]", "mail_from",
+		"sender was rejected", "my name was rejected", "ehlo command", "helo command",
+	}},
+	{stageRcpt, []string{"rcpt to", "rcpt command", "[rcpt_to]", "does not like recipient", "smtp:rcpt"}},
+}
+
 // stageOf finds out when the mail was refused.
-func stageOf(said, diagnostic string) stage {
-	text := plainWords(said + " " + diagnostic)
-	for _, s := range []struct {
-		stage stage
-		words []string
-	}{
-		{stageData, []string{
-			"end of data", "data command", "text command", "(data)", ">>> data", "our final data", "after data", "smtp command data",
-			"(in reply to data", "after i sent the message", "in response to data", "[data]", "at data", "sent message body",
-		}},
-		{stageMail, []string{
-			"mail from command", "after mail from", "mail command", "(mail from)", ">>> mail from", "our mail from", "[mail_from]",
-			"sender was rejected",
-		}},
-		{stageRcpt, []string{"rcpt to", "rcpt command", "[rcpt_to]", "does not like recipient", "smtp:rcpt"}},
-	} {
+func stageOf(text string) stage {
+	text = strings.ReplaceAll(foldSpace(strings.ToLower(text)), "-------", " ")
+	for _, s := range stageWords {
 		for _, w := range s.words {
 			if strings.Contains(text, w) {
 				return s.stage
@@ -148,10 +173,15 @@ func statusSubject(s string) string {
 
 // findStatus returns the enhanced status code in text, the first that says
 // something; "" for none. Version numbers and IP addresses are none.
-func findStatus(text string) string {
+func findStatus(text string) string { return findClass(text, "245") }
+
+// findFailure is findStatus for codes of failure alone.
+func findFailure(text string) string { return findClass(text, "45") }
+
+func findClass(text, classes string) string {
 	first := ""
 	for i := 0; i < len(text); i++ {
-		if c := text[i]; c != '2' && c != '4' && c != '5' || i > 0 && (isAlnum(text[i-1]) || text[i-1] == '.') {
+		if strings.IndexByte(classes, text[i]) < 0 || i > 0 && (isAlnum(text[i-1]) || text[i-1] == '.') {
 			continue
 		}
 		n := statusLen(text[i:])
