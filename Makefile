@@ -5,6 +5,7 @@
 
 PKG  ?= ./...
 ARGS ?=
+CORPUS ?= $(POSTROOM_CORPUS)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -13,7 +14,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test vet check format lint bench fuzz faults test-tools bin/withpg check-generated
+.PHONY: help run build test vet check format lint bench score fuzz faults test-tools bin/withpg check-generated
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
@@ -46,6 +47,10 @@ lint: $(GOLANGCI)
 
 bench: ## measure speed (bench/README.md says what and how)
 	./bench/run.sh
+
+score: ## count how much mail is read right: make score CORPUS=folder [ARGS=-v]
+	@test -n "$(CORPUS)" || { echo "set CORPUS to a folder of mail with right answers"; exit 2; }
+	@go run ./tools/score $(ARGS) $(CORPUS)
 
 fuzz: ## fuzz every target for FUZZTIME (30s) each
 	scripts/fuzz $(PKG)

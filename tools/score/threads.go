@@ -81,7 +81,7 @@ func openOffice(ctx context.Context) (o *office, err error) {
 			err = errors.Join(err, o.close())
 		}
 	}()
-	blobs, err := store.OpenBlobs(filepath.Join(folder, "blobs"), time.Now)
+	blobs, err := store.OpenBlobFolder(filepath.Join(folder, "blobs"), time.Now)
 	if err != nil {
 		return o, err
 	}
