@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf8"
 )
 
@@ -70,6 +72,9 @@ func FuzzParse(f *testing.F) {
 		for _, a := range m.Attachments {
 			fuzzPart(t, raw, a, lim)
 		}
+		if again, err := Parse(iotest.HalfReader(bytes.NewReader(raw)), lim); err != nil || !reflect.DeepEqual(m, again) {
+			t.Errorf("read in other pieces, %v:\n%+v\n%+v", err, m, again)
+		}
 		answer(t, m)
 	})
 }
@@ -116,6 +121,12 @@ func FuzzExtract(f *testing.F) {
 	f.Add("Your code", "7 3 5 1 2 0 https://a.example/(x)", "<a href=https://b.example>Verify</a> 735-120")
 	f.Fuzz(func(t *testing.T, subject, text, html string) {
 		got := Extract(subject, text, html)
+		if again := Extract(subject, text, html); !reflect.DeepEqual(got, again) {
+			t.Errorf("not the same twice: %s, %s", show(got), show(again))
+		}
+		if len(got.Codes) > maxCodes || len(got.Links) > maxLinks {
+			t.Errorf("%d codes and %d links", len(got.Codes), len(got.Links))
+		}
 		for _, link := range got.Links {
 			if !isWebLink(link) || strings.ContainsAny(link, " \t\r\n") {
 				t.Errorf("link %q", link)
@@ -133,7 +144,11 @@ func FuzzExtract(f *testing.F) {
 			t.Errorf("action link %q of %q", *got.ActionLink, got.Links)
 		}
 		if utf8.ValidString(text) {
-			clean(t, "reply", ReplyText(strings.ReplaceAll(text, "\x00", "")))
+			reply := ReplyText(strings.ReplaceAll(text, "\x00", ""))
+			clean(t, "reply", reply)
+			if len(reply) > len(text) {
+				t.Errorf("the reply is longer than the text: %q of %q", reply, text)
+			}
 			clean(t, "snippet", Snippet(text))
 			clean(t, "folded", FoldForSearch(text))
 		}
@@ -151,9 +166,37 @@ func FuzzHTMLText(f *testing.F) {
 		if !utf8.ValidString(html) {
 			return
 		}
-		clean(t, "text", HTMLToText(html))
-		clean(t, "visible text", HTMLVisibleText(html))
+		text, visible := HTMLToText(html), HTMLVisibleText(html)
+		clean(t, "text", text)
+		clean(t, "visible text", visible)
+		// Each line break may bring the marks of the quotations around it.
+		if most := len(html) * (2*maxQuoteMarks + 2); len(visible) > most || len(text) > most+len(html) {
+			t.Errorf("%d bytes became %d and %d", len(html), len(text), len(visible))
+		}
 		clean(t, "HTML", strings.ReplaceAll(ForwardHTML("", ForwardedHeader{}, html), "\x00", ""))
+	})
+}
+
+func FuzzAddress(f *testing.F) {
+	for _, s := range []string{
+		"Ann <a@b.c>, d@e.f (Dora)", `"Ann, E" <"a b"@b.c>; x`, "Team: a@b.c, Bob <d@e.f>;", `"(<`, "=?utf-8?q?a=2C_b?= <a@b.c>", "<@r:a@b.c>", "'0@c.d", "\xf1@c.d", "a@b@c <d@e>",
+		"Mail Delivery System", `Ann <`, "((a)b)", "mailto:a@b.c", "=?iso-2022-jp?b?GyRCJCIbKEI=?= <a@b.c>",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		list, _ := parseAddressList(s, 100)
+		again, more := parseAddressList(s, 1)
+		if len(list) > 100 || len(again) != min(len(list), 1) || len(list) > 0 && (again[0] != list[0] || more != (len(list) > 1)) {
+			t.Errorf("%q: %d addresses, the first %v, more %v", s, len(list), again, more)
+		}
+		for _, a := range list {
+			clean(t, "name", a.Name)
+			clean(t, "address", a.Email)
+			if strings.ContainsAny(a.Name+a.Email, "\r\n") || a.Email == "" || len(a.Email) > maxAddressBytes || len(a.Name) > maxName {
+				t.Errorf("%q gave %+v", s, a)
+			}
+		}
 	})
 }
 
