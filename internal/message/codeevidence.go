@@ -11,6 +11,7 @@ type evidence struct {
 	weak      bool // the noun is a weak one
 	other     bool // the number names something else
 	verb      bool // "enter" stands right before
+	verbAfter bool // it stands right after: "123456 - use this to sign in"
 	qualified bool
 }
 
@@ -39,6 +40,11 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				e.other = true
 				return e
 			}
+		case ofShop:
+			if e.score == 0 && gap <= 16 {
+				e.other = true
+				return e
+			}
 		case softThing:
 			// "account 4711", but not "code number 4711" or "your account: 4711".
 			ofCode := w > 0 && words[w-1].kind == codeNoun && word.start-words[w-1].end <= 2
@@ -50,6 +56,24 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 	}
 	return e
 }
+
+// nextClaims reports whether the noun that ends at pos speaks of the token
+// after i, as it stands right before it: "for your card 5521 the code is 604418".
+func (s *codeScorer) nextClaims(i, pos int) bool {
+	for j := i + 1; j < len(s.tokens); j++ {
+		next := &s.tokens[j]
+		if next.start < pos {
+			continue
+		}
+		return next.value != "" && !isYear(next.value) && next.start-pos <= maxCopula && !s.endsSentence(pos, next.start) &&
+			next.line == s.tokens[i].line
+	}
+	return false
+}
+
+// maxCopula is the length of what may stand between a noun and its number, in
+// bytes: " is ", ": ", " lautet ".
+const maxCopula = 8
 
 func nounScore(kind wordKind, gap int) int {
 	score := 6
@@ -83,12 +107,19 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 		case qualifier:
 			e.qualified = true
 		case codeNoun, weakNoun:
+			if e.score > 0 {
+				continue
+			}
+			if s.nextClaims(i, word.end) {
+				return e
+			}
 			e.score = nounScore(word.kind, gap)
 			e.weak = word.kind == weakNoun
 			if !s.beginsSentence(tok) {
 				e.score -= 3
 			}
-			return e
+		case useVerb:
+			e.verbAfter = e.verbAfter || gap <= 16 && s.beginsSentence(tok)
 		case otherThing:
 			return e
 		}
@@ -149,6 +180,23 @@ func (s *codeScorer) lineNoun(line int, e *evidence) (noun codeWord, verb bool) 
 		}
 	}
 	return noun, verb
+}
+
+// sells reports whether the subject or the lines about a token praise goods,
+// so that a code is one for a discount.
+func (s *codeScorer) sells(line int) bool {
+	if s.hint.shop {
+		return true
+	}
+	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
+		for _, w := range s.t.wordsOf(i) {
+			if w.kind == ofShop {
+				return true
+			}
+		}
+	}
+	l := s.t.lines[line]
+	return strings.Contains(s.t.text[l.start:l.end], "% off")
 }
 
 // opensElse reports whether the subject or the lines about a token speak of

@@ -20,7 +20,7 @@ type scoredCode struct {
 
 // subjectHint is what the subject says about the numbers in the text.
 type subjectHint struct {
-	noun, qualifier, elsewhere bool
+	noun, qualifier, elsewhere, shop bool
 }
 
 // codeScorer weighs the tokens of one text.
@@ -71,7 +71,10 @@ func (s *codeScorer) score(i int) int {
 			best += 2
 		}
 	}
-	if best == 0 {
+	if best == 0 && after.verbAfter && qualified {
+		best = 5
+	}
+	if best == 0 || !qualified && s.sells(tok.line) {
 		return 0
 	}
 	if qualified {
@@ -90,10 +93,10 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 		switch n := len(tok.value); {
 		case n == 6:
 			return 1
-		case n == 3:
-			return -3
-		case n > 8:
+		case n == 3, n > 8:
 			return -1
+		case isYear(tok.value) && s.isPointedAt(tok):
+			return -2
 		case isYear(tok.value):
 			return -3
 		}
@@ -106,6 +109,12 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 		return -2
 	}
 	return 0
+}
+
+// isPointedAt reports whether a colon or "is" stands before a token.
+func (s *codeScorer) isPointedAt(tok *codeToken) bool {
+	before := strings.TrimRight(s.t.text[s.t.lines[tok.line].start:tok.start], " \t*[")
+	return endsWithColon(before) || strings.HasSuffix(before, " is")
 }
 
 // maxUnit is longer than any unit, in bytes, with the letter after it.
@@ -164,8 +173,8 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 					return true
 				}
 			}
-		case 0xe3: // 。 in UTF-8 is e3 80 82
-			if strings.HasPrefix(text[i:], "。") {
+		case 0xe3, 0xe0: // the first bytes of the full stops of Chinese and Hindi
+			if strings.HasPrefix(text[i:], "。") || strings.HasPrefix(text[i:], "।") {
 				return true
 			}
 		}

@@ -64,7 +64,7 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 		return
 	}
 	n := r.digits + r.upper + r.lower
-	if n < minLetters || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && !r.uniform {
+	if n < minLetters || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && (r.first < 3 || r.last < 3) {
 		return
 	}
 	switch {

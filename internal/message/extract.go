@@ -74,6 +74,8 @@ func codesOf(subject, text, visible string) []scoredCode {
 				hint.qualifier = true
 			case elsewhere:
 				hint.elsewhere = true
+			case ofShop:
+				hint.shop = true
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func linksOf(subject, text string, p *page, limit int) []foundLink {
 			continue
 		}
 		signs := l.signs()
-		if !known && (signs.isFooter() || len(kept) == limit) {
+		if !known && (signs.isFooter(asked) || len(kept) == limit) {
 			seen[l.url] = -1
 			continue
 		}

@@ -75,8 +75,8 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 }
 
 // isFooter reports whether a link is one of those that stand at the foot of
-// every mail and that nobody waits for.
-func (s *linkSigns) isFooter() bool {
+// every mail and that nobody waits for. subject holds the kinds of the words in the subject.
+func (s *linkSigns) isFooter(subject wordKind) bool {
 	if s.words&footerWord != 0 {
 		return true
 	}
@@ -87,7 +87,8 @@ func (s *linkSigns) isFooter() bool {
 		return false
 	}
 	if s.part&footerWord != 0 {
-		return true
+		// Unless the mail was sent to have it confirmed.
+		return subject&s.line&s.part&actionWord == 0
 	}
 	depth := strings.Count(strings.Trim(s.path, "/"), "/") + 1
 	switch {

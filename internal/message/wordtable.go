@@ -15,6 +15,7 @@ type wordEntry struct {
 	kind     wordKind
 	stem     bool // may go on
 	anywhere bool // its script is written without spaces, or with prefixes
+	of       bool // beside a code it makes one of another kind
 }
 
 // wordTable finds entries by a hash of their first two bytes, the longest
@@ -29,7 +30,7 @@ func (t *wordTable) bucket(a, b byte) *[]wordEntry {
 // add takes a list of words that are separated by "|".
 func (t *wordTable) add(kind wordKind, list string) {
 	for text := range strings.SplitSeq(list, "|") {
-		e := wordEntry{kind: kind}
+		e := wordEntry{kind: kind, of: kind == ofCode || kind == ofShop}
 		e.text, e.stem = strings.CutSuffix(strings.TrimSpace(text), "*")
 		if len(e.text) < 2 {
 			continue
@@ -42,11 +43,17 @@ func (t *wordTable) add(kind wordKind, list string) {
 }
 
 // sort puts the longest first, and of equal ones the complete before the stem.
+// A word of two kinds keeps the first, and what it makes of a code.
 func (t *wordTable) sort() {
 	for _, list := range t {
 		slices.SortFunc(list, func(a, b wordEntry) int {
-			return cmp.Or(cmp.Compare(len(b.text), len(a.text)), boolOrder(a.stem, b.stem), cmp.Compare(a.kind, b.kind))
+			return cmp.Or(cmp.Compare(len(b.text), len(a.text)), strings.Compare(a.text, b.text), boolOrder(a.stem, b.stem), cmp.Compare(a.kind, b.kind))
 		})
+		for j := len(list) - 1; j > 0; j-- {
+			if a, b := &list[j-1], &list[j]; a.text == b.text {
+				a.of = a.of || b.of
+			}
+		}
 	}
 }
 
@@ -114,14 +121,14 @@ func findWords(text string, offset int) []codeWord {
 		e := table.match(text[pos:], inWord)
 		if !inWord && (e == nil || e.kind == qualifier && e.stem) {
 			if kind := compoundKind(text[pos:wordEnd]); kind != noWord {
-				found = append(found, codeWord{offset + pos, offset + wordEnd, kind})
+				found = append(found, codeWord{offset + pos, offset + wordEnd, kind, false})
 				pos = wordEnd
 				continue
 			}
 		}
 		switch {
 		case e != nil:
-			found = append(found, codeWord{offset + pos, offset + pos + len(e.text), e.kind})
+			found = append(found, codeWord{offset + pos, offset + pos + len(e.text), e.kind, e.of})
 			pos += len(e.text)
 		case text[pos] < utf8.RuneSelf:
 			pos = max(pos+1, wordEnd)
@@ -130,7 +137,7 @@ func findWords(text string, offset int) []codeWord {
 			pos += n
 		}
 	}
-	return found
+	return joinPhrases(text, offset, found)
 }
 
 // wordLen returns the length of the word that s begins with, 0 for none.
@@ -160,7 +167,10 @@ func wordLen(s string) int {
 // one word by how it ends: "bekräftelsekod", "sicherheitscode", "kundnummer".
 func compoundKind(word string) wordKind {
 	for _, end := range []string{"code", "kod", "koden", "kode", "codes", "koodi"} {
-		if strings.HasSuffix(word, end) {
+		if first, ok := strings.CutSuffix(word, end); ok {
+			if e := knownWords().match(first, false); e != nil && e.of {
+				return otherThing
+			}
 			return codeNoun
 		}
 	}
