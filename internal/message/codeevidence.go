@@ -13,6 +13,15 @@ type evidence struct {
 	verb      bool // "enter" stands right before
 	verbAfter bool // it stands right after: "123456 - use this to sign in"
 	qualified bool
+	asked     bool // "use" stands directly before
+	named     int  // what it costs that the noun has a name that nothing is known of
+}
+
+// take sets what a noun says that is gap bytes away.
+func (e *evidence) take(kind wordKind, gap int) {
+	e.score = nounScore(kind, gap)
+	e.weak = kind != codeNoun
+	e.qualified = e.qualified || kind == openNoun
 }
 
 // lookBefore reads the words before token i in its sentence, backwards.
@@ -30,10 +39,11 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 			e.qualified = true
 		case useVerb:
 			e.verb = e.verb || gap <= 24
-		case codeNoun, weakNoun:
+			e.asked = e.asked || gap <= 1
+		case codeNoun, weakNoun, openNoun:
 			if e.score == 0 && !s.takenBefore(i, word.end) {
-				e.score = nounScore(word.kind, gap)
-				e.weak = word.kind == weakNoun
+				e.take(word.kind, gap)
+				e.named = s.t.namedElse(s.t.lines[tok.line], word)
 			}
 		case otherThing:
 			if e.score == 0 && !hasDigit(s.t.text[word.end:tok.start]) {
@@ -47,7 +57,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 			}
 		case softThing:
 			// "account 4711", but not "code number 4711" or "your account: 4711".
-			ofCode := w > 0 && words[w-1].kind == codeNoun && word.start-words[w-1].end <= 2
+			ofCode := w > 0 && words[w-1].kind.isNoun() && words[w-1].kind != weakNoun && word.start-words[w-1].end <= 2
 			if e.score == 0 && gap <= 12 && !ofCode && !strings.Contains(s.t.text[word.end:tok.start], ":") {
 				e.other = true
 				return e
@@ -106,15 +116,14 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 		switch word.kind {
 		case qualifier:
 			e.qualified = true
-		case codeNoun, weakNoun:
+		case codeNoun, weakNoun, openNoun:
 			if e.score > 0 {
 				continue
 			}
 			if s.nextClaims(i, word.end) {
 				return e
 			}
-			e.score = nounScore(word.kind, gap)
-			e.weak = word.kind == weakNoun
+			e.take(word.kind, gap)
 			if !s.beginsSentence(tok) {
 				e.score -= 3
 			}
@@ -139,8 +148,8 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 		line := tok.line - up
 		noun, verb := s.lineNoun(line, &e)
 		if noun.kind != noWord && !s.takenBefore(i, noun.end) {
-			e.score = nounScore(noun.kind, 0) + 1 - up
-			e.weak = noun.kind == weakNoun
+			e.take(noun.kind, 0)
+			e.score += 1 - up
 			break
 		}
 		if verb && e.qualified && up == 1 {
@@ -152,7 +161,7 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 	}
 	if next := tok.line + 1; e.score < 5 && next < len(s.t.lines) && !s.inSubject {
 		if words := s.t.wordsOf(next); len(words) > 0 {
-			if noun, _ := s.lineNoun(next, &e); noun.kind == codeNoun && words[0].start-s.t.lines[next].start < 40 {
+			if noun, _ := s.lineNoun(next, &e); (noun.kind == codeNoun || noun.kind == openNoun) && words[0].start-s.t.lines[next].start < 40 {
 				e.score = max(e.score, 5)
 			}
 		}
@@ -171,7 +180,7 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 func (s *codeScorer) lineNoun(line int, e *evidence) (noun codeWord, verb bool) {
 	for _, w := range s.t.wordsOf(line) {
 		switch w.kind {
-		case codeNoun, weakNoun:
+		case codeNoun, weakNoun, openNoun:
 			noun = w
 		case useVerb:
 			verb = true
@@ -185,32 +194,21 @@ func (s *codeScorer) lineNoun(line int, e *evidence) (noun codeWord, verb bool) 
 // sells reports whether the subject or the lines about a token praise goods,
 // so that a code is one for a discount.
 func (s *codeScorer) sells(line int) bool {
-	if s.hint.shop {
-		return true
-	}
 	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
-		for _, w := range s.t.wordsOf(i) {
-			if w.kind == ofShop {
-				return true
-			}
+		if s.t.line(i).sells {
+			return true
 		}
 	}
-	l := s.t.lines[line]
-	return strings.Contains(s.t.text[l.start:l.end], "% off")
+	return s.hint.shop
 }
 
 // opensElse reports whether the subject or the lines about a token speak of
 // what has a PIN or a password of its own.
 func (s *codeScorer) opensElse(line int) bool {
-	if s.hint.elsewhere {
-		return true
-	}
 	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
-		for _, w := range s.t.wordsOf(i) {
-			if w.kind == elsewhere {
-				return true
-			}
+		if s.t.line(i).opens {
+			return true
 		}
 	}
-	return false
+	return s.hint.elsewhere
 }

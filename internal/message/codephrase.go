@@ -9,7 +9,7 @@ import "strings"
 func joinPhrases(text string, offset int, words []codeWord) []codeWord {
 	for i := range words {
 		w := &words[i]
-		if w.kind != codeNoun && w.kind != weakNoun {
+		if !w.kind.isNoun() {
 			continue
 		}
 		if i > 0 && words[i-1].of && isJoint(text[words[i-1].end-offset:w.start-offset]) ||
@@ -34,3 +34,46 @@ func isJoint(between string) bool {
 	}
 	return false
 }
+
+// isNoun reports whether a kind names a code.
+func (k wordKind) isNoun() bool { return k == codeNoun || k == weakNoun || k == openNoun }
+
+// maxNamed is how far before "code" the word that names it is looked for, in
+// bytes.
+const maxNamed = 32
+
+// namedElse returns what it costs an English "code" to have a name that
+// nothing is known of, as in "driver code 4471": neither one that says that it
+// is to be typed in, nor that of a company, with its capital letter in the
+// middle of the sentence. In brackets it costs more: "ACME (code 600519)".
+func (t *codeText) namedElse(line codeLine, noun codeWord) int {
+	if !strings.EqualFold(t.text[noun.start:noun.end], "code") {
+		return 0
+	}
+	before := t.text[line.start:noun.start]
+	if strings.HasSuffix(before, "(") {
+		return 3
+	}
+	if !strings.HasSuffix(before, " ") && !strings.HasSuffix(before, "-") {
+		return 0
+	}
+	before = before[:len(before)-1]
+	at := len(before)
+	for at > 0 && len(before)-at < maxNamed && byteKind[before[at-1]]&(lowerByte|upperByte) != 0 {
+		at--
+	}
+	name := before[at:]
+	if name == "" || at > 0 && (before[at-1] >= 0x80 || isDigit(before[at-1])) {
+		return 0
+	}
+	company := byteKind[name[0]]&upperByte != 0 && at > 1 && isAlnum(before[at-2])
+	low := strings.ToLower(name)
+	if company || plainNames[low] || knownWords().match(low, false) != nil {
+		return 0
+	}
+	return 2
+}
+
+// plainNames are the words before "code" that make nothing else of it.
+var plainNames = labelSet(`your|the|this|that|a|an|my|our|following|above|below|new|digit|digits|character|number|numeric|numerical|unique|personal|secret|special|short|single|use|sms|text|email|mail|via|by|with|is|valid|same|these
+	|first|second|last|latest|correct|right|pass|and|or|of|it|in|for|to|as|his|her|their|no|any|another|other|each|here|time|up|on|recovery|auth|app|account|device|user|pairing|pair|guard|backup|reset|in`)

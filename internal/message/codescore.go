@@ -69,6 +69,9 @@ func (s *codeScorer) score(i int) int {
 		best += 2
 		if best == 2 && (before.qualified || after.qualified || s.hint.noun) {
 			best += 2
+			if before.asked {
+				best++
+			}
 		}
 	}
 	if best == 0 && after.verbAfter && qualified {
@@ -77,8 +80,11 @@ func (s *codeScorer) score(i int) int {
 	if best == 0 || !qualified && s.sells(tok.line) {
 		return 0
 	}
-	if qualified {
+	switch {
+	case qualified:
 		best++
+	default:
+		best -= before.named
 	}
 	if s.inSubject {
 		best++
@@ -93,6 +99,8 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 		switch n := len(tok.value); {
 		case n == 6:
 			return 1
+		case n == 3 && !s.isPointedAt(tok) && !s.standsAlone(tok):
+			return -3
 		case n == 3, n > 8:
 			return -1
 		case isYear(tok.value) && s.isPointedAt(tok):
@@ -103,7 +111,7 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 	case lowerCode, wordCode:
 		return -1
 	case letterCode:
-		if strings.Contains(tok.value, "-") {
+		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && s.isPointedAt(tok) {
 			return -1
 		}
 		return -2

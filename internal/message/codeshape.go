@@ -32,7 +32,7 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 // is a date or a file number.
 func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
 	first := t.text[r.start : r.start+r.first]
-	if !r.uniform || r.digits < 4 || r.digits > 8 || r.first > 4 || isYear(first) {
+	if !r.uniform || r.digits < 4 || r.digits > 9 || r.first > 4 || isYear(first) || isShortDate(t.text[r.start:r.end]) {
 		return
 	}
 	tok.shape, tok.value = groupCode, onlyDigits(t.text[r.start:r.end])
@@ -149,6 +149,15 @@ func onlyDigits(s string) string {
 // isYear reports whether s is a year of our time.
 func isYear(s string) bool {
 	return len(s) == 4 && (s[0] == '1' && s[1] == '9' || s[0] == '2' && s[1] == '0')
+}
+
+// isShortDate reports whether s is "13-11-26", in either order.
+func isShortDate(s string) bool {
+	if len(s) != len("13-11-26") || s[2] != '-' || s[5] != '-' {
+		return false
+	}
+	a, b, year := s[:2], s[3:5], s[6:]
+	return a > "00" && b > "00" && a <= "31" && b <= "31" && min(a, b) <= "12" && "15" <= year && year <= "40"
 }
 
 func vowels(s string) int {

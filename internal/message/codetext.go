@@ -17,6 +17,8 @@ type codeLine struct {
 	start, end int
 	words      []codeWord // that say what the numbers near them are
 	scanned    bool
+	sells      bool // one of words is of a shop
+	opens      bool // one of words is of what has a PIN of its own
 	quoted     bool // of an older mail
 }
 
@@ -45,8 +47,8 @@ func foldCodes(s string) string {
 	return string(out)
 }
 
-// joinDigits puts digits together that stand each on a line of their own, as
-// they do where a mail shows them in boxes.
+// joinDigits puts digits and capitals together that stand each on a line of
+// their own, as they do where a mail shows them in boxes.
 func joinDigits(s string) string {
 	var joined []byte
 	for i := 1; i+1 < len(s); i++ {
@@ -55,7 +57,7 @@ func joinDigits(s string) string {
 			break
 		}
 		i += n
-		if isDigit(s[i-1]) && isDigit(s[i+1]) && (i == 1 || s[i-2] == '\n') && (i+2 == len(s) || s[i+2] == '\n') {
+		if isBoxed(s[i-1]) && isBoxed(s[i+1]) && (i == 1 || s[i-2] == '\n') && (i+2 == len(s) || s[i+2] == '\n') {
 			if joined == nil {
 				joined = []byte(s)
 			}
@@ -67,6 +69,9 @@ func joinDigits(s string) string {
 	}
 	return string(joined)
 }
+
+// isBoxed reports whether c is of a code that is shown letter by letter.
+func isBoxed(c byte) bool { return byteKind[c]&(digitByte|upperByte) != 0 }
 
 // foldRune returns the ASCII form of a digit of any script, of a full-width
 // letter, of a space or of a dash, 0 for what is invisible, and otherwise r.
@@ -147,10 +152,21 @@ func (t *codeText) split() {
 
 // wordsOf returns the words of a line, which it looks for once.
 func (t *codeText) wordsOf(i int) []codeWord {
+	return t.line(i).words
+}
+
+// line returns a line with its words.
+func (t *codeText) line(i int) *codeLine {
 	l := &t.lines[i]
-	if !l.scanned {
-		l.scanned = true
-		l.words = findWords(lowerInPlace(t.text[l.start:l.end]), l.start)
+	if l.scanned {
+		return l
 	}
-	return l.words
+	l.scanned = true
+	l.words = findWords(lowerInPlace(t.text[l.start:l.end]), l.start)
+	for _, w := range l.words {
+		l.sells = l.sells || w.kind == ofShop
+		l.opens = l.opens || w.opens
+	}
+	l.sells = l.sells || strings.Contains(t.text[l.start:l.end], "% off")
+	return l
 }

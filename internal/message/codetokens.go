@@ -44,6 +44,12 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	l := t.lines[line]
 	plain := l.start // no mail address begins before
 	for pos := l.start; pos < l.end; {
+		if tok, ok := t.spacedToken(pos, l); ok {
+			tok.line = line
+			tokens = append(tokens, tok)
+			pos = tok.end
+			continue
+		}
 		n, isWord := plainWord(t.text[pos:l.end])
 		if isWord {
 			pos += n
@@ -73,6 +79,30 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 		pos = run.end
 	}
 	return tokens
+}
+
+// spacedToken takes letters and digits that stand apart: "A 4 K 9 T Z".
+func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
+	if !isBoxed(t.text[pos]) || pos > l.start && isAlnum(t.text[pos-1]) {
+		return tok, false
+	}
+	var value []byte
+	var kinds byte
+	end := pos
+	for i := pos; i < l.end && isBoxed(t.text[i]); i += 2 {
+		if i+1 < l.end && t.text[i+1] != ' ' && t.text[i+1] != '\t' {
+			if isAlnum(t.text[i+1]) {
+				return tok, false
+			}
+			value, kinds, end = append(value, t.text[i]), kinds|byteKind[t.text[i]], i+1
+			break
+		}
+		value, kinds, end = append(value, t.text[i]), kinds|byteKind[t.text[i]], i+1
+	}
+	if kinds != upperByte|digitByte || len(value) < minLetters || len(value) > maxLetters {
+		return tok, false
+	}
+	return codeToken{start: pos, end: end, shape: mixedCode, value: string(value)}, true
 }
 
 // plainWord returns the length of what s begins with if that can be neither a

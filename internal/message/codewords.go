@@ -7,6 +7,7 @@ const (
 	noWord     wordKind = iota
 	codeNoun            // "code", "OTP": the number is one
 	weakNoun            // "PIN", "passcode": it is one unless it opens something else
+	openNoun            // "confirmation code": one as good as "code", with the limit of a weak one
 	qualifier           // "verification", "login": what the code is for
 	useVerb             // "enter", "use": a number to be typed
 	otherThing          // "order", "phone": the number names something else
@@ -21,6 +22,7 @@ type codeWord struct {
 	start, end int
 	kind       wordKind
 	of         bool // beside a code it makes one of another kind
+	opens      bool // it is of what has a PIN or a number of its own
 }
 
 // codeWords are the words by kind, in lower case. One that ends in "*" stands
@@ -36,6 +38,7 @@ var codeWords = map[wordKind]string{
 		|hasło|engangsadgangskode*|engångslösenord*|engangspassord*|einmalpasswort*|clave dinámica|clave de un solo uso|clave de acceso|clave de seguridad|číselný kód|検証コード|認証キー|パスコード|検証番号|識別碼|随机码|随机密码|短信密码|驗證密碼`,
 	weakNoun: `token|clave|check number|heslo|lozinka|şifre*|parola*|salasana|kata sandi|sandi|mật khẩu|كلمة المرور|كلمة مرور|كلمة السر|पासवर्ड|पिन|密码|密碼|パスワード|รหัสผ่าน|סיסמה|סיסמא|adgangskode*
 		|lösenord*|hasła|haseł|pin-code|pincode|pinkod*|pin kodu|pin code|code pin|kód pin|pin kód|pin-koodi|пин-код|пін-код|pin|pins|passcode|pass code|password|passwort|kennwort|contraseña|senha|passphrase|lösenord|wachtwoord|mot de passe|暗証|비밀번호`,
+	openNoun: `confirmation code|confirmation codes|authorization code|authorisation code|approval code|auth code|code de confirmation|código de confirmación|código de confirmação|codice di conferma|bestätigungscode|bevestigingscode`,
 	qualifier: `verif*|vérif*|confirm*|authent*|authoriz*|authoris*|autoriz*|security|secure|login|log-in|log in|logging in|sign-in|sign in|signing in|signin|sign up|signup|sign-up
 		|one-time|one time|temporary|two-factor|2-step|two-step|2fa|mfa|access|activation|activate|launch|magic|passwordless|identity
 		|einlogg*|freischalt*|registrier*|vorläufig*|temporär*|provisoire|temporaire|accès|accéder|connecter|validez|valider|validation|entrar|temporal|autorizar|un solo uso|entrar|dinámica|monouso|accedere|autorizzare|temporanea|temporaneo|login|tijdelijk*|tymczasow*|autoryzac*|tillfällig*|midlertidig*|engang*|jednoráz*|přihlaš*|přihlás*|bezpečnost*|autorizač*|aktivač*|tek kullanımlık|güvenlik|geçici|onay|aktivasyon|kimlik
@@ -52,7 +55,7 @@ var codeWords = map[wordKind]string{
 		|suite|ste|floor|room|box|ending|ends in|ends with|iban|bic|vat|tax|ein|id|ids|version|build|chapter|port|pid|since|total|amount|balance|price|sum|due|paid
 		|usd|eur|gbp|inr|chf|pln|sek|nok|dkk|czk|jpy|cny|rmb|aud|cad|brl|rs|rs.|kr|zł|kč|грн|руб|km|kg|transfer|transaction|serial|sku|commit|pr|bug|error
 		|ext|ext.|extension|seat|gate|row|station|recall|vin|agent|draw|requisition|policy|contract|parcel|package|shipment|awb|subscription|points|copyright|©|(c)|unicode
-		|member|customer|client|user|merchant|incident|survey|branch|dealer|code of|lines of code|booking confirmation code|order confirmation code|reservation confirmation code|confirmation number|backup code|backup codes|recovery code|recovery codes|backup-code*|license key|product key|licence key
+		|member|customer|client|user|merchant|incident|survey|branch|dealer|code of|lines of code|to code|write code|writing code|booking confirmation code|order confirmation code|reservation confirmation code|confirmation number|backup code|backup codes|recovery code|recovery codes|backup-code*|license key|product key|licence key
 		|bestell*|auftrag*|rechnung*|kunden*|sendung*|vorgang*|aktenzeichen|konto*|telefon*|plz|postleitzahl|steuer*|postfach|über|betrag|vertrag*|kartennummer|hrb|referenz|filiale|endet auf|endend auf
 		|commande|facture|colis|téléphone|tél|montant|client n|dossier|siret|se terminant par|finissant par|pedido|factura|teléfono|importe|monto|cliente|referencia|seguimiento|localizador|terminada en|terminado en|que termina en|nif
 		|ordine|fattura|telefono|importo|spedizione|cap|che termina con|partita iva|bestelling|factuur|klantnummer|bedrag|telefoon|eindigend op|zamówien*|faktur*|kwot*|przesył*|rach|rachun*|kończąc*|nip
@@ -64,14 +67,14 @@ var codeWords = map[wordKind]string{
 		|pesanan|telepon|resi|berakhiran|đơn hàng|vận đơn|điện thoại|số tiền`,
 	softThing: `account|acct|card|device|email|e-mail|phone|mobile|call|page|section|issue|volume|request|event|job|run|item|article|product|model|application|registration|game|konto|compte|cuenta|conto|conta|kort|karte|carte|tarjeta
 		|number|nr|nr.|no.|num|numéro|número|numero|nummer|numer|číslo|numarası|номер|nomor|số|رقم|नंबर`,
-	elsewhere: `meeting*|webinar|conference|gift card|gift-card|giftcard|gift|wi-fi|wifi|wlan|dial|dial-in|voicemail|zip file|pdf|besprechung|réunion|reunión|riunione|vergadering|spotkani*|möte|møde|toplantı|совещани*|会议|會議|ミーティング|회의|rapat|cuộc họp|اجتماع`,
-	ofCode: `dress|sample|samples|review|base|snippet|block|freeze|zip|post|postal|area|country|error|status|exit|response|source|qr|bar|dealer|product|item|style|tax|tracking|reference|booking|reservation|referral|swift|sort|branch|license|licence|course|class|airline|flight|color|colour|hex|morse|building|currency|unit
+	elsewhere: `reservation*|booking*|hotel|flight|boarding|itinerary|check-in|terminal|charged|buchung*|réservation|reserva|prenotazione|boeking*|vol|vuelo|volo|voo|flug|vlucht|meeting*|webinar|conference|gift card|gift-card|giftcard|gift|wi-fi|wifi|wlan|dial|dial-in|voicemail|zip file|pdf|besprechung|réunion|reunión|riunione|vergadering|spotkani*|möte|møde|toplantı|совещани*|会议|會議|ミーティング|회의|rapat|cuộc họp|اجتماع`,
+	ofCode: `dress|sample|samples|review|base|snippet|block|freeze|zip|post|postal|area|country|error|status|exit|response|source|qr|bar|dealer|product|item|style|tax|tracking|reference|booking|reservation|referral|swift|sort|branch|license|licence|course|class|airline|group|location|order|driver|shop|store|stock|survey|bus|locker|item|flight|color|colour|hex|morse|building|currency|unit
 		|bestätigungs-qr|strich|quell|länder|landes|fehler|buchungs|steuer|artikel|farb|morse
-		|réservation|suivi|erreur|article|fiscal|source|couleur|barres|reserva|seguimiento|error|fuente|barras|vestimenta|área|país|conduta|conducta|prenotazione|tracciamento|errore|sorgente|a barre|fiscale|postale|cliente|abbigliamento|rastreio|erro|fonte|vestuário
+		|réservation|suivi|erreur|article|fiscal|source|couleur|barres|biglietto|billete|boleto|reserva|seguimiento|error|fuente|barras|vestimenta|área|país|conduta|conducta|prenotazione|tracciamento|errore|sorgente|a barre|fiscale|postale|cliente|abbigliamento|rastreio|erro|fonte|vestuário
 		|boekings|fout|bron|kleur|pocztowy|pocztowe|błędu|źródłowy|kreskowy|rezerwacji|boknings|fel|käll|streck|färg|reservations|fejl|kilde|streg|poštovní|chyby|zdrojový|čárový|rezervace
-		|posta|hata|kaynak|rezervasyon|ürün|takip|почтовый|ошибки|исходный|товара|бронирования|страны|поштовий|помилки|джерельний|бронювання|товару
+		|posta|hata|kaynak|rezervasyon|ürün|takip|почтовый|ошибки|исходный|товара|бронирования|страны|города|региона|поштовий|помилки|джерельний|бронювання|товару
 		|エラー|予約|商品|郵便|バー|ソース|国|오류|예약|상품|지역|소스|错误|預訂|预订|商品|区域|國家|源|البريدي|الخطأ|الحجز|المنتج|الدولة|पिन|त्रुटि|बुकिंग|उत्पाद
-		|pos|pemesanan|referensi|produk|kesalahan|negara|đặt chỗ|đặt phòng|sản phẩm|khách hàng|lỗi|nguồn|vạch|vùng|bưu chính|bưu điện|đơn hàng|vận đơn`,
+		|pos|pemesanan|referensi|produk|kesalahan|negara|lỗi|số thuế|đặt chỗ|đặt phòng|sản phẩm|khách hàng|lỗi|nguồn|vạch|vùng|bưu chính|bưu điện|đơn hàng|vận đơn`,
 	ofShop: `promo|promotional|promotion|promo-|discount*|coupon*|voucher*|gift|offer|checkout|off your|off everything|off sitewide|off selected|free shipping|percent off|sale ends|offer ends|black friday|cyber monday
 		|rabatt*|gutschein*|aktionscode*|aktions|ermäßigung*|promotionnel|promotionnelle|réduction|remise|descuento*|cupón|sconto|sconti|promozionale|buono|desconto|cupom|cupão|promocional
 		|korting*|actie|actiecode*|kadobon*|rabat*|zniżk*|promocyjny|kupon*|rabattkod*|rabattkode*|kampanj|kampanjkod*|kampagne*|kampagnekode*|tilbudskode*|slev*|kupón*|indirim*|промокод*|скидк*|купон*|акци*|знижк*|промоакц*

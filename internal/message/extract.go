@@ -70,13 +70,14 @@ func codesOf(subject, text, visible string) []scoredCode {
 			switch w.kind {
 			case codeNoun, weakNoun:
 				hint.noun = true
+			case openNoun:
+				hint.noun, hint.qualifier = true, true
 			case qualifier:
 				hint.qualifier = true
-			case elsewhere:
-				hint.elsewhere = true
 			case ofShop:
 				hint.shop = true
 			}
+			hint.elsewhere = hint.elsewhere || w.opens
 		}
 	}
 	scorer := codeScorer{t: head, tokens: head.findTokens(), hint: hint, inSubject: true}

@@ -46,20 +46,21 @@ func (l *foundLink) signs() linkSigns {
 // weigh scores a link. subject holds the kinds of the words in the subject.
 func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 	asks := s.part&actionWord != 0
+	secret := hasSecret(s.path) || hasSecret(s.query)
 	switch points := s.bare || s.words&pointWord != 0; {
 	case s.words&actionWord != 0:
 		l.score += 6
 		asks = true
 	case points && (s.line&actionWord != 0 || (s.context|s.after)&actionWord != 0 && (s.context|s.words)&pointWord != 0):
 		l.score += 5
-		asks = true
+		asks = asks || secret || !s.bare
 	case points && (s.context&pointWord != 0 || !s.bare):
 		l.score += 3
 	}
 	if s.part&actionWord != 0 {
 		l.score += 3
 	}
-	if hasSecret(s.path) || hasSecret(s.query) {
+	if secret {
 		l.score += 2
 	}
 	if subject&actionWord != 0 {

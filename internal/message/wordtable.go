@@ -16,6 +16,7 @@ type wordEntry struct {
 	stem     bool // may go on
 	anywhere bool // its script is written without spaces, or with prefixes
 	of       bool // beside a code it makes one of another kind
+	opens    bool // it is of what has a PIN or a number of its own
 }
 
 // wordTable finds entries by a hash of their first two bytes, the longest
@@ -30,7 +31,7 @@ func (t *wordTable) bucket(a, b byte) *[]wordEntry {
 // add takes a list of words that are separated by "|".
 func (t *wordTable) add(kind wordKind, list string) {
 	for text := range strings.SplitSeq(list, "|") {
-		e := wordEntry{kind: kind, of: kind == ofCode || kind == ofShop}
+		e := wordEntry{kind: kind, of: kind == ofCode || kind == ofShop, opens: kind == elsewhere}
 		e.text, e.stem = strings.CutSuffix(strings.TrimSpace(text), "*")
 		if len(e.text) < 2 {
 			continue
@@ -43,7 +44,7 @@ func (t *wordTable) add(kind wordKind, list string) {
 }
 
 // sort puts the longest first, and of equal ones the complete before the stem.
-// A word of two kinds keeps the first, and what it makes of a code.
+// A word of two kinds keeps the first, and what the other says of codes.
 func (t *wordTable) sort() {
 	for _, list := range t {
 		slices.SortFunc(list, func(a, b wordEntry) int {
@@ -51,7 +52,7 @@ func (t *wordTable) sort() {
 		})
 		for j := len(list) - 1; j > 0; j-- {
 			if a, b := &list[j-1], &list[j]; a.text == b.text {
-				a.of = a.of || b.of
+				a.of, a.opens = a.of || b.of, a.opens || b.opens
 			}
 		}
 	}
@@ -121,14 +122,14 @@ func findWords(text string, offset int) []codeWord {
 		e := table.match(text[pos:], inWord)
 		if !inWord && (e == nil || e.kind == qualifier && e.stem) {
 			if kind := compoundKind(text[pos:wordEnd]); kind != noWord {
-				found = append(found, codeWord{offset + pos, offset + wordEnd, kind, false})
+				found = append(found, codeWord{offset + pos, offset + wordEnd, kind, false, false})
 				pos = wordEnd
 				continue
 			}
 		}
 		switch {
 		case e != nil:
-			found = append(found, codeWord{offset + pos, offset + pos + len(e.text), e.kind, e.of})
+			found = append(found, codeWord{offset + pos, offset + pos + len(e.text), e.kind, e.of, e.opens})
 			pos += len(e.text)
 		case text[pos] < utf8.RuneSelf:
 			pos = max(pos+1, wordEnd)
@@ -166,7 +167,7 @@ func wordLen(s string) int {
 // compoundKind tells the kind of a word of a language that writes compounds as
 // one word by how it ends: "bekräftelsekod", "sicherheitscode", "kundnummer".
 func compoundKind(word string) wordKind {
-	for _, end := range []string{"code", "kod", "koden", "kode", "codes", "koodi"} {
+	for _, end := range []string{"code", "kod", "koden", "kode", "codes", "koodi", "koodisi", "koodin"} {
 		if first, ok := strings.CutSuffix(word, end); ok {
 			if e := knownWords().match(first, false); e != nil && e.of {
 				return otherThing
