@@ -136,12 +136,11 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 		return err
 	}
 	out.Snippet = gen.NewNilString(c.Snippet)
-	visible := body.Text
-	if body.Text != "" || body.HTML == "" {
-		out.Text = gen.NewNilString(body.Text)
-	} else {
+	onlyHTML := body.Text == "" && body.HTML != ""
+	if onlyHTML {
 		out.Text = gen.NewNilString(message.HTMLToText(body.HTML))
-		visible = message.HTMLVisibleText(body.HTML)
+	} else {
+		out.Text = gen.NewNilString(body.Text)
 	}
 	if d == withHTML {
 		out.HTML = emptyIsNull(body.HTML)
@@ -152,7 +151,11 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 	if out.Direction != string(store.DirectionIn) {
 		return nil
 	}
-	out.ExtractedText = gen.NewNilString(message.ReplyText(visible))
+	if onlyHTML {
+		out.ExtractedText = gen.NewNilString(message.HTMLReplyText(body.HTML))
+	} else {
+		out.ExtractedText = gen.NewNilString(message.ReplyText(body.Text))
+	}
 	if c.Extracted != nil {
 		x := c.Extracted.V
 		out.Extracted = gen.NewNilExtracted(gen.Extracted{

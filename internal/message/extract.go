@@ -43,7 +43,7 @@ func extract(subject, text, html string, limit int) Extracted {
 	var p *page
 	visible := ""
 	if html != "" {
-		p = readPage(html, limit, false)
+		p = readPage(html, limit, onlySeen)
 		visible = string(p.text)
 	}
 	codes := codesOf(subject, text, visible)

@@ -169,6 +169,7 @@ func FuzzHTMLText(f *testing.F) {
 		text, visible := HTMLToText(html), HTMLVisibleText(html)
 		clean(t, "text", text)
 		clean(t, "visible text", visible)
+		clean(t, "reply", HTMLReplyText(html))
 		// Each line break may bring the marks of the quotations around it.
 		if most := len(html) * (2*maxQuoteMarks + 2); len(visible) > most || len(text) > most+len(html) {
 			t.Errorf("%d bytes became %d and %d", len(html), len(text), len(visible))

@@ -23,6 +23,15 @@ type pageLink struct {
 	label      string // of the picture it consists of, or what it is titled
 }
 
+// pageMode is what is written besides what a reader sees.
+type pageMode int
+
+const (
+	onlySeen    pageMode = iota
+	withTargets          // each link's address after its words
+	withMarks            // lines that say where a mail program put a quotation or a signature
+)
+
 // words returns what the link says.
 func (p *page) words(l *pageLink) string {
 	if s := strings.TrimSpace(string(p.text[l.start:l.end])); s != "" {
@@ -32,10 +41,9 @@ func (p *page) words(l *pageLink) string {
 }
 
 // readPage reads HTML in one pass over its tags, without building a tree, so
-// that nesting cannot cost more than length. At most maxLinks links are kept;
-// with targets, each link's address follows its words.
-func readPage(src string, maxLinks int, targets bool) *page {
-	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, targets: targets, hiddenAt: -1, linkAt: -1}
+// that nesting cannot cost more than length. At most maxLinks links are kept.
+func readPage(src string, maxLinks int, mode pageMode) *page {
+	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1}
 	r.w.buf = make([]byte, 0, len(src)/4+64)
 	for {
 		switch r.z.Next() {
@@ -65,7 +73,7 @@ type pageReader struct {
 	w        pageWriter
 	page     page
 	maxLinks int
-	targets  bool
+	mode     pageMode
 
 	stack    []atom.Atom // open elements
 	hiddenAt int         // length of stack below the hidden element, or -1
@@ -78,6 +86,7 @@ type pageReader struct {
 type attributes struct {
 	href, label    string
 	hidden, quoted bool
+	mark           string // of a mail program, "" for none
 }
 
 func (r *pageReader) open() {
@@ -102,6 +111,9 @@ func (r *pageReader) open() {
 		return
 	}
 	r.w.breakFor(tag)
+	if attr.mark != "" && len(r.quotes) == 0 {
+		r.w.mark(attr.mark)
+	}
 	switch tag {
 	case atom.A, atom.Area:
 		r.endLink()
@@ -139,10 +151,12 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 			if tag == atom.Img || tag == atom.A {
 				a.label = strings.TrimSpace(string(val))
 			}
-		case "type", "class":
+		case "type", "class", "id":
 			if tag == atom.Blockquote {
 				val = bytes.ToLower(val)
 				a.quoted = a.quoted || bytes.Contains(val, []byte("cite")) || bytes.Contains(val, []byte("quote"))
+			} else if r.mode == withMarks && a.mark == "" {
+				a.mark = programMark(val)
 			}
 		}
 	}
@@ -223,7 +237,7 @@ func (r *pageReader) endLink() {
 	if l.end = len(r.w.buf); l.start > l.end {
 		l.start = l.end
 	}
-	if r.targets && isWebLink(l.href) && !strings.Contains(l.href, strings.TrimSpace(string(r.w.buf[l.start:l.end]))) {
+	if r.mode == withTargets && isWebLink(l.href) && !strings.Contains(l.href, strings.TrimSpace(string(r.w.buf[l.start:l.end]))) {
 		r.w.text([]byte(" <"+l.href+">"), false)
 	}
 }

@@ -126,6 +126,14 @@ func (w *pageWriter) startLine() {
 	}
 }
 
+// mark writes a line that no text can have.
+func (w *pageWriter) mark(m string) {
+	w.need(lineGap)
+	w.startWord()
+	w.buf = append(w.buf, m...)
+	w.need(lineGap)
+}
+
 // endsWithColon reports whether the last word ends like "X wrote:".
 func (w *pageWriter) endsWithColon() bool {
 	return len(w.buf) > 0 && w.buf[len(w.buf)-1] == ':'

@@ -100,11 +100,16 @@ func isQuoteMark(line string) bool {
 
 // dropQuoted returns the lines that are not quoted.
 func dropQuoted(lines []string) []string {
-	kept := make([]string, 0, len(lines))
+	kept, dropped := make([]string, 0, len(lines)), false
 	for _, line := range lines {
-		if !isQuoted(line) {
-			kept = append(kept, line)
+		switch {
+		case isQuoted(line):
+			dropped = true
+			continue
+		case line == "" && dropped && (len(kept) == 0 || kept[len(kept)-1] == ""):
+			continue // one empty line stands for what was between two
 		}
+		kept, dropped = append(kept, line), dropped && line == ""
 	}
 	return kept
 }

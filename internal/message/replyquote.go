@@ -3,11 +3,13 @@ package message
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // separatorKind tells a line like "-----Original Message-----".
 func separatorKind(line string) quoteKind {
+	if len(line) <= 200 && strings.Contains(line, " ") && hasAny(strings.ToLower(line), aboveWords) {
+		return replyQuote
+	}
 	trimmed := strings.Trim(line, " *_")
 	dashed := strings.HasPrefix(trimmed, "--")
 	if !dashed && !strings.HasPrefix(trimmed, "Begin forwarded") {
@@ -24,6 +26,15 @@ func separatorKind(line string) quoteKind {
 		return replyQuote
 	}
 	return noQuote
+}
+
+// dropInvisible drops what takes no room, such as marks of the direction of
+// writing, when given to strings.Map.
+func dropInvisible(r rune) rune {
+	if isInvisible(r) {
+		return -1
+	}
+	return r
 }
 
 const (
@@ -55,7 +66,8 @@ func (r *replyReader) attribution(i int) int {
 		if !hasDate(low) || n > 1 && !startsAttribution(r.lines[i]) {
 			continue
 		}
-		if endsWithWrote(low) || strings.HasSuffix(low, ">") && strings.Contains(low, "@") {
+		low = strings.TrimRight(strings.Map(dropInvisible, low), ": ")
+		if endsWithWrote(low) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]")) {
 			return n
 		}
 	}
@@ -77,6 +89,7 @@ func (r *replyReader) colonFollows(i int) bool {
 }
 
 func endsWithColon(line string) bool {
+	line = strings.TrimRight(line, "\u202c\u200f") // marks of the direction of writing
 	return strings.HasSuffix(line, ":") || strings.HasSuffix(line, "：")
 }
 
@@ -120,6 +133,9 @@ func hasDate(low string) bool {
 // the quoted mail, at least three of its fields, or 0.
 func (r *replyReader) headerBlock(i int) int {
 	fields, n := 0, 0
+	if countLabels(r.lines[i]) >= 3 {
+		return 1
+	}
 	for i+n < len(r.lines) && n < 12 {
 		line := strings.TrimLeft(r.lines[i+n], " *\t")
 		switch {
@@ -127,7 +143,7 @@ func (r *replyReader) headerBlock(i int) int {
 			fields++
 		case n == 0:
 			return 0
-		case line == "" && fields < 3 && n < 3: // some leave a line empty between
+		case line == "" && i+n+1 < len(r.lines) && isLabelled(r.lines[i+n+1]): // some leave a line empty between
 		case line == "":
 			if fields >= 3 {
 				return n
@@ -142,6 +158,36 @@ func (r *replyReader) headerBlock(i int) int {
 		return n
 	}
 	return 0
+}
+
+// countLabels returns how many names of header fields a line has, as one has
+// that was "From: ... Sent: ... To: ..." on lines of its own.
+func countLabels(line string) int {
+	if !isLabelled(strings.TrimLeft(line, " *\t")) {
+		return 0
+	}
+	n := 0
+	for rest := line; n < 3; n++ {
+		end := strings.IndexByte(rest, ':')
+		for end >= 0 && !headerLabels[lastWord(rest[:end])] {
+			next := strings.IndexByte(rest[end+1:], ':')
+			if next < 0 {
+				return n
+			}
+			end += 1 + next
+		}
+		if end < 0 {
+			return n
+		}
+		rest = rest[end+1:]
+	}
+	return n
+}
+
+// lastWord returns what stands after the last space of s, in lower case.
+func lastWord(s string) string {
+	s = strings.Trim(s, " *\u00a0")
+	return strings.ToLower(strings.Trim(s[strings.LastIndexByte(s, ' ')+1:], "*"))
 }
 
 // isLabelled reports whether a line begins with the name of a header field.
@@ -166,22 +212,21 @@ func isSignature(line string) bool {
 	}
 	switch line[0] {
 	case '-', '_', 0xe2: // that is "—"
-		if line == "--" || line == "—" || line == "__" || len(line) >= 20 && strings.Trim(line, "_") == "" {
+		if line == "--" || line == "—" || line == "__" || len(line) >= 5 && strings.Trim(line, "_") == "" {
 			return true
 		}
 	}
-	line = strings.TrimLeft(line, " *_<[(")
-	if line == "" || line[0] < utf8.RuneSelf && strings.IndexByte(signatureLetters, lowerASCII(line[0])) < 0 {
-		return false
-	}
-	low := strings.ToLower(line)
+	low := strings.ToLower(strings.TrimLeft(line, " *_<[("))
 	for _, start := range signatureStarts {
 		if strings.HasPrefix(low, start) {
 			return true
 		}
 	}
-	return false
+	return len(strings.Fields(low)) <= maxSentWords && hasAny(low, deviceWords) && hasAny(low, sentWords)
 }
+
+// maxSentWords is how many words the line has that a telephone adds.
+const maxSentWords = 7
 
 // isRule reports whether a line is only drawn.
 func isRule(line string) bool {
