@@ -32,10 +32,10 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
-		"internal/web", "internal/maintenance",
+		"internal/web", "internal/maintenance", "internal/s3blob",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -48,6 +48,7 @@ var layers = []layer{
 	{pkg: "internal/message", imports: nothing},
 	{pkg: "internal/dnsrec", imports: nothing},
 	{pkg: "internal/netguard", imports: nothing},
+	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/message"}},
 	{pkg: "handlers", imports: []string{"gen", "store", "internal/message", "internal/dnsrec", "internal/netguard", "internal/apikey"}},
@@ -62,6 +63,7 @@ var layers = []layer{
 	{pkg: "store/storetest", imports: []string{"store", "internal/testpg"}},
 	{pkg: "smtp/smtptest", imports: nothing},
 	{pkg: "internal/testpg", imports: nothing},
+	{pkg: "internal/s3test", imports: nothing},
 	{pkg: "internal/contractcheck", imports: nothing},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
 	{pkg: "internal/faults", imports: nothing, tests: everything},

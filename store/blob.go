@@ -46,8 +46,16 @@ type BlobLinker interface {
 // NewBlobKey makes a key that nobody has used: an identifier in one of 1024
 // folders.
 func NewBlobKey(now time.Time) string {
-	id := NewID("", now)
-	return path.Join(id[24:], id)
+	return blobKey(NewID("", now))
+}
+
+func blobKey(id string) string { return path.Join(id[24:], id) }
+
+// IsBlobKey says whether name is a key that NewBlobKey may have made.
+func IsBlobKey(name string) bool {
+	_, id := path.Split(name)
+	_, err := crockford.DecodeString(id)
+	return err == nil && len(id) == 26 && name == blobKey(id)
 }
 
 // BlobFolder keeps blobs as files in a folder. A file is complete and on the

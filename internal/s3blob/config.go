@@ -1,0 +1,105 @@
+package s3blob
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+)
+
+// Config says which bucket is used, and as whom.
+type Config struct {
+	// Bucket exists already. Prefix, without slashes at its ends, begins the
+	// name of every object, and may be empty.
+	Bucket, Prefix string
+	// Endpoint is where the storage is reached: http or https, host and port.
+	Endpoint *url.URL
+	// Region is what requests are signed for.
+	Region string
+	// Links is where others reach the same storage. Without it no links are
+	// given out.
+	Links *url.URL
+	// Credentials are whose requests these are.
+	Credentials Credentials
+	// Now dates the keys; nil means time.Now.
+	Now func() time.Time
+}
+
+// Credentials are an access key and its secret, and, of temporary ones, the
+// session token.
+type Credentials struct{ AccessKey, SecretKey, SessionToken string }
+
+// Environment reads the variables that all AWS tools share.
+func Environment(vars map[string]string) (Credentials, error) {
+	c := Credentials{vars["AWS_ACCESS_KEY_ID"], vars["AWS_SECRET_ACCESS_KEY"], vars["AWS_SESSION_TOKEN"]}
+	if c.AccessKey == "" || c.SecretKey == "" {
+		return c, errors.New("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set")
+	}
+	return c, nil
+}
+
+// Scheme begins the address of a bucket.
+const Scheme = "s3://"
+
+const defaultRegion = "us-east-1"
+
+// Parse reads the address of a bucket, which holds no credentials:
+//
+//	s3://bucket/prefix?endpoint=https://host:port&region=name&links=https://host
+//
+// Without endpoint it is Amazon's of the region. Without region it is
+// us-east-1, which storage that has no regions takes.
+func Parse(address string) (Config, error) {
+	rest, ok := strings.CutPrefix(address, Scheme)
+	u, err := url.Parse("//" + rest)
+	if !ok || err != nil {
+		return Config{}, errors.New("is not of the form s3://bucket?endpoint=https://host")
+	}
+	if u.User != nil || u.Fragment != "" {
+		return Config{}, errors.New("credentials belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	cfg := Config{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Region: defaultRegion}
+	if s3utils.CheckValidBucketNameStrict(cfg.Bucket) != nil {
+		return Config{}, fmt.Errorf("%q is no name of a bucket", cfg.Bucket)
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Config{}, errors.New("has parameters that cannot be read")
+	}
+	for name, values := range q {
+		value := values[0]
+		switch name {
+		case "region":
+			cfg.Region = cmp.Or(value, defaultRegion)
+		case "endpoint":
+			cfg.Endpoint, err = parseServer(value)
+		case "links":
+			cfg.Links, err = parseServer(value)
+		default:
+			return Config{}, fmt.Errorf("unknown parameter %q", name)
+		}
+		if err != nil || len(values) > 1 {
+			return Config{}, fmt.Errorf("%s must be one address such as https://host:port", name)
+		}
+	}
+	if cfg.Endpoint == nil {
+		cfg.Endpoint = &url.URL{Scheme: "https", Host: "s3." + cfg.Region + ".amazonaws.com"}
+	}
+	return cfg, nil
+}
+
+// parseServer reads the address of a server: a scheme, a host, perhaps a port.
+func parseServer(s string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(s, "/"))
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" {
+		return nil, errors.New("not the address of a server")
+	}
+	return u, nil
+}

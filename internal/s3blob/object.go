@@ -1,0 +1,114 @@
+package s3blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/postroom/postroom/store"
+)
+
+// maxSkip is how far ahead a read may be for it to be cheaper to read over what
+// lies between than to ask again.
+const maxSkip = 64 << 10
+
+var errSeek = errors.New("seek before the beginning of a blob")
+
+// object reads an object. It asks for it again, from there on, when a read is
+// elsewhere.
+type object struct {
+	ctx   context.Context //nolint:containedctx // for as long as the blob is open
+	blobs *Blobs
+	name  string
+	size  int64
+
+	want int64 // where the next read begins
+	at   int64 // where body stands
+	body io.ReadCloser
+}
+
+// get asks for the object from an offset on and returns how much of it there is
+// from there.
+func (o *object) get(from int64) (int64, error) {
+	var opts minio.GetObjectOptions
+	if from > 0 {
+		if err := opts.SetRange(from, 0); err != nil {
+			return 0, fault(err)
+		}
+	}
+	body, info, _, err := o.blobs.server.GetObject(o.ctx, o.blobs.cfg.Bucket, o.name, opts)
+	if err != nil {
+		return 0, fault(err)
+	}
+	o.body, o.at = body, from
+	return info.Size, nil
+}
+
+// Seek implements io.Seeker.
+func (o *object) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += o.want
+	case io.SeekEnd:
+		offset += o.size
+	}
+	if offset < 0 {
+		return 0, errSeek
+	}
+	o.want = offset
+	return offset, nil
+}
+
+// Read implements io.Reader.
+func (o *object) Read(p []byte) (int, error) {
+	if o.want >= o.size {
+		return 0, io.EOF
+	}
+	if err := o.move(); err != nil {
+		return 0, err
+	}
+	n, err := o.body.Read(p)
+	o.at += int64(n)
+	o.want = o.at
+	switch {
+	case errors.Is(err, io.EOF) && o.at < o.size:
+		return n, fmt.Errorf("blob storage: %w: %w", store.ErrUnavailable, io.ErrUnexpectedEOF)
+	case err != nil && !errors.Is(err, io.EOF):
+		return n, fault(err)
+	}
+	return n, err
+}
+
+// move brings body to where the next read begins.
+func (o *object) move() error {
+	ahead := o.want - o.at
+	if o.body != nil && ahead >= 0 && ahead <= maxSkip {
+		n, err := io.CopyN(io.Discard, o.body, ahead)
+		o.at += n
+		if err != nil {
+			return fault(err)
+		}
+		return nil
+	}
+	if err := o.Close(); err != nil {
+		return err
+	}
+	_, err := o.get(o.want)
+	return err
+}
+
+// Close implements io.Closer.
+func (o *object) Close() error {
+	if o.body == nil {
+		return nil
+	}
+	body := o.body
+	o.body = nil
+	if err := body.Close(); err != nil {
+		return fault(err)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// Package s3blob keeps large raw mail in S3-compatible storage: one object for
+// each blob, in a bucket that others may share under another prefix.
+//
+// Mail streams through and is never held whole in memory. A blob is there when
+// the storage has answered that it is; before that no mail is acknowledged. When
+// the storage is away or refuses, the error is store.ErrUnavailable, or
+// store.ErrFull when it says that it has no room, and the sender of the mail is
+// asked to try again later. Nothing is written twice under one key.
+package s3blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// putTimeout bounds the writing of one mail, whose sender waits.
+	putTimeout = 2 * time.Minute
+	// answerTimeout bounds how long the storage may take to begin an answer.
+	answerTimeout = 30 * time.Second
+	// deleteTimeout bounds one deletion.
+	deleteTimeout = 30 * time.Second
+	// tries is how often a request is made that fails for a reason that may pass.
+	tries = 3
+)
+
+// Blobs is a bucket. It implements store.Blobs and store.BlobLinker.
+type Blobs struct {
+	cfg    Config
+	server minio.Core
+	links  *minio.Client // nil: there are none; it only signs
+	conns  *http.Transport
+}
+
+var (
+	_ store.Blobs      = (*Blobs)(nil)
+	_ store.BlobLinker = (*Blobs)(nil)
+)
+
+// Open returns the bucket, once the storage has said that it is there.
+func Open(ctx context.Context, cfg Config) (*Blobs, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	conns, err := minio.DefaultTransport(cfg.Endpoint.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("reach %s: %w", cfg.Endpoint, err)
+	}
+	conns.ResponseHeaderTimeout = answerTimeout
+	server, err := newClient(cfg, cfg.Endpoint, conns)
+	if err != nil {
+		return nil, err
+	}
+	b := &Blobs{cfg: cfg, server: minio.Core{Client: server}, conns: conns}
+	if cfg.Links != nil {
+		if b.links, err = newClient(cfg, cfg.Links, conns); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	there, err := server.BucketExists(ctx, cfg.Bucket)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("bucket %s at %s: %w", cfg.Bucket, cfg.Endpoint, fault(err))
+	case !there:
+		return nil, fmt.Errorf("there is no bucket %s at %s", cfg.Bucket, cfg.Endpoint)
+	}
+	return b, nil
+}
+
+func newClient(cfg Config, at *url.URL, conns *http.Transport) (*minio.Client, error) {
+	c := cfg.Credentials
+	client, err := minio.New(at.Host, &minio.Options{
+		Creds:  credentials.NewStaticV4(c.AccessKey, c.SecretKey, c.SessionToken),
+		Secure: at.Scheme == "https", Transport: conns, Region: cfg.Region, MaxRetries: tries,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("use %s: %w", at, err)
+	}
+	return client, nil
+}
+
+// object is the name of the object of a blob.
+func (b *Blobs) object(key string) string { return path.Join(b.cfg.Prefix, key) }
+
+// Put sends r in one request, as it reads it.
+func (b *Blobs) Put(ctx context.Context, r io.Reader, size int64) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	key := store.NewBlobKey(b.cfg.Now())
+	sent, err := b.server.Client.PutObject(ctx, b.cfg.Bucket, b.object(key), r, size, minio.PutObjectOptions{DisableMultipart: true})
+	if err != nil {
+		return "", fault(err)
+	}
+	if sent.Size != size {
+		return "", fault(fmt.Errorf("%d bytes stored instead of %d: %w", sent.Size, size, io.ErrUnexpectedEOF))
+	}
+	return key, nil
+}
+
+// Open asks for the object at once, so that one that is missing is known.
+func (b *Blobs) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
+	o := &object{ctx: ctx, blobs: b, name: b.object(key)}
+	size, err := o.get(0)
+	if err != nil {
+		return nil, fmt.Errorf("blob %s: %w", key, err)
+	}
+	o.size = size
+	return o, nil
+}
+
+// Delete removes the object.
+func (b *Blobs) Delete(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+	defer cancel()
+	err := b.server.RemoveObject(ctx, b.cfg.Bucket, b.object(key), minio.RemoveObjectOptions{})
+	if err = fault(err); errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Each lists the objects under the prefix, and passes over those whose names
+// are not of blobs.
+func (b *Blobs) Each(ctx context.Context, before time.Time, f func(key string) error) error {
+	prefix := b.cfg.Prefix
+	if prefix != "" {
+		prefix += "/"
+	}
+	opts := minio.ListObjectsOptions{Prefix: prefix, Recursive: true}
+	for o := range b.server.ListObjectsIter(ctx, b.cfg.Bucket, opts) {
+		if o.Err != nil {
+			return fault(o.Err)
+		}
+		key := strings.TrimPrefix(o.Key, prefix)
+		if !store.IsBlobKey(key) || !o.LastModified.Before(before) {
+			continue
+		}
+		if err := f(key); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Link signs an address of the object. Whoever fetches it gets a file to save,
+// whatever the mail claims to be.
+func (b *Blobs) Link(ctx context.Context, key, name string, life time.Duration) (string, error) {
+	if b.links == nil {
+		return "", nil
+	}
+	answer := url.Values{
+		"response-content-disposition": {mime.FormatMediaType("attachment", map[string]string{"filename": name})},
+		"response-content-type":        {"application/octet-stream"},
+		"response-cache-control":       {"private, no-store"},
+	}
+	u, err := b.links.PresignedGetObject(ctx, b.cfg.Bucket, b.object(key), life, answer)
+	if err != nil {
+		return "", fmt.Errorf("sign a link: %w", fault(err))
+	}
+	return u.String(), nil
+}
+
+// Close closes the connections that wait for the next request.
+func (b *Blobs) Close() error {
+	b.conns.CloseIdleConnections()
+	return nil
+}
+
+// fault says what kind of error of the store an error of the storage is.
+func fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := store.ErrUnavailable
+	switch answer := minio.ToErrorResponse(err); {
+	case answer.Code == minio.NoSuchKey || answer.StatusCode == http.StatusNotFound && answer.Code == "NotFound":
+		kind = store.ErrNotFound
+	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") || strings.Contains(answer.Code, "StorageFull"):
+		kind = store.ErrFull
+	}
+	return fmt.Errorf("blob storage: %w: %w", kind, err)
+}

@@ -1,0 +1,136 @@
+// Package s3test runs a real S3 server for tests: versitygw, over a folder that
+// is gone when the test ends. It listens on a port of its own.
+package s3test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// AccessKey and SecretKey are the credentials of every server.
+	AccessKey = "POSTROOMTESTS"
+	SecretKey = "secret-of-the-s3-server-of-the-tests"
+
+	// version names the program that `make` puts into the folder bin.
+	version  = "v1.8.0"
+	patience = 30 * time.Second
+)
+
+// Server is an S3 server with one bucket.
+type Server struct {
+	// Endpoint is its address, http://127.0.0.1:port.
+	Endpoint string
+	// Bucket is the name of the bucket.
+	Bucket string
+	// Dir is the folder whose files are the objects of the bucket.
+	Dir string
+
+	t       testing.TB
+	program string
+	addr    string
+	process *exec.Cmd
+}
+
+var count atomic.Int64
+
+// Start starts a server, or skips the test when there is no program, which in
+// CI is a failure.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	root := t.TempDir()
+	s := &Server{t: t, program: find(t), Bucket: "mail-" + strconv.FormatInt(count.Add(1), 10)}
+	s.Dir = filepath.Join(root, s.Bucket)
+	if err := os.Mkdir(s.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = l.Addr().String()
+	s.Endpoint = "http://" + s.addr
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Resume()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// find returns the program: the one that POSTROOM_TEST_VERSITYGW names, the one
+// that make builds, or one that is installed.
+func find(t testing.TB) string {
+	t.Helper()
+	if program := os.Getenv("POSTROOM_TEST_VERSITYGW"); program != "" {
+		return program
+	}
+	dir, err := os.Getwd() // of the package under test
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if program, err := exec.LookPath(filepath.Join(dir, "bin", "versitygw-"+version)); err == nil {
+			return program
+		}
+	}
+	program, err := exec.LookPath("versitygw")
+	if err != nil {
+		const why = "there is no versitygw: `make test` builds it, or POSTROOM_TEST_VERSITYGW names it"
+		if ci := os.Getenv("CI"); ci != "" && ci != "false" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	return program
+}
+
+// Address is the setting that names the bucket, with further parameters such as
+// "links=http://...".
+func (s *Server) Address(more ...string) string {
+	return "s3://" + s.Bucket + "?" + strings.Join(append([]string{"endpoint=" + s.Endpoint}, more...), "&")
+}
+
+// Environment are the variables that carry the credentials.
+func (s *Server) Environment() []string {
+	return []string{"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey}
+}
+
+// Stop ends the server at once, as a power failure does.
+func (s *Server) Stop() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill() // it may have ended by itself
+	_ = s.process.Wait()         // as killed
+	s.process = nil
+}
+
+// Resume starts the server again, where it was.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.process = exec.Command(s.program, "--access", AccessKey, "--secret", SecretKey, "--port", s.addr, "--quiet",
+		"posix", "--nometa", filepath.Dir(s.Dir))
+	s.process.Stdout, s.process.Stderr = s.t.Output(), s.t.Output()
+	s.process.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(min(2, runtime.NumCPU())))
+	if err := s.process.Start(); err != nil {
+		s.process = nil
+		s.t.Fatalf("start the S3 server: %v", err)
+	}
+	err := errors.New("it was not asked")
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var res *http.Response
+		if res, err = http.Get(s.Endpoint + "/health"); err == nil {
+			_ = res.Body.Close() // whatever it says, it answers
+			return
+		}
+	}
+	s.t.Fatalf("the S3 server does not answer: %v", err)
+}
