@@ -13,6 +13,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
+# A real S3 server for the tests; internal/s3test names the same version.
+VERSITYGW_VERSION := v1.8.0
+VERSITYGW := bin/versitygw-$(VERSITYGW_VERSION)
+
 .DEFAULT_GOAL := help
 .PHONY: help run build test vet check format lint bench score fuzz faults test-tools bin/withpg check-generated
 
@@ -29,7 +33,7 @@ build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 # vet looks at what the race build compiles anyway, so nothing is built twice.
-test: test-tools check-generated ## run every test with the race detector, on SQLite and PostgreSQL
+test: test-tools check-generated $(VERSITYGW) ## run every test with the race detector, on SQLite and PostgreSQL
 	CGO_ENABLED=1 go vet -race $(PKG)
 	exec env CGO_ENABLED=1 bin/withpg -- go test -race -p 2 -timeout 15m $(ARGS) $(PKG)
 
@@ -55,7 +59,7 @@ score: ## count how much mail is read right: make score CORPUS=folder [ARGS=-v]
 fuzz: ## fuzz every target for FUZZTIME (30s) each
 	scripts/fuzz $(PKG)
 
-faults: bin/withpg ## kill, fill and cut off the service, and see that no mail is lost
+faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
 	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 30m $(ARGS) ./internal/faults/...
 
 test-tools: bin/withpg
@@ -71,3 +75,9 @@ $(GOLANGCI):
 	GOBIN=$(CURDIR)/bin/tmp go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv bin/tmp/golangci-lint $@
 	rmdir bin/tmp
+
+# As above.
+$(VERSITYGW):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/s3 go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
+	mv bin/s3/versitygw $@
+	rmdir bin/s3

@@ -25,6 +25,9 @@ type Config struct {
 	BaseURL *url.URL
 	// FileKey signs download links.
 	FileKey []byte
+	// NoFiles says that no download links are given out or served, but those of
+	// the blob storage.
+	NoFiles bool
 	// KeyPrefix is the first part of new keys: "sk".
 	KeyPrefix string
 	// SendPolicy is what a new inbox gets that asks for none.

@@ -44,6 +44,7 @@ var (
 	errNotFound        = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
 	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
+	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
 	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}

@@ -70,10 +70,39 @@ func (s fileSigner) read(token string, now time.Time) (file, error) {
 }
 
 // link returns the address of a file and when it stops working.
-func (a *API) link(m store.Message, attachmentID string) (url.URL, time.Time) {
+func (a *API) link(m store.Message, attachmentID string) (url.URL, time.Time, error) {
+	if a.cfg.NoFiles {
+		return url.URL{}, time.Time{}, errNoFiles
+	}
 	f := file{m.AccountID, m.ID, attachmentID, a.now().Add(linkLife).Truncate(time.Second)}
-	return *a.cfg.BaseURL.JoinPath("v1", "files", a.files.token(f)), f.expires
+	return *a.cfg.BaseURL.JoinPath("v1", "files", a.files.token(f)), f.expires, nil
 }
+
+// rawLink returns the address of a raw message: one of the blob storage's own,
+// or one of ours.
+func (a *API) rawLink(ctx context.Context, m store.Message) (url.URL, error) {
+	if m.Content != nil {
+		direct, err := a.store.BlobLink(ctx, *m.Content, rawName(m), linkLife)
+		if err != nil {
+			return url.URL{}, err
+		}
+		if direct != "" {
+			return parseLink(direct)
+		}
+	}
+	link, _, err := a.link(m, "")
+	return link, err
+}
+
+func parseLink(link string) (url.URL, error) {
+	u, err := url.Parse(link)
+	if err != nil {
+		return url.URL{}, fmt.Errorf("link of the blob storage: %w", err)
+	}
+	return *u, nil
+}
+
+func rawName(m store.Message) string { return m.ID + ".eml" }
 
 // GetMessageRaw implements GET /v1/messages/{message_id}/raw.
 func (a *API) GetMessageRaw(ctx context.Context, p gen.GetMessageRawParams) (*gen.GetMessageRawFound, error) {
@@ -84,7 +113,10 @@ func (a *API) GetMessageRaw(ctx context.Context, p gen.GetMessageRawParams) (*ge
 	if m.ExpiredAt != nil {
 		return nil, errExpired
 	}
-	link, _ := a.link(m, "")
+	link, err := a.rawLink(ctx, m)
+	if err != nil {
+		return nil, err
+	}
 	return &gen.GetMessageRawFound{Location: link}, nil
 }
 
@@ -102,7 +134,10 @@ func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*ge
 		return nil, err
 	}
 	v := attachmentToAPI(at)
-	link, expires := a.link(m, at.ID)
+	link, expires, err := a.link(m, at.ID)
+	if err != nil {
+		return nil, err
+	}
 	return &gen.AttachmentDownload{
 		ID: v.ID, Filename: v.Filename, ContentType: v.ContentType, Size: v.Size, Inline: v.Inline, ContentID: v.ContentID,
 		Object: "attachment", MessageID: m.ID, DownloadURL: link, ExpiresAt: expires,
@@ -124,6 +159,9 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 	info := infoOf(ctx)
 	if err := a.limitAddress(ctx); err != nil {
 		return err
+	}
+	if a.cfg.NoFiles {
+		return errNoFiles
 	}
 	f, err := a.files.read(p.Token, a.now())
 	if err != nil {
@@ -161,7 +199,7 @@ func (a *API) openFile(ctx context.Context, m store.Message, attachmentID string
 		if err != nil {
 			return nil, "", err
 		}
-		return signedRaw(raw), m.ID + ".eml", nil
+		return signedRaw(raw), rawName(m), nil
 	}
 	at, err := findAttachment(m, attachmentID)
 	if err != nil {

@@ -96,10 +96,12 @@ func refuseEarly(r *http.Request) *apiError {
 	return nil
 }
 
-// loggedPath hides the token of a download link, which is a credential.
+// loggedPath hides the token of a download link, which is a credential, however
+// the path is spelt.
 func loggedPath(path string) string {
-	if strings.HasPrefix(path, "/v1/files/") {
-		return "/v1/files/…"
+	const files = "files"
+	if i := strings.Index(strings.ToLower(path), files); i >= 0 {
+		return path[:i+len(files)] + "/…"
 	}
 	return path
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 )
 
 const (
@@ -113,4 +114,16 @@ func (nopCloser) Close() error { return nil }
 // one that no row comes to name is swept away later.
 func (s *Store) PutBlob(ctx context.Context, r io.Reader, size int64) (key string, err error) {
 	return s.blobs.Put(ctx, r, size)
+}
+
+// BlobLink returns an address of the blob storage's own that gives the raw
+// message, without signature, to whoever has it, for as long as life; empty
+// when there is none, because the message lies elsewhere or the storage is not
+// meant to be reached by others.
+func (s *Store) BlobLink(ctx context.Context, c Content, name string, life time.Duration) (string, error) {
+	linker, ok := s.blobs.(BlobLinker)
+	if !ok || c.BlobKey == nil || c.Signature != nil {
+		return "", nil
+	}
+	return linker.Link(ctx, *c.BlobKey, name, life)
 }

@@ -56,7 +56,7 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
 	api, err := handlers.New(handlers.Config{
-		Store: s, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files,
+		Store: s, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files),
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
 	})

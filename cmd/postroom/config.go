@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/postroom/postroom/internal/s3blob"
 )
 
 // envPrefix begins the name of every setting's environment variable.
@@ -19,10 +21,12 @@ const envPrefix = "POSTROOM_"
 type Config struct {
 	Data       string     `env:"DATA" envDefault:"./data" usage:"folder of the SQLite file, large mail and the install secret" want:"path of a folder"`
 	Database   database   `env:"DATABASE" usage:"where everything is kept: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
+	Blobs      blobs      `env:"BLOBS" usage:"where mail over 256 KiB is kept: a folder, or a bucket of S3-compatible storage (see below)" unset:"blobs in the data folder" want:"path of a folder, or s3://bucket/prefix?endpoint=https://host&region=name" hide:"password"`
 	Migrate    onOff      `env:"MIGRATE" envDefault:"on" usage:"bring the database schema up to date at start" want:"on or off"`
 	Secret     secret     `env:"SECRET" usage:"install secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, made at first start" want:"32 characters or more, the same on every node" hide:"all"`
 	HTTP       listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"where the API listens" want:"host:port, such as 127.0.0.1:8080"`
 	BaseURL    webURL     `env:"BASE_URL" usage:"where clients reach the API; links begin with it" unset:"http:// and the address that the API listens on" want:"an http:// or https:// address without a query, such as https://mail.example.com"`
+	Files      onOff      `env:"FILES" envDefault:"on" usage:"give out and serve download links of raw mail and attachments" want:"on or off"`
 	SMTP       listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"where mail comes in" want:"host:port, such as 127.0.0.1:2525"`
 	MailDomain domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"domain of the inboxes' addresses" want:"a domain, such as agents.example.com"`
 	Hostname   domain     `env:"HOSTNAME" usage:"name of this host in SMTP: banner and HELO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
@@ -50,6 +54,7 @@ type Config struct {
 	LogLevel logLevel  `env:"LOG_LEVEL" envDefault:"info" usage:"least level that is logged" want:"debug, info, warn or error"`
 	Pprof    loopback  `env:"PPROF" usage:"where profiles of the running program are served, as go tool pprof asks for them" unset:"nowhere" want:"host:port of this machine alone, such as 127.0.0.1:6060"`
 
+	bucket *s3blob.Config    // of Blobs, when it names one
 	origin map[string]string // where each value came from, by field name
 }
 
@@ -110,6 +115,7 @@ func load(environ []string, flags map[string]string) (Config, error) {
 	}
 	faults.unreadable(env.ParseWithOptions(&cfg, env.Options{Prefix: envPrefix, Environment: vars}), given, vars)
 	cfg.fill()
+	cfg.useBucket(&faults, given, vars)
 	faults.disagreeing(cfg, given)
 	return cfg, faults.err()
 }
@@ -119,6 +125,9 @@ func load(environ []string, flags map[string]string) (Config, error) {
 func (c *Config) fill() {
 	if c.Database == "" {
 		c.Database = database(filepath.Join(c.Data, "postroom.db"))
+	}
+	if c.Blobs == "" {
+		c.Blobs = blobs(filepath.Join(c.Data, "blobs"))
 	}
 	if c.Hostname == "" {
 		c.Hostname = c.MailDomain

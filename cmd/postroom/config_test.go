@@ -16,7 +16,8 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"POSTROOM_DATA": "./data", "POSTROOM_DATABASE": "data/postroom.db", "POSTROOM_HTTP": "127.0.0.1:8080",
+		"POSTROOM_DATA": "./data", "POSTROOM_DATABASE": "data/postroom.db",
+		"POSTROOM_BLOBS": "data/blobs", "POSTROOM_FILES": "on", "POSTROOM_HTTP": "127.0.0.1:8080",
 		"POSTROOM_SMTP": "127.0.0.1:2525", "POSTROOM_MAIL_DOMAIN": "postroom.localhost", "POSTROOM_HOSTNAME": "postroom.localhost",
 		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "on", "POSTROOM_SMTP_MAX_CONNS": "1000",
 		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "50", "POSTROOM_SMTP_LINE_ENDS": "reject", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info",
@@ -106,6 +107,11 @@ func TestLoadRefuses(t *testing.T) {
 		{"a relay with an unknown parameter", "RELAY=smtp://relay.example.com?ssl=on", `unknown parameter "ssl"`},
 		{"a relay of another scheme", "RELAY=http://relay.example.com:25", "POSTROOM_RELAY"},
 		{"another database", "DATABASE=mysql://localhost/mail", "POSTROOM_DATABASE"},
+		{"blobs in another storage", "BLOBS=gs://mail", "POSTROOM_BLOBS"},
+		{"blobs with credentials", "BLOBS=s3://key:hunter2@mail", "POSTROOM_BLOBS"},
+		{"a bucket with an unknown parameter", "BLOBS=s3://mail?presign=on", `unknown parameter "presign"`},
+		{"a bucket without credentials", "BLOBS=s3://mail", "POSTROOM_BLOBS names a bucket: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set"},
+		{"yes for on", "FILES=yes", "POSTROOM_FILES"},
 		{"a range that is too long", "MX_ALLOW=10.0.0.0/8,10.0.0.0/33", `"10.0.0.0/33" is not a range`},
 		{"a short secret", "SECRET=tooshort", "POSTROOM_SECRET"},
 		{"a short key", "BOOTSTRAP_KEY=nineteen-characters", "POSTROOM_BOOTSTRAP_KEY"},
@@ -138,6 +144,9 @@ func TestLoadRefuses(t *testing.T) {
 			}
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error is\n%v\nwant it to say %q", err, tt.want)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("a secret is shown: %v", err)
 			}
 			if n := strings.Count(err.Error(), "\n"); n != 1 {
 				t.Errorf("%d faults, want 1:\n%v", n, err)

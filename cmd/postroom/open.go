@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -25,9 +24,9 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 
 // openToServe opens the store with all that it has.
 func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.Time, log *slog.Logger) (*store.Store, error) {
-	blobs, err := store.OpenBlobFolder(filepath.Join(c.Data, "blobs"), now)
+	blobs, err := c.openBlobs(ctx, now)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
 	}
 	s, err := store.Open(ctx, store.Config{
 		Database: string(c.Database), Blobs: blobs, CursorKey: keys.cursors, SealKey: keys.seal,

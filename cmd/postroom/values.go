@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/s3blob"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -39,6 +40,7 @@ type (
 	webURL       string // http or https, without a slash at the end
 	relayURL     string // as smtp.ParseRelay takes it
 	database     string // postgres:// address or path
+	blobs        string // s3:// address or path
 	prefixes     []netip.Prefix
 	secret       string
 	bootstrapKey string
@@ -144,6 +146,18 @@ func (v database) String() string { return redacted(string(v)) }
 
 // postgres says whether the database is a PostgreSQL server.
 func (v database) postgres() bool { return strings.Contains(string(v), "://") }
+
+func (v *blobs) UnmarshalText(b []byte) error {
+	*v = blobs(b)
+	if !strings.Contains(string(b), "://") {
+		return valid(!strings.ContainsRune(string(b), 0))
+	}
+	_, err := s3blob.Parse(string(b)) // its errors do not show credentials
+	return err
+}
+
+// bucket says whether the blobs are in S3-compatible storage.
+func (v blobs) bucket() bool { return strings.HasPrefix(string(v), s3blob.Scheme) }
 
 // redacted hides the password in an address, before the host or in the query.
 func redacted(address string) string {

@@ -1,0 +1,363 @@
+package handlers_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/maintenance"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// mark is a word that stands in all that a message says, and nowhere else.
+const mark = "zq7vanishingzq7"
+
+// marked is a mail with the mark in every place that content has, and an
+// attachment of a size.
+func marked(size int) string {
+	content := strings.Repeat(mark+"\r\n", 1+size/len(mark))
+	return "Subject: Your order\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" +
+		"Content-Type: multipart/alternative; boundary=c\n\n--c\n\nYour verification code is 482913. " + mark +
+		"\nhttps://shop.example/confirm?token=" + mark + "\n\n--c\nContent-Type: text/html\n\n<p>" + mark +
+		" <a href=\"https://shop.example/confirm?token=" + mark + "\">Confirm your address</a></p>\n--c--\n--b\n" +
+		"Content-Type: text/plain; name=" + mark + ".txt\nContent-Disposition: attachment; filename=" + mark + ".txt\n" +
+		"Content-Transfer-Encoding: base64\n\n" + lines(base64.StdEncoding.EncodeToString([]byte(content))) + "--b--"
+}
+
+// retained is a server whose retention a test runs, and whose rows and blobs it
+// looks through.
+type retained struct {
+	*server
+	db        *sqlx.DB
+	blobs     string
+	retention *maintenance.Retention
+	sweeper   *maintenance.Sweeper
+}
+
+func eachRetained(t *testing.T, test func(t *testing.T, s retained)) {
+	t.Helper()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			r := retained{blobs: t.TempDir()}
+			clock := storetest.NewClock(time.Now()) // as the times of files are
+			cfg := storetest.Config(t, e, storetest.WithBlobs(r.blobs), storetest.WithNow(clock.Now))
+			st := storetest.OpenConfig(t, cfg)
+			log := slog.New(slog.NewTextHandler(t.Output(), nil))
+			r.server = newServer(t, st, clock)
+			r.retention = maintenance.NewRetention(maintenance.RetentionConfig{Store: st, Log: log})
+			r.sweeper = maintenance.NewSweeper(maintenance.SweeperConfig{Store: st, Log: log})
+			driver := map[storetest.Engine]string{storetest.SQLite: "sqlite", storetest.PostgreSQL: "postgres"}[e]
+			db, err := sqlx.Open(driver, cfg.Database)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			r.db = db
+			test(t, r)
+		})
+	}
+}
+
+// maintain does what the service does by itself.
+func (s retained) maintain(t *testing.T) {
+	t.Helper()
+	_, err := s.retention.RunOnce(t.Context())
+	_, sweepErr := s.sweeper.RunOnce(t.Context())
+	if err := errors.Join(err, sweepErr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remnants are the places where a text is found, letter case aside: columns of
+// tables and blobs. All tables are looked through, those of indexes too.
+func (s retained) remnants(t *testing.T, text string) (found []string) {
+	t.Helper()
+	for _, table := range s.tables(t) {
+		rows, err := s.db.QueryxContext(t.Context(), `SELECT * FROM `+table)
+		if err != nil {
+			t.Fatalf("%s: %v", table, err)
+		}
+		for rows.Next() {
+			row := map[string]any{}
+			if err := rows.MapScan(row); err != nil {
+				t.Fatal(err)
+			}
+			for column, value := range row {
+				if strings.Contains(strings.ToLower(fmt.Sprintf("%s", value)), strings.ToLower(text)) {
+					found = append(found, table+"."+column)
+				}
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := fs.WalkDir(os.DirFS(s.blobs), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(s.blobs, name))
+		if bytes.Contains(b, []byte(text)) || bytes.Contains(b, []byte(base64.StdEncoding.EncodeToString([]byte(text))[:16])) {
+			found = append(found, "blob "+name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func (s retained) tables(t *testing.T) (names []string) {
+	t.Helper()
+	q := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
+	if s.store.Engine() == "postgresql" {
+		q = `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'`
+	}
+	if err := s.db.Select(&names, q); err != nil || len(names) < 10 {
+		t.Fatalf("%d tables, %v", len(names), err)
+	}
+	return names
+}
+
+// count is the number of rows about a message.
+func (s retained) count(t *testing.T, table string, seq int64) (n int) {
+	t.Helper()
+	column := map[string]string{"messages": "seq"}[table]
+	if column == "" {
+		column = "message_seq"
+	}
+	if err := s.db.Get(&n, fmt.Sprintf(`SELECT count(*) FROM %s WHERE %s = %d`, table, column, seq)); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// What the API shows of a message whose content is deleted, and what it can
+// still be used for.
+func TestExpiredMessages(t *testing.T) {
+	t.Parallel()
+	eachRetained(t, func(t *testing.T, s retained) {
+		in := s.newInbox(t, func(in *store.Inbox) { in.RetentionDays = 2 })
+		m := s.receive(t, in, marked(100))
+		attachment := "/v1/messages/" + m.ID + "/attachments/" + m.Content.Attachments.V[0].ID
+		before := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
+		before.wantAt(t, "expired", "false")
+		before.wantAt(t, "extracted.otp", `"482913"`)
+		s.clock.Add(2*24*time.Hour - time.Minute)
+		s.maintain(t)
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").wantSame(t, before)
+		links := []string{
+			s.rawLink(t, m), s.linked(t, s.do(t, http.MethodGet, attachment, "").want(t, http.StatusOK).str(t, "download_url")),
+		}
+
+		s.clock.Add(time.Minute)
+		s.maintain(t)
+		after := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
+		after.wantAt(t, "expired", "true")
+		for _, gone := range []string{"text", "html", "extracted_text", "extracted", "snippet", "auth"} {
+			after.wantAt(t, gone, "null")
+		}
+		after.wantAt(t, "attachments", "[]")
+		for _, kept := range []string{
+			"id", "thread_id", "from", "to", "subject", "status", "received_at", "created_at", "size", "rfc_message_id", "direction",
+		} {
+			if fmt.Sprint(after.at(t, kept)) != fmt.Sprint(before.at(t, kept)) {
+				t.Errorf("%s is %v, was %v", kept, after.at(t, kept), before.at(t, kept))
+			}
+		}
+		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages", "").want(t, http.StatusOK).wantAt(t, "data.0.expired", "true")
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").wantError(t, http.StatusGone, "message_expired")
+		s.do(t, http.MethodGet, attachment, "").wantError(t, http.StatusGone, "message_expired")
+		s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/forward", `{"to":"bob@out.example"}`).wantError(t, http.StatusGone, "message_expired")
+		for _, link := range links { // made a minute ago
+			s.do(t, http.MethodGet, link, "", as("")).wantError(t, http.StatusNotFound, "not_found")
+		}
+		reply := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"Thanks."}`).want(t, http.StatusCreated)
+		if reply.str(t, "thread_id") != after.str(t, "thread_id") {
+			t.Error("the reply is in another thread")
+		}
+		if s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1&has=code&since=2026-09-01T00:00:00Z", "").
+			want(t, http.StatusOK).at(t, "message") != nil {
+			t.Error("a code is promised that is gone")
+		}
+	})
+}
+
+// C15: of deleted content nothing is left, anywhere, and 35 days later nothing
+// of the record.
+func TestC15RetentionLeavesNothing(t *testing.T) {
+	t.Parallel()
+	eachRetained(t, func(t *testing.T, s retained) {
+		const days = 3
+		in := s.newInbox(t, func(in *store.Inbox) { in.RetentionDays = days })
+		expiring, subjects := s.fill(t, in)
+		orphan, err := s.store.PutBlob(t.Context(), strings.NewReader(mark), int64(len(mark)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"contents.raw", "contents.body", "contents.extracted", "contents.attachments", "idempotency.body", "blob " + orphan} {
+			if all := strings.Join(s.remnants(t, mark), "\n"); !strings.Contains(all, name) {
+				t.Fatalf("the mark was never in %s: found in\n%s", name, all)
+			}
+		}
+
+		s.clock.Add(days*24*time.Hour - time.Hour)
+		s.maintain(t)
+		if found := s.remnants(t, mark); len(found) == 0 {
+			t.Fatal("an hour too early all is gone")
+		}
+		s.clock.Add(time.Hour)
+		s.maintain(t)
+		if found := s.remnants(t, mark); len(found) != 0 {
+			t.Errorf("after %d days the content is still in\n%s", days, strings.Join(found, "\n"))
+		}
+		for _, m := range expiring {
+			s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "expired", "true")
+			s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").wantError(t, http.StatusGone, "message_expired")
+		}
+
+		s.clock.Add(store.RecordLife - time.Hour)
+		s.maintain(t)
+		if found := s.remnants(t, subjects); len(found) == 0 {
+			t.Error("an hour too early the records are gone")
+		}
+		s.clock.Add(time.Hour)
+		s.maintain(t)
+		if found := s.remnants(t, subjects); len(found) != 0 {
+			t.Errorf("35 days later the records are still in\n%s", strings.Join(found, "\n"))
+		}
+		for _, m := range expiring {
+			s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").wantError(t, http.StatusNotFound, "not_found")
+			for _, table := range []string{"messages", "contents", "recipients", "events"} {
+				if n := s.count(t, table, m.Seq); n != 0 {
+					t.Errorf("%s: %d rows in %s", m.ID, n, table)
+				}
+			}
+		}
+	})
+}
+
+// fill puts marked messages of every kind into an inbox, and returns them with
+// the one subject that all of them have.
+func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message, subject string) {
+	t.Helper()
+	for _, size := range []int{0, store.BodyInRow, store.RawInRow} {
+		all = append(all, s.receive(t, in, marked(size)))
+	}
+	forward := `{"to":"bob@out.example","text":"` + mark + `"}`
+	send := `{"to":"bob@out.example","subject":"Your order","text":"` + mark + `","html":"<p>` + mark + `</p>","attachments":[{"filename":"` +
+		mark + `.txt","content":"` + base64.StdEncoding.EncodeToString([]byte(mark)) + `"}]}`
+	for path, body := range map[string]string{
+		"/v1/inboxes/" + in.ID + "/messages":           send,
+		"/v1/messages/" + all[0].ID + "/reply":         `{"text":"` + mark + `"}`,
+		"/v1/messages/" + all[2].ID + "/forward":       forward,
+		"/v1/messages/" + all[0].ID + "/forward?again": forward,
+	} {
+		res := s.do(t, http.MethodPost, path, body, with(idempotencyKey, path)).want(t, http.StatusCreated)
+		m, err := s.store.Message(t.Context(), s.account, res.str(t, "id"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	for {
+		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(claimed) == 0 {
+			return all, "your order"
+		}
+		for _, c := range claimed {
+			err := s.store.RecordAttempt(t.Context(), store.Attempt{
+				RecipientSeq: c.Recipient.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered,
+				Response: "250 OK", Signature: "DKIM-Signature: " + mark + "\r\n",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Of a deleted inbox everything goes at once, and its address stays taken.
+func TestC15DeletedInboxLeavesNothing(t *testing.T) {
+	t.Parallel()
+	eachRetained(t, func(t *testing.T, s retained) {
+		in, other := s.newInbox(t), s.newInbox(t)
+		_, subject := s.fill(t, in)
+		kept := s.receive(t, other, "Subject: Something else\n\nHello.")
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
+		s.maintain(t)
+		for _, text := range []string{mark, subject} {
+			if found := s.remnants(t, text); len(found) != 0 {
+				t.Errorf("%q is still in\n%s", text, strings.Join(found, "\n"))
+			}
+		}
+		s.do(t, http.MethodGet, "/v1/messages/"+kept.ID, "").want(t, http.StatusOK).wantAt(t, "expired", "false")
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"`+in.Name+`"}`).wantError(t, http.StatusConflict, "address_taken name")
+	})
+}
+
+// An inbox past its expires_at stays readable; its mail goes when it would have
+// gone otherwise.
+func TestExpiredInboxKeepsItsMail(t *testing.T) {
+	t.Parallel()
+	eachRetained(t, func(t *testing.T, s retained) {
+		in := s.newInbox(t, func(in *store.Inbox) {
+			expires := store.NewTime(s.clock.Now().Add(time.Hour))
+			in.RetentionDays, in.ExpiresAt = 1, &expires
+		})
+		m := s.receive(t, in, "Subject: Hi")
+		s.clock.Add(2 * time.Hour)
+		s.maintain(t)
+		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK).wantAt(t, "status", `"expired"`)
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "expired", "false")
+		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`).
+			wantError(t, http.StatusForbidden, "inbox_expired")
+		if _, err := s.store.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("mail to it: %v, want ErrNotFound", err)
+		}
+		s.clock.Add(22 * time.Hour)
+		s.maintain(t)
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "expired", "true")
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"expires_at":null,"retention_days":30}`).want(t, http.StatusOK).wantAt(t, "status", `"active"`)
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "expired", "true")
+	})
+}
+
+// Without links of ours there is still the bucket's own, if it has some; the
+// folder has none.
+func TestFilesOff(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		m := s.receive(t, s.newInbox(t), marked(100))
+		on := newServer(t, s.store, s.clock)
+		on.account = s.account
+		on.key = on.newKey(t)
+		link := on.rawLink(t, m)
+		on.do(t, http.MethodGet, link, "", as("")).want(t, http.StatusOK)
+		for _, path := range []string{
+			"/v1/messages/" + m.ID + "/raw", "/v1/messages/" + m.ID + "/attachments/" + m.Content.Attachments.V[0].ID, link,
+			"/v1/files/x",
+		} {
+			s.do(t, http.MethodGet, path, "").wantError(t, http.StatusNotFound, "not_found")
+		}
+		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "attachments.0.size", fmt.Sprint(m.Content.Attachments.V[0].Size))
+	}, func(c *handlers.Config) { c.NoFiles = true })
+}
