@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 const idempotencyKey = "Idempotency-Key"
@@ -140,29 +141,62 @@ func TestIdempotencyForgetsDeletedInboxes(t *testing.T) {
 	})
 }
 
+// H13: of a hundred equal calls at once, one has an effect; the others get its
+// answer, or are told to come again. On PostgreSQL they reach two nodes.
 func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for name, call := range s.onceable(t) {
-			ids, conflicts := s.atOnce(t, 20, call.path, call.body, name)
-			if len(ids) != 1 || conflicts == 20 {
-				t.Errorf("%s: %d effects, %d conflicts", name, len(ids), conflicts)
+	const calls = 100
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))}
+		s := nodes[0]
+		if s.store.Engine() == string(storetest.PostgreSQL) {
+			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
+		}
+		effects := map[string]int64{"creating an inbox": 0, "sending": 1, "replying": 1, "forwarding": 1} // recipients each
+		var sent int64
+		for round := range onceRounds {
+			for name, call := range s.onceable(t) {
+				key := fmt.Sprint(name, round)
+				ids, conflicts := atOnce(t, nodes, calls, call.path, call.body, key)
+				if len(ids) != 1 || conflicts == calls {
+					t.Errorf("%s: %d effects, %d conflicts", key, len(ids), conflicts)
+				}
+				s.do(t, http.MethodPost, call.path, call.body, with(idempotencyKey, key)).want(t, http.StatusCreated)
+				sent += effects[name]
 			}
-			s.do(t, http.MethodPost, call.path, call.body, with(idempotencyKey, name)).want(t, http.StatusCreated)
+		}
+		u, err := s.store.Usage(t.Context(), s.account)
+		if err != nil || u.Today != sent || u.Account.Inboxes != 2*onceRounds {
+			t.Errorf("%d mails and %d inboxes, want %d and %d: %v", u.Today, u.Account.Inboxes, sent, 2*onceRounds, err)
 		}
 	})
 }
 
-// atOnce makes n equal calls with one idempotency key, and returns the ids that
-// they were answered with, and how many were told to come again.
-func (s *server) atOnce(t *testing.T, n int, path, body, key string) (ids map[string]bool, conflicts int) {
+// H13: 255 characters are a key, 256 are not.
+func TestIdempotencyKeyOfAnyLength(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, call := range s.onceable(t) {
+			long := with(idempotencyKey, strings.Repeat("k", 255))
+			first := s.do(t, http.MethodPost, call.path, call.body, long).want(t, http.StatusCreated)
+			s.do(t, http.MethodPost, call.path, call.body, long).want(t, http.StatusCreated).wantSame(t, first)
+			s.do(t, http.MethodPost, call.path, call.body, with(idempotencyKey, strings.Repeat("k", 256)), broken).
+				wantError(t, http.StatusBadRequest, "invalid_request "+idempotencyKey)
+		}
+	})
+}
+
+// atOnce makes n equal calls with one idempotency key, to the nodes in turn, and
+// returns the ids that they were answered with, and how many were told to come
+// again.
+func atOnce(t *testing.T, nodes []*server, n int, path, body, key string) (ids map[string]bool, conflicts int) {
 	t.Helper()
 	ids = map[string]bool{}
 	var mu sync.Mutex
 	var calls sync.WaitGroup
-	for range n {
+	for i := range n {
 		calls.Go(func() {
-			res, err := s.try(t.Context(), t, http.MethodPost, path, body, with(idempotencyKey, key))
+			res, err := nodes[i%len(nodes)].try(t.Context(), t, http.MethodPost, path, body, with(idempotencyKey, key))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -5,4 +5,5 @@ package handlers_test
 const (
 	raceRounds = 10_000
 	manyWaits  = 1000
+	onceRounds = 250 // 1,000 with the four operations
 )

@@ -6,4 +6,5 @@ package handlers_test
 const (
 	raceRounds = 240
 	manyWaits  = 200
+	onceRounds = 1
 )

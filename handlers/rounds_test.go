@@ -7,4 +7,6 @@ const (
 	raceRounds = 800
 	// manyWaits is how many clients wait at once.
 	manyWaits = 1000
+	// onceRounds is how often equal calls are made at once, for each operation.
+	onceRounds = 5
 )

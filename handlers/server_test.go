@@ -110,6 +110,14 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	return s
 }
 
+// node starts another server over the same database: st is opened on it.
+func (s *server) node(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) *server {
+	t.Helper()
+	n := newServer(t, st, s.clock, edits...)
+	n.database, n.account, n.key = s.database, s.account, s.key
+	return n
+}
+
 // response is an answer that has been read to its end.
 type response struct {
 	status int
