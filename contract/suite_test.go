@@ -19,6 +19,8 @@ func TestContract(t *testing.T) {
 			{"every example is answered", everyExample},
 			{"every operation wants a key", everyOperationWantsAKey},
 			{"every operation wants its scope", everyOperationWantsItsScope},
+			{"the matrix of scopes (H12)", scopeMatrix},
+			{"what others have is not there (H11)", othersIDs},
 			{"keys are for their addresses", keysAreForTheirAddresses},
 			{"parameters are checked", parametersAreChecked},
 			{"bodies must be read", bodiesMustBeRead},

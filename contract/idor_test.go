@@ -1,0 +1,228 @@
+package contract_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/store"
+)
+
+// othersIDs (H11) calls each operation that names something with the ids of
+// what the caller must not see: of another account, of an inbox that is not the
+// key's, of what is deleted, of another kind, and of nothing. All get the same
+// answer, and nothing changes.
+func othersIDs(t *testing.T, w *world) {
+	stranger, narrow := w.stranger(t), w.newKey(t, `"inbox_ids":["`+w.newInbox(t).ID+`"]`).Key
+	targets := map[*contractcheck.Operation][]target{}
+	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, _ []string) {
+		if !built(op) || len(named(op)) == 0 {
+			return
+		}
+		there := w.target(t, op)
+		all := []target{
+			there.as("another account", stranger),
+			w.deletedTarget(t, op),
+			there.mapped("of another kind", func(id string) string { _, body, _ := strings.Cut(id, "_"); return "zzz_" + body }),
+			there.mapped("of nothing", func(id string) string {
+				kind, _, _ := strings.Cut(id, "_")
+				return kind + "_00000000000000000000000000"
+			}),
+		}
+		if underInbox(op) {
+			all = append(all, there.as("a key of another inbox", narrow))
+		}
+		targets[op] = all
+	})
+	before := w.settled(t)
+	for op, all := range targets {
+		t.Run(op.OperationID, func(t *testing.T) {
+			var first []byte
+			for _, to := range all {
+				a := w.send(t, to.call(t, w, op)).wantCode(t, http.StatusNotFound, "not_found")
+				body := withoutRequestID(t, a)
+				if first == nil {
+					first = body
+				}
+				if !bytes.Equal(body, first) {
+					t.Errorf("%s: answers differ: %s: %s, else %s", a.call, to.name, body, first)
+				}
+			}
+		})
+	}
+	if d := cmp.Diff(before, w.settled(t)); d != "" {
+		t.Errorf("something changed:\n%s", d)
+	}
+}
+
+// target is what a call names, and with which key.
+type target struct {
+	name string
+	ids  map[string]string // by parameter
+	key  string
+}
+
+func (to target) as(name, key string) target { return target{name, to.ids, key} }
+
+// mapped is the target with other ids.
+func (to target) mapped(name string, change func(string) string) target {
+	ids := map[string]string{}
+	for param, id := range to.ids {
+		ids[param] = change(id)
+	}
+	return target{name, ids, to.key}
+}
+
+func (to target) call(t *testing.T, w *world, op *contractcheck.Operation) call {
+	t.Helper()
+	c := call{op: op, path: w.pathWith(op, func(name string) string { return to.ids[name] }), key: to.key}.breaking()
+	if names := examples(op); len(names) > 0 {
+		c.body = w.example(t, op, names[0])
+	}
+	if id, ok := to.ids[inboxFilter]; ok && !strings.Contains(op.Path, "{inbox_id}") {
+		c = c.asking(inboxFilter, id)
+	}
+	return c
+}
+
+const inboxFilter = "inbox_id"
+
+// named are the parameters of the operation that are ids.
+func named(op *contractcheck.Operation) []string {
+	var all []string
+	for _, p := range paramIn.FindAllString(op.Path, -1) {
+		all = append(all, strings.Trim(p, "{}"))
+	}
+	if op.Parameters.GetByInAndName("query", inboxFilter) != nil {
+		all = append(all, inboxFilter)
+	}
+	return all
+}
+
+// underInbox says whether what the operation names belongs to an inbox.
+func underInbox(op *contractcheck.Operation) bool {
+	return slices.ContainsFunc(named(op), func(p string) bool {
+		return slices.Contains([]string{"inbox_id", "message_id", "thread_id", "draft_id"}, p)
+	})
+}
+
+// target names what there is.
+func (w *world) target(t *testing.T, op *contractcheck.Operation) target {
+	t.Helper()
+	to := target{name: "what there is", ids: map[string]string{}, key: firstKey}
+	for _, p := range named(op) {
+		to.ids[p] = w.id(t, op, p)
+	}
+	return to
+}
+
+// deletedTarget names what was deleted: the inbox with all that is in it, or
+// what the path itself deletes.
+func (w *world) deletedTarget(t *testing.T, op *contractcheck.Operation) target {
+	t.Helper()
+	if underInbox(op) {
+		gone := newWorld(t, w.install)
+		to := gone.target(t, op)
+		for _, in := range []inbox{gone.inbox, gone.edited} {
+			w.send(t, w.call("deleteInbox").at("/v1/inboxes/"+in.ID)).want(t, http.StatusOK)
+		}
+		if op.OperationID == "deleteInbox" { // is given an inbox of its own
+			w.send(t, w.call("deleteInbox").at("/v1/inboxes/"+to.ids["inbox_id"])).want(t, http.StatusOK)
+		}
+		return to.as("deleted", firstKey)
+	}
+	to := w.target(t, op)
+	for _, other := range w.check.Operations() {
+		if other.Method == http.MethodDelete && strings.HasPrefix(op.Path, other.Path) {
+			w.send(t, call{op: other, path: w.pathWith(other, func(name string) string { return to.ids[name] }), key: firstKey}).want(t, http.StatusOK)
+			return to.as("deleted", firstKey)
+		}
+	}
+	t.Fatalf("nothing deletes what %s names", op.Path)
+	return to
+}
+
+// stranger is a full-access key of another account.
+func (w *world) stranger(t *testing.T) string {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Database: w.database, CursorKey: make([]byte, 32), SealKey: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }() // what it wrote is committed
+	a, err := s.CreateAccount(t.Context(), "strangers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := apikey.New("live", "sk")
+	_, err = s.CreateKey(t.Context(), store.Key{
+		AccountID: a.Seq, Name: "stranger", Hash: store.HashKey(secret), Prefix: apikey.Prefix(secret), Hint: apikey.Hint(secret),
+		Mode: store.KeyLive, Scopes: store.JSON[[]string]{V: []string{"*"}}, AllowedIPs: store.JSON[[]string]{V: []string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}
+
+// settled is everythingListed once no mail is on its way any more.
+func (w *world) settled(t *testing.T) string {
+	t.Helper()
+	for until := time.Now().Add(patience); ; {
+		all := w.everythingListed(t)
+		if !strings.Contains(all, `"queued"`) {
+			return all
+		}
+		if time.Now().After(until) {
+			t.Fatalf("mail is still on its way: %s", all)
+		}
+	}
+}
+
+// everythingListed is what all lists without a parameter show. When a key was
+// last used is left out: that is written later.
+func (w *world) everythingListed(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, op := range w.check.Operations() {
+		list := op.Parameters.GetByInAndName("query", "cursor") != nil || op.OperationID == "getUsage"
+		if !list || !built(op) || op.Method != http.MethodGet || strings.Contains(op.Path, "{") {
+			continue
+		}
+		c := call{op: op, path: op.Path, key: firstKey}
+		if op.Parameters.GetByInAndName("query", "limit") != nil {
+			c = c.asking("limit", "100")
+		}
+		sorted, err := json.MarshalIndent(read[any](t, w.send(t, c).want(t, http.StatusOK)), "", " ") // objects come in any order
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(append(sorted, '\n'))
+	}
+	return lastUsed.ReplaceAllString(all.String(), "")
+}
+
+var lastUsed = regexp.MustCompile(`"last_used_at": ("[^"]*"|null)`)
+
+// withoutRequestID is the body of an error without what no two have in common.
+func withoutRequestID(t *testing.T, a answer) []byte {
+	t.Helper()
+	body := read[struct {
+		Error map[string]any `json:"error"`
+	}](t, a).Error
+	delete(body, "request_id")
+	b, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

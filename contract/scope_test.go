@@ -1,0 +1,74 @@
+package contract_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+)
+
+// opened says which scopes each scope opens, itself left out: the published
+// table. "*" and "admin" open everything.
+var opened = map[string][]string{
+	"send": {"emails:send"}, "read": {"emails:read", "contacts:read", "templates:read", "domains:read"},
+	"emails:send": nil, "emails:read": nil,
+	"contacts:write": {"contacts:read"}, "contacts:read": nil,
+	"templates:write": {"templates:read"}, "templates:read": nil,
+	"domains:write": {"domains:read"}, "domains:read": nil,
+	"webhooks:manage": nil, "keys:manage": nil,
+}
+
+// opens says whether a key with that scope alone may call what needs one of
+// wanted.
+func opens(scope string, wanted []string) bool {
+	return len(wanted) == 0 || scope == "*" || scope == "admin" || slices.Contains(wanted, scope) ||
+		slices.ContainsFunc(opened[scope], func(s string) bool { return slices.Contains(wanted, s) })
+}
+
+// scopeMatrix (H12) calls each operation with keys of each scope and each mode:
+// it is 403 insufficient_scope exactly where the table says so. What is called
+// does not exist and says nothing, so that nothing happens.
+func scopeMatrix(t *testing.T, w *world) {
+	scopes := []string{"*", "admin"}
+	for scope := range opened {
+		scopes = append(scopes, scope)
+	}
+	modes := []string{"live", "test", "restricted"}
+	keys := map[string]string{}
+	for _, scope := range scopes {
+		for _, mode := range modes {
+			keys[scope+mode] = w.newKey(t, fmt.Sprintf(`"mode":%q,"scopes":[%q]`, mode, scope)).Key
+		}
+	}
+	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, wanted []string) {
+		c := w.vain(op)
+		for _, scope := range scopes {
+			for _, mode := range modes {
+				a := w.send(t, c.as(keys[scope+mode]))
+				allowed := opens(scope, wanted)
+				switch refused := a.status == http.StatusForbidden; {
+				case refused == allowed:
+					t.Errorf("%s with a %s key of scope %s: %d %s, and the table allows it: %t", a.call, mode, scope, a.status, a.body, allowed)
+				case refused && (a.code() != "insufficient_scope" || !strings.Contains(a.fault().Error.Message, wanted[0])):
+					t.Errorf("%s with scope %s: the answer does not name the scope %s: %s", a.call, scope, wanted[0], a.body)
+				}
+			}
+		}
+	})
+}
+
+// vain is a call of the operation that does nothing when it is allowed: its ids
+// are of nothing, its body is no JSON, and what it lists is another's.
+func (w *world) vain(op *contractcheck.Operation) call {
+	c := call{op: op, path: w.pathWith(op, func(string) string { return "x_01k5tt9h8yq4n0c3m2v7w6x5zd" })}.breaking()
+	if bodyOf(op) != nil {
+		c = c.saying(`{`)
+	}
+	if op.Parameters.GetByInAndName("query", "inbox_id") != nil {
+		c = c.asking("inbox_id", "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd")
+	}
+	return c
+}
