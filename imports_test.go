@@ -51,7 +51,11 @@ var layers = []layer{
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/message"}},
-	{pkg: "handlers", imports: []string{"gen", "store", "internal/message", "internal/dnsrec", "internal/netguard", "internal/apikey"}, tests: []string{"internal/maintenance", "internal/s3blob"}},
+	{
+		pkg:     "handlers",
+		imports: []string{"gen", "store", "internal/message", "internal/dnsrec", "internal/netguard", "internal/apikey"},
+		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
+	},
 	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/mailauth", "internal/netguard"}},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},

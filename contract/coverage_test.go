@@ -17,9 +17,6 @@ var unseen = []struct {
 	engine    storetest.Engine // empty: both
 	reason    string
 }{
-	{"sendMessage", 202, "", "drafts are not built"},
-	{"replyToMessage", 202, "", "drafts are not built"},
-	{"forwardMessage", 202, "", "drafts are not built"},
 	{"", 503, storetest.SQLite, "its file cannot be taken away from a running program; one write is held up until it gives up"},
 }
 

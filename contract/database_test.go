@@ -44,16 +44,26 @@ func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()
 // deleteContent does to a message what retention does.
 func (in *install) deleteContent(ctx context.Context, t *testing.T, messageID string) {
 	t.Helper()
+	in.deleteContentOf(ctx, t, "messages", "contents", "message_seq", messageID)
+}
+
+// deleteDraftContent does to a draft what retention does.
+func (in *install) deleteDraftContent(ctx context.Context, t *testing.T, draftID string) {
+	t.Helper()
+	in.deleteContentOf(ctx, t, "drafts", "draft_contents", "draft_seq", draftID)
+}
+
+func (in *install) deleteContentOf(ctx context.Context, t *testing.T, records, contents, key, id string) {
+	t.Helper()
 	tx, err := in.openDatabase(t).BeginTx(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }() // committed by then
-	_, err = tx.ExecContext(ctx, `DELETE FROM contents WHERE message_seq = (SELECT seq FROM messages WHERE id = $1)`, messageID)
-	if err != nil {
+	if _, err = tx.ExecContext(ctx, `DELETE FROM `+contents+` WHERE `+key+` = (SELECT seq FROM `+records+` WHERE id = $1)`, id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = tx.ExecContext(ctx, `UPDATE messages SET expired_at = $1 WHERE id = $2`, time.Now().UnixMicro(), messageID); err != nil {
+	if _, err = tx.ExecContext(ctx, `UPDATE `+records+` SET expired_at = $1 WHERE id = $2`, time.Now().UnixMicro(), id); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Commit(); err != nil {

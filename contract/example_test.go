@@ -50,9 +50,6 @@ var idIn = regexp.MustCompile(`\b[a-z]+_[0-9a-z]{26}\b`)
 // partly are the operations that are built, and answer 501 to some requests
 // only.
 var partly = map[string]string{
-	"sendMessage":       "policies other than open come with drafts",
-	"replyToMessage":    "policies other than open come with drafts",
-	"forwardMessage":    "policies other than open come with drafts",
 	"listMessages":      "q comes with search",
 	"listInboxMessages": "q comes with search",
 }

@@ -28,12 +28,26 @@ type message struct {
 	} `json:"attachments"`
 }
 
+// draft is what the tests read of a draft.
+type draft struct {
+	ID        string  `json:"id"`
+	InboxID   string  `json:"inbox_id"`
+	Status    string  `json:"status"`
+	Version   int     `json:"version"`
+	Subject   string  `json:"subject"`
+	MessageID *string `json:"message_id"`
+	Expired   bool    `json:"expired"`
+}
+
 // world is what the operations are tried on: an inbox with a received mail,
-// that has a code, a link and an attachment, and a sent one.
+// that has a code, a link and an attachment, and a sent one; and an inbox whose
+// mail has to be approved, with a draft.
 type world struct {
 	*install
 	inbox, edited inbox // PATCH goes to edited, so that the other stays as it is
 	in, out       message
+	guarded       inbox // send_policy approval
+	draft         draft
 }
 
 // newWorld fills an install.
@@ -44,7 +58,18 @@ func newWorld(t *testing.T, in *install) *world {
 	w.in = w.receive(t, w.inbox)
 	send := w.call("sendMessage").at("/v1/inboxes/" + w.inbox.ID + "/messages")
 	w.out = read[message](t, w.send(t, send.saying(`{"to":"ana@example.org","subject":"Order","text":"Please."}`)).want(t, http.StatusCreated))
+	w.guarded = w.newInboxWith(t, `{"send_policy":"approval"}`)
+	w.draft = w.newDraft(t)
 	return w
+}
+
+// newDraft makes a draft, and edits it once.
+func (w *world) newDraft(t *testing.T) draft {
+	t.Helper()
+	send := w.call("sendMessage").at("/v1/inboxes/" + w.guarded.ID + "/messages")
+	d := read[draft](t, w.send(t, send.saying(`{"to":"ana@example.org","subject":"Order","text":"Please."}`)).want(t, http.StatusAccepted))
+	edit := w.call("updateDraft").at("/v1/drafts/" + d.ID).saying(`{"subject":"Order 1042"}`)
+	return read[draft](t, w.send(t, edit).want(t, http.StatusOK))
 }
 
 // call is a call of the operation with the full-access key. Its path is yet to
@@ -59,7 +84,13 @@ func (in *install) call(operationID string) call {
 
 func (in *install) newInbox(t *testing.T) inbox {
 	t.Helper()
-	return read[inbox](t, in.send(t, in.call("createInbox").saying(`{}`)).want(t, http.StatusCreated))
+	return in.newInboxWith(t, `{}`)
+}
+
+// newInboxWith makes an inbox with the fields of a request.
+func (in *install) newInboxWith(t *testing.T, body string) inbox {
+	t.Helper()
+	return read[inbox](t, in.send(t, in.call("createInbox").saying(body)).want(t, http.StatusCreated))
 }
 
 // key is an API key with its secret.
@@ -140,7 +171,15 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 	case "inbox_id":
 		return w.inboxFor(t, op).ID
 	case "message_id":
+		if op.OperationID == "deleteMessage" {
+			return w.simulate(t, w.inbox).ID
+		}
 		return w.in.ID
+	case "draft_id":
+		if op.OperationID == "sendDraft" || op.OperationID == "rejectDraft" {
+			return w.newDraft(t).ID
+		}
+		return w.draft.ID
 	case "attachment_id":
 		return w.in.Attachments[0].ID
 	case "thread_id":

@@ -209,7 +209,8 @@ type DomainsInvoker interface {
 type DraftsInvoker interface {
 	// GetDraft invokes getDraft operation.
 	//
-	// It stays after it was sent or rejected.
+	// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
+	// message's is: a forward's when that of the original is.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error)
@@ -233,14 +234,14 @@ type DraftsInvoker interface {
 	RejectDraft(ctx context.Context, request OptDraftReject, params RejectDraftParams, options ...RequestOption) (*Draft, error)
 	// SendDraft invokes sendDraft operation.
 	//
-	// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending. People may do
-	// it in the dashboard too.
+	// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
+	// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error)
 	// UpdateDraft invokes updateDraft operation.
 	//
-	// Changes only the given fields and raises `version`.
+	// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
 	//
 	// PATCH /v1/drafts/{draft_id}
 	UpdateDraft(ctx context.Context, request *DraftUpdate, params UpdateDraftParams, options ...RequestOption) (*Draft, error)
@@ -323,7 +324,8 @@ type InboxesInvoker interface {
 	// SimulateMessage invokes simulateMessage operation.
 	//
 	// Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-	// too.
+	// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
+	// for sends by a test key.
 	//
 	// POST /v1/inboxes/{inbox_id}/simulate
 	SimulateMessage(ctx context.Context, request *MessageSimulate, params SimulateMessageParams, options ...RequestOption) (*Message, error)
@@ -384,14 +386,15 @@ type KeysInvoker interface {
 type MessagesInvoker interface {
 	// DeleteMessage invokes deleteMessage operation.
 	//
-	// Deletes content and record for good.
+	// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
+	// replies to it or forwards it stays as it is.
 	//
 	// DELETE /v1/messages/{message_id}
 	DeleteMessage(ctx context.Context, params DeleteMessageParams, options ...RequestOption) (*DeletedMessage, error)
 	// ForwardMessage invokes forwardMessage operation.
 	//
 	// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-	// draft is made instead. 501 in this version unless the policy is `open`.
+	// draft is made instead.
 	//
 	// POST /v1/messages/{message_id}/forward
 	ForwardMessage(ctx context.Context, request *MessageForward, params ForwardMessageParams, options ...RequestOption) (ForwardMessageRes, error)
@@ -429,15 +432,15 @@ type MessagesInvoker interface {
 	// ReplyToMessage invokes replyToMessage operation.
 	//
 	// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-	// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
-	// unless the policy is `open`.
+	// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
+	// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
+	// (`loop_detected`), and so is an automatic reply to automated mail.
 	//
 	// POST /v1/messages/{message_id}/reply
 	ReplyToMessage(ctx context.Context, request *MessageReply, params ReplyToMessageParams, options ...RequestOption) (ReplyToMessageRes, error)
 	// SendMessage invokes sendMessage operation.
 	//
 	// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
-	// 501 in this version unless the policy is `open`.
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, request *MessageSend, params SendMessageParams, options ...RequestOption) (SendMessageRes, error)
@@ -2191,7 +2194,8 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 
 // DeleteMessage invokes deleteMessage operation.
 //
-// Deletes content and record for good.
+// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
+// replies to it or forwards it stays as it is.
 //
 // DELETE /v1/messages/{message_id}
 func (c *Client) DeleteMessage(ctx context.Context, params DeleteMessageParams, options ...RequestOption) (*DeletedMessage, error) {
@@ -2729,7 +2733,7 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 // ForwardMessage invokes forwardMessage operation.
 //
 // Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead. 501 in this version unless the policy is `open`.
+// draft is made instead.
 //
 // POST /v1/messages/{message_id}/forward
 func (c *Client) ForwardMessage(ctx context.Context, request *MessageForward, params ForwardMessageParams, options ...RequestOption) (ForwardMessageRes, error) {
@@ -3216,7 +3220,8 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 
 // GetDraft invokes getDraft operation.
 //
-// It stays after it was sent or rejected.
+// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
+// message's is: a forward's when that of the original is.
 //
 // GET /v1/drafts/{draft_id}
 func (c *Client) GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error) {
@@ -7042,6 +7047,22 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 		return res, errors.Wrap(err, "encode request")
 	}
 
+	h := uri.NewHeaderEncoder(r.Header)
+	{
+		cfg := uri.HeaderParameterEncodingConfig{
+			Name:    "Idempotency-Key",
+			Explode: false,
+		}
+		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.IdempotencyKey.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode header")
+		}
+	}
+
 	{
 		type bitset = [1]uint8
 		var satisfied bitset
@@ -7222,8 +7243,9 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 // ReplyToMessage invokes replyToMessage operation.
 //
 // Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
-// unless the policy is `open`.
+// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
+// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
+// (`loop_detected`), and so is an automatic reply to automated mail.
 //
 // POST /v1/messages/{message_id}/reply
 func (c *Client) ReplyToMessage(ctx context.Context, request *MessageReply, params ReplyToMessageParams, options ...RequestOption) (ReplyToMessageRes, error) {
@@ -7827,8 +7849,8 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 
 // SendDraft invokes sendDraft operation.
 //
-// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending. People may do
-// it in the dashboard too.
+// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
+// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
 //
 // POST /v1/drafts/{draft_id}/send
 func (c *Client) SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error) {
@@ -8189,7 +8211,6 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 // SendMessage invokes sendMessage operation.
 //
 // Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
-// 501 in this version unless the policy is `open`.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (c *Client) SendMessage(ctx context.Context, request *MessageSend, params SendMessageParams, options ...RequestOption) (SendMessageRes, error) {
@@ -8322,7 +8343,8 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 // SimulateMessage invokes simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too.
+// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
+// for sends by a test key.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (c *Client) SimulateMessage(ctx context.Context, request *MessageSimulate, params SimulateMessageParams, options ...RequestOption) (*Message, error) {
@@ -8832,7 +8854,7 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 
 // UpdateDraft invokes updateDraft operation.
 //
-// Changes only the given fields and raises `version`.
+// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
 //
 // PATCH /v1/drafts/{draft_id}
 func (c *Client) UpdateDraft(ctx context.Context, request *DraftUpdate, params UpdateDraftParams, options ...RequestOption) (*Draft, error) {

@@ -2088,7 +2088,8 @@ func (s *Server) handleDeleteKeyRequest(args [1]string, argsEscaped bool, w http
 
 // handleDeleteMessageRequest handles deleteMessage operation.
 //
-// Deletes content and record for good.
+// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
+// replies to it or forwards it stays as it is.
 //
 // DELETE /v1/messages/{message_id}
 func (s *Server) handleDeleteMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2744,7 +2745,7 @@ func (s *Server) handleDownloadFileRequest(args [1]string, argsEscaped bool, w h
 // handleForwardMessageRequest handles forwardMessage operation.
 //
 // Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead. 501 in this version unless the policy is `open`.
+// draft is made instead.
 //
 // POST /v1/messages/{message_id}/forward
 func (s *Server) handleForwardMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3331,7 +3332,8 @@ func (s *Server) handleGetDomainRequest(args [1]string, argsEscaped bool, w http
 
 // handleGetDraftRequest handles getDraft operation.
 //
-// It stays after it was sent or rejected.
+// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
+// message's is: a forward's when that of the original is.
 //
 // GET /v1/drafts/{draft_id}
 func (s *Server) handleGetDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7412,6 +7414,10 @@ func (s *Server) handleRejectDraftRequest(args [1]string, argsEscaped bool, w ht
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
 				{
+					Name: "Idempotency-Key",
+					In:   "header",
+				}: params.IdempotencyKey,
+				{
 					Name: "draft_id",
 					In:   "path",
 				}: params.DraftID,
@@ -7625,8 +7631,9 @@ func (s *Server) handleReplaceTemplateRequest(args [1]string, argsEscaped bool, 
 // handleReplyToMessageRequest handles replyToMessage operation.
 //
 // Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
-// unless the policy is `open`.
+// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
+// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
+// (`loop_detected`), and so is an automatic reply to automated mail.
 //
 // POST /v1/messages/{message_id}/reply
 func (s *Server) handleReplyToMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8369,8 +8376,8 @@ func (s *Server) handleRotateWebhookSecretRequest(args [1]string, argsEscaped bo
 
 // handleSendDraftRequest handles sendDraft operation.
 //
-// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending. People may do
-// it in the dashboard too.
+// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
+// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
 //
 // POST /v1/drafts/{draft_id}/send
 func (s *Server) handleSendDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8845,7 +8852,6 @@ func (s *Server) handleSendEmailBatchRequest(args [0]string, argsEscaped bool, w
 // handleSendMessageRequest handles sendMessage operation.
 //
 // Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
-// 501 in this version unless the policy is `open`.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleSendMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9006,7 +9012,8 @@ func (s *Server) handleSendMessageRequest(args [1]string, argsEscaped bool, w ht
 // handleSimulateMessageRequest handles simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too.
+// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
+// for sends by a test key.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (s *Server) handleSimulateMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9604,7 +9611,7 @@ func (s *Server) handleUpdateContactRequest(args [1]string, argsEscaped bool, w 
 
 // handleUpdateDraftRequest handles updateDraft operation.
 //
-// Changes only the given fields and raises `version`.
+// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
 //
 // PATCH /v1/drafts/{draft_id}
 func (s *Server) handleUpdateDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

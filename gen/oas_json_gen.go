@@ -4871,6 +4871,14 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 		e.Str(s.Kind)
 	}
 	{
+		e.FieldStart("expired")
+		e.Bool(s.Expired)
+	}
+	{
+		e.FieldStart("test_mode")
+		e.Bool(s.TestMode)
+	}
+	{
 		e.FieldStart("source_message_id")
 		s.SourceMessageID.Encode(e)
 	}
@@ -4964,31 +4972,33 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraft = [24]string{
+var jsonFieldsNameOfDraft = [26]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
 	3:  "thread_id",
 	4:  "status",
 	5:  "kind",
-	6:  "source_message_id",
-	7:  "message_id",
-	8:  "to",
-	9:  "cc",
-	10: "bcc",
-	11: "reply_to",
-	12: "subject",
-	13: "text",
-	14: "html",
-	15: "attachments",
-	16: "headers",
-	17: "version",
-	18: "created_by",
-	19: "decided_by",
-	20: "decided_at",
-	21: "reject_reason",
-	22: "created_at",
-	23: "updated_at",
+	6:  "expired",
+	7:  "test_mode",
+	8:  "source_message_id",
+	9:  "message_id",
+	10: "to",
+	11: "cc",
+	12: "bcc",
+	13: "reply_to",
+	14: "subject",
+	15: "text",
+	16: "html",
+	17: "attachments",
+	18: "headers",
+	19: "version",
+	20: "created_by",
+	21: "decided_by",
+	22: "decided_at",
+	23: "reject_reason",
+	24: "created_at",
+	25: "updated_at",
 }
 
 // Decode decodes Draft from json.
@@ -4996,7 +5006,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode Draft to nil")
 	}
-	var requiredBitSet [3]uint8
+	var requiredBitSet [4]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
@@ -5070,8 +5080,32 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"kind\"")
 			}
-		case "source_message_id":
+		case "expired":
 			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				v, err := d.Bool()
+				s.Expired = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"expired\"")
+			}
+		case "test_mode":
+			requiredBitSet[0] |= 1 << 7
+			if err := func() error {
+				v, err := d.Bool()
+				s.TestMode = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"test_mode\"")
+			}
+		case "source_message_id":
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				if err := s.SourceMessageID.Decode(d); err != nil {
 					return err
@@ -5081,7 +5115,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"source_message_id\"")
 			}
 		case "message_id":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				if err := s.MessageID.Decode(d); err != nil {
 					return err
@@ -5091,7 +5125,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"message_id\"")
 			}
 		case "to":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				s.To = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5109,7 +5143,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"to\"")
 			}
 		case "cc":
-			requiredBitSet[1] |= 1 << 1
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				s.Cc = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5127,7 +5161,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"cc\"")
 			}
 		case "bcc":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				s.Bcc = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5145,7 +5179,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"bcc\"")
 			}
 		case "reply_to":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				s.ReplyTo = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5163,7 +5197,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"reply_to\"")
 			}
 		case "subject":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 6
 			if err := func() error {
 				v, err := d.Str()
 				s.Subject = string(v)
@@ -5175,7 +5209,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"subject\"")
 			}
 		case "text":
-			requiredBitSet[1] |= 1 << 5
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				if err := s.Text.Decode(d); err != nil {
 					return err
@@ -5185,7 +5219,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"text\"")
 			}
 		case "html":
-			requiredBitSet[1] |= 1 << 6
+			requiredBitSet[2] |= 1 << 0
 			if err := func() error {
 				if err := s.HTML.Decode(d); err != nil {
 					return err
@@ -5195,7 +5229,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"html\"")
 			}
 		case "attachments":
-			requiredBitSet[1] |= 1 << 7
+			requiredBitSet[2] |= 1 << 1
 			if err := func() error {
 				s.Attachments = make([]Attachment, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5213,7 +5247,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "headers":
-			requiredBitSet[2] |= 1 << 0
+			requiredBitSet[2] |= 1 << 2
 			if err := func() error {
 				if err := s.Headers.Decode(d); err != nil {
 					return err
@@ -5223,7 +5257,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		case "version":
-			requiredBitSet[2] |= 1 << 1
+			requiredBitSet[2] |= 1 << 3
 			if err := func() error {
 				v, err := d.Int()
 				s.Version = int(v)
@@ -5235,7 +5269,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"version\"")
 			}
 		case "created_by":
-			requiredBitSet[2] |= 1 << 2
+			requiredBitSet[2] |= 1 << 4
 			if err := func() error {
 				v, err := d.Str()
 				s.CreatedBy = string(v)
@@ -5247,7 +5281,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_by\"")
 			}
 		case "decided_by":
-			requiredBitSet[2] |= 1 << 3
+			requiredBitSet[2] |= 1 << 5
 			if err := func() error {
 				if err := s.DecidedBy.Decode(d); err != nil {
 					return err
@@ -5257,7 +5291,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"decided_by\"")
 			}
 		case "decided_at":
-			requiredBitSet[2] |= 1 << 4
+			requiredBitSet[2] |= 1 << 6
 			if err := func() error {
 				if err := s.DecidedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -5267,7 +5301,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"decided_at\"")
 			}
 		case "reject_reason":
-			requiredBitSet[2] |= 1 << 5
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				if err := s.RejectReason.Decode(d); err != nil {
 					return err
@@ -5277,7 +5311,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"reject_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[2] |= 1 << 6
+			requiredBitSet[3] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -5289,7 +5323,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "updated_at":
-			requiredBitSet[2] |= 1 << 7
+			requiredBitSet[3] |= 1 << 1
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.UpdatedAt = v
@@ -5309,10 +5343,11 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [3]uint8{
+	for i, mask := range [4]uint8{
 		0b11111111,
 		0b11111111,
 		0b11111111,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -52,7 +52,7 @@ var (
 		"PATCH": "Authorization,Content-Type",
 	}
 	rn56AllowedHeaders = map[string]string{
-		"POST": "Authorization,Content-Type",
+		"POST": "Authorization,Content-Type,Idempotency-Key",
 	}
 	rn67AllowedHeaders = map[string]string{
 		"POST": "Authorization,Content-Type,Idempotency-Key",

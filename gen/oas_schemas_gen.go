@@ -2282,7 +2282,9 @@ func (s *DownloadFilePartialContentRawApplicationOctetStream) SetResponse(val *h
 
 func (*DownloadFilePartialContentRawApplicationOctetStream) downloadFileRes() {}
 
-// A send, reply or forward that waits for approval, or did.
+// A send, reply or forward that waits for approval, or did. In list items `html` is null. When
+// `expired` is true, `text` and `html` are null, `attachments` and `headers` are empty, and it can no
+// longer be edited or sent.
 // Ref: #/components/schemas/Draft
 type Draft struct {
 	Object string `json:"object"`
@@ -2292,6 +2294,10 @@ type Draft struct {
 	ThreadID NilString `json:"thread_id"`
 	Status   string    `json:"status"`
 	Kind     string    `json:"kind"`
+	// The retention has passed and the content is deleted.
+	Expired bool `json:"expired"`
+	// Made by a test key: sending it is simulated.
+	TestMode bool `json:"test_mode"`
 	// The message replied to or forwarded.
 	SourceMessageID NilString `json:"source_message_id"`
 	// The message that the draft became.
@@ -2345,6 +2351,16 @@ func (s *Draft) GetStatus() string {
 // GetKind returns the value of Kind.
 func (s *Draft) GetKind() string {
 	return s.Kind
+}
+
+// GetExpired returns the value of Expired.
+func (s *Draft) GetExpired() bool {
+	return s.Expired
+}
+
+// GetTestMode returns the value of TestMode.
+func (s *Draft) GetTestMode() bool {
+	return s.TestMode
 }
 
 // GetSourceMessageID returns the value of SourceMessageID.
@@ -2465,6 +2481,16 @@ func (s *Draft) SetStatus(val string) {
 // SetKind sets the value of Kind.
 func (s *Draft) SetKind(val string) {
 	s.Kind = val
+}
+
+// SetExpired sets the value of Expired.
+func (s *Draft) SetExpired(val bool) {
+	s.Expired = val
+}
+
+// SetTestMode sets the value of TestMode.
+func (s *Draft) SetTestMode(val bool) {
+	s.TestMode = val
 }
 
 // SetSourceMessageID sets the value of SourceMessageID.

@@ -145,7 +145,8 @@ type DomainsHandler interface {
 type DraftsHandler interface {
 	// GetDraft implements getDraft operation.
 	//
-	// It stays after it was sent or rejected.
+	// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
+	// message's is: a forward's when that of the original is.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams) (*Draft, error)
@@ -169,14 +170,14 @@ type DraftsHandler interface {
 	RejectDraft(ctx context.Context, req OptDraftReject, params RejectDraftParams) (*Draft, error)
 	// SendDraft implements sendDraft operation.
 	//
-	// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending. People may do
-	// it in the dashboard too.
+	// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
+	// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, req OptDraftSend, params SendDraftParams) (*Message, error)
 	// UpdateDraft implements updateDraft operation.
 	//
-	// Changes only the given fields and raises `version`.
+	// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
 	//
 	// PATCH /v1/drafts/{draft_id}
 	UpdateDraft(ctx context.Context, req *DraftUpdate, params UpdateDraftParams) (*Draft, error)
@@ -259,7 +260,8 @@ type InboxesHandler interface {
 	// SimulateMessage implements simulateMessage operation.
 	//
 	// Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-	// too.
+	// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
+	// for sends by a test key.
 	//
 	// POST /v1/inboxes/{inbox_id}/simulate
 	SimulateMessage(ctx context.Context, req *MessageSimulate, params SimulateMessageParams) (*Message, error)
@@ -320,14 +322,15 @@ type KeysHandler interface {
 type MessagesHandler interface {
 	// DeleteMessage implements deleteMessage operation.
 	//
-	// Deletes content and record for good.
+	// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
+	// replies to it or forwards it stays as it is.
 	//
 	// DELETE /v1/messages/{message_id}
 	DeleteMessage(ctx context.Context, params DeleteMessageParams) (*DeletedMessage, error)
 	// ForwardMessage implements forwardMessage operation.
 	//
 	// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-	// draft is made instead. 501 in this version unless the policy is `open`.
+	// draft is made instead.
 	//
 	// POST /v1/messages/{message_id}/forward
 	ForwardMessage(ctx context.Context, req *MessageForward, params ForwardMessageParams) (ForwardMessageRes, error)
@@ -365,15 +368,15 @@ type MessagesHandler interface {
 	// ReplyToMessage implements replyToMessage operation.
 	//
 	// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-	// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
-	// unless the policy is `open`.
+	// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
+	// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
+	// (`loop_detected`), and so is an automatic reply to automated mail.
 	//
 	// POST /v1/messages/{message_id}/reply
 	ReplyToMessage(ctx context.Context, req *MessageReply, params ReplyToMessageParams) (ReplyToMessageRes, error)
 	// SendMessage implements sendMessage operation.
 	//
 	// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
-	// 501 in this version unless the policy is `open`.
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, req *MessageSend, params SendMessageParams) (SendMessageRes, error)

@@ -147,7 +147,8 @@ func (UnimplementedHandler) DeleteKey(ctx context.Context, params DeleteKeyParam
 
 // DeleteMessage implements deleteMessage operation.
 //
-// Deletes content and record for good.
+// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
+// replies to it or forwards it stays as it is.
 //
 // DELETE /v1/messages/{message_id}
 func (UnimplementedHandler) DeleteMessage(ctx context.Context, params DeleteMessageParams) (r *DeletedMessage, _ error) {
@@ -195,7 +196,7 @@ func (UnimplementedHandler) DownloadFile(ctx context.Context, params DownloadFil
 // ForwardMessage implements forwardMessage operation.
 //
 // Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead. 501 in this version unless the policy is `open`.
+// draft is made instead.
 //
 // POST /v1/messages/{message_id}/forward
 func (UnimplementedHandler) ForwardMessage(ctx context.Context, req *MessageForward, params ForwardMessageParams) (r ForwardMessageRes, _ error) {
@@ -231,7 +232,8 @@ func (UnimplementedHandler) GetDomain(ctx context.Context, params GetDomainParam
 
 // GetDraft implements getDraft operation.
 //
-// It stays after it was sent or rejected.
+// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
+// message's is: a forward's when that of the original is.
 //
 // GET /v1/drafts/{draft_id}
 func (UnimplementedHandler) GetDraft(ctx context.Context, params GetDraftParams) (r *Draft, _ error) {
@@ -507,8 +509,9 @@ func (UnimplementedHandler) ReplaceTemplate(ctx context.Context, req *TemplateCr
 // ReplyToMessage implements replyToMessage operation.
 //
 // Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead. 501 in this version
-// unless the policy is `open`.
+// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
+// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
+// (`loop_detected`), and so is an automatic reply to automated mail.
 //
 // POST /v1/messages/{message_id}/reply
 func (UnimplementedHandler) ReplyToMessage(ctx context.Context, req *MessageReply, params ReplyToMessageParams) (r ReplyToMessageRes, _ error) {
@@ -553,8 +556,8 @@ func (UnimplementedHandler) RotateWebhookSecret(ctx context.Context, params Rota
 
 // SendDraft implements sendDraft operation.
 //
-// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending. People may do
-// it in the dashboard too.
+// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
+// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
 //
 // POST /v1/drafts/{draft_id}/send
 func (UnimplementedHandler) SendDraft(ctx context.Context, req OptDraftSend, params SendDraftParams) (r *Message, _ error) {
@@ -584,7 +587,6 @@ func (UnimplementedHandler) SendEmailBatch(ctx context.Context, req *EmailBatchS
 // SendMessage implements sendMessage operation.
 //
 // Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
-// 501 in this version unless the policy is `open`.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (UnimplementedHandler) SendMessage(ctx context.Context, req *MessageSend, params SendMessageParams) (r SendMessageRes, _ error) {
@@ -594,7 +596,8 @@ func (UnimplementedHandler) SendMessage(ctx context.Context, req *MessageSend, p
 // SimulateMessage implements simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too.
+// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
+// for sends by a test key.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (UnimplementedHandler) SimulateMessage(ctx context.Context, req *MessageSimulate, params SimulateMessageParams) (r *Message, _ error) {
@@ -632,7 +635,7 @@ func (UnimplementedHandler) UpdateContact(ctx context.Context, req *ContactUpdat
 
 // UpdateDraft implements updateDraft operation.
 //
-// Changes only the given fields and raises `version`.
+// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
 //
 // PATCH /v1/drafts/{draft_id}
 func (UnimplementedHandler) UpdateDraft(ctx context.Context, req *DraftUpdate, params UpdateDraftParams) (r *Draft, _ error) {

@@ -19,6 +19,8 @@ import (
 // Config is what the API needs.
 type Config struct {
 	Store *store.Store
+	// Incoming takes mail that is simulated.
+	Incoming Incoming
 	// MailDomain is the install's own mail domain, lower case.
 	MailDomain string
 	// BaseURL is where clients reach the API: links begin with it.

@@ -45,6 +45,8 @@ var (
 	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
+	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
+	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
 	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
@@ -68,6 +70,11 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
 	case isLimit(err):
 		return a.limitError(err)
+	case errors.Is(err, store.ErrLoop):
+		return &apiError{
+			status: http.StatusForbidden, code: gen.ErrorCodeLoopDetected,
+			message: fmt.Sprintf("this thread has had %d messages from this inbox within an hour", store.MaxThreadSends),
+		}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
 		a.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", requestID(ctx))
 		return errUnavailable

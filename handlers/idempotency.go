@@ -22,6 +22,7 @@ const idempotencyHeader = "Idempotency-Key"
 // answerTypes are the answers that can be stored, by the name they are stored
 // under. The names stand in databases: never change one.
 var answerTypes = map[string]func() any{
+	"Draft":   func() any { return new(gen.Draft) },
 	"Inbox":   func() any { return new(gen.Inbox) },
 	"Message": func() any { return new(gen.Message) },
 }
@@ -57,7 +58,7 @@ type onceKey struct{}
 // once returns what the handler hands to the store with its work, so that the
 // answer is kept by the same transaction; nil when the call has no key. toAPI
 // makes the answer out of the stored row.
-func once[Row any](ctx context.Context, kind string, toAPI func(Row) (any, error)) *store.Once {
+func once[Row any](ctx context.Context, status int, kind string, toAPI func(Row) (any, error)) *store.Once {
 	o, ok := ctx.Value(onceKey{}).(store.Once)
 	if !ok {
 		return nil
@@ -68,7 +69,7 @@ func once[Row any](ctx context.Context, kind string, toAPI func(Row) (any, error
 			return store.Answer{}, err
 		}
 		body, err := json.Marshal(v)
-		return store.Answer{BodyHash: o.BodyHash, Status: http.StatusCreated, Kind: kind, Body: body}, err
+		return store.Answer{BodyHash: o.BodyHash, Status: status, Kind: kind, Body: body}, err
 	}
 	return &o
 }
@@ -103,8 +104,13 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	ctx := req.Context
 	req.SetContext(context.WithValue(ctx, onceKey{}, o))
 	res, err := next(req)
-	if errors.Is(err, store.ErrIdempotencyRaced) { // another node was faster
+	switch {
+	case errors.Is(err, store.ErrIdempotencyRaced): // another node was faster
 		return a.replay(ctx, o)
+	case errors.Is(err, errDraftNotPending): // perhaps by this very call on another node
+		if res, err := a.replay(ctx, o); err == nil {
+			return res, nil
+		}
 	}
 	return res, err
 }
@@ -149,6 +155,8 @@ func seesAnswer(k store.Key, answer any) bool {
 	switch v := answer.(type) {
 	case *gen.Inbox:
 		return slices.Contains(ids, v.ID)
+	case *gen.Draft:
+		return slices.Contains(ids, v.InboxID)
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
 	}

@@ -53,7 +53,7 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	if err := checkName("display_name", in.DisplayName); err != nil {
 		return nil, err
 	}
-	in, err := a.store.CreateInbox(ctx, in, once(ctx, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
+	in, err := a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
 	if err != nil {
 		return nil, err
 	}

@@ -74,6 +74,18 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (*gen.Mess
 	return messageToAPI(m, withHTML)
 }
 
+// DeleteMessage implements DELETE /v1/messages/{message_id}.
+func (a *API) DeleteMessage(ctx context.Context, p gen.DeleteMessageParams) (*gen.DeletedMessage, error) {
+	m, err := a.messageOf(ctx, p.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.store.DeleteMessage(ctx, m.AccountID, m.ID); err != nil {
+		return nil, err
+	}
+	return &gen.DeletedMessage{Object: "message", ID: m.ID, Deleted: true}, nil
+}
+
 // fromLike is the filter on the header From: an address or a wildcard.
 func fromLike(from gen.OptString) string {
 	if s := from.Or(""); s != "" {

@@ -26,14 +26,11 @@ func (a *API) SendMessage(ctx context.Context, req *gen.MessageSend, p gen.SendM
 	if err != nil {
 		return nil, err
 	}
-	s := submission{inbox: in, subject: req.Subject, text: req.Text.Or(""), html: req.HTML.Or(""), headers: req.Headers}
+	s := submission{inbox: in, kind: store.DraftNew, subject: req.Subject, text: req.Text.Or(""), html: req.HTML.Or("")}
 	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
-	if err := s.copies(req.Cc, req.Bcc, req.ReplyTo); err != nil {
-		return nil, err
-	}
-	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
+	if err := s.extras(req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
 	}
 	return asRes[gen.SendMessageRes](a.submit(ctx, s))
@@ -50,18 +47,19 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 		return nil, err
 	}
 	s := submission{
-		inbox: in, subject: message.ReplySubject(m.Subject), text: req.Text.Or(""), html: req.HTML.Or(""), headers: req.Headers,
-		threadSeq: m.ThreadSeq, refs: refsOf(m),
+		inbox: in, kind: store.DraftReply, source: &m, subject: message.ReplySubject(m.Subject),
+		text: req.Text.Or(""), html: req.HTML.Or(""), threadSeq: m.ThreadSeq, refs: refsOf(m),
 	}
-	if err := s.copies(req.Cc, req.Bcc, req.ReplyTo); err != nil {
+	if err := s.extras(req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
 	}
-	s.answer(m, req.ReplyAll.Or(false))
+	replyTo, err := a.followed(ctx, in, m)
+	if err != nil {
+		return nil, err
+	}
+	s.answer(m, replyTo, req.ReplyAll.Or(false))
 	if len(s.to) == 0 {
 		return nil, errInvalid("message_id", "names nobody to reply to")
-	}
-	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
-		return nil, err
 	}
 	return asRes[gen.ReplyToMessageRes](a.submit(ctx, s))
 }
@@ -79,14 +77,11 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 	if err != nil {
 		return nil, err
 	}
-	s := submission{inbox: in, subject: message.ForwardSubject(m.Subject), headers: req.Headers}
+	s := submission{inbox: in, kind: store.DraftForward, source: &m, subject: message.ForwardSubject(m.Subject)}
 	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
-	if err := s.copies(req.Cc, req.Bcc, req.ReplyTo); err != nil {
-		return nil, err
-	}
-	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
+	if err := s.extras(req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
 	}
 	if err := s.quote(m, req); err != nil {
@@ -102,35 +97,43 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 
 // asRes makes the answer of an operation with two kinds of answers, and never a
 // non-nil interface around a nil pointer.
-func asRes[Res any](m *gen.Message, err error) (Res, error) {
+func asRes[Res any](answer any, err error) (Res, error) {
 	var none Res
 	if err != nil {
 		return none, err
 	}
-	res, ok := any(m).(Res)
+	res, ok := answer.(Res)
 	if !ok {
-		return none, fmt.Errorf("a message is no answer of type %T", none)
+		return none, fmt.Errorf("%T is no answer of this operation", answer)
 	}
 	return res, nil
 }
 
-// copies reads the address fields that all three ways to send share.
-func (s *submission) copies(cc, bcc, replyTo gen.OptOptionalRecipients) (err error) {
+// extras reads the fields that all three ways to send share.
+func (s *submission) extras(
+	cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptMailHeaders, attachments gen.MessageAttachmentInputs,
+) (err error) {
 	if s.cc, err = optionalAddresses("cc", cc); err != nil {
 		return err
 	}
 	if s.bcc, err = optionalAddresses("bcc", bcc); err != nil {
 		return err
 	}
-	s.replyTo, err = optionalAddresses("reply_to", replyTo)
+	if s.replyTo, err = optionalAddresses("reply_to", replyTo); err != nil {
+		return err
+	}
+	if s.headers, err = headersFromAPI(headers); err != nil {
+		return err
+	}
+	s.attachments, err = attachmentsFromAPI(attachments)
 	return err
 }
 
 // answer sets whom a reply to m goes to: to Reply-To, else From; and for one of
 // our own, to its To. The inbox itself is never a recipient.
-func (s *submission) answer(m store.Message, all bool) {
+func (s *submission) answer(m store.Message, replyTo []store.Address, all bool) {
 	a := m.Addresses.V
-	to, copied := a.ReplyTo, slices.Concat(a.To, a.Cc)
+	to, copied := replyTo, slices.Concat(a.To, a.Cc)
 	if len(to) == 0 && a.From != nil {
 		to = []store.Address{*a.From}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -87,8 +88,12 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	if err != nil {
 		t.Fatal(err)
 	}
+	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: st, Domain: mailDomain, TempDir: t.TempDir(), Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := handlers.Config{
-		Store: st, MailDomain: mailDomain, BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyPrefix: "sk",
+		Store: st, Incoming: receiver, MailDomain: mailDomain, BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}

@@ -20,20 +20,26 @@ const maxAttachmentBytes = 25 << 20
 // submission is a mail that an inbox is to send.
 type submission struct {
 	inbox       store.Inbox
+	kind        store.DraftKind
+	source      *store.Message // that a reply or forward is of; nil for an approved draft
 	to, cc, bcc []message.Address
 	replyTo     []message.Address
 	subject     string
 	text, html  string
 	refs        store.References
 	threadSeq   int64 // 0: a new thread
-	headers     gen.OptMailHeaders
+	headers     [][2]string
 	attachments []message.OutAttachment
+	testMode    bool
+	approved    *store.Draft // that it comes from
 }
 
 // submit is the one way that mail leaves: it applies the policy of the inbox,
-// composes the mail, and queues it with the answer to an idempotent call.
-func (a *API) submit(ctx context.Context, s submission) (*gen.Message, error) {
-	if err := a.maySend(s.inbox); err != nil {
+// composes the mail, and queues it with the answer to an idempotent call. The
+// answer is a *gen.Message or, when somebody has to approve the mail first, a
+// *gen.Draft.
+func (a *API) submit(ctx context.Context, s submission) (any, error) {
+	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
 	if s.text == "" && s.html == "" {
@@ -45,81 +51,107 @@ func (a *API) submit(ctx context.Context, s submission) (*gen.Message, error) {
 	if len(s.to)+len(s.cc)+len(s.bcc) == 0 {
 		return nil, errInvalid("to", "leaves no recipient")
 	}
-	m, err := a.compose(ctx, s)
+	s.testMode = s.testMode || callerOf(ctx).Mode == store.KeyTest
+	if err := a.checkPolicy(ctx, s); err != nil {
+		return nil, err
+	}
+	mail, err := a.compose(s)
+	if err != nil {
+		return nil, err
+	}
+	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
+		return a.hold(ctx, s)
+	}
+	return a.enqueue(ctx, s, mail)
+}
+
+// enqueue queues a composed mail, and with it sends the draft that it comes
+// from.
+func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.Message, error) {
+	m, err := a.newMessage(ctx, s, mail)
 	if err != nil {
 		return nil, err
 	}
 	toAPI := func(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
-	stored, err := a.store.Enqueue(ctx, m, once(ctx, "Message", func(m store.Message) (any, error) { return toAPI(m) }))
+	answer := once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
+	var stored store.Message
+	if s.approved == nil {
+		stored, err = a.store.Enqueue(ctx, m, answer)
+	} else {
+		stored, err = a.store.SendDraft(ctx, m, store.Approval{
+			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: callerOf(ctx).ID,
+		}, answer)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return toAPI(stored)
 }
 
-// maySend applies what the inbox's state and policy say.
-func (a *API) maySend(in store.Inbox) error {
-	switch {
-	case in.Status == store.InboxSuspended:
-		return errForbidden(gen.ErrorCodeSendingPaused, "this inbox is suspended")
-	case in.Expired(store.NewTime(a.now())):
-		return errForbidden(gen.ErrorCodeInboxExpired, "this inbox has expired")
-	case in.SendPolicy != store.PolicyOpen:
-		return errNotImplemented
-	}
-	return nil
+// composed is a mail as it will be sent.
+type composed struct {
+	out    message.Outgoing
+	raw    []byte
+	parsed *message.Message
 }
 
 // compose writes the mail and reads it back, so that what is stored about it is
 // what it says.
-func (a *API) compose(ctx context.Context, s submission) (*store.NewMessage, error) {
+func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
-	out := message.Outgoing{
+	c := &composed{out: message.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + s.inbox.Domain + ">", Date: now.UTC().Truncate(time.Second),
 		From: message.Address{Email: s.inbox.Address}, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
 		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
-		Attachments: s.attachments,
-	}
+		Headers: s.headers, Attachments: s.attachments,
+	}}
 	if s.inbox.DisplayName != nil {
-		out.From.Name = *s.inbox.DisplayName
+		c.out.From.Name = *s.inbox.DisplayName
 	}
-	if out.Text == "" {
-		out.Text = message.HTMLToText(out.HTML)
-	}
-	var err error
-	if out.Headers, err = extraHeaders(s.headers); err != nil {
-		return nil, err
+	if c.out.Text == "" {
+		c.out.Text = message.HTMLToText(c.out.HTML)
 	}
 	var raw bytes.Buffer
-	if _, err := out.WriteTo(&raw); err != nil {
+	if _, err := c.out.WriteTo(&raw); err != nil {
 		return nil, composeError(err)
 	}
-	parsed, err := message.Parse(bytes.NewReader(raw.Bytes()), message.DefaultLimits())
-	if err != nil {
+	c.raw = raw.Bytes()
+	var err error
+	if c.parsed, err = message.Parse(bytes.NewReader(c.raw), message.DefaultLimits()); err != nil {
 		return nil, errInvalid("headers", "make a mail that cannot be read")
 	}
-	content, err := a.contentOf(ctx, raw.Bytes(), parsed)
+	return c, nil
+}
+
+// newMessage is a composed mail as the store takes it.
+func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*store.NewMessage, error) {
+	content, err := a.contentOf(ctx, mail.raw, mail.parsed)
 	if err != nil {
 		return nil, err
 	}
-	m := &store.NewMessage{
+	return &store.NewMessage{
 		Message: store.Message{
 			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, Direction: store.DirectionOut,
-			Status: store.MessageQueued, TestMode: callerOf(ctx).Mode == store.KeyTest, FromEmail: s.inbox.Address,
-			Addresses: store.JSON[store.Addresses]{V: store.Addresses{
-				From: &store.Address{Name: out.From.Name, Email: out.From.Email},
-				To:   toStore(s.to), Cc: toStore(s.cc), Bcc: toStore(s.bcc), ReplyTo: toStore(s.replyTo),
-			}},
-			Subject: s.subject, HeaderID: out.HeaderID, Refs: store.JSON[store.References]{V: s.refs},
-			Automated: parsed.Automated(false), Size: int64(raw.Len()), Content: content, Recipients: recipientsOf(s),
+			Status: store.MessageQueued, TestMode: s.testMode, FromEmail: s.inbox.Address,
+			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)},
+			Subject:   s.subject, HeaderID: mail.out.HeaderID, Refs: store.JSON[store.References]{V: s.refs},
+			Automated: mail.parsed.Automated(false), Size: int64(len(mail.raw)), Content: content, Recipients: recipientsOf(s),
 		},
 		SubjectFold:   foldSubject(s.subject),
 		ThreadSubject: foldSubject(message.NormalizeSubject(s.subject)),
 		JoinThread:    s.threadSeq,
 		NewThread:     s.threadSeq == 0,
+	}, nil
+}
+
+// addresses are those of the mail; from may be nil.
+func (s *submission) addresses(from *message.Address) store.Addresses {
+	as := store.Addresses{To: toStore(s.to), Cc: toStore(s.cc), Bcc: toStore(s.bcc), ReplyTo: toStore(s.replyTo)}
+	if from != nil {
+		as.From = &store.Address{Name: from.Name, Email: from.Email}
 	}
-	return m, nil
+	return as
 }
 
 // composeError gives the field that the mail cannot carry back to the caller.
@@ -181,8 +213,8 @@ var ownHeaders = map[string]bool{
 	"to": true, "cc": true, "subject": true, "reply-to": true, "in-reply-to": true, "references": true, "mime-version": true,
 }
 
-func extraHeaders(h gen.OptMailHeaders) ([][2]string, error) {
-	var out [][2]string
+func headersFromAPI(h gen.OptMailHeaders) ([][2]string, error) {
+	out := make([][2]string, 0, len(h.Value))
 	for name, value := range h.Value {
 		low := strings.ToLower(name)
 		if ownHeaders[low] || strings.HasPrefix(low, "dkim-") || strings.HasPrefix(low, "content-") || strings.HasPrefix(low, "arc-") {

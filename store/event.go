@@ -22,6 +22,20 @@ const (
 	EventMessageFailed     EventType = "message.failed"
 )
 
+// The events of drafts.
+const (
+	EventDraftCreated  EventType = "draft.created"
+	EventDraftSent     EventType = "draft.sent"
+	EventDraftRejected EventType = "draft.rejected"
+)
+
+// DraftEventData is what an event about a draft keeps. It holds no content
+// either.
+type DraftEventData struct {
+	DraftID string      `json:"draft_id"`
+	Status  DraftStatus `json:"status"`
+}
+
 // EventData is what an event keeps beside the resource that it is about. It
 // holds no content of mail, so that retention has nothing to delete here.
 type EventData struct {

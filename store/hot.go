@@ -14,6 +14,7 @@ import (
 type hotWrite struct {
 	messages []*hotMessage
 	attempt  *Attempt
+	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
 	// refused is set when the messages must not be sent: then they are left out
 	// of the transaction.
@@ -40,9 +41,9 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 type hotStatements struct {
 	threads, messages, contents, recipients, events, counts bulkInsert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, bySubject, lockMessages listQuery
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, bySubject, recentSends, lockMessages listQuery
 
-	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, accepted, watched, pause *sql.Stmt
+	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, accepted, watched, pause, approveDraft *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -68,6 +69,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		bySeq:        st.addList(ctx, d, 1, threadsBySeq),
 		byHeader:     st.addList(ctx, d, 2, threadsByHeader(d)),
 		bySubject:    st.addList(ctx, d, 2, threadsBySubject(d)),
+		recentSends:  st.addList(ctx, d, 1, recentSends),
 		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),
 		accounts:     st.addList(ctx, d, 1, senders),
 		lockAccounts: st.addList(ctx, d, 1, senders+d.lockRow()),
@@ -81,6 +83,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		accepted:      st.add(ctx, acceptedSince),
 		watched:       st.add(ctx, watchedSince),
 		pause:         st.add(ctx, pauseSender),
+		approveDraft:  st.add(ctx, approveDraft),
 	}
 	return s.wrap(st.err, "open")
 }
@@ -115,7 +118,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) er
 // hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in
 // this order, so that two of them never wait for each other in a ring: the
 // messages of the attempts, their recipients, the inboxes, the accounts, the
-// counts; each kind by its key.
+// counts, stored answers, drafts; each kind but the last two by its key.
 type hotBatch struct {
 	store    *Store
 	tx       *sqlx.Tx
@@ -150,12 +153,7 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 		return err
 	}
 	for i := range batch {
-		w := &batch[i]
-		if w.once == nil || *w.refused != nil {
-			continue
-		}
-		m := w.messages[0].msg
-		if err := b.store.saveAnswer(ctx, b.tx, w.once, m.ID, m); err != nil {
+		if err := b.finish(ctx, &batch[i]); err != nil {
 			return err
 		}
 	}
@@ -164,6 +162,23 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	}
 	b.wake(topic{kind: topicEvents})
 	return errIn("insert events", b.store.hot.events.exec(ctx, b.tx, b.events))
+}
+
+// finish writes what follows from the messages of w.
+func (b *hotBatch) finish(ctx context.Context, w *hotWrite) error {
+	if *w.refused != nil {
+		return nil
+	}
+	if w.once != nil {
+		m := w.messages[0].msg
+		if err := b.store.saveAnswer(ctx, b.tx, w.once, m.ID, m); err != nil {
+			return err
+		}
+	}
+	if w.approval != nil {
+		return b.approve(ctx, w.approval, &w.messages[0].msg)
+	}
+	return nil
 }
 
 // event notes an event about a message, and counts it.

@@ -46,6 +46,9 @@ func (b *hotBatch) addMessages(ctx context.Context, batch []hotWrite) error {
 	if err := b.joinThreads(ctx); err != nil {
 		return err
 	}
+	if err := b.guardThreads(ctx); err != nil {
+		return err
+	}
 	return b.insertMessages(ctx)
 }
 

@@ -63,16 +63,30 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempt *
 	return out, nil
 }
 
+// AddSimulated stores a mail that nobody sent, as if it had been received, and
+// returns it as stored. With once, the answer is stored too. ErrNotFound when
+// the inbox takes no mail.
+func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
+	return s.addOne(ctx, "add simulated mail", m, hotWrite{once: once})
+}
+
 // Enqueue accepts an outbound message: it is stored with its recipients, which
 // are due at once, and returned. With once, the answer is stored too.
-// ErrNotFound when the inbox is deleted.
+// ErrNotFound when the inbox is deleted, ErrLoop when its thread has had too many
+// messages from us.
 func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
+	return s.addOne(ctx, "enqueue", m, hotWrite{once: once})
+}
+
+// addOne stores m as the message that w is about.
+func (s *Store) addOne(ctx context.Context, what string, m *NewMessage, w hotWrite) (Message, error) {
 	h, err := newHotMessage(m, s.now())
 	if err != nil {
-		return Message{}, fmt.Errorf("enqueue: %w", err)
+		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
-	if err := s.do(ctx, m.InboxSeq, hotWrite{messages: []*hotMessage{h}, once: once}); err != nil {
-		return Message{}, fmt.Errorf("enqueue: %w", err)
+	w.messages = []*hotMessage{h}
+	if err := s.do(ctx, m.InboxSeq, w); err != nil {
+		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
 	return h.msg, nil
 }

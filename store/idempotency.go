@@ -82,11 +82,13 @@ func (s *Store) answered(ctx context.Context, tx *sqlx.Tx, once *Once) (bool, er
 	return n > 0, err
 }
 
-// dropInboxAnswers deletes the stored answers that tell of an inbox or of its
-// messages.
+// dropInboxAnswers deletes the stored answers that tell of an inbox, of its
+// messages or of its drafts.
 func (s *Store) dropInboxAnswers(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
 	const q = `DELETE FROM idempotency
-		WHERE resource_id = $1 OR resource_id IN (SELECT id FROM messages WHERE inbox_seq = $2 AND created_at > $3)`
+		WHERE resource_id = $1
+		   OR resource_id IN (SELECT id FROM messages WHERE inbox_seq = $2 AND created_at > $3)
+		   OR resource_id IN (SELECT id FROM drafts WHERE inbox_seq = $2 AND updated_at > $3)`
 	_, err := tx.ExecContext(ctx, q, in.ID, in.Seq, NewTime(s.now().Add(-2*AnswerLife)))
 	return err
 }

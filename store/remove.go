@@ -94,7 +94,8 @@ func (s *Store) unnamedBlobs(ctx context.Context, keys []string) ([]string, erro
 		return nil, nil
 	}
 	var named []string
-	if err := selectIn(ctx, s.read, &named, `SELECT blob_key FROM contents WHERE blob_key IN (?)`, keys); err != nil {
+	if err := selectIn(ctx, s.read, &named, `SELECT blob_key FROM contents WHERE blob_key IN (?)
+		UNION SELECT blob_key FROM draft_contents WHERE blob_key IN (?)`, keys, keys); err != nil {
 		return nil, s.wrap(err, "look for the rows of blobs")
 	}
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(named, key) }), nil

@@ -29,7 +29,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, fmt.Errorf("make the SMTP server: %w", err)
 	}
-	api, err := n.apiPart(s, in, doors, stopping)
+	api, err := n.apiPart(s, in, receiver, doors, stopping)
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +50,16 @@ func (n *node) assemble(
 	return parts, nil
 }
 
-func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping chan struct{}) (part, error) {
+func (n *node) apiPart(
+	s *store.Store, in install, receiver *smtp.Receiver, doors listeners, stopping chan struct{},
+) (part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr())
 	if guessed {
 		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
 	api, err := handlers.New(handlers.Config{
-		Store: s, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files),
+		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files,
+		NoFiles: !bool(n.cfg.Files),
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
 	})

@@ -105,7 +105,7 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_account ON messages (account_id, created_at);
 CREATE INDEX messages_inbox ON messages (inbox_seq, created_at);
-CREATE INDEX messages_thread ON messages (thread_seq);
+CREATE INDEX messages_thread ON messages (thread_seq, created_at);
 CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
 CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT NULL;
 
@@ -142,6 +142,50 @@ CREATE TABLE recipients (
 );
 CREATE INDEX recipients_message ON recipients (message_seq);
 CREATE INDEX recipients_due ON recipients (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+
+CREATE TABLE drafts (
+    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id    BIGINT NOT NULL,
+    inbox_seq     BIGINT NOT NULL REFERENCES inboxes (seq),
+    id            TEXT NOT NULL UNIQUE,
+    status        TEXT NOT NULL CHECK (status IN ('pending', 'sent', 'rejected')),
+    kind          TEXT NOT NULL CHECK (kind IN ('new', 'reply', 'forward')),
+    version       BIGINT NOT NULL,
+    test_mode     BOOLEAN NOT NULL,
+    source_id     TEXT,
+    thread_seq    BIGINT,
+    thread_id     TEXT,
+    message_id    TEXT,
+    addresses     TEXT NOT NULL,
+    subject       TEXT NOT NULL,
+    refs          TEXT NOT NULL,
+    created_by    TEXT NOT NULL,
+    decided_by    TEXT,
+    decided_at    BIGINT,
+    reject_reason TEXT,
+    content_at    BIGINT NOT NULL,
+    expired_at    BIGINT,
+    created_at    BIGINT NOT NULL,
+    updated_at    BIGINT NOT NULL
+);
+CREATE INDEX drafts_account ON drafts (account_id, seq);
+CREATE INDEX drafts_inbox ON drafts (inbox_seq, seq);
+CREATE INDEX drafts_pending ON drafts (account_id, seq) WHERE status = 'pending';
+CREATE INDEX drafts_source ON drafts (source_id) WHERE source_id IS NOT NULL;
+CREATE INDEX drafts_message ON drafts (message_id) WHERE message_id IS NOT NULL;
+CREATE INDEX drafts_kept ON drafts (content_at) WHERE expired_at IS NULL;
+CREATE INDEX drafts_expired ON drafts (expired_at) WHERE expired_at IS NOT NULL;
+
+CREATE TABLE draft_contents (
+    draft_seq   INTEGER PRIMARY KEY REFERENCES drafts (seq),
+    text        TEXT NOT NULL,
+    html        TEXT NOT NULL,
+    headers     TEXT NOT NULL,
+    attachments TEXT NOT NULL,
+    files       BLOB,
+    blob_key    TEXT
+);
+CREATE INDEX draft_contents_blob ON draft_contents (blob_key) WHERE blob_key IS NOT NULL;
 
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,122 @@
+package contract_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// waysToSend are a send, a reply and a forward from an inbox that has received
+// a mail.
+func (w *world) waysToSend(in inbox, m message, to string) map[string]call {
+	return map[string]call{
+		"send":    w.call("sendMessage").at("/v1/inboxes/" + in.ID + "/messages").saying(`{"to":"` + to + `","subject":"s","text":"t"}`),
+		"reply":   w.call("replyToMessage").at("/v1/messages/" + m.ID + "/reply").saying(`{"text":"t","cc":"` + to + `"}`),
+		"forward": w.call("forwardMessage").at("/v1/messages/" + m.ID + "/forward").saying(`{"to":"` + to + `"}`),
+	}
+}
+
+// policies are what an inbox lets out by itself, and what makes a draft.
+func policies(t *testing.T, w *world) {
+	guarded := w.newInboxWith(t, `{"send_policy":"approval"}`)
+	for _, c := range w.waysToSend(guarded, w.receive(t, guarded), "stranger@example.net") {
+		w.send(t, c).want(t, http.StatusAccepted)
+		w.send(t, c.with(idempotencyKey, "once")).want(t, http.StatusAccepted)
+		a := w.send(t, c.with(idempotencyKey, "once")).want(t, http.StatusAccepted)
+		if a.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s: a repeat is no repeat", a.call)
+		}
+	}
+	closed := w.newInboxWith(t, `{"send_policy":"reply_only"}`)
+	m := w.receive(t, closed)
+	for _, c := range w.waysToSend(closed, m, "stranger@example.net") {
+		w.send(t, c).wantCode(t, http.StatusForbidden, "recipient_not_allowed")
+	}
+	for _, c := range w.waysToSend(closed, m, "ana@example.org") {
+		w.send(t, c).want(t, http.StatusCreated)
+	}
+}
+
+// drafts are edited, sent, rejected, and then left alone.
+func drafts(t *testing.T, w *world) {
+	d := w.newDraft(t)
+	path := "/v1/drafts/" + d.ID
+	get, edit := w.call("getDraft").at(path), w.call("updateDraft").at(path)
+	send, reject := w.call("sendDraft").at(path+"/send"), w.call("rejectDraft").at(path+"/reject")
+
+	w.send(t, edit.saying(`{"text":null}`)).wantCode(t, http.StatusBadRequest, "content_required")
+	w.send(t, edit.saying(`{"html":"<p>Please.</p>","text":null}`)).want(t, http.StatusOK)
+	w.send(t, send.saying(`{"version":2}`)).wantCode(t, http.StatusConflict, "draft_changed")
+	w.send(t, send.as(w.scoped(t, "send").Key)).wantCode(t, http.StatusForbidden, "insufficient_scope")
+	narrow := w.newKey(t, `"inbox_ids":["`+w.inbox.ID+`"]`)
+	for _, c := range []call{get, edit.saying(`{}`), send, reject} {
+		w.send(t, c.as(narrow.Key)).wantCode(t, http.StatusNotFound, "not_found")
+	}
+	m := read[message](t, w.send(t, send.saying(`{"version":3}`)).want(t, http.StatusCreated))
+	if got := read[draft](t, w.send(t, get).want(t, http.StatusOK)); got.Status != "sent" || got.MessageID == nil || *got.MessageID != m.ID {
+		t.Errorf("a sent draft: %+v", got)
+	}
+	for _, c := range []call{edit.saying(`{"text":"Late."}`), send, reject} {
+		w.send(t, c).wantCode(t, http.StatusConflict, "draft_not_pending")
+	}
+
+	d = w.newDraft(t)
+	w.send(t, w.call("rejectDraft").at("/v1/drafts/"+d.ID+"/reject").saying(`{"reason":"No."}`)).want(t, http.StatusOK)
+	w.send(t, w.call("sendDraft").at("/v1/drafts/"+d.ID+"/send")).wantCode(t, http.StatusConflict, "draft_not_pending")
+
+	d = w.newDraft(t)
+	w.deleteDraftContent(t.Context(), t, d.ID)
+	if got := read[draft](t, w.send(t, w.call("getDraft").at("/v1/drafts/"+d.ID)).want(t, http.StatusOK)); !got.Expired || got.Status != "pending" {
+		t.Errorf("an expired draft: %+v", got)
+	}
+	w.send(t, w.call("sendDraft").at("/v1/drafts/"+d.ID+"/send")).wantCode(t, http.StatusGone, "message_expired")
+	w.send(t, w.call("updateDraft").at("/v1/drafts/"+d.ID).saying(`{"text":"t"}`)).wantCode(t, http.StatusGone, "message_expired")
+}
+
+// deletedMessages are gone, with all that is under them.
+func deletedMessages(t *testing.T, w *world) {
+	m := w.receive(t, w.newInbox(t))
+	link := w.linkOf(t, m)
+	path := "/v1/messages/" + m.ID
+	w.send(t, w.call("deleteMessage").at(path).as(w.scoped(t, "send").Key)).wantCode(t, http.StatusForbidden, "insufficient_scope")
+	w.send(t, w.call("deleteMessage").at(path)).want(t, http.StatusOK)
+	for id, path := range map[string]string{
+		"deleteMessage": path,
+		"getMessage":    path,
+		"getMessageRaw": path + "/raw",
+		"getAttachment": path + "/attachments/" + m.Attachments[0].ID,
+		"downloadFile":  link,
+	} {
+		w.send(t, w.call(id).at(path)).wantCode(t, http.StatusNotFound, "not_found")
+	}
+	w.send(t, w.call("replyToMessage").at(path+"/reply").saying(`{"text":"t"}`)).wantCode(t, http.StatusNotFound, "not_found")
+}
+
+// simulate puts a mail into the inbox that nobody sent.
+func (w *world) simulate(t *testing.T, in inbox) message {
+	t.Helper()
+	c := w.call("simulateMessage").at("/v1/inboxes/" + in.ID + "/simulate").saying(`{"from":"ana@example.org","subject":"Code 771204"}`)
+	return read[message](t, w.send(t, c).want(t, http.StatusCreated))
+}
+
+// simulatedMessages are found as if they had been received.
+func simulatedMessages(t *testing.T, w *world) {
+	in := w.newInbox(t)
+	m := w.simulate(t, in)
+	wait := w.call("waitForMessage").at("/v1/inboxes/"+in.ID+"/messages/wait").asking("has", "code")
+	got := read[struct {
+		Message *struct {
+			ID       string `json:"id"`
+			TestMode bool   `json:"test_mode"`
+		} `json:"message"`
+	}](t, w.send(t, wait).want(t, http.StatusOK))
+	if got.Message == nil || got.Message.ID != m.ID || !got.Message.TestMode {
+		t.Errorf("waited for %s, got %+v", m.ID, got.Message)
+	}
+	simulate := w.call("simulateMessage").at("/v1/inboxes/" + in.ID + "/simulate")
+	loop := `{"raw":"From: a@example.org\n`
+	for range 51 {
+		loop += `Received: x\n`
+	}
+	w.send(t, simulate.saying(loop+`\nHello"}`)).wantCode(t, http.StatusBadRequest, "invalid_request")
+	w.send(t, simulate.saying(`{"raw":"From: a@example.org\n\nHello","text":"t"}`).breaking()).wantCode(t, http.StatusBadRequest, "invalid_request")
+}

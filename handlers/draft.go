@@ -1,0 +1,276 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.DraftsHandler = (*API)(nil)
+
+// draftOf returns the draft of that id if the caller can see it.
+func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
+	k := callerOf(ctx)
+	d, err := a.store.Draft(ctx, k.AccountID, id)
+	if err != nil {
+		return d, err
+	}
+	if ids := visible(k); ids != nil && !slices.Contains(ids, d.InboxID) {
+		return store.Draft{}, fmt.Errorf("draft: %w", store.ErrNotFound)
+	}
+	return d, nil
+}
+
+// ListDrafts implements GET /v1/drafts.
+func (a *API) ListDrafts(ctx context.Context, p gen.ListDraftsParams) (*gen.DraftList, error) {
+	k := callerOf(ctx)
+	f := store.DraftFilter{AccountID: k.AccountID, InboxIDs: visible(k), Status: store.DraftStatus(p.Status.Or(""))}
+	return a.listDrafts(ctx, f, pageOf(p.Limit, p.Cursor))
+}
+
+// ListInboxDrafts implements GET /v1/inboxes/{inbox_id}/drafts.
+func (a *API) ListInboxDrafts(ctx context.Context, p gen.ListInboxDraftsParams) (*gen.DraftList, error) {
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	f := store.DraftFilter{AccountID: in.AccountID, InboxSeq: in.Seq, Status: store.DraftStatus(p.Status.Or(""))}
+	return a.listDrafts(ctx, f, pageOf(p.Limit, p.Cursor))
+}
+
+func (a *API) listDrafts(ctx context.Context, f store.DraftFilter, p store.Page) (*gen.DraftList, error) {
+	l, err := a.store.ListDrafts(ctx, f, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.DraftList{Data: make([]gen.Draft, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, d := range l.Rows {
+		out.Data = append(out.Data, *draftToAPI(d, withoutHTML))
+	}
+	return out, nil
+}
+
+// GetDraft implements GET /v1/drafts/{draft_id}.
+func (a *API) GetDraft(ctx context.Context, p gen.GetDraftParams) (*gen.Draft, error) {
+	d, err := a.draftOf(ctx, p.DraftID)
+	if err != nil {
+		return nil, err
+	}
+	return draftToAPI(d, withHTML), nil
+}
+
+// UpdateDraft implements PATCH /v1/drafts/{draft_id}.
+func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.UpdateDraftParams) (*gen.Draft, error) {
+	if _, err := a.draftOf(ctx, p.DraftID); err != nil {
+		return nil, err
+	}
+	if err := a.checkEdit(req); err != nil {
+		return nil, err
+	}
+	d, err := a.store.UpdateDraft(ctx, callerOf(ctx).AccountID, p.DraftID, func(d *store.Draft) error {
+		if d.Content == nil {
+			return errExpired
+		}
+		patch(&d.Subject, req.Subject)
+		patchText(&d.Content.Text, req.Text)
+		patchText(&d.Content.HTML, req.HTML)
+		if d.Content.Text == "" && d.Content.HTML == "" {
+			return errContentRequired
+		}
+		return nil
+	})
+	if errors.Is(err, store.ErrState) {
+		return nil, errDraftNotPending
+	}
+	if err != nil {
+		return nil, err
+	}
+	return draftToAPI(d, withHTML), nil
+}
+
+// checkEdit refuses what no mail can hold, so that an edit cannot make a draft
+// that is never sent.
+func (a *API) checkEdit(req *gen.DraftUpdate) error {
+	out := message.Outgoing{
+		Seed: "x", HeaderID: "<x@" + a.cfg.MailDomain + ">", Date: a.now().UTC(), From: message.Address{Email: "x@" + a.cfg.MailDomain},
+		Subject: req.Subject.Or(""), Text: req.Text.Or(""), HTML: req.HTML.Or(""),
+	}
+	_, err := out.WriteTo(io.Discard)
+	return composeError(err)
+}
+
+// patchText is patch for text that null takes away.
+func patchText(dst *string, field gen.OptNilString) {
+	if field.Set {
+		*dst = field.Or("")
+	}
+}
+
+// SendDraft implements POST /v1/drafts/{draft_id}/send.
+func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDraftParams) (*gen.Message, error) {
+	d, err := a.draftOf(ctx, p.DraftID)
+	if err != nil {
+		return nil, err
+	}
+	version, given := body.Value.Version.Get()
+	switch {
+	case d.Status != store.DraftPending:
+		return nil, errDraftNotPending
+	case given && version != d.Version:
+		return nil, errDraftChanged
+	case d.Content == nil:
+		return nil, errExpired
+	}
+	s, err := a.approve(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	m, err := asRes[*gen.Message](a.submit(ctx, s))
+	if errors.Is(err, store.ErrState) {
+		return nil, a.whyNotSent(ctx, d)
+	}
+	return m, err
+}
+
+// approve makes of a draft the mail that was approved, and nothing else.
+func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
+	in, err := a.store.Inbox(ctx, d.AccountID, d.InboxID)
+	if err != nil {
+		return submission{}, err
+	}
+	files, err := a.store.DraftFiles(ctx, d)
+	if errors.Is(err, store.ErrNotFound) { // deleted since the draft was read
+		err = errExpired
+	}
+	if err != nil {
+		return submission{}, err
+	}
+	as, c := d.Addresses.V, d.Content
+	s := submission{
+		inbox: in, kind: d.Kind, approved: &d, testMode: d.TestMode, subject: d.Subject, text: c.Text, html: c.HTML,
+		to: fromStore(as.To), cc: fromStore(as.Cc), bcc: fromStore(as.Bcc), replyTo: fromStore(as.ReplyTo),
+		refs: d.Refs.V, headers: c.Headers.V,
+	}
+	if d.ThreadSeq != nil {
+		s.threadSeq = *d.ThreadSeq
+	}
+	for i, at := range c.Attachments.V {
+		s.attachments = append(s.attachments, message.OutAttachment{
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID, Inline: at.Inline, Content: files[i],
+		})
+	}
+	return s, nil
+}
+
+// whyNotSent tells what came between reading a draft and sending it.
+func (a *API) whyNotSent(ctx context.Context, before store.Draft) error {
+	d, err := a.store.Draft(ctx, before.AccountID, before.ID)
+	switch {
+	case err != nil:
+		return err
+	case d.Status != store.DraftPending:
+		return errDraftNotPending
+	case d.ExpiredAt != nil:
+		return errExpired
+	}
+	return errDraftChanged
+}
+
+// RejectDraft implements POST /v1/drafts/{draft_id}/reject.
+func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.RejectDraftParams) (*gen.Draft, error) {
+	if _, err := a.draftOf(ctx, p.DraftID); err != nil {
+		return nil, err
+	}
+	var reason *string
+	if r, ok := body.Value.Reason.Get(); ok {
+		reason = &r
+	}
+	k := callerOf(ctx)
+	answer := once(ctx, http.StatusOK, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
+	d, err := a.store.RejectDraft(ctx, k.AccountID, p.DraftID, k.ID, reason, answer)
+	if errors.Is(err, store.ErrState) {
+		return nil, errDraftNotPending
+	}
+	if err != nil {
+		return nil, err
+	}
+	return draftToAPI(d, withHTML), nil
+}
+
+// hold makes a draft of a mail that somebody has to approve. It keeps all that
+// the mail is made of; what it was made from is not looked at again.
+func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
+	n := store.NewDraft{Draft: store.Draft{
+		AccountID: s.inbox.AccountID, InboxID: s.inbox.ID, Kind: s.kind, TestMode: s.testMode,
+		Addresses: store.JSON[store.Addresses]{V: s.addresses(nil)}, Subject: s.subject, Refs: store.JSON[store.References]{V: s.refs},
+		CreatedBy: callerOf(ctx).ID,
+		Content: &store.DraftContent{
+			Text: s.text, HTML: s.html, Headers: store.JSON[[][2]string]{V: s.headers},
+			Attachments: store.JSON[[]store.Attachment]{V: heldAttachments(s.attachments, a.now())},
+		},
+	}}
+	for _, at := range s.attachments {
+		n.Files = append(n.Files, at.Content)
+	}
+	if s.source != nil {
+		n.SourceID = &s.source.ID
+	}
+	switch s.kind {
+	case store.DraftReply:
+		n.ThreadSeq, n.ThreadID = &s.source.ThreadSeq, &s.source.ThreadID
+	case store.DraftForward:
+		n.ContentAt = s.source.CreatedAt // it goes when the original's does
+	}
+	answer := once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
+	d, err := a.store.CreateDraft(ctx, n, answer)
+	if err != nil {
+		return nil, err
+	}
+	return draftToAPI(d, withHTML), nil
+}
+
+// heldAttachments describes attachments that lie with a draft.
+func heldAttachments(in []message.OutAttachment, now time.Time) []store.Attachment {
+	out := make([]store.Attachment, 0, len(in))
+	for _, at := range in {
+		out = append(out, store.Attachment{
+			ID: store.NewID("att_", now), Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID,
+			Inline: at.Inline, Size: int64(len(at.Content)),
+		})
+	}
+	return out
+}
+
+func draftToAPI(d store.Draft, detail detail) *gen.Draft {
+	as := d.Addresses.V
+	out := &gen.Draft{
+		Object: "draft", ID: d.ID, InboxID: d.InboxID, ThreadID: nilString(d.ThreadID), Status: string(d.Status), Kind: string(d.Kind),
+		Expired: d.ExpiredAt != nil, TestMode: d.TestMode, SourceMessageID: nilString(d.SourceID), MessageID: nilString(d.MessageID),
+		To: addressesToAPI(as.To), Cc: addressesToAPI(as.Cc), Bcc: addressesToAPI(as.Bcc), ReplyTo: addressesToAPI(as.ReplyTo),
+		Subject: d.Subject, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true}, Attachments: []gen.Attachment{},
+		Headers: gen.MailHeaders{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
+		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
+	}
+	if d.Content == nil {
+		return out
+	}
+	out.Text = emptyIsNull(d.Content.Text)
+	if detail == withHTML {
+		out.HTML = emptyIsNull(d.Content.HTML)
+	}
+	for _, at := range d.Content.Attachments.V {
+		out.Attachments = append(out.Attachments, attachmentToAPI(at))
+	}
+	for _, h := range d.Content.Headers.V {
+		out.Headers[h[0]] = h[1]
+	}
+	return out
+}

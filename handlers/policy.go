@@ -1,0 +1,118 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// inboxWorks says whether the state of an inbox lets mail in and out.
+func (a *API) inboxWorks(in store.Inbox) error {
+	switch {
+	case in.Status == store.InboxSuspended:
+		return errForbidden(gen.ErrorCodeSendingPaused, "this inbox is suspended")
+	case in.Expired(store.NewTime(a.now())):
+		return errForbidden(gen.ErrorCodeInboxExpired, "this inbox has expired")
+	}
+	return nil
+}
+
+// checkPolicy refuses a mail that the inbox may not send, to whomever has
+// approved it.
+func (a *API) checkPolicy(ctx context.Context, s submission) error {
+	if answersMachine(s) {
+		return errForbidden(gen.ErrorCodeLoopDetected, "this is an automatic reply to automated mail")
+	}
+	if s.inbox.SendPolicy == store.PolicyReplyOnly {
+		return a.checkWritten(ctx, s)
+	}
+	return nil
+}
+
+// answersMachine says whether an automatic reply, going by its own header,
+// answers mail that no person wrote: two programs that do so would never end
+// (RFC 3834 section 2).
+func answersMachine(s submission) bool {
+	if s.kind != store.DraftReply || s.source == nil || !s.source.Automated {
+		return false
+	}
+	var m message.Message
+	for _, h := range s.headers {
+		switch strings.ToLower(h[0]) {
+		case "auto-submitted":
+			m.AutoSubmitted = h[1]
+		case "precedence":
+			m.Precedence = h[1]
+		case "list-id":
+			m.ListID = h[1]
+		}
+	}
+	return m.Automated(false)
+}
+
+// checkWritten refuses recipients who have not themselves written to the inbox.
+func (a *API) checkWritten(ctx context.Context, s submission) error {
+	written, err := a.haveWritten(ctx, s.inbox, s.testMode, slices.Concat(s.to, s.cc, s.bcc))
+	if err != nil {
+		return err
+	}
+	for _, list := range []struct {
+		field string
+		of    []message.Address
+	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
+		for _, to := range list.of {
+			if !written(to.Email) {
+				return &apiError{
+					status: http.StatusForbidden, code: gen.ErrorCodeRecipientNotAllowed, param: list.field,
+					message: fmt.Sprintf("%s has not written to this inbox", to.Email),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// haveWritten returns a test for whether one of the addresses has written to
+// the inbox. A simulated mail was written by nobody, and lets no real mail out.
+func (a *API) haveWritten(ctx context.Context, in store.Inbox, testMode bool, list []message.Address) (func(email string) bool, error) {
+	emails := make([]string, 0, len(list))
+	for _, addr := range list {
+		emails = append(emails, foldAddress(addr.Email))
+	}
+	found, err := a.store.HaveWritten(ctx, in.Seq, emails, testMode)
+	return func(email string) bool { return slices.Contains(found, foldAddress(email)) }, err
+}
+
+// foldAddress makes an address comparable without regard to case. It leaves
+// letters outside ASCII that fold into it as they are, such as the Kelvin sign:
+// they are other letters to a mail server.
+func foldAddress(email string) string {
+	return strings.Map(func(r rune) rune {
+		if low := unicode.ToLower(r); r < utf8.RuneSelf || low >= utf8.RuneSelf {
+			return low
+		}
+		return r
+	}, email)
+}
+
+// followed returns the addresses of a Reply-To that a reply goes to: under
+// reply_only those who never wrote are left out, whoever asks for it.
+func (a *API) followed(ctx context.Context, in store.Inbox, m store.Message) ([]store.Address, error) {
+	replyTo := m.Addresses.V.ReplyTo
+	if in.SendPolicy != store.PolicyReplyOnly || m.Direction != store.DirectionIn || len(replyTo) == 0 {
+		return replyTo, nil
+	}
+	written, err := a.haveWritten(ctx, in, callerOf(ctx).Mode == store.KeyTest, fromStore(replyTo))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(replyTo), func(r store.Address) bool { return !written(r.Email) }), nil
+}

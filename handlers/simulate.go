@@ -1,0 +1,77 @@
+package handlers
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// Incoming is the way that received mail takes into an inbox.
+type Incoming interface {
+	// Simulate puts a mail into an inbox as if it had been received, marked as
+	// test mode, with the answer to an idempotent call. A mail that cannot be
+	// taken is a *message.FieldError of the field raw.
+	Simulate(ctx context.Context, in store.Inbox, raw io.Reader, once *store.Once) (store.Message, error)
+}
+
+// SimulateMessage implements POST /v1/inboxes/{inbox_id}/simulate.
+func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p gen.SimulateMessageParams) (*gen.Message, error) {
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.inboxWorks(in); err != nil {
+		return nil, err
+	}
+	raw, err := a.simulated(in, req)
+	if err != nil {
+		return nil, err
+	}
+	toAPI := func(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
+	answer := once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
+	m, err := a.cfg.Incoming.Simulate(ctx, in, raw, answer)
+	if err != nil {
+		return nil, composeError(err)
+	}
+	return toAPI(m)
+}
+
+// simulated is the mail that a request describes, or holds.
+func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, error) {
+	if raw, ok := req.Raw.Get(); ok {
+		if req.From.Set || req.Subject.Set || req.Text.Set || req.HTML.Set {
+			return nil, errInvalid("raw", "is a whole message, and goes with no other field")
+		}
+		return strings.NewReader(wireLines(raw)), nil
+	}
+	from, ok := req.From.Get()
+	if !ok {
+		return nil, errInvalid("from", "is required, unless there is raw")
+	}
+	sender, err := addressList("from", []gen.Address{from}, false)
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	id := store.NewID("", now)
+	out := message.Outgoing{
+		Seed: id, HeaderID: "<" + id + "@" + in.Domain + ">", Date: now.UTC().Truncate(time.Second), From: sender[0],
+		To: []message.Address{{Email: in.Address}}, Subject: req.Subject.Or(""), Text: req.Text.Or(""), HTML: req.HTML.Or(""),
+	}
+	var raw strings.Builder
+	if _, err := out.WriteTo(&raw); err != nil {
+		return nil, composeError(err)
+	}
+	return strings.NewReader(raw.String()), nil
+}
+
+// wireLines gives text the line ends that mail has on the wire.
+func wireLines(text string) string {
+	return strings.ReplaceAll(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n", "\r\n")
+}

@@ -1,0 +1,24 @@
+package store
+
+import (
+	"context"
+	"slices"
+)
+
+// HaveWritten returns those of the addresses, in lower case, that have
+// themselves written to an inbox: a received mail names them in its header
+// From, and its record is still kept. Simulated mail counts only when simulated
+// is set.
+func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []string, simulated bool) ([]string, error) {
+	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a })
+	var w where
+	w.add("inbox_seq = ?", inboxSeq)
+	w.add("direction = 'in'")
+	w.in("from_email", addresses)
+	if !simulated {
+		w.add("NOT test_mode")
+	}
+	var found []string
+	err := s.read.SelectContext(ctx, &found, `SELECT DISTINCT from_email FROM messages`+w.sql(), w.args...)
+	return found, s.wrap(err, "who has written to the inbox")
+}
