@@ -34,7 +34,6 @@ var bodyRules = []rule{
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`is not a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
 	{has(`^(send|replyTo)Message$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},
-	{has(`^simulateMessage$`), has(`^raw$`), has(`would be refused|has a header of more`), "a schema does not read mail"},
 	{has(`^updateDraft$`), has(`^text$`), has(`give text, html or both`), "a schema does not know what the draft has"},
 	{has(`Message$`), has(`^attachments\[\d+\]\.content_type$`), has(`is not a media type`), "the grammar of RFC 2045 is no pattern to read"},
 	{has(`Message$`), has(`^attachments\[\d+\]\.filename$`), has(`is longer than 255 bytes`), "a schema counts characters, file systems bytes"},

@@ -244,27 +244,6 @@ func TestSendNeedsAnActiveInbox(t *testing.T) {
 	})
 }
 
-// The other policies come with a later version; until then nothing passes them.
-func TestOtherPoliciesAreNotBuilt(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for _, policy := range []store.SendPolicy{store.PolicyReplyOnly, store.PolicyApproval} {
-			in := s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = policy })
-			m := s.receive(t, in, "Subject: Hi")
-			for path, body := range map[string]string{
-				"/v1/inboxes/" + in.ID + "/messages": `{"to":"a@b.example","subject":"s","text":"t"}`,
-				"/v1/messages/" + m.ID + "/reply":    `{"text":"t"}`,
-				"/v1/messages/" + m.ID + "/forward":  `{"to":"a@b.example"}`,
-			} {
-				s.do(t, http.MethodPost, path, body).wantError(t, http.StatusNotImplemented, "not_implemented")
-			}
-			if got := s.do(t, http.MethodGet, "/v1/messages?direction=out", "").want(t, http.StatusOK); len(got.strs(t, "data", "id")) != 0 {
-				t.Errorf("%s: something was sent", policy)
-			}
-		}
-	})
-}
-
 func TestTestKeysSendInTestMode(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

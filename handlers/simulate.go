@@ -45,8 +45,8 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 // simulated is the mail that a request describes, or holds.
 func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, error) {
 	if raw, ok := req.Raw.Get(); ok {
-		if req.From.Set || req.Subject.Set || req.Text.Set || req.HTML.Set {
-			return nil, errInvalid("raw", "is a whole message, and goes with no other field")
+		if field := besideRaw(req); field != "" {
+			return nil, errInvalid(field, "does not go with raw, which is a whole message")
 		}
 		return strings.NewReader(wireLines(raw)), nil
 	}
@@ -69,6 +69,21 @@ func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, er
 		return nil, composeError(err)
 	}
 	return strings.NewReader(raw.String()), nil
+}
+
+// besideRaw is a field that a request has besides raw, or empty.
+func besideRaw(req *gen.MessageSimulate) string {
+	switch {
+	case req.From.Set:
+		return "from"
+	case req.Subject.Set:
+		return "subject"
+	case req.Text.Set:
+		return "text"
+	case req.HTML.Set:
+		return "html"
+	}
+	return ""
 }
 
 // wireLines gives text the line ends that mail has on the wire.
