@@ -46,7 +46,7 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, error) {
 	if raw, ok := req.Raw.Get(); ok {
 		if field := besideRaw(req); field != "" {
-			return nil, errInvalid(field, "does not go with raw, which is a whole message")
+			return nil, errInvalid(field, "does not go with the rest: raw is a whole message, and stands alone")
 		}
 		return strings.NewReader(wireLines(raw)), nil
 	}
@@ -71,11 +71,11 @@ func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, er
 	return strings.NewReader(raw.String()), nil
 }
 
-// besideRaw is a field that a request has besides raw, or empty.
+// besideRaw is a field that a request with raw has too many, or empty.
 func besideRaw(req *gen.MessageSimulate) string {
 	switch {
-	case req.From.Set:
-		return "from"
+	case req.From.Set: // a mail by its fields
+		return "raw"
 	case req.Subject.Set:
 		return "subject"
 	case req.Text.Set:

@@ -25,6 +25,7 @@ type Removed struct {
 	Contents int // messages that lost their content
 	Records  int // messages that are gone altogether
 	Blobs    int
+	Drafts   int // drafts that lost their content, or are gone
 }
 
 // Add adds what another step deleted.
@@ -32,6 +33,7 @@ func (r *Removed) Add(other Removed) {
 	r.Contents += other.Contents
 	r.Records += other.Records
 	r.Blobs += other.Blobs
+	r.Drafts += other.Drafts
 }
 
 // Nothing says that a step found nothing to delete.

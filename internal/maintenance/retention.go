@@ -25,7 +25,7 @@ type RetentionConfig struct {
 
 // Retention deletes the content of messages that are older than their inbox
 // keeps it, the rest of a message store.RecordLife later, and everything under
-// deleted inboxes. It asks the inbox each time: a changed retention_days holds
+// deleted inboxes. Drafts go as messages do. It asks the inbox each time: a changed retention_days holds
 // for mail that is there already. What is still to be sent keeps its content
 // until its delivery has ended.
 type Retention struct{ cfg RetentionConfig }
@@ -57,8 +57,15 @@ func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 		gone.Add(n)
 		return n.Records, err
 	})
-	if errs = append(errs, err); !gone.Nothing() {
-		r.cfg.Log.InfoContext(ctx, "deleted old mail", "contents", gone.Contents, "records", gone.Records, "blobs", gone.Blobs)
+	errs = append(errs, err)
+	for _, step := range []func(context.Context) (int, error){r.cfg.Store.ExpireDrafts, r.cfg.Store.DeleteDrafts} {
+		n, err := repeat(ctx, step)
+		gone.Drafts += n
+		errs = append(errs, err)
+	}
+	if !gone.Nothing() {
+		r.cfg.Log.InfoContext(ctx, "deleted old mail",
+			"contents", gone.Contents, "records", gone.Records, "blobs", gone.Blobs, "drafts", gone.Drafts)
 	}
 	return gone, errors.Join(errs...)
 }
