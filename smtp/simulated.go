@@ -7,8 +7,6 @@ import (
 	"io"
 	"syscall"
 
-	gosmtp "github.com/emersion/go-smtp"
-
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
@@ -43,8 +41,8 @@ func simulateError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // for its temporary file
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	}
-	if refused, ok := errors.AsType[*gosmtp.SMTPError](err); ok && !refused.Temporary() {
-		return &message.FieldError{Field: "raw", Reason: "would be refused: " + refused.Message}
+	if refused, ok := errors.AsType[*Reply](err); ok && !refused.Temporary() {
+		return &message.FieldError{Field: "raw", Reason: "would be refused: " + refused.Text}
 	}
 	return err
 }
