@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -40,17 +41,29 @@ func newReceiver(t testing.TB, s *store.Store, edits ...func(*ReceiverConfig)) *
 // serve starts a server on a free port. It is shut down when the test ends.
 func serve(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) (srv *Server, addr string) {
 	t.Helper()
+	srv = newServer(t, r, edits...)
+	return srv, start(t, srv)
+}
+
+// newServer returns a server that does not listen yet.
+func newServer(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) *Server {
+	t.Helper()
 	cfg := ServerConfig{Receiver: r, Hostname: "mx.in.example", Log: testLog(t)}
 	for _, edit := range edits {
 		edit(&cfg)
 	}
-	srv = NewServer(cfg)
+	return NewServer(cfg)
+}
+
+// start lets srv serve on a free port. All that it says is looked at (row S23).
+func start(t testing.TB, srv *Server) (addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	go func() { served <- srv.Serve(overheard{l, t}) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -61,7 +74,7 @@ func serve(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) (srv *Server
 			t.Errorf("Serve() = %v", err)
 		}
 	})
-	return srv, l.Addr().String()
+	return l.Addr().String()
 }
 
 // client speaks SMTP by the line.
@@ -99,6 +112,37 @@ func (c *client) send(s string) {
 	if _, err := c.conn.Write([]byte(s)); err != nil {
 		c.t.Fatalf("send: %v", err)
 	}
+}
+
+// talk connects, says all of it in one go, and returns all answers until the
+// server hangs up, which it does at the latest when there is nothing left.
+func talk(t testing.TB, addr, say string) string {
+	t.Helper()
+	c := dial(t, addr)
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_, _ = c.conn.Write([]byte(say)) // the server may stop reading
+		_ = c.conn.(*net.TCPConn).CloseWrite()
+	}()
+	b, err := io.ReadAll(c.r)
+	_ = c.conn.Close()
+	<-said
+	if err != nil {
+		t.Fatalf("talk: %v after %q", err, b)
+	}
+	return string(b)
+}
+
+// codes are the codes of the answers in text, one for each.
+func codes(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if len(line) > 3 && line[3] == ' ' {
+			all = append(all, line[:3])
+		}
+	}
+	return all
 }
 
 // want reads a reply and checks how it begins. It returns all of its lines.
@@ -154,7 +198,7 @@ func (c *client) upgrade() {
 	if err := conn.HandshakeContext(c.t.Context()); err != nil {
 		c.t.Fatalf("handshake: %v", err)
 	}
-	c.conn, c.r = conn, bufio.NewReader(conn)
+	c.conn, c.r = conn, bufio.NewReader(overheardReader{conn, c.t})
 }
 
 // mail is a small one.

@@ -147,6 +147,8 @@ func TestSessionSurvivesAPanic(t *testing.T) {
 	c.want("250")
 }
 
+func textLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

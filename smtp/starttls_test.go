@@ -38,18 +38,24 @@ func TestServerStartTLS(t *testing.T) {
 	hello(t, addr) // the one place is free again
 }
 
-// What comes in clear behind STARTTLS is never run (S5, CVE-2011-0411).
-func TestServerStartTLSDropsWhatWasInjected(t *testing.T) {
+// What comes in clear behind STARTTLS, in the same segment, is never run
+// (CVE-2011-0411).
+func TestS5NothingIsInjectedBeforeTLS(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TLS = tlsConfig(t) })
-	for range 20 {
+	injected := []string{
+		"EHLO injected\r\nMAIL FROM:<evil@out.example>\r\n", "MAIL FROM:<evil@out.example>\r\n", "AUTH PLAIN AGEAYg==\r\n",
+		"EHLO injected\r\n", "RSET\r\nQUIT\r\n",
+	}
+	for i := range 100 {
 		c := hello(t, addr)
-		c.send("STARTTLS\r\nEHLO injected\r\nMAIL FROM:<evil@out.example>\r\n")
+		c.send("STARTTLS\r\n" + injected[i%len(injected)])
 		c.want("220")
 		c.upgrade()
-		c.cmd("250", "NOOP") // answered by one reply, and first
-		c.cmd("503", "MAIL FROM:<a@out.example>")
+		c.cmd("503 5.5.1 EHLO first", "MAIL FROM:<a@out.example>") // answered by one reply, and first
+		c.cmd("250", "EHLO client.example")
+		c.cmd("503 5.5.1 MAIL first", "RCPT TO:<a@in.example>")
 		_ = c.conn.Close()
 	}
 }
