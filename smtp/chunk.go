@@ -18,7 +18,6 @@ type chunks struct {
 func (s *session) bdat(cmd command) {
 	size, last, ok := chunkSize(cmd.args)
 	if !ok {
-		s.wire.unread = true
 		s.hangUp(replyChunkSyntax)
 		return
 	}
@@ -46,8 +45,7 @@ func (s *session) taken() int64 {
 // skipChunk reads over a chunk that is not wanted and says why.
 func (s *session) skipChunk(size int64, r *Reply) {
 	if size > overrun {
-		s.over, s.wire.unread = true, true
-		s.answer(r)
+		s.hangUp(r)
 		return
 	}
 	if err := s.wire.readChunk(size, func([]byte) error { return nil }); err != nil {

@@ -25,19 +25,25 @@ type conduct struct {
 	junk, rcptCommands, errors int
 }
 
-// countCommand counts cmd and says whether it is one too many.
-func (s *session) countCommand(cmd command) (tooMany bool) {
+// countCommand counts cmd, and says what there is to say when it is one too
+// many.
+func (s *session) countCommand(cmd command) *Reply {
 	switch cmd.verb {
 	case "RCPT":
 		s.rcptCommands++
-		return s.rcptCommands > s.server.cfg.MaxRecipients+maxOverRcpts
+		if s.rcptCommands > s.server.cfg.MaxRecipients+maxOverRcpts {
+			return replyRcptFlood
+		}
+		return nil
 	case "BDAT":
 		if s.rcpts > 0 {
 			if size, _, ok := chunkSize(cmd.args); ok && size > 0 {
-				return false
+				return nil
 			}
 		}
 	}
-	s.junk++
-	return s.junk >= maxJunk
+	if s.junk++; s.junk >= maxJunk {
+		return replyJunk
+	}
+	return nil
 }

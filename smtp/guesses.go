@@ -52,7 +52,8 @@ func (g *guesses) allow(from netip.Prefix) bool {
 	return who.n <= maxGuesses
 }
 
-// forget drops those whose time is over, and anyone when there are none.
+// forget drops those whose time is over, and then anyone until there is room for
+// a while, so that a flood of new ones does not make every one of them costly.
 func (g *guesses) forget(now time.Time) {
 	for from, who := range g.by {
 		if now.Sub(who.since) >= guessTime {
@@ -60,7 +61,7 @@ func (g *guesses) forget(now time.Time) {
 		}
 	}
 	for from := range g.by {
-		if len(g.by) < maxGuessers {
+		if len(g.by) < maxGuessers*9/10 {
 			break
 		}
 		delete(g.by, from)

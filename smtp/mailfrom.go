@@ -90,7 +90,6 @@ func (s *session) checkSize(value string) *Reply {
 func (s *session) rcpt(cmd command) {
 	r := s.addRcpt(cmd)
 	if r == replyNoInbox && !s.server.guesses.allow(s.wire.from) {
-		s.wire.unread = true
 		r = replyGuessing
 	}
 	s.answer(r)

@@ -39,7 +39,6 @@ func (s *session) run() {
 		line, err := s.wire.readLine()
 		switch {
 		case errors.Is(err, errLineTooLong):
-			s.wire.unread = true
 			s.hangUp(replyCommandLine)
 		case err != nil:
 			s.lose(err)
@@ -63,17 +62,19 @@ func (s *session) end() {
 // take does what one line says.
 func (s *session) take(line []byte) {
 	cmd, fault := parseCommand(line)
-	switch {
-	case fault == replyCommandEnd:
-		s.wire.unread = true
+	if fault == replyCommandEnd {
 		s.hangUp(fault)
-	case s.countCommand(cmd):
-		s.hangUp(replyJunk)
-	case fault != nil:
-		s.answer(fault)
-	default:
-		s.do(cmd)
+		return
 	}
+	if enough := s.countCommand(cmd); enough != nil {
+		s.hangUp(enough)
+		return
+	}
+	if fault != nil {
+		s.answer(fault)
+		return
+	}
+	s.do(cmd)
 }
 
 // do finds the command. Those that RFC 5321 section 4.5.1 asks for are all here.
@@ -99,14 +100,14 @@ func (s *session) do(cmd command) {
 	case "HELP":
 		s.answer(replyHelp)
 	case "QUIT":
-		s.hangUp(replyBye)
+		s.over = true
+		s.wire.say(replyBye)
 	case "STARTTLS":
 		s.startTLS(cmd)
 	case "EXPN", "AUTH", "ETRN", "TURN", "SEND", "SOML", "SAML":
 		s.answer(replyNotOffered)
 	case "GET", "POST", "PUT", "CONNECT":
-		s.wire.unread = true // a browser that was made to talk to us
-		s.hangUp(replyNotSMTP)
+		s.hangUp(replyNotSMTP) // a browser that was made to talk to us
 	default:
 		s.answer(replyUnknown)
 	}
@@ -118,22 +119,22 @@ func (s *session) answer(r *Reply) {
 	if r.Code >= 500 {
 		s.errors++
 		if s.errors >= maxErrors {
-			s.wire.unread = true // what was sent ahead
 			r = replyErrors
 		}
 		if s.errors >= slowErrors {
 			s.server.rest(s.wire, errorPause)
 		}
 	}
-	if r.Code == replyErrors.Code {
-		s.over = true
+	if r.Code == 421 {
+		s.hangUp(r)
+		return
 	}
 	s.wire.say(r)
 }
 
-// hangUp says r as the last word.
+// hangUp says r as the last word, to a client that may have sent on.
 func (s *session) hangUp(r *Reply) {
-	s.over = true
+	s.over, s.wire.unread = true, true
 	s.wire.say(r)
 }
 

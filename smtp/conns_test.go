@@ -1,0 +1,180 @@
+package smtp
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// dialFrom connects from a loopback address of the test's choice.
+func dialFrom(t testing.TB, ip, addr string) *client {
+	t.Helper()
+	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+	conn, err := d.DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return &client{t, conn, bufio.NewReader(conn)}
+}
+
+func ipv4(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// S15: one address has 50 connections, an IPv6 one and its /64 together.
+func TestS15ConnectionsOfOneNetwork(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, nil)
+	enter := func(ip string) *Reply {
+		conn := &scriptConn{in: strings.NewReader("")}
+		w := newWire(srv, conn)
+		w.ip = netip.MustParseAddr(ip)
+		w.from = network(w.ip)
+		return srv.conns.enter(w)
+	}
+	for _, who := range []struct{ first, other string }{
+		{"192.0.2.1", "192.0.2.2"},
+		{"2001:db8:0:1::1", "2001:db8:0:2::1"},
+	} {
+		for i := range 50 {
+			if r := enter(who.first); r != nil {
+				t.Fatalf("%s: connection %d: %v", who.first, i+1, r)
+			}
+		}
+		if r := enter(who.first); r != replyCrowdedIP {
+			t.Errorf("%s: connection 51: %v", who.first, r)
+		}
+		if r := enter(who.other); r != nil {
+			t.Errorf("%s: %v", who.other, r)
+		}
+	}
+	if r := enter("2001:db8:0:1:ffff::7"); r != replyCrowdedIP {
+		t.Errorf("another address of a crowded /64: %v", r)
+	}
+	if a, b := network(netip.MustParseAddr("192.0.2.1")), network(netip.MustParseAddr("::ffff:192.0.2.1").Unmap()); a != b {
+		t.Errorf("%v is not %v", a, b)
+	}
+}
+
+// There are 1,000 places. When all are taken by those who do something, one more
+// is told to come back.
+func TestS15ConnectionsInAll(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, nil)
+	enter := func(n int) (*wire, *Reply) {
+		w := newWire(srv, &scriptConn{in: strings.NewReader("")})
+		w.from = network(ipv4(n))
+		return w, srv.conns.enter(w)
+	}
+	var last *wire
+	for n := range 1000 {
+		w, r := enter(n)
+		if r != nil {
+			t.Fatalf("connection %d: %v", n+1, r)
+		}
+		last = w
+	}
+	if _, r := enter(1000); r != replyCrowded || r.Code != 421 || r.Enhanced != "4.7.0" {
+		t.Errorf("connection 1,001: %v", r)
+	}
+	srv.conns.leave(last)
+	if _, r := enter(1001); r != nil {
+		t.Errorf("after one has left: %v", r)
+	}
+}
+
+// When all places are taken, the client that has been idle for longest makes
+// room, and before all others one that has not begun a mail.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := botInbox(t, s)
+	srv, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxConns = 3 })
+	idle, inMail, sending := hello(t, addr), hello(t, addr), hello(t, addr)
+	inMail.cmd("250", "MAIL FROM:<a@out.example>")
+	sending.begin("a@out.example", bot)
+	awaitWaiting(srv, 2)
+
+	fresh := dial(t, addr)
+	fresh.want("421 4.7.0 Too many connections") // nobody is idle for long
+	age(srv, shedIdle)
+	last := hello(t, addr)
+	idle.want("421 4.7.0 Idle while others wait")
+	idle.wantClosed()
+	inMail.cmd("250", "RCPT TO:<%s>", bot)
+
+	awaitWaiting(srv, 2)
+	age(srv, shedInMail-time.Second)
+	hello(t, addr)
+	last.want("421 4.7.0 Idle")
+	awaitWaiting(srv, 2)
+	for range 3 { // the one outside of a mail, then those inside, the longest idle first
+		age(srv, shedInMail)
+		hello(t, addr).cmd("250", "MAIL FROM:<b@out.example>")
+	}
+	inMail.want("421")
+	sending.want("421")
+	sending.wantClosed()
+	if n := len(list(t, s, in)); n != 0 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// age makes every client that is waited for look d more idle.
+func age(srv *Server, d time.Duration) {
+	srv.conns.mu.Lock()
+	defer srv.conns.mu.Unlock()
+	for w := range srv.conns.open {
+		if since := w.idleSince.Load(); since != 0 {
+			w.idleSince.CompareAndSwap(since, since-int64(d))
+		}
+	}
+}
+
+// A client that was shed while its command came in gets the answer first.
+func TestShedClientIsAnswered(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, nil)
+	ours, theirs := net.Pipe()
+	w := newWire(srv, ours)
+	if r := srv.conns.enter(w); r != nil {
+		t.Fatal(r)
+	}
+	w.mu.Lock()
+	w.shedded = true // it was read already
+	w.mu.Unlock()
+	srv.conns.leaving++
+	go (&session{server: srv, wire: w}).run()
+	b, err := io.ReadAll(theirs)
+	if err != nil || !strings.Contains(string(b), "421 4.7.0 Idle") {
+		t.Errorf("%q, %v", b, err)
+	}
+	srv.running.Wait()
+	if n := srv.conns.leaving; n != 0 {
+		t.Errorf("%d are still leaving", n)
+	}
+}
+
+func TestPace(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const rate, grace = 500, time.Minute
+	for bytes, want := range map[int64]time.Duration{
+		0: grace, 1: grace, 29_999: grace, 30_000: grace, 30_500: 61 * time.Second, 25 << 20: 52428*time.Second + 800*time.Millisecond,
+	} {
+		p := pace{began: began, bytes: bytes}
+		if got := p.limit(rate, grace).Sub(began); got != want {
+			t.Errorf("%d bytes: more must come within %v, want %v", bytes, got, want)
+		}
+	}
+}

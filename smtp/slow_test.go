@@ -1,0 +1,94 @@
+package smtp
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// S14: a client that sends too little is cut off when its grace is over, with
+// 421 4.4.2, at whatever point it dawdles. Each of its bytes would renew a
+// timeout of its own. Clients beside it are not harmed, nor is one that is slow
+// but keeps the rate.
+func TestS14SlowClients(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := botInbox(t, s)
+	const grace, rate = 250 * time.Millisecond, 20_000
+	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) {
+		c.TLS, c.LineTimeout, c.RateGrace, c.MinRate, c.MaxConnsPerIP = tlsConfig(t), grace, grace, rate, 1000
+	})
+	begin := "MAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n"
+	slow := map[string]struct {
+		say     string
+		answers int
+		drip    string
+	}{
+		"in the first command": {"E", 0, "x"},
+		"in a command":         {begin + "RCPT TO:<", 2, "x"},
+		"in a TLS hello":       {"STARTTLS\r\n", 1, "\x16"},
+		"in the header":        {begin + "DATA\r\nSubject: ", 3, "x"},
+		"in the body":          {begin + "DATA\r\nSubject: a\r\n\r\n", 3, "x"},
+		"in a chunk":           {begin + "BDAT 90000\r\n", 2, "x"},
+	}
+	const each = 5
+	var wg sync.WaitGroup
+	for where, attack := range slow {
+		for range each {
+			c := dial(t, addr)
+			c.want("220")
+			if attack.answers > 0 {
+				c.cmd("250", "EHLO x")
+			}
+			c.send(attack.say)
+			for range attack.answers {
+				c.want("")
+			}
+			stop := make(chan struct{})
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(20 * time.Millisecond): // as slow clients do
+						_, _ = c.conn.Write([]byte(attack.drip))
+					}
+				}
+			})
+			wg.Go(func() {
+				defer close(stop)
+				if where == "in a TLS hello" { // no one would understand an answer in clear
+					if _, err := c.r.ReadByte(); err == nil {
+						t.Errorf("%s: answered", where)
+					}
+					return
+				}
+				if line, err := c.r.ReadString('\n'); err != nil || line != replyTimeout.Error()+"\r\n" {
+					t.Errorf("%s: %q, %v", where, line, err)
+				}
+			})
+		}
+	}
+	honest := hello(t, addr)
+	for range 20 {
+		honest.begin("a@out.example", bot)
+		honest.send(mail("Hi.") + ".\r\n")
+		honest.want("250")
+	}
+	steady := hello(t, addr)
+	steady.begin("a@out.example", bot)
+	began := time.Now()
+	for i := 0; time.Since(began) < 3*grace; i++ { // at some 250,000 bytes a second
+		steady.send(fmt.Sprintf("%998d\r\n", i))
+		time.Sleep(2 * time.Millisecond)
+	}
+	steady.send(".\r\n")
+	steady.want("250")
+	wg.Wait()
+	if n := len(list(t, s, in)); n != 21 {
+		t.Errorf("%d messages, want 21", n)
+	}
+}
