@@ -39,9 +39,9 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, messages, contents, recipients, events, counts bulkInsert
+	threads, references, messages, contents, recipients, events, counts bulkInsert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, bySubject, recentSends, lockMessages listQuery
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages listQuery
 
 	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, accepted, watched, pause, approveDraft *sql.Stmt
 }
@@ -52,6 +52,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 	s.hot = hotStatements{
 		threads: st.addBulk(ctx, d, "threads",
 			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at"),
+		references: st.addUpsert(ctx, d, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
 		messages: st.addBulk(ctx, d, "messages",
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
 				"header_id, header_hash, refs, automated, has_code, has_link, tag, size, created_at"),
@@ -68,6 +69,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		newest:       st.addList(ctx, d, 1, newestOfInboxes),
 		bySeq:        st.addList(ctx, d, 1, threadsBySeq),
 		byHeader:     st.addList(ctx, d, 2, threadsByHeader(d)),
+		byExpected:   st.addList(ctx, d, 2, threadsByExpected(d)),
 		bySubject:    st.addList(ctx, d, 2, threadsBySubject(d)),
 		recentSends:  st.addList(ctx, d, 1, recentSends),
 		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),

@@ -109,8 +109,9 @@ type hotMessage struct {
 	body, extracted, auth        any // string or nil
 	eventID                      string
 
-	inbox  *hotInbox
-	thread *hotThread
+	inbox   *hotInbox
+	thread  *hotThread
+	expects []string // of refersTo, those that are not there
 }
 
 func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
@@ -122,7 +123,8 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewID("evt_", now),
 	}
-	h.mayBySubj = !m.NewThread && !m.Automated && m.ThreadSubject != "" && len(h.refersTo) == 0
+	// Mail without a Message-ID is a script's, which says the same every day.
+	h.mayBySubj = !m.NewThread && !m.Automated && m.ThreadSubject != "" && m.HeaderID != "" && len(h.refersTo) == 0
 	content := *m.Content
 	content.Snippet = storable(content.Snippet)
 	msg := &h.msg

@@ -15,12 +15,14 @@ const (
 	subjectWindow = 14 * 24 * time.Hour
 	// maxParticipants bounds what a thread remembers.
 	maxParticipants = 100
-	// maxReferences bounds how many earlier messages are looked up for one.
+	// maxReferences bounds how many earlier messages are looked up for one, and
+	// maxRoots how many of them are the oldest that it names.
 	maxReferences = 50
+	maxRoots      = 10
 )
 
 const (
-	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants`
+	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants, t.message_count`
 
 	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({list})`
 	// Of the messages of an inbox with the same Message-ID the oldest few are
@@ -54,12 +56,16 @@ type hotThread struct {
 	subjectHash int64
 	people      []string
 	isNew       bool
-	joined      int64 // messages of this batch
+	had         int64      // messages before this batch
+	joined      int64      // messages of this batch
+	into        *hotThread // the thread that it became part of
+	listed      bool       // in the batch's threadWrite
 }
 
 // threadIndex finds threads for the messages of a batch.
 type threadIndex struct {
-	byHeader  map[headerKey]*hotThread
+	byHeader  map[headerKey]*hotThread    // of mail that is there
+	expected  map[headerKey]*hotThread    // of mail that is not
 	bySubject map[subjectKey][]*hotThread // newest first, those of this batch last
 	bySeq     map[int64]*hotThread
 }
@@ -74,15 +80,16 @@ type subjectKey struct {
 }
 
 // joinThreads gives each message its thread: the one that is set, else that of
-// the newest message it refers to, else, for mail that refers to nothing, one
-// with the same subject and a shared participant, else a new one. Threads never
-// span inboxes.
+// the newest message it refers to, else that of mail that refers to it, else,
+// for mail that refers to nothing, one with the same subject and a shared
+// participant, else a new one. Mail that ties two threads together makes them
+// one. Threads never span inboxes.
 func (b *hotBatch) joinThreads(ctx context.Context) error {
-	ix := &threadIndex{map[headerKey]*hotThread{}, map[subjectKey][]*hotThread{}, map[int64]*hotThread{}}
+	ix := newThreadIndex()
 	if err := b.readThreads(ctx, ix); err != nil {
 		return err
 	}
-	var all []*hotThread
+	var w threadWrite
 	for _, h := range b.messages {
 		t := ix.find(h)
 		if t == nil {
@@ -91,37 +98,42 @@ func (b *hotBatch) joinThreads(ctx context.Context) error {
 			}
 			ix.add(t)
 		}
-		if t.joined == 0 {
-			all = append(all, t)
-		}
+		t = w.tie(t, ix.waitingFor(h))
+		w.list(t)
 		t.join(h)
 		h.thread = t
-		if h.msg.HeaderID != "" {
-			ix.byHeader[headerKey{h.inbox.seq, h.msg.HeaderID}] = t
-		}
+		ix.note(h)
 	}
-	if err := b.writeThreads(ctx, all); err != nil {
+	if err := b.writeThreads(ctx, &w); err != nil {
 		return err
 	}
 	for _, h := range b.messages {
+		h.thread = h.thread.whole()
 		h.msg.ThreadSeq, h.msg.ThreadID = h.thread.seq, h.thread.id
 	}
-	return nil
+	return b.expect(ctx)
 }
 
 // earlier returns the Message-IDs that a message refers to, the likeliest
-// first.
+// first. Of many the newest and the oldest count: who shortens the list keeps
+// these.
 func earlier(r References) []string {
 	ids := slices.Clone(r.References)
 	slices.Reverse(ids)
 	ids = append(slices.Clone(r.InReplyTo), ids...)
-	return ids[:min(len(ids), maxReferences)]
+	if len(ids) > maxReferences {
+		ids = slices.Delete(ids, maxReferences-maxRoots, len(ids)-maxRoots)
+	}
+	return ids
 }
 
 // readThreads fills ix with every thread that the batch may join.
 func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
-	var seqs, headers, subjects [][2]int64
+	var seqs, headers, expected, subjects [][2]int64
 	for _, h := range b.messages {
+		if h.mayBeExpected() {
+			expected = append(expected, [2]int64{h.inbox.seq, hash64(h.msg.HeaderID)})
+		}
 		switch {
 		case h.newThread:
 		case h.joinThread != 0:
@@ -135,33 +147,38 @@ func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 		}
 	}
 	hot := &b.store.hot
-	add := func(rows *sql.Rows) error { return b.addThread(ix, rows) }
+	add := func(rows *sql.Rows) error { return b.addThread(ix, ix.byHeader, rows) }
 	if err := hot.bySeq.each(ctx, b.tx, sorted(seqs), add); err != nil {
 		return errIn("threads", err)
 	}
 	if err := hot.byHeader.each(ctx, b.tx, sorted(headers), add); err != nil {
 		return errIn("threads by reference", err)
 	}
+	await := func(rows *sql.Rows) error { return b.addThread(ix, ix.expected, rows) }
+	if err := hot.byExpected.each(ctx, b.tx, sorted(append(expected, headers...)), await); err != nil {
+		return errIn("threads by expected mail", err)
+	}
 	since := b.now.Add(-subjectWindow).UnixMicro()
 	return errIn("threads by subject", hot.bySubject.each(ctx, b.tx, sorted(subjects), add, since))
 }
 
-// addThread adds a thread that was found to ix.
-func (b *hotBatch) addThread(ix *threadIndex, row *sql.Rows) error {
+// addThread adds a thread that was found to ix, and to known by the Message-ID
+// by which it was found.
+func (b *hotBatch) addThread(ix *threadIndex, known map[headerKey]*hotThread, row *sql.Rows) error {
 	var t hotThread
 	var inbox int64
 	var people JSON[[]string]
 	var header string
-	if err := row.Scan(&t.seq, &inbox, &t.id, &t.subject, &t.subjectHash, &people, &header); err != nil {
+	if err := row.Scan(&t.seq, &inbox, &t.id, &t.subject, &t.subjectHash, &people, &t.had, &header); err != nil {
 		return err
 	}
 	t.people = people.V
 	if t.inbox = b.inboxes[inbox]; t.inbox == nil {
 		return nil // asked for by its number, but of another inbox
 	}
-	known := ix.add(&t)
+	found := ix.add(&t)
 	if header != "" {
-		ix.byHeader[headerKey{inbox, header}] = known
+		known[headerKey{inbox, header}] = found
 	}
 	return nil
 }
@@ -185,14 +202,19 @@ func (ix *threadIndex) find(h *hotMessage) *hotThread {
 	}
 	if h.joinThread != 0 {
 		if t := ix.bySeq[h.joinThread]; t != nil && t.inbox == h.inbox {
-			return t
+			return t.whole()
 		}
 		return nil
 	}
-	for _, id := range h.refersTo {
-		if t := ix.byHeader[headerKey{h.inbox.seq, id}]; t != nil {
-			return t
+	for _, known := range []map[headerKey]*hotThread{ix.byHeader, ix.expected} { // mail that is there counts more
+		for _, id := range h.refersTo {
+			if t := known[headerKey{h.inbox.seq, id}]; t != nil {
+				return t.whole()
+			}
 		}
+	}
+	if t := ix.waitingFor(h); t != nil {
+		return t
 	}
 	if !h.mayBySubj {
 		return nil
@@ -200,7 +222,7 @@ func (ix *threadIndex) find(h *hotMessage) *hotThread {
 	for _, t := range ix.bySubject[subjectKey{h.inbox.seq, h.subjectHash}] {
 		shared := func(p string) bool { return p != h.inbox.address && slices.Contains(t.people, p) }
 		if slices.ContainsFunc(h.people, shared) {
-			return t
+			return t.whole()
 		}
 	}
 	return nil
@@ -222,17 +244,21 @@ func participants(a Addresses) []string {
 
 func (t *hotThread) join(h *hotMessage) {
 	t.joined++
-	for _, p := range h.people {
-		if len(t.people) < maxParticipants && !slices.Contains(t.people, p) {
-			t.people = append(t.people, p)
-		}
-	}
+	t.meet(h.people)
 }
 
-// writeThreads inserts the new threads, which get their numbers here, and
-// updates the others.
-func (b *hotBatch) writeThreads(ctx context.Context, all []*hotThread) error {
+// threadWrite is what the messages of a batch do to threads.
+type threadWrite struct {
+	threads []*hotThread    // that messages joined or began
+	merges  [][2]*hotThread // each first one into the second
+}
+
+// writeThreads inserts the new threads, which get their numbers here, updates
+// the others and puts those together that were tied.
+func (b *hotBatch) writeThreads(ctx context.Context, w *threadWrite) error {
+	gone := func(t *hotThread) bool { return t.into != nil }
 	isNew := func(t *hotThread) bool { return t.isNew }
+	all := slices.DeleteFunc(w.threads, gone)
 	if err := b.updateThreads(ctx, slices.DeleteFunc(slices.Clone(all), isNew)); err != nil {
 		return errIn("update thread", err)
 	}
@@ -247,7 +273,10 @@ func (b *hotBatch) writeThreads(ctx context.Context, all []*hotThread) error {
 		at := t.inbox.at.UnixMicro()
 		rows = append(rows, t.seq, t.inbox.accountID, t.inbox.seq, t.id, t.subject, t.subjectHash, string(people), t.joined, at, at)
 	}
-	return errIn("insert threads", b.store.hot.threads.exec(ctx, b.tx, rows))
+	if err := b.store.hot.threads.exec(ctx, b.tx, rows); err != nil {
+		return errIn("insert threads", err)
+	}
+	return errIn("put threads together", b.mergeThreads(ctx, w.merges))
 }
 
 func (b *hotBatch) updateThreads(ctx context.Context, joined []*hotThread) error {

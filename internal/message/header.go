@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"net/mail"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -171,7 +172,8 @@ func parseOddDate(s string) (t time.Time, err error) {
 
 const (
 	maxMessageID  = 900 // bytes; a longer one fits no header line
-	maxReferences = 100 // of one field, the newest
+	maxReferences = 100 // of one field: the newest, and the oldest
+	maxRoots      = 10  // how many the oldest are
 )
 
 // messageIDs returns the message identifiers of a field (RFC 5322 section
@@ -192,7 +194,7 @@ func messageIDs(s string) []string {
 		if id := rest[:end+1]; validMessageID(id) {
 			ids = append(ids, id)
 			if len(ids) == 2*maxReferences {
-				ids = append(ids[:0], ids[maxReferences:]...)
+				ids = newestAndOldest(ids)
 			}
 		}
 		rest = rest[end+1:]
@@ -200,7 +202,16 @@ func messageIDs(s string) []string {
 	if id := "<" + strings.TrimSpace(s) + ">"; len(ids) == 0 && strings.Contains(id, "@") && validMessageID(id) {
 		return []string{id}
 	}
-	return ids[max(0, len(ids)-maxReferences):]
+	return newestAndOldest(ids)
+}
+
+// newestAndOldest cuts a list down from its middle: the oldest is the root of
+// the thread, the newest are the likeliest to be known.
+func newestAndOldest(ids []string) []string {
+	if len(ids) <= maxReferences {
+		return ids
+	}
+	return slices.Delete(ids, maxRoots, len(ids)-maxReferences+maxRoots)
 }
 
 // validMessageID reports whether id is "<x>" of printable ASCII.

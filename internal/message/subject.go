@@ -10,15 +10,25 @@ import (
 // reply or a forward, in lower case and without the colon.
 var subjectMarks = map[string]bool{
 	"re": true, "fw": true, "fwd": true,
-	"aw": true, "wg": true, "antwort": true, // German
-	"sv": true, "vs": true, "vb": true, "vl": true, // Nordic
-	"tr": true, "rép": true, "réf": true, // French
-	"rv": true, "res": true, "enc": true, // Spanish, Portuguese
-	"r": true, "i": true, "rif": true, // Italian
+	"aw": true, "wg": true, "antwort": true, "weitergeleitet": true, // German
+	"sv": true, "vs": true, "vb": true, "vl": true, "fs": true, // Nordic, Estonian
+	"tr": true, "rép": true, "réf": true, "réponse": true, // French
+	"rv": true, "res": true, "resp": true, "enc": true, "reenv": true, // Spanish, Portuguese
+	"r": true, "i": true, "rif": true, "inoltra": true, // Italian
 	"antw": true, "doorst": true, // Dutch
-	"odp": true, "pd": true, // Polish
-	"ynt": true, "ilt": true, // Turkish
-	"回复": true, "回覆": true, "转发": true, "轉寄": true, "答复": true, // Chinese
+	"odp": true, "pd": true, "odg": true, "odpověď": true, // Polish, Croatian, Slovenian, Czech
+	"ynt": true, "ilt": true, "i̇lt": true, "yan": true, // Turkish; İ in lower case is i and a dot
+	"vá": true, "továbbítás": true, // Hungarian
+	"ats": true, "atb": true, "yml": true, // Lithuanian, Welsh
+	"bls": true, "trs": true, "balas": true, // Indonesian
+	"απ": true, "πρθ": true, "σχετ": true, // Greek
+	"ha": true, "на": true, "ответ": true, "отв": true, "пересл": true, "відп": true, "пер": true, // Russian, Ukrainian
+	"השב": true, "הועבר": true, // Hebrew
+	"رد": true, "إعادة توجيه": true, // Arabic
+	"回复": true, "回覆": true, "转发": true, "轉寄": true, "答复": true, "转寄": true, "答覆": true, "轉發": true, // Chinese
+	"返信": true, "転送": true, // Japanese
+	"회신": true, "답장": true, "전달": true, // Korean
+	"ตอบ": true, "ส่งต่อ": true, // Thai
 }
 
 // maxMark is the longest mark with its counter, as in "antwort[12]".

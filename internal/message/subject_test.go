@@ -16,6 +16,8 @@ func TestNormalizeSubject(t *testing.T) {
 		{"a space before the colon", "RE : Lunch", "Lunch"},
 		{"a full-width colon", "回复：Lunch", "Lunch"},
 		{"white space is folded", "  Re:\t two \n words ", "two words"},
+		{"marks of the world", "Odp: YNT: İLT: Vá: ΑΠ: Ответ: השב: رد: 返信: 회신: Antw: SV: VS: Réf : Lunch", "Lunch"},
+		{"counters of the world", "AW[2]: 回复(3): Lunch", "Lunch"},
 		{"a word that only looks like a mark", "Release: 1.0", "Release: 1.0"},
 		{"a word before a mark", "Foo Re: bar", "Foo Re: bar"},
 		{"nothing else", "Re:", ""},

@@ -121,12 +121,14 @@ func (o *office) threads(ctx context.Context, r *threadRecord) (string, error) {
 	for _, m := range r.Mails {
 		in, ok := inboxes[m.Inbox]
 		if !ok {
-			if in, err = o.inbox(ctx, account, m.Inbox+"-"+r.ID); err != nil {
+			if in, err = o.inbox(ctx, account, "agent-"+m.Inbox+"-"+r.ID); err != nil {
 				return "", err
 			}
 			inboxes[m.Inbox] = in
 		}
-		id, err := o.put(ctx, in, m.Direction, m.Raw)
+		// The records share the names of their inboxes, which are never given twice.
+		raw := strings.ReplaceAll(m.Raw, "agent-"+m.Inbox+"@"+domain, in.Address)
+		id, err := o.put(ctx, in, m.Direction, raw)
 		if err != nil {
 			return "", fmt.Errorf("mail %s: %w", m.Name, err)
 		}

@@ -77,6 +77,17 @@ CREATE TABLE threads (
 );
 CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash, last_message_at);
 
+-- Message-IDs that mail of a thread refers to, of mail that has not come: when
+-- it does, it belongs to that thread.
+CREATE TABLE thread_references (
+    inbox_seq   BIGINT NOT NULL,
+    header_hash BIGINT NOT NULL,
+    header_id   TEXT NOT NULL,
+    thread_seq  BIGINT NOT NULL REFERENCES threads (seq) ON DELETE CASCADE,
+    PRIMARY KEY (inbox_seq, header_hash)
+);
+CREATE INDEX thread_references_thread ON thread_references (thread_seq);
+
 CREATE TABLE messages (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id     BIGINT NOT NULL,

@@ -1,0 +1,164 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// TestMailComesInAnyOrder gives a conversation to an inbox in every order: an
+// answer may overtake what it answers, and mail in the middle may never come.
+func TestMailComesInAnyOrder(t *testing.T) {
+	t.Parallel()
+	conversation := []mail{
+		{from: "ann@out.example", id: "<1@x>", subject: "Trip"},
+		{from: "bob@out.example", id: "<2@x>", subject: "AW: Trip", reply: "<1@x>", refs: []string{"<1@x>"}},
+		{from: "ann@out.example", id: "<3@x>", subject: "Re: AW: Trip", reply: "<2@x>"},
+		{from: "eve@out.example", id: "<4@x>", subject: "Trip", refs: []string{"<never@seen>", "<3@x>"}},
+	}
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		for _, order := range permutations(len(conversation)) {
+			in := storetest.Inbox(t, s)
+			var copies []*store.NewMessage
+			for _, i := range order {
+				copies = append(copies, storetest.NewReceived(in, conversation[i].edit))
+			}
+			for _, together := range []bool{false, true} {
+				if threads := threadsOf(t, s, in, copies, together); len(threads) != 1 {
+					t.Errorf("order %v, in one transaction %v: %d threads", order, together, len(threads))
+				}
+				in = storetest.Inbox(t, s)
+				for _, m := range copies {
+					m.AccountID, m.InboxSeq = in.AccountID, in.Seq
+				}
+			}
+		}
+	})
+}
+
+// threadsOf receives the mails, one after the other or together, and returns
+// how many there are in each thread.
+func threadsOf(t *testing.T, s *store.Store, in store.Inbox, copies []*store.NewMessage, together bool) map[string]int {
+	t.Helper()
+	groups := slices.Collect(slices.Chunk(copies, 1))
+	if together {
+		groups = [][]*store.NewMessage{copies}
+	}
+	for _, g := range groups {
+		if _, err := s.AddReceived(t.Context(), g, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	threads := map[string]int{}
+	for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 100) {
+		threads[m.ThreadID]++
+	}
+	return threads
+}
+
+func permutations(n int) (all [][]int) {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	for _, p := range permutations(n - 1) {
+		for i := range n {
+			all = append(all, slices.Insert(slices.Clone(p), i, n-1))
+		}
+	}
+	return all
+}
+
+func TestAnswersToOneMailThatNeverCameAreOneThread(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		first := storetest.Received(t, s, in, mail{reply: "<lost@x>"}.edit)
+		if second := storetest.Received(t, s, in, mail{reply: "<lost@x>"}.edit); second.ThreadID != first.ThreadID {
+			t.Error("two threads")
+		}
+		if m := storetest.Received(t, s, other, mail{reply: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
+			t.Error("an answer in another inbox joined")
+		}
+		if m := storetest.Received(t, s, other, mail{id: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
+			t.Error("the mail itself joined in another inbox")
+		}
+	})
+}
+
+// Whoever knows a Message-ID of another account gains nothing by naming it.
+func TestForgedReferencesReachNoOtherAccount(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		victim, own := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		secret := storetest.Received(t, s, victim, mail{id: "<secret@x>", from: "ann@out.example", subject: "Deal"}.edit)
+		storetest.Received(t, s, victim, mail{reply: "<next@x>"}.edit)
+		for name, m := range map[string]mail{
+			"in reply":        {from: "ann@out.example", reply: "<secret@x>", subject: "Re: Deal"},
+			"by reference":    {refs: []string{"<secret@x>"}},
+			"by its own name": {id: "<secret@x>", from: "ann@out.example", subject: "Deal"},
+			"by what is due":  {id: "<next@x>"},
+			"by number":       {join: secret.ThreadSeq},
+		} {
+			if got := storetest.Received(t, s, own, m.edit); got.ThreadID == secret.ThreadID {
+				t.Errorf("%s: joined the thread of another account", name)
+			}
+		}
+		for _, m := range every(t, s, store.MessageFilter{InboxSeq: victim.Seq}, 100) {
+			if m.InboxSeq != victim.Seq || m.ThreadSeq == 0 {
+				t.Errorf("the victim's mail is now %+v", m)
+			}
+		}
+	})
+}
+
+func TestMailWithoutMessageIDIsTiedByNoSubject(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		backup := mail{from: "cron@out.example", id: "none", subject: "Backup done"}
+		first := storetest.Received(t, s, in, backup.edit)
+		if second := storetest.Received(t, s, in, backup.edit); second.ThreadID == first.ThreadID {
+			t.Error("two reports of a script are one thread")
+		}
+	})
+}
+
+func TestLongReferencesKeepTheRootAndTheNewest(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		var refs []string
+		for i := range 90 {
+			refs = append(refs, fmt.Sprintf("<%d@x>", i))
+		}
+		root := storetest.Received(t, s, in, mail{id: "<0@x>", subject: "Root"}.edit)
+		if m := storetest.Received(t, s, in, mail{subject: "Re: Root", refs: refs}.edit); m.ThreadID != root.ThreadID {
+			t.Error("the root was not found")
+		}
+		newest := storetest.Received(t, s, in, mail{id: "<near@x>", subject: "Near"}.edit)
+		if m := storetest.Received(t, s, in, mail{refs: append([]string{"<not@there>"}, append(refs[1:], "<near@x>")...)}.edit); m.ThreadID != newest.ThreadID {
+			t.Error("the newest was not found")
+		}
+	})
+}
+
+// TestThreadsAreAsTheModelSays runs random mail on both databases.
+func TestThreadsAreAsTheModelSays(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		db := openRaw(t, cfg)
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same mail each time
+		for range 25 {
+			program := make([]byte, 4*(2+random.IntN(14)))
+			for i := range program {
+				program[i] = byte(random.IntN(256))
+			}
+			checkThreads(t, s, db, program)
+		}
+	})
+}
