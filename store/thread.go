@@ -134,16 +134,17 @@ func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 		if h.mayBeExpected() {
 			expected = append(expected, [2]int64{h.inbox.seq, hash64(h.msg.HeaderID)})
 		}
-		switch {
-		case h.newThread:
-		case h.joinThread != 0:
+		if h.newThread {
+			continue
+		}
+		if h.joinThread != 0 {
 			seqs = append(seqs, [2]int64{h.joinThread})
-		case h.mayBySubj:
+		}
+		for _, id := range h.refersTo {
+			headers = append(headers, [2]int64{h.inbox.seq, hash64(id)})
+		}
+		if h.mayBySubj {
 			subjects = append(subjects, [2]int64{h.inbox.seq, h.subjectHash})
-		default:
-			for _, id := range h.refersTo {
-				headers = append(headers, [2]int64{h.inbox.seq, hash64(id)})
-			}
 		}
 	}
 	hot := &b.store.hot
@@ -204,7 +205,7 @@ func (ix *threadIndex) find(h *hotMessage) *hotThread {
 		if t := ix.bySeq[h.joinThread]; t != nil && t.inbox == h.inbox {
 			return t.whole()
 		}
-		return nil
+		// It has become part of another since it was asked for.
 	}
 	for _, known := range []map[headerKey]*hotThread{ix.byHeader, ix.expected} { // mail that is there counts more
 		for _, id := range h.refersTo {

@@ -162,3 +162,25 @@ func TestThreadsAreAsTheModelSays(t *testing.T) {
 		}
 	})
 }
+
+// TestAnswerToAThreadThatBecamePartOfAnother asks for a thread by the number
+// that it had before.
+func TestAnswerToAThreadThatBecamePartOfAnother(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		first := storetest.Received(t, s, in, mail{id: "<1@x>", subject: "One"}.edit)
+		third := storetest.Received(t, s, in, mail{id: "<3@x>", subject: "Three", reply: "<2@x>"}.edit)
+		second := storetest.Received(t, s, in, mail{id: "<2@x>", subject: "Two", reply: "<1@x>"}.edit)
+		answer := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
+			m.NewThread, m.JoinThread = false, third.ThreadSeq
+			m.Refs.V.InReplyTo = []string{"<3@x>"}
+		})
+		if second.ThreadID != first.ThreadID || answer.ThreadID != first.ThreadID || third.ThreadID == first.ThreadID {
+			t.Errorf("threads %s, %s, %s and %s", first.ThreadID, second.ThreadID, third.ThreadID, answer.ThreadID)
+		}
+		if m, err := s.Message(t.Context(), in.AccountID, third.ID); err != nil || m.ThreadID != first.ThreadID {
+			t.Errorf("the third mail is in thread %s, %v", m.ThreadID, err)
+		}
+	})
+}
