@@ -132,7 +132,7 @@ func (w *world) deletedTarget(t *testing.T, op *contractcheck.Operation) target 
 	if underInbox(op) {
 		gone := newWorld(t, w.install)
 		to := gone.target(t, op)
-		for _, in := range []inbox{gone.inbox, gone.edited} {
+		for _, in := range []inbox{gone.inbox, gone.edited, gone.guarded} {
 			w.send(t, w.call("deleteInbox").at("/v1/inboxes/"+in.ID)).want(t, http.StatusOK)
 		}
 		if op.OperationID == "deleteInbox" { // is given an inbox of its own
