@@ -19,9 +19,18 @@ func lists(t *testing.T, w *world) {
 	for range 3 {
 		w.newInbox(t)
 	}
-	for _, id := range []string{"listInboxes", "listKeys", "listApiKeys", "listMessages"} {
+	for range 2 {
+		w.receive(t, w.inbox)
+		send := w.call("sendMessage").at("/v1/inboxes/" + w.inbox.ID + "/messages") // a thread each
+		w.send(t, send.saying(`{"to":"ana@example.org","subject":"Your code","text":"1"}`)).want(t, http.StatusCreated)
+	}
+	threads := w.call("listThreads").at("/v1/inboxes/" + w.inbox.ID + "/threads")
+	for id, first := range map[string]call{
+		"listInboxes": w.call("listInboxes"), "listKeys": w.call("listKeys"), "listApiKeys": w.call("listApiKeys"),
+		"listMessages": w.call("listMessages"), "listMessages, q": w.call("listMessages").asking("q", "code"), "listThreads": threads,
+	} {
 		seen := map[string]bool{}
-		c := w.call(id).asking("limit", "2")
+		c := first.asking("limit", "2")
 		for {
 			p := read[page](t, w.send(t, c).want(t, http.StatusOK))
 			for _, item := range p.Data {
@@ -46,7 +55,7 @@ func lists(t *testing.T, w *world) {
 			elsewhere = w.call("listKeys")
 		}
 		w.send(t, elsewhere.asking("cursor", c.query.Get("cursor"))).wantCode(t, http.StatusBadRequest, "invalid_request")
-		w.send(t, w.call(id).asking("limit", "101").breaking()).wantCode(t, http.StatusBadRequest, "invalid_request")
+		w.send(t, first.asking("limit", "101").breaking()).wantCode(t, http.StatusBadRequest, "invalid_request")
 	}
 	w.send(t, w.call("listMessages").asking("inbox_id", "ibx_none")).wantCode(t, http.StatusNotFound, "not_found")
 }

@@ -37,7 +37,6 @@ func TestContract(t *testing.T) {
 			{"simulated messages", simulatedMessages},
 			{"files", files},
 			{"expired messages", expiredMessages},
-			{"what is not built yet", whatIsNotBuiltYet},
 			{"what is not in the contract", whatIsNotInTheContract},
 			{"the contract itself", theContractItself},
 			{"limits", limits},

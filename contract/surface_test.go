@@ -8,13 +8,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// whatIsNotBuiltYet are the parts of built operations that are missing.
-func whatIsNotBuiltYet(t *testing.T, w *world) {
-	w.send(t, w.call("listMessages").asking("q", "code")).wantCode(t, http.StatusNotImplemented, "not_implemented")
-	w.send(t, w.call("listInboxMessages").at("/v1/inboxes/"+w.inbox.ID+"/messages").asking("q", "code")).
-		wantCode(t, http.StatusNotImplemented, "not_implemented")
-}
-
 // whatIsNotInTheContract are paths that are unknown and methods that a path
 // does not have: both are told in the one error body.
 func whatIsNotInTheContract(t *testing.T, w *world) {

@@ -418,14 +418,16 @@ type MessagesInvoker interface {
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams, options ...RequestOption) (*GetMessageRawFound, error)
 	// ListInboxMessages invokes listInboxMessages operation.
 	//
-	// Newest first. All filters must match. 501 for `q` in this version.
+	// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
+	// than `limit`, or none, although `has_more` is true: the next one goes on from there.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error)
 	// ListMessages invokes listMessages operation.
 	//
-	// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
-	// this version.
+	// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
+	// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
+	// next one goes on from there.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error)
@@ -565,13 +567,14 @@ type TemplatesInvoker interface {
 type ThreadsInvoker interface {
 	// GetThread invokes getThread operation.
 	//
-	// Returns one thread with its messages, oldest first.
+	// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
+	// the latest 100; the list of messages with `thread_id` goes through all of them.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 	GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error)
 	// ListThreads invokes listThreads operation.
 	//
-	// Sorted by `last_message_at`, latest first.
+	// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads
 	ListThreads(ctx context.Context, params ListThreadsParams, options ...RequestOption) (*ThreadList, error)
@@ -4143,7 +4146,8 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 
 // GetThread invokes getThread operation.
 //
-// Returns one thread with its messages, oldest first.
+// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
+// the latest 100; the list of messages with `thread_id` goes through all of them.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (c *Client) GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error) {
@@ -5370,7 +5374,8 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 // ListInboxMessages invokes listInboxMessages operation.
 //
-// Newest first. All filters must match. 501 for `q` in this version.
+// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
+// than `limit`, or none, although `has_more` is true: the next one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (c *Client) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -5884,8 +5889,9 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 
 // ListMessages invokes listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
-// this version.
+// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
+// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
+// next one goes on from there.
 //
 // GET /v1/messages
 func (c *Client) ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -6414,7 +6420,7 @@ func (c *Client) sendListTemplates(ctx context.Context, params ListTemplatesPara
 
 // ListThreads invokes listThreads operation.
 //
-// Sorted by `last_message_at`, latest first.
+// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
 //
 // GET /v1/inboxes/{inbox_id}/threads
 func (c *Client) ListThreads(ctx context.Context, params ListThreadsParams, options ...RequestOption) (*ThreadList, error) {

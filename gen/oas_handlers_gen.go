@@ -4470,7 +4470,8 @@ func (s *Server) handleGetTemplateRequest(args [1]string, argsEscaped bool, w ht
 
 // handleGetThreadRequest handles getThread operation.
 //
-// Returns one thread with its messages, oldest first.
+// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
+// the latest 100; the list of messages with `thread_id` goes through all of them.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (s *Server) handleGetThreadRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5776,7 +5777,8 @@ func (s *Server) handleListInboxDraftsRequest(args [1]string, argsEscaped bool, 
 
 // handleListInboxMessagesRequest handles listInboxMessages operation.
 //
-// Newest first. All filters must match. 501 for `q` in this version.
+// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
+// than `limit`, or none, although `has_more` is true: the next one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6239,8 +6241,9 @@ func (s *Server) handleListKeysRequest(args [0]string, argsEscaped bool, w http.
 
 // handleListMessagesRequest handles listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
-// this version.
+// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
+// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
+// next one goes on from there.
 //
 // GET /v1/messages
 func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6707,7 +6710,7 @@ func (s *Server) handleListTemplatesRequest(args [0]string, argsEscaped bool, w 
 
 // handleListThreadsRequest handles listThreads operation.
 //
-// Sorted by `last_message_at`, latest first.
+// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
 //
 // GET /v1/inboxes/{inbox_id}/threads
 func (s *Server) handleListThreadsRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

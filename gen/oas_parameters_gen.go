@@ -4422,7 +4422,8 @@ type ListInboxMessagesParams struct {
 	// Only messages received (in) or created (out) at or after this time.
 	Since OptDateTime `json:",omitempty,omitzero"`
 	// Full-text search over subject and body. All words must occur, case and accents are folded, and
-	// "phrases" stand in quotes.
+	// "phrases" stand in quotes; nothing else has a meaning. What is written without a space, such as an
+	// address, is a phrase. Messages whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
 	// The inbox.
 	InboxID string
@@ -5454,7 +5455,8 @@ type ListMessagesParams struct {
 	// Only messages received (in) or created (out) at or after this time.
 	Since OptDateTime `json:",omitempty,omitzero"`
 	// Full-text search over subject and body. All words must occur, case and accents are folded, and
-	// "phrases" stand in quotes.
+	// "phrases" stand in quotes; nothing else has a meaning. What is written without a space, such as an
+	// address, is a phrase. Messages whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
 	// Only this inbox. One that the key cannot see is 404.
 	InboxID OptString `json:",omitempty,omitzero"`

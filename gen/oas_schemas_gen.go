@@ -9205,7 +9205,7 @@ type ThreadWithMessages struct {
 	LatestMessage ThreadLatestMessage `json:"latest_message"`
 	LastMessageAt time.Time           `json:"last_message_at"`
 	CreatedAt     time.Time           `json:"created_at"`
-	// Oldest first.
+	// Oldest first, html left out.
 	Messages []Message `json:"messages"`
 }
 

@@ -318,7 +318,8 @@ func (UnimplementedHandler) GetTemplate(ctx context.Context, params GetTemplateP
 
 // GetThread implements getThread operation.
 //
-// Returns one thread with its messages, oldest first.
+// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
+// the latest 100; the list of messages with `thread_id` goes through all of them.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (UnimplementedHandler) GetThread(ctx context.Context, params GetThreadParams) (r *ThreadWithMessages, _ error) {
@@ -399,7 +400,8 @@ func (UnimplementedHandler) ListInboxDrafts(ctx context.Context, params ListInbo
 
 // ListInboxMessages implements listInboxMessages operation.
 //
-// Newest first. All filters must match. 501 for `q` in this version.
+// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
+// than `limit`, or none, although `has_more` is true: the next one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (UnimplementedHandler) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams) (r *MessageList, _ error) {
@@ -426,8 +428,9 @@ func (UnimplementedHandler) ListKeys(ctx context.Context, params ListKeysParams)
 
 // ListMessages implements listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match. 501 for `q` in
-// this version.
+// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
+// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
+// next one goes on from there.
 //
 // GET /v1/messages
 func (UnimplementedHandler) ListMessages(ctx context.Context, params ListMessagesParams) (r *MessageList, _ error) {
@@ -454,7 +457,7 @@ func (UnimplementedHandler) ListTemplates(ctx context.Context, params ListTempla
 
 // ListThreads implements listThreads operation.
 //
-// Sorted by `last_message_at`, latest first.
+// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
 //
 // GET /v1/inboxes/{inbox_id}/threads
 func (UnimplementedHandler) ListThreads(ctx context.Context, params ListThreadsParams) (r *ThreadList, _ error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 )
 
@@ -18,12 +19,9 @@ func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesPara
 	if err != nil {
 		return nil, err
 	}
-	if p.Q.Set {
-		return nil, errNotImplemented
-	}
 	f := store.MessageFilter{
 		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.Direction(p.Direction.Or("")),
-		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since),
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q),
 	}
 	return a.listMessages(ctx, f, pageOf(p.Limit, p.Cursor))
 }
@@ -33,7 +31,7 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 	k := callerOf(ctx)
 	f := store.MessageFilter{
 		AccountID: k.AccountID, InboxIDs: visible(k), Direction: store.Direction(p.Direction.Or("")),
-		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since),
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q),
 		Status: store.MessageStatus(p.Status.Or("")),
 	}
 	if id, ok := p.InboxID.Get(); ok {
@@ -42,9 +40,6 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 			return nil, err
 		}
 		f.InboxSeq = in.Seq
-	}
-	if p.Q.Set {
-		return nil, errNotImplemented
 	}
 	return a.listMessages(ctx, f, pageOf(p.Limit, p.Cursor))
 }
@@ -96,6 +91,14 @@ func fromLike(from gen.OptString) string {
 
 // foldSubject makes subjects comparable without regard to case.
 func foldSubject(s string) string { return strings.ToLower(s) }
+
+// textQuery is what is to be found in subject and body, nil for anything.
+func textQuery(q gen.OptString) *store.TextQuery {
+	if s, ok := q.Get(); ok {
+		return search.Parse(s)
+	}
+	return nil
+}
 
 func sinceOf(since gen.OptDateTime) *store.Time {
 	if t, ok := since.Get(); ok {

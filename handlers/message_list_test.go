@@ -199,17 +199,6 @@ func TestForeignCursors(t *testing.T) {
 	})
 }
 
-func TestSearchIsNotBuilt(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		for _, path := range []string{"/v1/messages?q=a", "/v1/inboxes/" + in.ID + "/messages?q=a"} {
-			s.do(t, http.MethodGet, path, "").wantError(t, http.StatusNotImplemented, "not_implemented")
-		}
-		s.do(t, http.MethodGet, "/v1/inboxes/ibx_0/messages?q=a", "").wantError(t, http.StatusNotFound, "not_found")
-	})
-}
-
 func TestListsAreSortedAlike(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -96,16 +96,16 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 		HasCode: p.Has.Value == gen.WaitHasCode, HasLink: p.Has.Value == gen.WaitHasLink,
 	}
 	if id, ok := p.After.Get(); ok {
-		m, err := a.messageOf(ctx, id)
-		if errors.Is(err, store.ErrNotFound) || err == nil && m.InboxSeq != in.Seq {
+		place, err := a.store.Place(ctx, in.Seq, id)
+		if errors.Is(err, store.ErrNotFound) {
 			return f, errInvalid("after", "is not a message of this inbox")
 		}
 		if err != nil {
 			return f, err
 		}
-		f.After = &m
+		f.After = &place
 		if !p.Since.Set {
-			f.Since = &m.CreatedAt // nothing that came after it may be too old
+			f.Since = &place.CreatedAt // nothing that came after it may be too old
 		}
 	}
 	return f, nil

@@ -46,7 +46,8 @@ func TestCursorOfAnotherListIsRefused(t *testing.T) {
 			"messages, since":         with(func(f *store.MessageFilter) { f.Since = &since }),
 			"messages, code":          with(func(f *store.MessageFilter) { f.HasCode = true }),
 			"messages, link":          with(func(f *store.MessageFilter) { f.HasLink = true }),
-			"messages, after":         with(func(f *store.MessageFilter) { f.After = &m }),
+			"messages, after":         with(func(f *store.MessageFilter) { f.After = m.Place() }),
+			"messages, text":          with(func(f *store.MessageFilter) { f.Text = words("mail") }),
 		}
 		lists := map[string]func(cursor string) (string, error){}
 		for name, f := range messages {

@@ -49,6 +49,14 @@ type dialect interface {
 	// those that others hold.
 	skipLocked() string
 
+	// indexKey is the column of the full-text index that numbers the messages.
+	indexKey() string
+	// addIndexed adds messages to the full-text index, which does not hold them.
+	addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexed) error
+	// find returns the numbers, below one and in falling order, of at most n
+	// messages that match.
+	find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error)
+
 	// again says whether err is what the database answers to one of two
 	// transactions that got in each other's way: a new try may pass.
 	again(err error) bool

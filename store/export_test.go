@@ -1,6 +1,10 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+)
 
 // Pragma reads a setting of the connection that writes.
 func Pragma(ctx context.Context, s *Store, name string) (string, error) {
@@ -27,4 +31,9 @@ func (s *Store) SweepRates(ctx context.Context) (int, error) {
 	var n int
 	err := s.read.GetContext(ctx, &n, `SELECT count(*) FROM rate_limits`)
 	return n, err
+}
+
+// Unindex takes messages out of the full-text index, as retention does.
+func (s *Store) Unindex(ctx context.Context, seqs ...int64) error {
+	return s.inTx(ctx, "unindex", func(tx *sqlx.Tx) error { return s.unindex(ctx, tx, seqs) })
 }

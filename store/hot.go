@@ -39,7 +39,7 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, events, counts bulkInsert
+	threads, references, messages, contents, recipients, searchTail, events, counts bulkInsert
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages listQuery
 
@@ -60,6 +60,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments"),
 		recipients: st.addBulk(ctx, d, "recipients",
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at"),
+		searchTail: st.addBulk(ctx, d, "search_tail", "message_seq, account_id"),
 		events: st.addBulk(ctx, d, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
 		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
@@ -112,6 +113,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) er
 	for t := range b.topics {
 		topics = append(topics, t)
 	}
+	s.stored.Add(int64(len(b.messages)))
 	s.changed(topics, len(batch))
 	b.tellOfPauses(ctx)
 	return nil

@@ -168,6 +168,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 	messages := make([]any, 0, len(b.messages)*b.store.hot.messages.columns)
 	contents := make([]any, 0, len(b.messages)*b.store.hot.contents.columns)
 	b.events = slices.Grow(b.events, len(b.messages)*b.store.hot.events.columns)
+	tail := make([]any, 0, len(b.messages)*b.store.hot.searchTail.columns)
 	var recipients []any
 	for _, h := range b.messages {
 		m := &h.msg
@@ -177,6 +178,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 			m.HasCode, m.HasLink, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro())
 		c := m.Content
 		c.MessageSeq = m.Seq
+		tail = append(tail, m.Seq, m.AccountID)
 		contents = append(contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments)
 		for i := range m.Recipients {
 			r := &m.Recipients[i]
@@ -193,6 +195,9 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 	}
 	if err := hot.contents.exec(ctx, b.tx, contents); err != nil {
 		return fmt.Errorf("insert contents: %w", err)
+	}
+	if err := hot.searchTail.exec(ctx, b.tx, tail); err != nil {
+		return fmt.Errorf("insert into the list of what to index: %w", err)
 	}
 	return errIn("insert recipients", hot.recipients.exec(ctx, b.tx, recipients))
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -107,111 +106,13 @@ func (s *Store) Message(ctx context.Context, accountID int64, id string) (Messag
 	return one[0], err
 }
 
-// MessageFilter says which messages a list or a wait is about. Empty fields
-// match all.
-type MessageFilter struct {
-	AccountID int64
-	InboxSeq  int64    // one inbox, or 0
-	InboxIDs  []string // not nil: the only inboxes that the caller may see
-	Direction Direction
-	Status    MessageStatus
-	FromLike  string // LIKE pattern over the lower-case header From, escape \
-	Subject   string // folded; a substring of the folded subject
-	ThreadID  string
-	Since     *Time
-	HasCode   bool
-	HasLink   bool
-	After     *Message // only messages that came after this one
-}
-
-func (f MessageFilter) where() *where {
+// FirstMessage returns the oldest message of one inbox that matches, with its
+// content, or ErrNotFound. It does not look for text.
+func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, error) {
 	w := &where{}
 	w.add("i.status <> 'deleted'")
-	for _, text := range append([]string{f.FromLike, f.Subject, f.ThreadID}, f.InboxIDs...) {
-		if storable(text) != text { // PostgreSQL would not even look
-			w.add("1 = 0")
-			return w
-		}
-	}
-	if f.InboxSeq != 0 {
-		w.add("m.inbox_seq = ?", f.InboxSeq)
-	} else {
-		w.add("m.account_id = ?", f.AccountID)
-	}
-	if f.InboxIDs != nil {
-		w.in("i.id", f.InboxIDs)
-	}
-	if f.Direction != "" {
-		w.add("m.direction = ?", f.Direction)
-	}
-	if f.Status != "" {
-		w.add("m.status = ?", f.Status)
-	}
-	if f.FromLike != "" {
-		w.add(`m.from_email LIKE ? ESCAPE '\'`, f.FromLike)
-	}
-	if f.Subject != "" {
-		w.add(`m.subject_fold LIKE ? ESCAPE '\'`, "%"+escapeLike(f.Subject)+"%")
-	}
-	if f.ThreadID != "" {
-		w.add("t.id = ?", f.ThreadID)
-	}
-	if f.Since != nil {
-		w.add("m.created_at >= ?", *f.Since)
-	}
-	if f.HasCode {
-		w.add("m.has_code")
-	}
-	if f.HasLink {
-		w.add("m.has_link")
-	}
-	if f.After != nil {
-		w.add("(m.created_at, m.seq) > (?, ?)", f.After.CreatedAt, f.After.Seq)
-	}
-	return w
-}
-
-// scope is what a cursor of this list holds for.
-func (f MessageFilter) scope() string {
-	var since, after int64
-	if f.Since != nil {
-		since = f.Since.UnixMicro()
-	}
-	if f.After != nil {
-		after = f.After.Seq
-	}
-	return fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
-		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after)
-}
-
-var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
-
-func escapeLike(s string) string { return likeEscaper.Replace(s) }
-
-// ListMessages returns a page of messages with their content, newest first.
-func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List[Message], error) {
-	scope := f.scope()
-	w := f.where()
-	if p.Cursor != "" {
-		before, err := s.cursors.read(scope, p.Cursor)
-		if err != nil {
-			return List[Message]{}, err
-		}
-		w.add("(m.created_at, m.seq) < (?, ?)", before.at, before.seq)
-	}
-	q := `SELECT ` + messageColumns + messageTables + w.sql() + ` ORDER BY m.created_at DESC, m.seq DESC LIMIT ` + w.arg(p.Limit+1)
-	var rows []Message
-	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
-		return List[Message]{}, s.wrap(err, "list messages")
-	}
-	l := page(s, scope, p.Limit, rows, func(m Message) position { return position{m.CreatedAt.UnixMicro(), m.Seq} })
-	return l, s.fill(ctx, l.Rows)
-}
-
-// FirstMessage returns the oldest message that matches, with its content, or
-// ErrNotFound.
-func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, error) {
-	w := f.where()
+	w.add("m.inbox_seq = ?", f.InboxSeq)
+	f.add(w)
 	q := `SELECT ` + messageColumns + messageTables + w.sql() + ` ORDER BY m.created_at, m.seq LIMIT 1`
 	var m Message
 	if err := s.read.GetContext(ctx, &m, q, w.args...); err != nil {
@@ -229,7 +130,7 @@ func (s *Store) fill(ctx context.Context, ms []Message) error {
 	for i := range ms {
 		m := &ms[i]
 		bySeq[m.Seq] = m
-		if m.ExpiredAt == nil {
+		if m.ExpiredAt == nil && m.Content == nil {
 			all = append(all, m.Seq)
 		}
 		if m.Direction == DirectionOut {

@@ -223,7 +223,7 @@ func TestTimesOfAnInboxNeverGoBack(t *testing.T) {
 				callers.Go(func() { storetest.Received(t, s, other) })
 			}
 			callers.Wait()
-			after := every(t, s, store.MessageFilter{InboxSeq: in.Seq, After: &first}, 10)
+			after := every(t, s, store.MessageFilter{InboxSeq: in.Seq, After: first.Place()}, 10)
 			if len(after) != 3 {
 				t.Fatalf("%d messages after the first, want 3", len(after))
 			}

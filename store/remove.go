@@ -26,6 +26,9 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 	if err := execIn(ctx, tx, `DELETE FROM contents WHERE message_seq IN (?)`, seqs); err != nil {
 		return nil, errIn("delete contents", err)
 	}
+	if err := s.unindex(ctx, tx, seqs); err != nil {
+		return nil, err
+	}
 	if err := execIn(ctx, tx, `DELETE FROM idempotency WHERE resource_id IN (?)`, ids); err != nil {
 		return nil, errIn("delete stored answers", err)
 	}

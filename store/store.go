@@ -63,6 +63,7 @@ type Store struct {
 	wake    *hub
 	commits []*committer[hotWrite]
 	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
+	stored  atomic.Int64 // messages, by this process
 	plans   plans
 	watch   bool // Config.AutoPause
 	rates   rateCounter
@@ -155,6 +156,9 @@ func (s *Store) Close() error {
 
 // Engine is the name of the database: "sqlite" or "postgresql".
 func (s *Store) Engine() string { return s.dialect.name() }
+
+// Stored is how many messages this process has stored since it opened the store.
+func (s *Store) Stored() int64 { return s.stored.Load() }
 
 // Ping says whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {

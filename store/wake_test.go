@@ -72,7 +72,7 @@ func TestNoWakeUpIsLostInARace(t *testing.T) {
 						m := wait(t, s, wake, f)
 						wake.Stop()
 						sender.Wait()
-						f.After = &m
+						f.After = m.Place()
 					}
 				})
 			}
@@ -165,7 +165,7 @@ func TestAnotherNodeIsWoken(t *testing.T) {
 		storetest.Received(t, a, in)
 		m := wait(t, b, wake, f)
 		wake.Stop()
-		f.After = &m
+		f.After = m.Place()
 		longest = max(longest, time.Since(begin))
 	}
 	t.Logf("the longest wait was %v", longest)
@@ -196,7 +196,7 @@ func TestAnotherNodeIsWokenWithoutHints(t *testing.T) {
 		storetest.Received(t, a, in)
 		m := wait(t, b, wake, f)
 		wake.Stop()
-		f.After = &m
+		f.After = m.Place()
 	}
 }
 
@@ -218,7 +218,7 @@ func TestAnotherNodeIsWokenForAnEventThatCommitsLate(t *testing.T) {
 		storetest.Received(t, a, busy)
 		m := wait(t, b, wake, f)
 		wake.Stop()
-		f.After = &m
+		f.After = m.Place()
 	}
 	wake := b.WakeInbox(slow.Seq)
 	defer wake.Stop()

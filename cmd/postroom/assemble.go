@@ -10,6 +10,7 @@ import (
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -43,7 +44,10 @@ func (n *node) assemble(
 	}
 	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Log: n.log})
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
-	parts := []part{api, mail, queue, worker("retention", retention.Run), worker("sweeper", sweeper.Run)}
+	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
+	parts := []part{
+		api, mail, queue, worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
+	}
 	if doors.pprof != nil {
 		parts = append(parts, pprofPart(doors.pprof))
 	}
@@ -59,7 +63,7 @@ func (n *node) apiPart(
 	}
 	api, err := handlers.New(handlers.Config{
 		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files,
-		NoFiles: !bool(n.cfg.Files),
+		NoFiles:   !bool(n.cfg.Files),
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
 	})

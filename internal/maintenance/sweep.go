@@ -23,8 +23,8 @@ type SweeperConfig struct {
 
 // Sweeper removes large raw mail that no message names, as a crash between
 // writing the mail and its row leaves it, stored answers of idempotent calls
-// that are too old to be given again, old events, and counts of days that are
-// no longer shown.
+// that are too old to be given again, old events, counts of days that are no
+// longer shown, and empty parts of the full-text index.
 type Sweeper struct{ cfg SweeperConfig }
 
 // NewSweeper returns a sweeper that has yet to run.
@@ -51,9 +51,11 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 	answers, answersErr := repeat(ctx, s.cfg.Store.SweepAnswers)
 	events, eventsErr := repeat(ctx, s.cfg.Store.SweepEvents)
 	counts, countsErr := repeat(ctx, s.cfg.Store.SweepCounts)
-	all := blobs + answers + events + counts
+	buckets, bucketsErr := s.cfg.Store.SweepIndex(ctx)
+	all := blobs + answers + events + counts + buckets
 	if all > 0 {
-		s.cfg.Log.InfoContext(ctx, "swept", "blobs", blobs, "answers", answers, "events", events, "counts", counts)
+		s.cfg.Log.InfoContext(ctx, "swept", "blobs", blobs, "answers", answers, "events", events, "counts", counts,
+			"index_buckets", buckets)
 	}
-	return all, errors.Join(blobsErr, answersErr, eventsErr, countsErr)
+	return all, errors.Join(blobsErr, answersErr, eventsErr, countsErr, bucketsErr)
 }

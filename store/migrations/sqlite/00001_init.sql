@@ -76,6 +76,7 @@ CREATE TABLE threads (
     created_at      BIGINT NOT NULL
 );
 CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash, last_message_at);
+CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at);
 
 -- Message-IDs that mail of a thread refers to, of mail that has not come: when
 -- it does, it belongs to that thread.
@@ -208,6 +209,35 @@ CREATE TABLE events (
     test_mode   BOOLEAN NOT NULL,
     data        TEXT NOT NULL,
     created_at  BIGINT NOT NULL
+);
+
+-- The full-text index. What it does not hold yet is in search_tail. Words are
+-- indexed with the number of a bucket before them: some thousand messages of one
+-- account that were indexed one after the other (store/search_index.go).
+CREATE TABLE search_tail (
+    message_seq INTEGER PRIMARY KEY,
+    account_id  BIGINT NOT NULL
+);
+CREATE INDEX search_tail_account ON search_tail (account_id, message_seq);
+
+CREATE TABLE search_buckets (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL,
+    oldest     BIGINT NOT NULL,
+    newest     BIGINT NOT NULL,
+    messages   BIGINT NOT NULL
+);
+CREATE INDEX search_buckets_account ON search_buckets (account_id, newest);
+
+-- Who fills the index, and until when without renewing.
+CREATE TABLE search_lease (
+    holder TEXT NOT NULL,
+    until  BIGINT NOT NULL
+);
+INSERT INTO search_lease (holder, until) VALUES ('', 0);
+
+CREATE VIRTUAL TABLE search_index USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.-'"
 );
 
 CREATE TABLE idempotency (

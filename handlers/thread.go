@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.ThreadsHandler = (*API)(nil)
+
+// ListThreads implements GET /v1/inboxes/{inbox_id}/threads.
+func (a *API) ListThreads(ctx context.Context, p gen.ListThreadsParams) (*gen.ThreadList, error) {
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.store.ListThreads(ctx, in, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.ThreadList{Data: make([]gen.Thread, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, t := range l.Rows {
+		out.Data = append(out.Data, gen.Thread{
+			Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V),
+			MessageCount: int(t.MessageCount), LatestMessage: latestToAPI(t.Latest), LastMessageAt: t.LastMessageAt.Time,
+			CreatedAt: t.CreatedAt.Time,
+		})
+	}
+	return out, nil
+}
+
+// GetThread implements GET /v1/inboxes/{inbox_id}/threads/{thread_id}.
+func (a *API) GetThread(ctx context.Context, p gen.GetThreadParams) (*gen.ThreadWithMessages, error) {
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	t, ms, err := a.store.Thread(ctx, in, p.ThreadID)
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.ThreadWithMessages{
+		Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V),
+		MessageCount: int(t.MessageCount), LatestMessage: latestToAPI(t.Latest), LastMessageAt: t.LastMessageAt.Time,
+		CreatedAt: t.CreatedAt.Time, Messages: make([]gen.Message, 0, len(ms)),
+	}
+	for _, m := range ms {
+		v, err := messageToAPI(m, withoutHTML)
+		if err != nil {
+			return nil, err
+		}
+		out.Messages = append(out.Messages, *v)
+	}
+	return out, nil
+}
+
+func latestToAPI(m store.Message) gen.ThreadLatestMessage {
+	out := gen.ThreadLatestMessage{
+		ID: m.ID, Direction: string(m.Direction), From: gen.NilMailAddress{Null: true}, Snippet: gen.NilString{Null: true},
+	}
+	if from := m.Addresses.V.From; from != nil {
+		out.From = gen.NewNilMailAddress(addressToAPI(*from))
+	}
+	if m.ExpiredAt == nil && m.Content != nil {
+		out.Snippet = gen.NewNilString(m.Content.Snippet)
+	}
+	return out
+}

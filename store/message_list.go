@@ -1,0 +1,247 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+)
+
+// listScan bounds how many messages one page of a list looks at. Filters that
+// fewer than that let pass still cost no more: the page is cut, and the next one
+// goes on from there.
+const listScan = 50_000
+
+// ListMessages returns a page of messages with their content, newest first. A
+// page may hold fewer than the limit, or none, and yet not be the last: when the
+// filters let so little pass that looking for more would take long.
+func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List[Message], error) {
+	scope := f.scope()
+	before := position{at: maxPosition, seq: maxPosition}
+	if p.Cursor != "" {
+		var err error
+		if before, err = s.cursors.read(scope, p.Cursor); err != nil {
+			return List[Message]{}, err
+		}
+	}
+	streams, err := s.streams(ctx, &f)
+	if err != nil || len(streams) == 0 {
+		return List[Message]{}, err
+	}
+	var found found
+	if f.Text != nil {
+		found, err = s.search(ctx, &f, before.seq, p.Limit+1)
+	} else {
+		found, err = s.scanStreams(ctx, &f, streams, before, p.Limit+1)
+	}
+	if err != nil {
+		return List[Message]{}, err
+	}
+	end := found.end
+	if len(found.messages) > p.Limit {
+		found.messages = found.messages[:p.Limit]
+		last := &found.messages[p.Limit-1]
+		end = &position{last.CreatedAt.UnixMicro(), last.Seq}
+	}
+	l := List[Message]{Rows: found.messages}
+	if end != nil {
+		l.Cursor = s.cursors.make(scope, *end)
+	}
+	return l, s.fill(ctx, l.Rows)
+}
+
+const maxPosition = 1<<63 - 1
+
+// found is what one page found, and where it stopped looking, nil for the end of
+// the list.
+type found struct {
+	messages []Message
+	end      *position
+}
+
+// stream is messages in the order of an index: those of a thread, of an inbox,
+// or of an account.
+type stream struct {
+	column string
+	seq    int64
+}
+
+// streams are where the messages that the filter may let pass lie. There are
+// none when it lets nothing pass.
+func (s *Store) streams(ctx context.Context, f *MessageFilter) ([]stream, error) {
+	if f.ThreadID != "" {
+		if err := s.findThread(ctx, f); err != nil || f.threadSeq == 0 {
+			return nil, err
+		}
+	}
+	if f.InboxIDs != nil {
+		var err error
+		if f.inboxes, err = s.inboxSeqs(ctx, f.AccountID, f.InboxIDs); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case f.InboxSeq != 0 && f.InboxIDs != nil && !slices.Contains(f.inboxes, f.InboxSeq):
+		return nil, nil
+	case f.threadSeq != 0:
+		return []stream{{"m.thread_seq", f.threadSeq}}, nil
+	case f.InboxSeq != 0:
+		return []stream{{"m.inbox_seq", f.InboxSeq}}, nil
+	case f.InboxIDs == nil:
+		return []stream{{"m.account_id", f.AccountID}}, nil
+	}
+	var all []stream
+	for _, seq := range f.inboxes {
+		all = append(all, stream{"m.inbox_seq", seq})
+	}
+	return all, nil
+}
+
+// findThread looks up the thread that the filter names, among what it may see.
+func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
+	if storable(f.ThreadID) != f.ThreadID {
+		return nil
+	}
+	w := &where{}
+	w.add("t.id = ?", f.ThreadID)
+	w.add("i.status <> 'deleted'")
+	if f.InboxSeq != 0 {
+		w.add("t.inbox_seq = ?", f.InboxSeq)
+	} else {
+		w.add("t.account_id = ?", f.AccountID)
+	}
+	if f.InboxIDs != nil {
+		w.in("i.id", f.InboxIDs)
+	}
+	var seqs []int64
+	err := s.read.SelectContext(ctx, &seqs, `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
+	if len(seqs) == 1 {
+		f.threadSeq = seqs[0]
+	}
+	return s.wrap(err, "thread")
+}
+
+// inboxSeqs are the numbers of those of the inboxes that are there.
+func (s *Store) inboxSeqs(ctx context.Context, accountID int64, ids []string) ([]int64, error) {
+	w := &where{}
+	w.add("account_id = ?", accountID)
+	w.add("status <> 'deleted'")
+	w.in("id", ids)
+	var seqs []int64
+	err := s.read.SelectContext(ctx, &seqs, `SELECT seq FROM inboxes`+w.sql()+` ORDER BY seq`, w.args...)
+	return seqs, s.wrap(err, "inboxes")
+}
+
+// scanStreams merges the streams, newest first.
+func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []stream, before position, limit int) (found, error) {
+	var all []position
+	var end *position
+	for _, st := range streams {
+		ps, stopped, err := s.scan(ctx, f, st, before, limit, max(limit, listScan/len(streams)))
+		if err != nil {
+			return found{}, err
+		}
+		all = append(all, ps...)
+		if stopped != nil && (end == nil || stopped.compare(*end) > 0) {
+			end = stopped
+		}
+	}
+	slices.SortFunc(all, func(a, b position) int { return b.compare(a) })
+	all = all[:min(len(all), limit)]
+	if end != nil { // what lies behind it is not known of all streams
+		all = slices.DeleteFunc(all, func(p position) bool { return p.compare(*end) < 0 })
+	}
+	if len(all) == limit {
+		end = nil
+	}
+	seqs := make([]int64, len(all))
+	for i, p := range all {
+		seqs[i] = p.seq
+	}
+	ms, err := s.messagesBySeq(ctx, seqs, nil)
+	slices.SortFunc(ms, func(a, b Message) int { return b.position().compare(a.position()) })
+	return found{ms, end}, err
+}
+
+func (m *Message) position() position { return position{m.CreatedAt.UnixMicro(), m.Seq} }
+
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(p.at, other.at), cmp.Compare(p.seq, other.seq))
+}
+
+// scanColumns are those that filters ask for.
+const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link`
+
+// scan returns the newest messages of a stream that match, at most limit of
+// them, having looked at most at so many. It says where it stopped before the
+// end of the stream.
+func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before position, limit, most int) ([]position, *position, error) {
+	inner := &where{}
+	order := st.limit(inner, f, before)
+	rows := `SELECT ` + scanColumns + ` FROM messages m` + inner.sql() + order
+	outer := &where{args: inner.args}
+	outer.add("(SELECT i.status FROM inboxes i WHERE i.seq = m.inbox_seq) <> 'deleted'")
+	f.add(outer)
+	// Both databases go through the inner rows in their order and stop when they
+	// have enough.
+	q := `SELECT m.created_at, m.seq FROM (` + rows + ` LIMIT ` + strconv.Itoa(most) + `) m` + outer.sql() + ` LIMIT ` + strconv.Itoa(limit)
+	var hits []struct {
+		At  int64 `db:"created_at"`
+		Seq int64 `db:"seq"`
+	}
+	if err := s.read.SelectContext(ctx, &hits, q, outer.args...); err != nil {
+		return nil, nil, s.wrap(err, "list messages")
+	}
+	ps := make([]position, len(hits))
+	for i, h := range hits {
+		ps[i] = position{h.At, h.Seq}
+	}
+	if len(hits) == limit {
+		return ps, nil, nil
+	}
+	hits = hits[:0]
+	q = `SELECT m.created_at, m.seq FROM messages m` + inner.sql() + order + ` LIMIT 1 OFFSET ` + strconv.Itoa(most-1)
+	if err := s.read.SelectContext(ctx, &hits, q, inner.args...); err != nil {
+		return nil, nil, s.wrap(err, "list messages")
+	}
+	if len(hits) == 0 {
+		return ps, nil, nil
+	}
+	return ps, &position{hits[0].At, hits[0].Seq}, nil
+}
+
+// limit adds the conditions that narrow the stream by its index, and returns the
+// order of the index.
+func (st stream) limit(w *where, f *MessageFilter, before position) (order string) {
+	w.add(st.column+" = ?", st.seq)
+	if before.at != maxPosition {
+		w.add("(m.created_at, m.seq) < (?, ?)", before.at, before.seq)
+	}
+	if f.Since != nil {
+		w.add("m.created_at >= ?", *f.Since)
+	}
+	return ` ORDER BY m.created_at DESC, m.seq DESC`
+}
+
+// messagesBySeq reads messages by their numbers, those that the filter lets
+// pass, in no order.
+func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilter) ([]Message, error) {
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	w := &where{}
+	w.add("m.seq IN (" + numbers(seqs) + ")")
+	if f != nil {
+		w.add("i.status <> 'deleted'")
+		switch {
+		case f.InboxSeq != 0:
+			w.add("m.inbox_seq = ?", f.InboxSeq)
+		case f.InboxIDs != nil:
+			w.add("m.inbox_seq IN (" + numbers(f.inboxes) + ")")
+		}
+		f.add(w)
+	}
+	ms := make([]Message, 0, len(seqs))
+	err := s.read.SelectContext(ctx, &ms, `SELECT `+messageColumns+messageTables+w.sql(), w.args...)
+	return ms, s.wrap(err, "list messages")
+}

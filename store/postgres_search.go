@@ -1,0 +1,44 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+)
+
+func (*postgresDialect) indexKey() string { return "message_seq" }
+
+// addIndexed writes the rows, whose words first go into a list beside the
+// index, and then has that list sorted into the index at once: searches read
+// through what is left in it.
+func (d *postgresDialect) addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexed) error {
+	const sortIn = `SELECT gin_clean_pending_list(cast('search_index_words' AS regclass))`
+	if len(docs) == 0 {
+		return nil
+	}
+	var q strings.Builder
+	q.WriteString(`INSERT INTO search_index (message_seq, words) VALUES `)
+	args := make([]any, 0, 2*len(docs))
+	for i, doc := range docs {
+		if i > 0 {
+			q.WriteString(", ")
+		}
+		q.WriteString("(" + d.placeholder(2*i+1) + ", cast(" + d.placeholder(2*i+2) + " AS tsvector))")
+		args = append(args, doc.seq, "'"+strings.Join(doc.words, "' '")+"'")
+	}
+	if _, err := tx.ExecContext(ctx, q.String(), args...); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, sortIn)
+	return err
+}
+
+// find asks a function of ours (see the migrations): which way to go is not for
+// the planner to guess.
+func (*postgresDialect) find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error) {
+	const find = `SELECT search_find(cast(cast($1 AS text) AS tsquery), $2, $3)`
+	var seqs []int64
+	err := db.SelectContext(ctx, &seqs, find, q.text(`'`, " & ", " | "), below, n)
+	return seqs, err
+}

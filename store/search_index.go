@@ -1,0 +1,331 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+const (
+	// bucketSize is about how many messages of an account share a bucket of the
+	// full-text index. A search goes through the buckets from the newest on: a
+	// larger one makes a search for a common word slower on a database that has
+	// to find all of a bucket to know the newest, a smaller one that for a rare
+	// word.
+	bucketSize = 4096
+	// indexLease is how long a node that fills the index may be silent before
+	// another one takes over.
+	indexLease = 10 * time.Second
+)
+
+// IndexText returns the words of a message for the full-text index: folded,
+// separated by single spaces, the subject first. Of a message without content
+// these are the words of its subject.
+type IndexText func(m Message) (string, error)
+
+// indexed is a message on its way into the full-text index.
+type indexed struct {
+	seq   int64
+	words []string // with their bucket, none twice
+}
+
+// word makes of a folded word what is indexed for a bucket, and mark of a mark.
+func (b bucket) word(folded string) string { return strconv.FormatInt(b.Seq, 36) + "." + folded }
+
+func (b bucket) mark(mark string) string { return strconv.FormatInt(b.Seq, 36) + "-" + mark }
+
+// bucket is a part of the full-text index: messages of one account.
+type bucket struct {
+	Seq       int64 `db:"seq"`
+	AccountID int64 `db:"account_id"`
+	// The numbers of its messages lie between these two, and between those of
+	// another bucket only when messages were stored by several nodes at once.
+	Oldest   int64 `db:"oldest"`
+	Newest   int64 `db:"newest"`
+	Messages int64 `db:"messages"`
+}
+
+const bucketColumns = `seq, account_id, oldest, newest, messages`
+
+// marks are what the index knows of a message beside its words: narrower
+// searches then cost less, not more.
+func (m *Message) marks() []string {
+	marks := []string{markInbox(m.InboxSeq), markThread(m.ThreadSeq), markDirection(m.Direction), markSender(m.FromEmail)}
+	if at := strings.LastIndexByte(m.FromEmail, '@'); at >= 0 {
+		marks = append(marks, markDomain(m.FromEmail[at+1:]))
+	}
+	return marks
+}
+
+func markInbox(seq int64) string       { return "i" + strconv.FormatInt(seq, 36) }
+func markThread(seq int64) string      { return "t" + strconv.FormatInt(seq, 36) }
+func markDirection(d Direction) string { return "w" + string(d) }
+func markSender(email string) string   { return "f" + strconv.FormatUint(uint64(hash64(email)), 36) }  //nolint:gosec // bits
+func markDomain(domain string) string  { return "d" + strconv.FormatUint(uint64(hash64(domain)), 36) } //nolint:gosec // bits
+
+// unindex takes messages out of the full-text index, and out of the list of what
+// it is to hold: with the transaction they can no longer be found by a word.
+// Whoever deletes content calls it in the same transaction.
+func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	tail := `DELETE FROM search_tail WHERE message_seq IN (` + numbers(seqs) + `)`
+	index := `DELETE FROM search_index WHERE ` + s.dialect.indexKey() + ` IN (` + numbers(seqs) + `)`
+	for _, q := range []string{tail, index} {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("take out of the index: %w", err)
+		}
+	}
+	return nil
+}
+
+// numbers is a list for IN.
+func numbers(seqs []int64) string {
+	b := make([]byte, 0, 8*len(seqs))
+	for i, seq := range seqs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, seq, 10)
+	}
+	return string(b)
+}
+
+// Index adds up to limit messages, the oldest that it does not hold, to the
+// full-text index, and returns how many there were to add. holder names the
+// node: one at a time does it, and for the others there is nothing to add.
+func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexText) (int, error) {
+	if waits, err := s.indexWaits(ctx); err != nil || !waits {
+		return 0, err
+	}
+	if held, err := s.holdIndex(ctx, holder); err != nil || !held {
+		return 0, err
+	}
+	ms, err := s.unindexed(ctx, limit)
+	if err != nil {
+		return 0, err
+	}
+	// Reading the words takes most of the time, and needs no transaction: what
+	// is deleted meanwhile is not in the list any more when they are written.
+	words := make([][]string, len(ms))
+	for i := range ms {
+		t, err := text(ms[i])
+		if err != nil {
+			s.log.WarnContext(ctx, "a message cannot be searched", "message_id", ms[i].ID, "error", err)
+		}
+		words[i] = distinct(t)
+	}
+	err = s.inTx(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, ms, words) })
+	if err != nil {
+		return 0, err
+	}
+	return len(ms), nil
+}
+
+// distinct returns the words of a folded text in order, none twice.
+func distinct(text string) []string {
+	words := strings.Fields(storable(text))
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// indexWaits says whether there is anything to index.
+func (s *Store) indexWaits(ctx context.Context) (bool, error) {
+	var waits bool
+	err := s.read.GetContext(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM search_tail)`)
+	return waits, s.wrap(err, "look for messages to index")
+}
+
+// holdIndex takes or renews the right to fill the index.
+func (s *Store) holdIndex(ctx context.Context, holder string) (bool, error) {
+	const (
+		mine = `SELECT count(*) FROM search_lease WHERE holder = $1 AND until > $2`
+		take = `UPDATE search_lease SET holder = $1, until = $3 WHERE holder = $1 OR until < $2`
+	)
+	now := s.now()
+	var n int64
+	if err := s.read.GetContext(ctx, &n, mine, holder, NewTime(now.Add(indexLease/2))); err != nil {
+		return false, s.wrap(err, "hold the index")
+	}
+	if n > 0 {
+		return true, nil
+	}
+	err := s.inTx(ctx, "hold the index", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, take, holder, NewTime(now), NewTime(now.Add(indexLease)))
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n > 0, err
+}
+
+// LetIndexGo gives up the right to fill the index, so that another node, or the
+// next start, need not wait for it.
+func (s *Store) LetIndexGo(ctx context.Context, holder string) error {
+	const q = `UPDATE search_lease SET until = 0 WHERE holder = $1`
+	return s.inTx(ctx, "let the index go", func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, q, holder)
+		return err
+	})
+}
+
+// unindexed returns the oldest messages that are to be indexed, with their
+// content. Of one that is gone, or whose content is, there is the number alone.
+func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
+	const (
+		list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT `
+		read = `SELECT ` + messageColumns + messageTables + ` WHERE m.expired_at IS NULL AND m.seq IN (`
+	)
+	var waiting, ms []Message
+	if err := s.read.SelectContext(ctx, &waiting, list+strconv.Itoa(limit)); err != nil {
+		return nil, s.wrap(err, "read what to index")
+	}
+	if len(waiting) == 0 {
+		return nil, nil
+	}
+	seqs := make([]int64, len(waiting))
+	bySeq := make(map[int64]*Message, len(waiting))
+	for i := range waiting {
+		m := &waiting[i]
+		seqs[i], bySeq[m.Seq] = m.Seq, m
+	}
+	if err := s.read.SelectContext(ctx, &ms, read+numbers(seqs)+")"); err != nil {
+		return nil, s.wrap(err, "read what to index")
+	}
+	seqs = seqs[:0]
+	for _, m := range ms {
+		*bySeq[m.Seq] = m
+		seqs = append(seqs, m.Seq)
+	}
+	return waiting, s.fillContents(ctx, bySeq, seqs)
+}
+
+// writeIndex puts messages into the index and out of the list. It fails when the
+// right to do so was lost.
+func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms []Message, words [][]string) error {
+	const renew = `UPDATE search_lease SET until = $2 WHERE holder = $1`
+	res, err := tx.ExecContext(ctx, renew, holder, NewTime(s.now().Add(indexLease)))
+	if err != nil {
+		return err
+	}
+	if err := one(res, "right to fill the index", ErrUnavailable); err != nil {
+		return err
+	}
+	waiting, err := s.takeWaiting(ctx, tx, ms)
+	if err != nil {
+		return err
+	}
+	buckets := map[int64]*bucket{}
+	docs := make([]indexed, 0, len(ms))
+	for i := range ms {
+		m := &ms[i]
+		if !waiting[m.Seq] || m.Content == nil {
+			continue
+		}
+		b := buckets[m.AccountID]
+		if b == nil {
+			if b, err = s.openBucket(ctx, tx, m.AccountID); err != nil {
+				return err
+			}
+			buckets[m.AccountID] = b
+		}
+		b.Oldest, b.Newest, b.Messages = min(b.Oldest, m.Seq), max(b.Newest, m.Seq), b.Messages+1
+		docs = append(docs, indexed{m.Seq, b.words(words[i], m.marks())})
+	}
+	if err := s.saveBuckets(ctx, tx, buckets); err != nil {
+		return err
+	}
+	return s.dialect.addIndexed(ctx, tx, docs)
+}
+
+// words are what is indexed for a message of the bucket.
+func (b bucket) words(folded, marks []string) []string {
+	out := make([]string, 0, len(folded)+len(marks))
+	for _, w := range folded {
+		out = append(out, b.word(w))
+	}
+	for _, m := range marks {
+		out = append(out, b.mark(m))
+	}
+	return out
+}
+
+// takeWaiting removes messages from the list of what to index and returns those
+// that were still in it.
+func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map[int64]bool, error) {
+	const q = `DELETE FROM search_tail WHERE message_seq IN (%s) RETURNING message_seq`
+	seqs := make([]int64, len(ms))
+	for i := range ms {
+		seqs[i] = ms[i].Seq
+	}
+	var taken []int64
+	if err := tx.SelectContext(ctx, &taken, fmt.Sprintf(q, numbers(seqs))); err != nil {
+		return nil, err
+	}
+	waiting := make(map[int64]bool, len(taken))
+	for _, seq := range taken {
+		waiting[seq] = true
+	}
+	return waiting, nil
+}
+
+// openBucket returns the account's bucket that takes messages. A new one begins
+// with the newest number of the one before, so that it is the first of all.
+func (s *Store) openBucket(ctx context.Context, tx *sqlx.Tx, accountID int64) (*bucket, error) {
+	const (
+		last = `SELECT ` + bucketColumns + ` FROM search_buckets WHERE account_id = $1 ORDER BY newest DESC, seq DESC LIMIT 1`
+		add  = `INSERT INTO search_buckets (account_id, oldest, newest, messages) VALUES ($1, $2, $3, 0) RETURNING ` + bucketColumns
+	)
+	var found []bucket
+	if err := tx.SelectContext(ctx, &found, last, accountID); err != nil {
+		return nil, err
+	}
+	var newest int64
+	if len(found) == 1 {
+		if found[0].Messages < bucketSize {
+			return &found[0], nil
+		}
+		newest = found[0].Newest
+	}
+	var b bucket
+	return &b, tx.GetContext(ctx, &b, add, accountID, int64(math.MaxInt64), newest)
+}
+
+func (s *Store) saveBuckets(ctx context.Context, tx *sqlx.Tx, buckets map[int64]*bucket) error {
+	const q = `UPDATE search_buckets SET oldest = $2, newest = $3, messages = $4 WHERE seq = $1`
+	for _, b := range buckets {
+		res, err := tx.ExecContext(ctx, q, b.Seq, b.Oldest, b.Newest, b.Messages)
+		if err != nil {
+			return err
+		}
+		if err := one(res, "bucket of the index", ErrUnavailable); err != nil { // swept away just now
+			return err
+		}
+	}
+	return nil
+}
+
+// SweepIndex forgets the buckets of the full-text index whose messages are all
+// gone, and returns how many.
+func (s *Store) SweepIndex(ctx context.Context) (int, error) {
+	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.dialect.indexKey() + `) FROM search_index)`
+	var n int64
+	err := s.inTx(ctx, "sweep the index", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return int(n), err
+}
