@@ -244,9 +244,14 @@ func TestS13RememberedGuessersAreBounded(t *testing.T) {
 	if n := len(g.by); n > maxGuessers {
 		t.Errorf("%d networks are remembered", n)
 	}
+	old := now
 	now = now.Add(guessTime)
-	g.allow(network(ipv4(-1)))
-	if n := len(g.by); n != 1 {
-		t.Errorf("%d networks are remembered after their time", n)
+	for i := range maxGuessers {
+		g.allow(network(ipv4(-i)))
+	}
+	for from, who := range g.by {
+		if who.since.Equal(old) {
+			t.Fatalf("%v is remembered after its time", from)
+		}
 	}
 }
