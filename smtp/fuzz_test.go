@@ -23,12 +23,12 @@ type keeper struct {
 	kept   []string
 }
 
-func (k *keeper) Resolve(_ context.Context, rcpt string) (store.Inbox, *string, error) {
+func (k *keeper) Resolve(_ context.Context, rcpt string) (store.Mailbox, *string, error) {
 	local, tag, domain := splitAddress(rcpt)
 	if local+"@"+domain != bot {
-		return store.Inbox{}, nil, replyNoInbox
+		return store.Mailbox{}, nil, replyNoInbox
 	}
-	return store.Inbox{Seq: 1}, tag, nil
+	return store.Mailbox{Seq: 1}, tag, nil
 }
 
 func (k *keeper) NewSpool() *Spool { return k.spools.spool() }

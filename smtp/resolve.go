@@ -14,7 +14,7 @@ import (
 // target is an inbox that a mail is for.
 type target struct {
 	rcpt  string
-	inbox store.Inbox
+	inbox store.Mailbox
 	tag   *string
 }
 
@@ -22,22 +22,22 @@ type target struct {
 // without one. Its error is an *Reply (550 5.1.1 for an
 // unknown or deleted inbox, 5.2.1 for one that is suspended or expired, 5.7.1
 // for a foreign domain, 501 5.1.3 for what is no address), or the store's.
-func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Inbox, *string, error) {
+func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *string, error) {
 	local, tag, domain := splitAddress(rcpt)
 	if domain != r.domain || strings.ContainsAny(local, routing) {
-		return store.Inbox{}, nil, replyRelayDenied
+		return store.Mailbox{}, nil, replyRelayDenied
 	}
 	if message.ValidAddress(rcpt) != nil {
-		return store.Inbox{}, nil, replyBadRecipient
+		return store.Mailbox{}, nil, replyBadRecipient
 	}
-	in, err := r.store.InboxByAddress(ctx, local+"@"+domain)
+	in, err := r.store.MailboxByAddress(ctx, local+"@"+domain)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Inbox{}, nil, replyNoInbox
+		return store.Mailbox{}, nil, replyNoInbox
 	case err != nil:
-		return store.Inbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
+		return store.Mailbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
 	case in.Status != store.InboxActive, in.Expired(store.NewTime(r.now())):
-		return store.Inbox{}, nil, replyInboxClosed
+		return store.Mailbox{}, nil, replyInboxClosed
 	}
 	return in, tag, nil
 }

@@ -235,7 +235,7 @@ func (s *session) logStored(stored []store.Message) {
 }
 
 // lookup finds the inbox of a recipient.
-func (s *session) lookup(rcpt string) (store.Inbox, *string, error) {
+func (s *session) lookup(rcpt string) (store.Mailbox, *string, error) {
 	ctx, cancel := context.WithTimeout(s.server.ctx, lookupTimeout)
 	defer cancel()
 	return s.server.receiver.Resolve(ctx, rcpt)

@@ -31,7 +31,7 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 	}
 	in.message.TestMode = true
 	in.content.Auth = &store.JSON[store.AuthResults]{V: notAuthenticated}
-	return r.store.AddSimulated(ctx, in.copies([]target{{inbox: inbox}})[0], once)
+	return r.store.AddSimulated(ctx, in.copies([]target{{inbox: inbox.Mailbox()}})[0], once)
 }
 
 func simulateError(err error) error {

@@ -124,17 +124,6 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 	return in, s.wrap(err, "inbox")
 }
 
-const inboxByAddress = `SELECT ` + inboxStored + ` FROM inboxes WHERE address = $1 AND status <> 'deleted'`
-
-// InboxByAddress returns the inbox, of whatever account, that receives mail to
-// address (lower case, without tag). ErrNotFound when it is deleted or never
-// was.
-func (s *Store) InboxByAddress(ctx context.Context, address string) (Inbox, error) {
-	var in Inbox
-	err := s.reads.inboxByAddress.GetContext(ctx, &in, address)
-	return in, s.wrap(err, "inbox")
-}
-
 // ListInboxes returns a page of the account's inboxes, newest first. ids, when
 // not nil, are the only ones that the caller may see.
 func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, p Page) (List[Inbox], error) {

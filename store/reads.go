@@ -11,14 +11,14 @@ import (
 // readStatements are the reads that every mail and every request needs:
 // prepared, they cost a third.
 type readStatements struct {
-	inboxByAddress *sqlx.Stmt
-	keyByHash      *sqlx.Stmt
+	mailboxByAddress *sqlx.Stmt
+	keyByHash        *sqlx.Stmt
 }
 
 func (s *Store) prepareReads(ctx context.Context) error {
 	for query, into := range map[string]**sqlx.Stmt{
-		inboxByAddress: &s.reads.inboxByAddress,
-		keyByHash:      &s.reads.keyByHash,
+		mailboxByAddress: &s.reads.mailboxByAddress,
+		keyByHash:        &s.reads.keyByHash,
 	} {
 		st, err := s.read.PreparexContext(ctx, query) //nolint:sqlclosecheck // close does, with the store
 		if err != nil {
@@ -31,7 +31,7 @@ func (s *Store) prepareReads(ctx context.Context) error {
 
 func (r readStatements) close() error {
 	var errs []error
-	for _, st := range []*sqlx.Stmt{r.inboxByAddress, r.keyByHash} {
+	for _, st := range []*sqlx.Stmt{r.mailboxByAddress, r.keyByHash} {
 		if st != nil {
 			errs = append(errs, st.Close())
 		}
