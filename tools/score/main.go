@@ -1,6 +1,6 @@
 // Command score reads a folder of mail with known right answers and prints how
 // many of them the reading of mail gets right: codes and links, MIME, reply
-// text, threads, bounces. The folder's README says what its files hold; a file
+// text, threads, bounces, SPF. The folder's README says what its files hold; a file
 // that is not there is left out.
 //
 //	go run ./tools/score [-v] FOLDER
@@ -52,6 +52,7 @@ var scorers = []scorer{
 	{"replies.jsonl", scoreReplies},
 	{"threads.jsonl", scoreThreads},
 	{"bounces.jsonl", scoreBounces},
+	{"auth.jsonl", scoreSPF},
 }
 
 func run(ctx context.Context, w io.Writer, folder string, verbose bool) error {
