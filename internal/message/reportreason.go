@@ -125,11 +125,6 @@ var reasonWords = []struct {
 		"your ip ", "dynamic ip", "dialup", "access denied", "(bl)", "service refuse", "not accepting mail from", "bad ip",
 		"connections not accepted", "refused to talk to", "poor sender", "suspicious", "blocked",
 	}},
-	{ReasonTooLarge, []string{
-		"message too large", "message too big", "message size exceeds", "size limit", "sizelimit", "too large", "too big",
-		"exceeds the maximum", "exceeds maximum", "maximum message size", "exceeds size", "line limit", "nachricht zu gross",
-		"nachricht zu groß", "message trop gros", "mensaje demasiado grande", "mensagem muito grande", "messaggio troppo grande",
-	}},
 	{ReasonFull, []string{
 		"mailbox full", "mailbox is full", "mailfolder is full", "mail box full", "mailbox * full", "inbox full", "inbox is full",
 		"over quota", "overquota", "quota exceeded", "exceeded quota", "quota exceed", "exceeds quota", "exceeded * quota", "over * quota",
@@ -140,6 +135,11 @@ var reasonWords = []struct {
 		"buzón lleno", "buzon lleno", "buzón está lleno", "casella piena", "casella * piena", "caixa * cheia", "caixa cheia", "postvak * vol",
 		"skrzynka * pełna", "przepełnion", "ящик * переполнен", "переполнен", "posta kutusu dolu", "schránka je plná", "schránka plná",
 		"brevlådan är full", "postkassen er fuld", "postboksen er full", "容量", "いっぱい", "满", "已滿", "용량",
+	}},
+	{ReasonTooLarge, []string{
+		"message too large", "message too big", "message size exceeds", "size limit", "sizelimit", "too large", "too big",
+		"exceeds the maximum", "exceeds maximum", "maximum message size", "exceeds size", "line limit", "nachricht zu gross",
+		"nachricht zu groß", "message trop gros", "mensaje demasiado grande", "mensagem muito grande", "messaggio troppo grande",
 	}},
 	{ReasonSender, []string{
 		"sender rejected", "sender address", "sender is not", "sender denied", "sender not", "sender domain", "invalid sender", "bad sender",

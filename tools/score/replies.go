@@ -25,11 +25,10 @@ func scoreReplies(_ context.Context, c *corpus) ([]row, error) {
 	}
 	var exact share
 	for _, r := range list {
-		text, err := c.replyText(r)
+		got, err := c.reply(r)
 		if err != nil {
 			return nil, err
 		}
-		got := message.ReplyText(text)
 		right := folded(got) == folded(r.Expected.Reply)
 		if exact.add(right); !right {
 			c.miss(r.ID, "reply %q, want %q", got, r.Expected.Reply)
@@ -38,11 +37,11 @@ func scoreReplies(_ context.Context, c *corpus) ([]row, error) {
 	return []row{exact.atLeast("reply text", 0.93)}, nil
 }
 
-// replyText returns the text of a whole mail, or the file where it is one.
-func (c *corpus) replyText(r replyRecord) (string, error) {
+// reply reads the new part of a whole mail, or of the text that a file holds.
+func (c *corpus) reply(r replyRecord) (string, error) {
 	if r.Kind != "eml" {
-		raw, err := os.ReadFile(filepath.Join(c.folder, filepath.FromSlash(r.File)))
-		return strings.ReplaceAll(string(raw), "\r\n", "\n"), err
+		text, err := os.ReadFile(filepath.Join(c.folder, filepath.FromSlash(r.File)))
+		return message.ReplyText(strings.ReplaceAll(string(text), "\r\n", "\n")), err
 	}
 	raw, err := c.mail(r.File)
 	if err != nil {
@@ -53,7 +52,7 @@ func (c *corpus) replyText(r replyRecord) (string, error) {
 		return "", err
 	}
 	if m.Text == "" {
-		return message.HTMLToText(m.HTML), nil
+		return message.HTMLReplyText(m.HTML), nil
 	}
-	return m.Text, nil
+	return message.ReplyText(m.Text), nil
 }
