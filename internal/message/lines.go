@@ -54,6 +54,12 @@ func (l *lineReader) next() (line []byte, first bool, err error) {
 // unread returns the number of bytes in the buffer that are not yet given.
 func (l *lineReader) unread() int { return l.end - l.start }
 
+// rest returns a reader of what next has not given yet. Then next must not be
+// called any more.
+func (l *lineReader) rest() io.Reader {
+	return io.MultiReader(bytes.NewReader(l.buf[l.start:l.end]), l.r)
+}
+
 // giveBack gives back the line that next returned last. It must have been the
 // beginning of a line.
 func (l *lineReader) giveBack(line []byte) {

@@ -1,0 +1,205 @@
+package mailauth
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-msgauth/dkim"
+
+	"github.com/postroom/postroom/internal/message"
+)
+
+// judge gives a mail from 192.0.2.10 to a checker with that zone.
+func judge(t *testing.T, z Resolver, mail, mailFrom string) Verdicts {
+	t.Helper()
+	c := NewChecker(z, 0, func() time.Time { return time.Unix(1_800_000_000, 0) })
+	k := c.Start(t.Context(), Envelope{Client: netip.MustParseAddr("192.0.2.10"), HELO: "helo.example", MailFrom: mailFrom})
+	if err := k.Read(strings.NewReader(mail), message.DefaultLimits()); err != nil {
+		t.Fatal(err)
+	}
+	v := k.Wait()
+	if v.Fault != nil {
+		t.Fatal(v.Fault)
+	}
+	return v
+}
+
+// testKeys are made once: RSA takes its time.
+var testKeys = sync.OnceValue(func() map[string]crypto.Signer {
+	keys := map[string]crypto.Signer{}
+	for name, bits := range map[string]int{"rsa": 2048, "weak": 1024} {
+		key, err := rsa.GenerateKey(rand.Reader, bits)
+		if err != nil {
+			panic(err)
+		}
+		keys[name] = key
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	keys["ed"] = key
+	return keys
+})
+
+// keyRecord is the record of a test key, with further tags.
+func keyRecord(t *testing.T, name, tags string) string {
+	t.Helper()
+	public := testKeys()[name].Public()
+	if key, ok := public.(ed25519.PublicKey); ok {
+		return "v=DKIM1; k=ed25519; " + tags + "p=" + base64.StdEncoding.EncodeToString(key)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
+}
+
+// signOptions says how a test mail is signed.
+type signOptions struct {
+	key          string
+	header, body dkim.Canonicalization
+	domain       string
+	identity     string
+	fields       []string
+	expires      time.Time
+}
+
+func sign(t *testing.T, mail string, o signOptions) string {
+	t.Helper()
+	if o.domain == "" {
+		o.domain = "signer.example"
+	}
+	if o.fields == nil {
+		o.fields = []string{"From", "To", "Subject", "Date"}
+	}
+	var out bytes.Buffer
+	err := dkim.Sign(&out, strings.NewReader(mail), &dkim.SignOptions{
+		Domain: o.domain, Selector: o.key, Identifier: o.identity, Signer: testKeys()[o.key], HeaderKeys: o.fields,
+		HeaderCanonicalization: o.header, BodyCanonicalization: o.body, Expiration: o.expires,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+const plainMail = "From: Ann <ann@signer.example>\r\nTo: bob@reader.example\r\nSubject: Hello  there \r\n\tagain\r\n" +
+	"Date: Sat, 21 Nov 2026 08:00:00 +0000\r\n\r\n  One  line \r\n\r\nAnother\t\r\n\r\n\r\n"
+
+func signerZone(t *testing.T) *zone {
+	t.Helper()
+	z := &zone{records: map[string][]record{}}
+	for _, name := range []string{"rsa", "weak", "ed"} {
+		z.add(name+"._domainkey.signer.example", "TXT", keyRecord(t, name, ""))
+	}
+	return z
+}
+
+// changes are what happens to a signed mail on its way.
+var changes = []struct {
+	name   string
+	change func(string) string
+	want   func(header, body string) Result // by the canonicalizations
+}{
+	{"untouched", func(s string) string { return s }, always(Pass)},
+	{"a word in the body", func(s string) string { return strings.Replace(s, "the end", "the End", 1) }, always(Fail)},
+	{"a line after the end", func(s string) string { return s + "more\r\n" }, always(Fail)},
+	{"empty lines after the end", func(s string) string { return s + "\r\n\r\n" }, always(Pass)},
+	{"spaces within lines of the body", func(s string) string { return strings.Replace(s, "inner\t \tspace", "inner space", 1) }, byBody},
+	{"a signed field", func(s string) string { return strings.Replace(s, "ann@signer", "eve@signer", 1) }, always(Fail)},
+	{"a field that is folded anew", func(s string) string { return strings.Replace(s, " \r\n and a", "\r\n  and a", 1) }, byHeader},
+	{"a name in other letters", func(s string) string { return strings.Replace(s, "SUBJECT:", "Subject:", 1) }, byHeader},
+	{"a field that is not signed", func(s string) string { return "X-Seen: yes\r\n" + s }, always(Pass)},
+}
+
+func always(r Result) func(string, string) Result { return func(string, string) Result { return r } }
+
+func byHeader(header, _ string) Result { return relaxedOnly(header) }
+
+func byBody(_, body string) Result { return relaxedOnly(body) }
+
+func relaxedOnly(form string) Result {
+	if form == "relaxed" {
+		return Pass
+	}
+	return Fail
+}
+
+// TestA3Vectors is row A3 with mail that other programs have signed.
+func TestA3Vectors(t *testing.T) {
+	t.Parallel()
+	keys, err := os.ReadFile("testdata/dkim/keys.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/dkim/*.eml")
+	if err != nil || len(files) < 13 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := strings.Split(strings.TrimSuffix(filepath.Base(file), ".eml"), "-")
+		for _, c := range changes {
+			changed := c.change(string(raw))
+			if c.name != "untouched" && changed == string(raw) {
+				continue // nodemailer's mail is another one
+			}
+			t.Run(strings.Join(parts, "-")+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				v := judge(t, parseZone(t, string(keys)), changed, "")
+				want := c.want(parts[2], parts[3])
+				if len(v.DKIM) != 1 || v.DKIM[0].Result != want || v.Signed() != want {
+					t.Errorf("%+v, want %s", v.DKIM, want)
+				}
+				if d := v.DKIM[0]; d.Domain != "signer.example" || d.Selector != parts[1] || !d.SignsFrom {
+					t.Errorf("%+v", d)
+				}
+			})
+		}
+	}
+}
+
+// TestA3OwnSigner is row A3 with the signer that our own mail goes out by, in
+// all forms and with both kinds of keys.
+func TestA3OwnSigner(t *testing.T) {
+	t.Parallel()
+	forms := []dkim.Canonicalization{dkim.CanonicalizationSimple, dkim.CanonicalizationRelaxed}
+	for _, key := range []string{"rsa", "weak", "ed"} {
+		for _, header := range forms {
+			for _, body := range forms {
+				for _, mail := range []string{plainMail, "From: ann@signer.example\r\n\r\n", plainMail + strings.Repeat(" x\t", 50_000) + "\r\n"} {
+					t.Run(fmt.Sprintf("%s %s/%s %d bytes", key, header, body, len(mail)), func(t *testing.T) {
+						t.Parallel()
+						signed := sign(t, mail, signOptions{key: key, header: header, body: body})
+						v := judge(t, signerZone(t), signed, "")
+						if v.Signed() != Pass {
+							t.Errorf("%+v", v.DKIM)
+						}
+						v = judge(t, signerZone(t), signed+"x", "")
+						if v.Signed() != Fail {
+							t.Errorf("with a changed body: %+v", v.DKIM)
+						}
+					})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package mailauth
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-msgauth/dkim"
+
+	"github.com/postroom/postroom/internal/message"
+)
+
+// shortKey is the public half of an RSA key of 512 bits.
+const shortKey = "MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAM2h9gygaFlkVIbGqmFrr/9D7j3f+E7htum6ao3fkAkDz7trMScffSLrotHHZc+8TtEIhkwS5EYd2wD0tqujCBsCAwEAAQ=="
+
+// TestA3Keys is row A3: what the record of the key says, and where it is.
+func TestA3Keys(t *testing.T) {
+	t.Parallel()
+	ed := func(tags string) string { return keyRecord(t, "ed", tags) }
+	tests := []struct {
+		name     string
+		records  string // at ed._domainkey.signer.example, one to a line
+		identity string
+		want     Result
+	}{
+		{name: "as it should be", records: ed(""), want: Pass},
+		{name: "in pieces", records: strings.Replace(ed(""), "p=", "p= ", 1) + " ", want: Pass},
+		{name: "beside another record", records: ed("") + "\nv=spf1 -all", want: Pass},
+		{name: "without a version", records: strings.TrimPrefix(ed(""), "v=DKIM1; "), want: Pass},
+		{name: "for sha256", records: ed("h=sha1:sha256; "), want: Pass},
+		{name: "for sha1 only", records: ed("h=sha1; "), want: PermError},
+		{name: "for mail", records: ed("s=other:email; "), want: Pass},
+		{name: "for everything", records: ed("s=*; "), want: Pass},
+		{name: "for something else", records: ed("s=other; "), want: PermError},
+		{name: "of another version", records: strings.Replace(ed(""), "DKIM1", "DKIM2", 1), want: PermError},
+		{name: "of another algorithm", records: keyRecord(t, "rsa", ""), want: PermError},
+		{name: "of an unknown algorithm", records: strings.Replace(ed(""), "ed25519", "x25519", 1), want: PermError},
+		{name: "of another signer", records: "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", want: Fail},
+		{name: "too short for its kind", records: "v=DKIM1; k=ed25519; p=AAAA", want: PermError},
+		{name: "revoked", records: "v=DKIM1; k=ed25519; p=", want: PermError},
+		{name: "not base64", records: "v=DKIM1; k=ed25519; p=!", want: PermError},
+		{name: "without a key", records: "v=DKIM1; k=ed25519", want: PermError},
+		{name: "twice", records: ed("") + "\n" + ed(""), want: PermError},
+		{name: "nowhere", want: PermError},
+		{name: "in testing", records: ed("t=y; "), want: None},
+		{name: "in testing, and of another signer", records: "v=DKIM1; k=ed25519; t=y:s; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", want: None},
+		{name: "for a subdomain", records: ed(""), identity: "ann@news.signer.example", want: Pass},
+		{name: "not for a subdomain", records: ed("t=s; "), identity: "ann@news.signer.example", want: PermError},
+		{name: "not for a subdomain, and it is none", records: ed("t=s; "), identity: "ann@SIGNER.example", want: Pass},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			z := parseZone(t, "trouble.example FAIL")
+			for line := range strings.SplitSeq(tt.records, "\n") {
+				if line != "" {
+					z.add("ed._domainkey.signer.example", "TXT", line)
+				}
+			}
+			v := judge(t, z, sign(t, plainMail, signOptions{key: "ed", identity: tt.identity}), "")
+			if len(v.DKIM) != 1 || v.DKIM[0].Result != tt.want || (v.DKIM[0].Reason == "") != (tt.want == Pass) {
+				t.Errorf("%+v, want %s", v.DKIM, tt.want)
+			}
+		})
+	}
+}
+
+// TestA3Signatures is row A3: what stands in the signature.
+func TestA3Signatures(t *testing.T) {
+	t.Parallel()
+	swap := func(old, with string) func(string) string {
+		return func(s string) string {
+			head, body, _ := strings.Cut(s, "\r\nFrom:")
+			return strings.Replace(head, old, with, 1) + "\r\nFrom:" + body
+		}
+	}
+	late := time.Unix(1_800_000_001, 0) // a second after the clock of judge
+	tests := []struct {
+		name    string
+		change  func(string) string
+		expires time.Time
+		want    Result
+	}{
+		{name: "not expired", expires: late, want: Pass},
+		{name: "expired", expires: late.Add(-2 * time.Second), want: Fail},
+		{name: "expires before it was made", change: swap("t=", "x=1; t="), want: PermError},
+		{name: "no time", change: swap("t=", "t=x"), want: PermError},
+		{name: "another version", change: swap("v=1", "v=2"), want: PermError},
+		{name: "no version", change: swap("v=1", "y=1"), want: PermError},
+		{name: "a tag twice", change: swap("v=1", "v=1; v=1"), want: PermError},
+		{name: "no domain", change: swap("d=signer.example", "d="), want: PermError},
+		{name: "no selector", change: swap("s=rsa", "s=.."), want: PermError},
+		{name: "another domain", change: swap("d=signer.example", "d=example"), want: PermError},
+		{name: "rsa-sha1", change: swap("a=rsa-sha256", "a=rsa-sha1"), want: Policy},
+		{name: "unknown algorithm", change: swap("a=rsa-sha256", "a=rsa-md5"), want: PermError},
+		{name: "the other algorithm", change: swap("a=rsa-sha256", "a=ed25519-sha256"), want: PermError},
+		{name: "unknown canonicalization", change: swap("c=relaxed/relaxed", "c=relaxed/tight"), want: PermError},
+		{name: "unknown query method", change: swap("v=1", "v=1; q=http/get"), want: PermError},
+		{name: "From is not signed", change: swap("h=From:", "h=X-From:"), want: PermError},
+		{name: "a foreign identity", change: swap("v=1", "v=1; i=ann@other.example"), want: PermError},
+		{name: "an identity that only ends alike", change: swap("v=1", "v=1; i=ann@xsigner.example"), want: PermError},
+		{name: "a length that is none", change: swap("v=1", "v=1; l=-1"), want: PermError},
+		{name: "a length that is beyond the mail", change: swap("v=1", "v=1; l=99999999999999999999"), want: Fail},
+		{name: "not base64", change: swap("bh=", "bh=!"), want: PermError},
+		{name: "the key is elsewhere", change: swap("s=rsa", "s=ed"), want: PermError},
+		{name: "the key is too short", change: swap("s=rsa", "s=short"), want: Policy},
+		{name: "the DNS fails", change: swap("s=rsa", "s=trouble"), want: TempError},
+		{name: "an unknown tag", change: swap("v=1", "v=1; zz=1"), want: Fail}, // it is signed as well
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			signed := sign(t, plainMail, signOptions{
+				key: "rsa", header: dkim.CanonicalizationRelaxed, body: dkim.CanonicalizationRelaxed, expires: tt.expires,
+			})
+			if tt.change != nil {
+				before := signed
+				if signed = tt.change(signed); signed == before {
+					t.Fatal("nothing was changed in", signed)
+				}
+			}
+			z := signerZone(t)
+			z.add("short._domainkey.signer.example", "TXT", "p="+shortKey)
+			z.add("trouble._domainkey.signer.example", "FAIL", "")
+			v := judge(t, z, signed, "")
+			if len(v.DKIM) != 1 || v.DKIM[0].Result != tt.want {
+				t.Errorf("%+v, want %s", v.DKIM, tt.want)
+			}
+		})
+	}
+}
+
+// TestA3Length is row A3: l= is obeyed, and what it leaves out is not accepted.
+func TestA3Length(t *testing.T) {
+	t.Parallel()
+	keys, err := os.ReadFile("testdata/dkim/keys.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile("testdata/dkim/other/dkimpy-length.eml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sha1, err := os.ReadFile("testdata/dkim/other/opendkim-rsa-sha1.eml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, mail string
+		want       Result
+	}{
+		{"all of the body", string(raw), Pass},
+		{"empty lines after it", string(raw) + "\r\n\r\n", Pass},
+		{"more after it", string(raw) + "Pay here.\r\n", Policy},
+		{"changed before it", strings.Replace(string(raw), "the end", "The end", 1), Fail},
+		{"less than it", strings.Replace(string(raw), "the end", "", 1), Fail},
+		{"rsa-sha1 of another program", string(sha1), Policy},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if v := judge(t, parseZone(t, string(keys)), tt.mail, ""); v.Signed() != tt.want {
+				t.Errorf("%+v, want %s", v.DKIM, tt.want)
+			}
+		})
+	}
+}
+
+// TestA3From is row A3: a signature speaks for the author only when every From
+// is signed, and the From that is shown is the first.
+func TestA3From(t *testing.T) {
+	t.Parallel()
+	const forged = "From: Boss <boss@signer.example>\r\n"
+	tests := []struct {
+		name  string
+		mail  func(t *testing.T) string
+		dkim  Result
+		dmarc Result
+	}{
+		{"one From", func(t *testing.T) string { return sign(t, plainMail, signOptions{key: "ed"}) }, Pass, Pass},
+		{"another From on top", func(t *testing.T) string { return forged + sign(t, plainMail, signOptions{key: "ed"}) }, Pass, Fail},
+		{"another From below", func(t *testing.T) string {
+			signed := sign(t, plainMail, signOptions{key: "ed"})
+			return strings.Replace(signed, "\r\nTo:", "\r\n"+forged+"To:", 1)
+		}, Fail, Fail},
+		{"another From on top of an oversigned one", func(t *testing.T) string {
+			return forged + sign(t, plainMail, signOptions{key: "ed", fields: []string{"From", "From", "Subject"}})
+		}, Fail, Fail},
+		{"two From, both signed", func(t *testing.T) string {
+			return sign(t, forged+plainMail, signOptions{key: "ed", fields: []string{"From", "From", "Subject"}})
+		}, Pass, Pass},
+		{"From of another domain on top", func(t *testing.T) string {
+			return "From: eve@other.example\r\n" + sign(t, plainMail, signOptions{key: "ed"})
+		}, Pass, None},
+		{"no From", func(t *testing.T) string {
+			signed := sign(t, plainMail, signOptions{key: "ed"})
+			return strings.Replace(signed, "\r\nFrom:", "\r\nX-From:", 1)
+		}, Fail, None},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			z := signerZone(t)
+			z.add("_dmarc.signer.example", "TXT", "v=DMARC1; p=reject")
+			v := judge(t, z, tt.mail(t), "")
+			if v.Signed() != tt.dkim || v.DMARC.Result != tt.dmarc {
+				t.Errorf("%s and %s, want %s and %s: %+v", v.Signed(), v.DMARC.Result, tt.dkim, tt.dmarc, v)
+			}
+		})
+	}
+}
+
+// TestA3TenThousandSignatures is row A3: the first ten are verified, the others
+// cost nothing.
+func TestA3TenThousandSignatures(t *testing.T) {
+	t.Parallel()
+	signed := sign(t, plainMail, signOptions{key: "rsa"})
+	field, _, _ := strings.Cut(signed, "\r\nFrom:")
+	z := signerZone(t)
+	begin := time.Now()
+	lim := message.DefaultLimits()
+	lim.HeaderBytes = 16 << 20
+	c := NewChecker(z, 0, time.Now)
+	k := c.Start(t.Context(), Envelope{})
+	if err := k.Read(strings.NewReader(strings.Repeat(field+"\r\n", 9_999)+signed), lim); err != nil {
+		t.Fatal(err)
+	}
+	v := k.Wait()
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("took %s", took)
+	}
+	if len(v.DKIM) != 10 || v.Other != 9_990 || v.Signed() != Pass {
+		t.Errorf("%d verified, %d left, %s", len(v.DKIM), v.Other, v.Signed())
+	}
+	if len(z.asked) > 20 {
+		t.Errorf("%d questions", len(z.asked))
+	}
+}
+
+// TestA3LongLists is row A3: ten signatures that name every field of a large
+// header, and fields that are not there, take time in proportion to the header.
+func TestA3LongLists(t *testing.T) {
+	t.Parallel()
+	var fields, names strings.Builder
+	names.WriteString("From")
+	for i := range 4_000 {
+		fmt.Fprintf(&fields, "X-%d: y\r\n", i%2_000)
+		fmt.Fprintf(&names, ":X-%d:Z-%d", i, i)
+	}
+	signature := "DKIM-Signature: v=1; a=rsa-sha256; d=signer.example; s=rsa; h=" + names.String() + "; bh=AAAA; b=AAAA\r\n"
+	begin := time.Now()
+	v := judge(t, signerZone(t), strings.Repeat(signature, 10)+fields.String()+plainMail, "")
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("took %s", took)
+	}
+	if len(v.DKIM) != 10 || v.Signed() != Fail {
+		t.Errorf("%+v", v.Signed())
+	}
+}

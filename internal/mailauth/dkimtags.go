@@ -1,0 +1,95 @@
+package mailauth
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// tagList is what "name=value; ..." says (RFC 6376 section 3.2), without white
+// space at the ends of values; in b=, bh=, h=, and such, without any.
+type tagList map[string]string
+
+// parseTags reads a tag list; false when it is not one or a tag comes twice.
+func parseTags(s string) (tagList, bool) {
+	tags := tagList{}
+	for item := range strings.SplitSeq(s, ";") {
+		name, value, ok := strings.Cut(item, "=")
+		name, value = trimSpace(name), trimSpace(value)
+		if !ok && name == "" {
+			continue // the end, after the last ";"
+		}
+		if _, twice := tags[name]; !ok || twice || !isTagName(name) {
+			return nil, false
+		}
+		if name != "i" && name != "n" && name != "z" {
+			value = dropSpace(value)
+		}
+		tags[name] = value
+	}
+	return tags, true
+}
+
+func isTagName(s string) bool {
+	for i, c := range []byte(s) {
+		if !isAlpha(c) && (i == 0 || !isDigit(c) && c != '_') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+const whiteSpace = " \t\r\n"
+
+func trimSpace(s string) string { return strings.Trim(s, whiteSpace) }
+
+// dropSpace takes all white space out of s.
+func dropSpace(s string) string {
+	if !strings.ContainsAny(s, whiteSpace) {
+		return s
+	}
+	var out strings.Builder
+	out.Grow(len(s))
+	for _, c := range []byte(s) {
+		if strings.IndexByte(whiteSpace, c) < 0 {
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// splitList cuts a list at its colons.
+func splitList(s string) []string { return strings.Split(s, ":") }
+
+func containsFold(list []string, want string) bool {
+	for _, s := range list {
+		if strings.EqualFold(s, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeBase64 decodes a value that has no white space left; false when it is
+// empty or broken.
+func decodeBase64(s string) ([]byte, bool) {
+	b, err := base64.StdEncoding.DecodeString(s)
+	return b, err == nil && len(b) > 0
+}
+
+// withoutValue returns a DKIM-Signature field without the value of b=, as it
+// was when it was signed (section 3.5). Everything else stays, white space
+// too.
+func withoutValue(raw string) string {
+	at := strings.IndexByte(raw, ':') + 1
+	for at < len(raw) {
+		end := len(raw)
+		if i := strings.IndexByte(raw[at:], ';'); i >= 0 {
+			end = at + i
+		}
+		if name, _, ok := strings.Cut(raw[at:end], "="); ok && trimSpace(name) == "b" {
+			return raw[:at+len(name)+1] + raw[end:]
+		}
+		at = end + 1
+	}
+	return raw
+}
