@@ -27,13 +27,13 @@ type incoming struct {
 // read reads the mail and takes out what is to be stored beside it. No more
 // than a few mails are read at the same time, so that the memory for it is
 // bounded whatever the number of sessions.
-func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool) (*incoming, error) {
+func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool, judging *judging) (*incoming, error) {
 	select {
 	case r.reading <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	in, err := r.parse(env, raw)
+	in, err := r.parse(env, raw, judging)
 	<-r.reading
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool) (*incomin
 }
 
 // parse does the work of read that needs a processor.
-func (r *Receiver) parse(env Envelope, raw *Spool) (*incoming, error) {
+func (r *Receiver) parse(env Envelope, raw *Spool, judging *judging) (*incoming, error) {
 	whole, err := raw.Reader()
 	if err != nil {
 		return nil, err
@@ -53,6 +53,10 @@ func (r *Receiver) parse(env Envelope, raw *Spool) (*incoming, error) {
 	}
 	if hops > maxReceived {
 		return nil, replyLoop
+	}
+	// First, so that the DNS is asked while the rest is read.
+	if err := judging.read(whole, r.limits); err != nil {
+		return nil, err
 	}
 	if _, err := whole.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the mail: %w", err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
@@ -28,6 +29,12 @@ type ReceiverConfig struct {
 	// TempDir is the folder for mail that is too large for memory while it comes
 	// in. Nobody else may use it.
 	TempDir string
+	// Auth judges who mail is from (SPF, DKIM, DMARC); nil means that nobody
+	// does. Mail of our own queue is not judged: it has crossed no network.
+	Auth *mailauth.Checker
+	// Hostname is the name that the verdicts are given under; empty means
+	// Domain.
+	Hostname string
 	// Limits bound the reading of a mail; zero means message.DefaultLimits().
 	Limits message.Limits
 	// SpoolMemory is how many bytes of incoming mail lie in memory at most, not
@@ -45,6 +52,8 @@ type ReceiverConfig struct {
 type Receiver struct {
 	store   *store.Store
 	domain  string
+	auth    *mailauth.Checker
+	host    string
 	limits  message.Limits
 	spools  *spools
 	reading chan struct{} // holds a token for each mail that is being read
@@ -60,6 +69,9 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	}
 	if cfg.Limits == (message.Limits{}) {
 		cfg.Limits = message.DefaultLimits()
+	}
+	if cfg.Hostname == "" {
+		cfg.Hostname = cfg.Domain
 	}
 	if cfg.SpoolMemory == 0 {
 		cfg.SpoolMemory = defaultSpoolMemory
@@ -77,6 +89,8 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	return &Receiver{
 		store:   cfg.Store,
 		domain:  strings.ToLower(cfg.Domain),
+		auth:    cfg.Auth,
+		host:    strings.ToLower(cfg.Hostname),
 		limits:  cfg.Limits,
 		spools:  spools,
 		reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
@@ -131,10 +145,13 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 
 // deliver reads the mail and stores a copy for each target.
 func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempt *store.Attempt) ([]store.Message, error) {
-	in, err := r.read(ctx, env, raw)
+	judging := r.judge(ctx, env)
+	defer judging.stop()
+	in, err := r.read(ctx, env, raw, judging)
 	if err != nil {
 		return nil, err
 	}
+	in.content.Auth = r.verdicts(ctx, judging)
 	for {
 		stored, err := r.store.AddReceived(ctx, in.copies(to), attempt)
 		if !errors.Is(err, store.ErrNotFound) {

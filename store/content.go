@@ -37,6 +37,8 @@ type AuthResults struct {
 	SPF   string `json:"spf"`
 	DKIM  string `json:"dkim"`
 	DMARC string `json:"dmarc"`
+	// Field is the value of the Authentication-Results field that says all of it.
+	Field string `json:"field,omitempty"`
 }
 
 // Attachment is one part of the raw message, found there by its number.

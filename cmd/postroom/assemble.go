@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/search"
@@ -24,8 +25,11 @@ const queueGrace = 20 * time.Second
 func (n *node) assemble(
 	ctx context.Context, s *store.Store, in install, doors listeners, temp string, stopping chan struct{},
 ) ([]part, error) {
+	dns := smtp.NewResolver(string(n.cfg.Resolver))
 	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{
-		Store: s, Domain: string(n.cfg.MailDomain), TempDir: temp, Now: n.now, Log: n.log,
+		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp,
+		Auth: mailauth.NewChecker(mailauth.NewCache(dns, n.now), mailauth.DefaultTimeout, n.now),
+		Now:  n.now, Log: n.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the SMTP server: %w", err)
@@ -38,7 +42,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	queue, err := n.queuePart(ctx, s, receiver)
+	queue, err := n.queuePart(ctx, s, receiver, dns)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +108,7 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 // queuePart makes the domain's signing keys before the queue runs. That takes
 // some tenths of a second, which at the first start nobody has to wait for. That
 // the keys that are there can be read is seen at once.
-func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver) (part, error) {
+func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver, dns smtp.Resolver) (part, error) {
 	domain := string(n.cfg.MailDomain)
 	if _, err := s.DKIMKeys(ctx, domain); err != nil {
 		return part{}, err
@@ -115,7 +119,7 @@ func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiv
 	}
 	cfg := smtp.QueueConfig{
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
-		Resolver: smtp.NewResolver(string(n.cfg.Resolver)), Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
+		Resolver: dns, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
 		Signer: smtp.NewSigner(s, n.now), Grace: queueGrace, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {

@@ -25,11 +25,13 @@ const (
 	maxQuestions = 256
 	// downAfter is how many timeouts in a row mean that nobody answers at all.
 	// Then mail does not wait: for as long as troubleLife nothing is asked.
-	downAfter = 8
+	downAfter = 32
 )
 
-// errDNSDown is the answer while nobody answers.
-var errDNSDown = errors.New("the DNS does not answer")
+var (
+	errDNSDown = errors.New("the DNS does not answer") // nothing is asked
+	errPanic   = errors.New("the resolver broke down")
+)
 
 // Cache is a Resolver that remembers what another one said, for a minute, within
 // bounded memory. The same question asked many times at once is asked once.
@@ -157,15 +159,20 @@ func (c *Cache) ask(ctx context.Context, q question, a *answer, ask func(context
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
 	var value any
-	var err error
+	err := errPanic // unless something else is found out
+	defer func() {
+		if recover() != nil {
+			value = nil
+		}
+		c.keep(q, a, value, err)
+	}()
 	select {
 	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
 		value, err = ask(ctx)
-		<-c.slots
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	c.keep(q, a, value, err)
 }
 
 func (c *Cache) keep(q question, a *answer, value any, err error) {

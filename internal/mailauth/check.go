@@ -18,6 +18,7 @@ const DefaultTimeout = 10 * time.Second
 // Checker judges mail. It is safe for use by many goroutines.
 type Checker struct {
 	resolver Resolver
+	cache    *Cache // resolver, when it is one
 	timeout  time.Duration
 	now      func() time.Time
 }
@@ -32,7 +33,8 @@ func NewChecker(r Resolver, timeout time.Duration, now func() time.Time) *Checke
 	if now == nil {
 		now = time.Now
 	}
-	return &Checker{resolver: r, timeout: timeout, now: now}
+	cache, _ := r.(*Cache)
+	return &Checker{resolver: r, cache: cache, timeout: timeout, now: now}
 }
 
 // Envelope is what the SMTP transaction said.
@@ -67,7 +69,8 @@ func (v Verdicts) Signed() Result {
 }
 
 // Check is one mail being judged. Start begins it, Read gives it the mail, and
-// Wait ends it. What needs the DNS is done meanwhile.
+// Wait ends it. What needs the DNS is done meanwhile; what a Cache remembers is
+// used at once, without a goroutine.
 type Check struct {
 	checker *Checker
 	env     Envelope
@@ -77,32 +80,52 @@ type Check struct {
 
 	mu       sync.Mutex
 	verdicts Verdicts
-	spf      chan struct{} // closed when verdicts.SPF is there
-	signed   []*dkimCheck
+	spf      chan struct{} // closed when verdicts.SPF is there; nil when it was at once
 }
 
 // Start begins to judge a mail by its envelope. The caller must call Wait, or
 // Stop when the mail is not taken after all.
 func (c *Checker) Start(ctx context.Context, env Envelope) *Check {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	k := &Check{checker: c, env: env, ctx: ctx, cancel: cancel, spf: make(chan struct{})}
-	k.verdicts = Verdicts{SPF: SPF{Result: TempError, Reason: "not finished"}, DMARC: DMARC{Result: TempError, Reason: "not finished"}}
-	k.running.Go(func() {
-		defer close(k.spf)
-		defer k.recover()
-		spf := checkHost(ctx, c.resolver, c.now, env.Client, env.HELO, env.MailFrom)
-		k.mu.Lock()
-		k.verdicts.SPF = spf
-		k.mu.Unlock()
-	})
+	k := &Check{checker: c, env: env, cancel: func() {}}
+	k.verdicts.SPF = SPF{Result: TempError, Reason: "not finished"}
+	k.verdicts.DMARC = DMARC{Result: TempError, Reason: "not finished"}
+	if c.cache == nil || !k.recallSPF(ctx) {
+		k.ctx, k.cancel = context.WithTimeout(ctx, c.timeout)
+		k.spf = make(chan struct{})
+		k.running.Go(func() {
+			defer close(k.spf)
+			defer k.recover()
+			k.setSPF(checkHost(k.ctx, c.resolver, c.now, env.Client, env.HELO, env.MailFrom))
+		})
+		return k
+	}
+	k.ctx = ctx
 	return k
+}
+
+// recallSPF evaluates SPF by what is remembered; false when that is not enough.
+func (k *Check) recallSPF(ctx context.Context) bool {
+	defer k.recover()
+	r := &recall{cache: k.checker.cache}
+	spf := checkHost(ctx, r, k.checker.now, k.env.Client, k.env.HELO, k.env.MailFrom)
+	if r.missed {
+		return false
+	}
+	k.setSPF(spf)
+	return true
+}
+
+func (k *Check) setSPF(spf SPF) {
+	k.mu.Lock()
+	k.verdicts.SPF = spf
+	k.mu.Unlock()
 }
 
 // Read reads the mail: its header, and its body when it is signed. It uses the
 // processor and does not wait. It does not keep mail. The error is that of
 // mail, or that the header is larger than lim allows; then there are no
 // verdicts of DKIM and DMARC.
-func (k *Check) Read(mail io.Reader, lim message.Limits) (err error) {
+func (k *Check) Read(mail io.Reader, lim message.Limits) error {
 	defer k.recover()
 	fields, body, err := message.ReadHeader(mail, lim)
 	if err != nil {
@@ -115,53 +138,88 @@ func (k *Check) Read(mail io.Reader, lim message.Limits) (err error) {
 	for _, s := range signed {
 		s.judgeBody(k.checker.now())
 	}
+	k.verdicts.Other = other
 	domain, reason := author(fields)
-	k.mu.Lock()
-	k.signed, k.verdicts.Other = signed, other
-	k.mu.Unlock()
+	e := evidence{signed: signed, domain: domain, reason: reason}
+	if k.spf == nil && k.recallRest(e) {
+		return nil
+	}
+	if k.spf == nil {
+		k.ctx, k.cancel = context.WithTimeout(k.ctx, k.checker.timeout)
+	}
 	k.running.Go(func() {
 		defer k.recover()
-		k.ask(domain, reason)
+		k.judge(k.ctx, k.checker.resolver, e)
 	})
 	return nil
 }
 
-// ask asks the DNS for what was signed, and judges the whole.
-func (k *Check) ask(domain, reason string) {
-	d := dmarcCheck{walker: walker{resolver: k.checker.resolver, asked: map[string]dmarcAnswer{}}, domain: domain}
+// evidence is what Read has found in a mail.
+type evidence struct {
+	signed         []*dkimCheck
+	domain, reason string // of From, or why there is none
+}
+
+// recallRest judges by what is remembered; false when that is not enough.
+func (k *Check) recallRest(e evidence) bool {
+	for _, s := range e.signed {
+		if s.Result == "" {
+			return false // its key is asked for beside the others
+		}
+	}
+	r := &recall{cache: k.checker.cache}
+	verdicts := k.verdicts
+	k.judge(k.ctx, r, e)
+	if r.missed {
+		k.verdicts = verdicts
+	}
+	return !r.missed
+}
+
+// judge asks the DNS for what was signed, and gives DKIM and DMARC.
+func (k *Check) judge(ctx context.Context, r Resolver, e evidence) {
 	var asking sync.WaitGroup
-	for _, s := range k.signed {
+	for _, s := range e.signed {
 		if s.Result != "" {
 			continue
 		}
 		asking.Go(func() {
 			defer k.recover()
-			s.verify(k.ctx, k.checker.resolver)
+			s.verify(ctx, r)
 		})
 	}
-	if domain != "" {
-		d.discover(k.ctx)
+	d := dmarcCheck{walker: walker{resolver: r}, domain: e.domain}
+	if e.domain != "" {
+		d.discover(ctx)
 	}
 	asking.Wait()
-	<-k.spf
-
-	signatures := make([]Signature, len(k.signed))
-	for i, s := range k.signed {
-		signatures[i] = s.Signature
-		if s.Result == "" { // its verification ended in a panic
-			signatures[i].Result, signatures[i].Reason = TempError, "not finished"
-		}
+	if k.spf != nil {
+		<-k.spf
 	}
-	dmarc := DMARC{Result: None, Reason: reason}
-	if domain != "" {
-		k.mu.Lock()
-		spf := k.verdicts.SPF
-		k.mu.Unlock()
-		dmarc = d.judge(k.ctx, spf, signatures)
+	k.mu.Lock()
+	spf := k.verdicts.SPF
+	k.mu.Unlock()
+	signatures := finished(e.signed)
+	dmarc := DMARC{Result: None, Reason: e.reason}
+	if e.domain != "" {
+		dmarc = d.judge(ctx, spf, signatures)
 	}
 	k.mu.Lock()
 	k.verdicts.DKIM, k.verdicts.DMARC = signatures, dmarc
 	k.mu.Unlock()
+}
+
+// finished returns the verdicts on the signatures. One without is of a
+// verification that ended in a panic.
+func finished(checks []*dkimCheck) []Signature {
+	out := make([]Signature, len(checks))
+	for i, c := range checks {
+		out[i] = c.Signature
+		if c.Result == "" {
+			out[i].Result, out[i].Reason = TempError, "not finished"
+		}
+	}
+	return out
 }
 
 // Wait returns the verdicts, at the latest when the time is over.

@@ -155,7 +155,7 @@ func TestA4Walk(t *testing.T) {
 	}
 	for _, tt := range tests {
 		z := parseZone(t, "")
-		w := walker{resolver: z, asked: map[string]dmarcAnswer{}}
+		w := walker{resolver: z}
 		for range 2 {
 			if _, err := w.walk(t.Context(), tt.domain); err != nil {
 				t.Fatal(err)

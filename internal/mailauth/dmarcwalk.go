@@ -32,6 +32,9 @@ func (w *walker) at(ctx context.Context, domain string) (dmarcRecord, bool, erro
 			texts, answer.err = lookupTXT(ctx, w.resolver, name)
 			answer.record, answer.ok = chooseDMARC(texts, domain)
 		}
+		if w.asked == nil {
+			w.asked = map[string]dmarcAnswer{}
+		}
 		w.asked[domain] = answer
 	}
 	return answer.record, answer.ok, answer.err

@@ -5,6 +5,9 @@ import (
 	"io"
 )
 
+// usualFields is how many fields most headers have.
+const usualFields = 24
+
 // Field is one field of a mail's header as it stands there.
 type Field struct {
 	Name []byte // without the colon
@@ -22,6 +25,7 @@ func ReadHeader(r io.Reader, lim Limits) (fields []Field, body io.Reader, err er
 	if w.truncated {
 		return nil, nil, ErrHeaderTooLarge
 	}
+	fields = make([]Field, 0, usualFields)
 	for block := w.header; len(block) > 0; {
 		end := fieldEnd(block)
 		raw := block[:end:end]

@@ -1,0 +1,199 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/mailauth"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// judgedBy makes a receiver judge mail by a DNS server with these zones.
+func judgedBy(t testing.TB, zones smtptest.Zones, timeout time.Duration) func(*ReceiverConfig) {
+	t.Helper()
+	dns := NewResolver(smtptest.NewDNS(t, zones))
+	return func(c *ReceiverConfig) {
+		c.Auth, c.Hostname = mailauth.NewChecker(mailauth.NewCache(dns, nil), timeout, nil), "MX.in.example"
+	}
+}
+
+// TestReceivedMailIsJudged sends a signed mail over SMTP, asking a DNS server
+// over UDP.
+func TestReceivedMailIsJudged(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		if err := EnsureKeys(t.Context(), s, "out.example"); err != nil {
+			t.Fatal(err)
+		}
+		zones := smtptest.Zones{
+			"out.example.":        {TXT: []string{"v=spf1 ip4:127.0.0.0/8 ip6:::1 -all"}},
+			"_dmarc.out.example.": {TXT: []string{"v=DMARC1; p=reject"}},
+			"other.example.":      {TXT: []string{"v=spf1 -all"}},
+		}
+		records, err := Records(t.Context(), s, "out.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			zones[r.Name+"."] = smtptest.Zone{TXT: []string{r.Value}}
+		}
+		lines, err := NewSigner(s, nil).Sign(t.Context(), "out.example", strings.NewReader(mail("Hi.")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed := lines + mail("Hi.")
+
+		tests := []struct {
+			name, from, raw string
+			want            store.AuthResults
+		}{
+			{"signed", "ann@out.example", signed, store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
+			{"signed, by another way", "list@other.example", signed, store.AuthResults{SPF: "fail", DKIM: "pass", DMARC: "pass"}},
+			{"changed", "ann@out.example", signed + "PS.\r\n", store.AuthResults{SPF: "pass", DKIM: "fail", DMARC: "pass"}},
+			{"forged", "list@other.example", mail("Hi."), store.AuthResults{SPF: "fail", DKIM: "none", DMARC: "fail"}},
+			{"from nobody", "", mail("Hi."), store.AuthResults{SPF: "none", DKIM: "none", DMARC: "fail"}},
+			{"large", "ann@out.example", mail(strings.Repeat("x\r\n", 200<<10)), store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "pass"}},
+		}
+		_, addr := serve(t, newReceiver(t, s, judgedBy(t, zones, 0)))
+		for _, tt := range tests {
+			in := storetest.Inbox(t, s)
+			c := hello(t, addr)
+			c.begin(tt.from, in.Address)
+			c.send(tt.raw + ".\r\n")
+			c.want("250")
+
+			m := only(t, s, in)
+			got := m.Content.Auth.V
+			if !strings.HasPrefix(got.Field, "mx.in.example;") || !strings.Contains(got.Field, "dmarc="+tt.want.DMARC) {
+				t.Errorf("%s: field %q", tt.name, got.Field)
+			}
+			got.Field = ""
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s: %s", tt.name, diff)
+			}
+			if raw := readRaw(t, s, m); raw != tt.raw {
+				t.Errorf("%s: the stored mail is not what came in", tt.name)
+			}
+		}
+	})
+}
+
+// TestMailOfOurOwnQueueIsNotJudged: it has crossed no network.
+func TestMailOfOurOwnQueueIsNotJudged(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	r := newReceiver(t, s, func(c *ReceiverConfig) { c.Auth = mailauth.NewChecker(brokenDNS{t}, 0, nil) })
+	if _, err := receive(t, r, Envelope{MailFrom: "a@in.example", RcptTo: []string{in.Address}}, mail("Hi.")); err != nil {
+		t.Fatal(err)
+	}
+	if m := only(t, s, in); m.Content.Auth != nil {
+		t.Errorf("auth %+v", m.Content.Auth)
+	}
+}
+
+// brokenDNS fails a test that asks it.
+type brokenDNS struct{ t *testing.T }
+
+func (d brokenDNS) LookupTXT(_ context.Context, name string) ([]string, error) {
+	d.t.Errorf("asked for %s", name)
+	return nil, errors.New("broken")
+}
+func (d brokenDNS) LookupMX(context.Context, string) ([]*net.MX, error) { panic("broken") }
+func (d brokenDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	panic("broken")
+}
+func (d brokenDNS) LookupAddr(context.Context, string) ([]string, error) { panic("broken") }
+
+// TestA6MailIsAcceptedWithoutDNS is row A6: whatever the DNS does, the mail is
+// stored and marked, in the time that judging may take.
+func TestA6MailIsAcceptedWithoutDNS(t *testing.T) {
+	t.Parallel()
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0") // takes questions and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	closed, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	broken := smtptest.NewDNS(t, smtptest.Zones{"out.example.": {Err: errors.New("broken")}, "_dmarc.out.example.": {Err: errors.New("broken")}})
+
+	none := store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "temperror"}
+	for name, resolver := range map[string]mailauth.Resolver{
+		"no answer":   NewResolver(silent.LocalAddr().String()),
+		"no server":   NewResolver(closed.LocalAddr().String()),
+		"SERVFAIL":    NewResolver(broken),
+		"it panics":   panicking{},
+		"it lasts":    lasting{},
+		"a cache too": mailauth.NewCache(panicking{}, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.OpenSQLite(t)
+			in := storetest.Inbox(t, s)
+			_, addr := serve(t, newReceiver(t, s, func(c *ReceiverConfig) {
+				c.Auth = mailauth.NewChecker(resolver, 300*time.Millisecond, nil)
+				c.Log = testLog(t)
+			}))
+			begin := time.Now()
+			c := hello(t, addr)
+			c.begin("ann@out.example", in.Address)
+			c.send(mail("Hi.") + ".\r\n")
+			c.want("250")
+			if took := time.Since(begin); took > 8*time.Second {
+				t.Errorf("took %s", took)
+			}
+			m := only(t, s, in)
+			got := m.Content.Auth.V
+			got.Field = ""
+			if diff := cmp.Diff(none, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// panicking is a resolver with a fault of its own.
+type panicking struct{}
+
+func (panicking) LookupTXT(context.Context, string) ([]string, error)               { panic("broken") }
+func (panicking) LookupMX(context.Context, string) ([]*net.MX, error)               { panic("broken") }
+func (panicking) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { panic("broken") }
+func (panicking) LookupAddr(context.Context, string) ([]string, error)              { panic("broken") }
+
+// lasting is a resolver that takes as long as it may.
+type lasting struct{ panicking }
+
+func (lasting) LookupTXT(ctx context.Context, name string) ([]string, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("%s: %w", name, ctx.Err())
+}
+
+// TestHeaderTooLargeIsRefusedByTheJudgeToo: who reads the header first must not
+// take what the parser would refuse.
+func TestHeaderTooLargeIsRefusedByTheJudgeToo(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	_, addr := serve(t, newReceiver(t, s, judgedBy(t, nil, 0)))
+	c := hello(t, addr)
+	c.begin("", in.Address)
+	if _, err := io.WriteString(c.conn, strings.Repeat("X: "+strings.Repeat("y", 900)+"\r\n", 1200)+"\r\nHi.\r\n.\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	c.want("552 5.3.4")
+}
