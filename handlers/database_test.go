@@ -16,8 +16,42 @@ func (s *server) expire(t *testing.T, m store.Message) {
 	s.exec(t, `DELETE FROM contents WHERE message_seq = $1`, m.Seq)
 }
 
-// exec changes what no part of the program changes yet.
+// exec changes what no part of the program changes.
 func (s *server) exec(t *testing.T, query string, args ...any) {
+	t.Helper()
+	db := s.open(t)
+	defer func() { _ = db.Close() }()
+	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// texts reads what no part of the program shows: one column of text.
+func (s *server) texts(t *testing.T, query string, args ...any) []string {
+	t.Helper()
+	db := s.open(t)
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// open opens the database beside the store.
+func (s *server) open(t *testing.T) *sql.DB {
 	t.Helper()
 	driver := "sqlite"
 	if strings.HasPrefix(s.database, "postgres") {
@@ -27,8 +61,5 @@ func (s *server) exec(t *testing.T, query string, args ...any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
-		t.Fatal(err)
-	}
+	return db
 }

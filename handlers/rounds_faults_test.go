@@ -3,7 +3,8 @@
 package handlers_test
 
 const (
-	raceRounds = 10_000
-	manyWaits  = 1000
-	onceRounds = 250 // 1,000 with the four operations
+	raceRounds     = 10_000
+	manyWaits      = 1000
+	onceRounds     = 250 // 1,000 with the four operations
+	decisionRounds = 2000
 )

@@ -4,7 +4,8 @@ package handlers_test
 
 // Under the race detector everything takes ten times as long.
 const (
-	raceRounds = 240
-	manyWaits  = 200
-	onceRounds = 1
+	raceRounds     = 240
+	manyWaits      = 200
+	onceRounds     = 1
+	decisionRounds = 20
 )

@@ -9,4 +9,6 @@ const (
 	manyWaits = 1000
 	// onceRounds is how often equal calls are made at once, for each operation.
 	onceRounds = 5
+	// decisionRounds is how often two decisions about a draft race.
+	decisionRounds = 60
 )

@@ -1,0 +1,228 @@
+package handlers_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+)
+
+// keyID is the id of a key with that secret.
+func (s *server) keyID(t *testing.T, secret string) string {
+	t.Helper()
+	k, err := s.store.KeyByHash(t.Context(), store.HashKey(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.ID
+}
+
+func TestSendDraft(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		author, admin := s.newKey(t, scopes("send")), s.newKey(t, scopes("admin"))
+		d := s.newDraft(t, in, plainSend, as(author))
+		s.clock.Add(time.Minute)
+		queue := s.store.WakeQueue()
+		defer queue.Stop()
+		m := s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", as(admin)).want(t, http.StatusCreated)
+		select {
+		case <-queue.C:
+		default:
+			t.Error("the queue was not woken")
+		}
+		m.wantAt(t, "status", `"queued"`)
+		m.wantAt(t, "recipients.0.email", `"ann@out.example"`)
+		got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+		for path, want := range map[string]string{
+			"status": `"sent"`, "message_id": `"` + m.str(t, "id") + `"`, "thread_id": `"` + m.str(t, "thread_id") + `"`, "version": `1`,
+			"created_by": `"` + s.keyID(t, author) + `"`, "decided_by": `"` + s.keyID(t, admin) + `"`,
+			"decided_at": `"` + after(time.Minute) + `"`, "updated_at": `"` + after(time.Minute) + `"`,
+			"reject_reason": `null`, "text": `"Please."`,
+		} {
+			got.wantAt(t, path, want)
+		}
+		for _, call := range []struct{ method, what, body string }{
+			{http.MethodPost, "/send", ``}, {http.MethodPost, "/send", `{"version":1}`}, {http.MethodPost, "/send", `{"version":2}`},
+			{http.MethodPost, "/reject", ``}, {http.MethodPatch, "", `{"text":"t"}`},
+		} {
+			s.do(t, call.method, draftPath(t, d, call.what), call.body).wantError(t, http.StatusConflict, "draft_not_pending")
+		}
+		if n := s.outbound(t); n != 1 {
+			t.Errorf("%d messages were sent", n)
+		}
+	})
+}
+
+func TestSendDraftOfVersion(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		d := s.newDraft(t, in, plainSend)
+		path := draftPath(t, d, "/send")
+		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Edited."}`).want(t, http.StatusOK)
+		s.do(t, http.MethodPost, path, `{"version":1}`).wantError(t, http.StatusConflict, "draft_changed")
+		s.do(t, http.MethodPost, path, `{"version":3}`).wantError(t, http.StatusConflict, "draft_changed")
+		for body, want := range map[string]string{
+			`{"version":0}`: "invalid_request version", `{"version":"2"}`: "invalid_request version", `{"text":"t"}`: "invalid_request text",
+		} {
+			s.do(t, http.MethodPost, path, body, broken).wantError(t, http.StatusBadRequest, want)
+		}
+		s.do(t, http.MethodPost, path, `{"version":2}`).want(t, http.StatusCreated).wantAt(t, "text", `"Edited.\n"`)
+	})
+}
+
+func TestRejectDraft(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		admin := s.newKey(t, scopes("admin"))
+		for body, reason := range map[string]string{``: `null`, `{}`: `null`, `{"reason":"No."}`: `"No."`, `{"reason":""}`: `""`} {
+			d := s.newDraft(t, in, plainSend)
+			got := s.do(t, http.MethodPost, draftPath(t, d, "/reject"), body, as(admin)).want(t, http.StatusOK)
+			for path, want := range map[string]string{
+				"status": `"rejected"`, "reject_reason": reason, "decided_by": `"` + s.keyID(t, admin) + `"`, "message_id": `null`, "version": `1`,
+			} {
+				got.wantAt(t, path, want)
+			}
+			s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantSame(t, got)
+			for _, what := range []string{"/send", "/reject"} {
+				s.do(t, http.MethodPost, draftPath(t, d, what), "").wantError(t, http.StatusConflict, "draft_not_pending")
+			}
+		}
+		if n := s.outbound(t); n != 0 {
+			t.Errorf("%d messages were sent", n)
+		}
+	})
+}
+
+// A rule that refuses leaves the draft as it was, and when it refuses no more
+// the draft is sent.
+func TestRefusedDraftStaysPending(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		m := s.receive(t, in, "From: bob@out.example\nMessage-ID: <a@out.example>\nSubject: Hi")
+		d := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t","cc":"ann@out.example"}`).want(t, http.StatusAccepted)
+		send := draftPath(t, d, "/send")
+		refused := func(code string, opts ...option) {
+			t.Helper()
+			s.do(t, http.MethodPost, send, "", opts...).wantError(t, http.StatusForbidden, code)
+			s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantSame(t, d)
+		}
+		s.exec(t, `UPDATE inboxes SET status = 'suspended' WHERE seq = $1`, in.Seq)
+		refused("sending_paused")
+		s.exec(t, `UPDATE inboxes SET status = 'active', expires_at = created_at WHERE seq = $1`, in.Seq)
+		refused("inbox_expired")
+		s.exec(t, `UPDATE inboxes SET expires_at = NULL WHERE seq = $1`, in.Seq)
+		s.setPolicy(t, in, store.PolicyReplyOnly)
+		refused("recipient_not_allowed cc")
+		s.setPolicy(t, in, store.PolicyOpen)
+		for range store.MaxThreadSends {
+			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).want(t, http.StatusCreated)
+		}
+		refused("loop_detected")
+		refused("insufficient_scope", as(s.newKey(t, scopes("send"))))
+		s.clock.Add(store.ThreadSendsWindow)
+		s.do(t, http.MethodPost, send, "").want(t, http.StatusCreated)
+	})
+}
+
+func TestDraftsBelongToTheirInboxes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		d := s.newDraft(t, in, plainSend)
+		narrow := as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))
+		none := as(s.newKey(t, onlyInboxes()))
+		mine := s.account
+		s.account = s.otherInbox(t).AccountID
+		theirs := as(s.newKey(t))
+		s.account = mine
+
+		calls := func(want int, opts ...option) {
+			t.Helper()
+			for _, call := range []struct{ method, what, body string }{
+				{http.MethodGet, "", ``}, {http.MethodPatch, "", `{"text":"t"}`}, {http.MethodPost, "/send", ``}, {http.MethodPost, "/reject", ``},
+			} {
+				s.do(t, call.method, draftPath(t, d, call.what), call.body, opts...).wantError(t, want, "not_found")
+			}
+		}
+		for _, other := range []option{narrow, none, theirs} {
+			calls(http.StatusNotFound, other)
+			if ids := s.pages(t, "/v1/drafts", other); len(ids) != 0 {
+				t.Errorf("sees the drafts %v", ids)
+			}
+		}
+		s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantSame(t, d)
+
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
+		calls(http.StatusNotFound)
+		if ids := s.pages(t, "/v1/drafts?status=pending"); len(ids) != 0 {
+			t.Errorf("the queue has drafts of a deleted inbox: %v", ids)
+		}
+		if n := s.outbound(t); n != 0 {
+			t.Errorf("%d messages were sent", n)
+		}
+	})
+}
+
+// What a test key has begun stays a test, whoever approves it; and a test key
+// sends nothing for real.
+func TestDraftsInTestMode(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
+		d := s.newDraft(t, in, plainSend, test)
+		d.wantAt(t, "test_mode", `true`)
+		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "").want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
+		d = s.newDraft(t, in, plainSend)
+		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", test).want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
+	})
+}
+
+// Every change of a draft is told by an event, and a call that is repeated
+// changes nothing.
+func TestDraftEventsAndRepeats(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		key := with(idempotencyKey, "k")
+		again := func(path, body string, status int) response {
+			t.Helper()
+			first := s.do(t, http.MethodPost, path, body, key).want(t, status)
+			second := s.do(t, http.MethodPost, path, body, key).want(t, status)
+			second.wantSame(t, first)
+			if second.header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("%s: a repeat is no repeat", path)
+			}
+			return first
+		}
+		one := again("/v1/inboxes/"+in.ID+"/messages", plainSend, http.StatusAccepted)
+		two := s.newDraft(t, in, plainSend)
+		s.do(t, http.MethodPatch, draftPath(t, one), `{"text":"t"}`).want(t, http.StatusOK)
+		again(draftPath(t, one, "/send"), `{}`, http.StatusCreated)
+		again(draftPath(t, two, "/reject"), `{"reason":"No."}`, http.StatusOK)
+		s.do(t, http.MethodPost, draftPath(t, two, "/reject"), `{"reason":"Never."}`, key).
+			wantError(t, http.StatusUnprocessableEntity, "idempotency_key_reused "+idempotencyKey)
+
+		want := []string{
+			`draft.created {"draft_id":"` + one.str(t, "id") + `","status":"pending"}`,
+			`draft.created {"draft_id":"` + two.str(t, "id") + `","status":"pending"}`,
+			`message.queued {"status":"queued"}`,
+			`draft.sent {"draft_id":"` + one.str(t, "id") + `","status":"sent"}`,
+			`draft.rejected {"draft_id":"` + two.str(t, "id") + `","status":"rejected"}`,
+		}
+		if d := cmp.Diff(want, s.texts(t, `SELECT type || ' ' || data FROM events ORDER BY seq`)); d != "" {
+			t.Errorf("events: -want +got:\n%s", d)
+		}
+		if n := s.outbound(t); n != 1 {
+			t.Errorf("%d messages were sent", n)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package handlers_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// Of two decisions about a draft at a time one wins, and the other is told. On
+// PostgreSQL they reach two nodes.
+func TestDecisionsRace(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))
+		s.database = cfg.Database
+		other := s
+		if s.store.Engine() == string(storetest.PostgreSQL) {
+			other = s.node(t, storetest.OpenConfig(t, cfg))
+		}
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		// both makes two calls about a new draft at one time, the second one to
+		// the other node.
+		both := func(first, second [2]string) (d, a, b response) {
+			d = s.newDraft(t, in, plainSend)
+			var calls sync.WaitGroup
+			calls.Go(func() { a = s.do(t, first[0], draftPath(t, d)+first[1], "{}") })
+			body := "{}"
+			if second[0] == http.MethodPatch {
+				body = `{"text":"Edited."}`
+			}
+			calls.Go(func() { b = other.do(t, second[0], draftPath(t, d)+second[1], body) })
+			calls.Wait()
+			return s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK), a, b
+		}
+		send, reject, edit := [2]string{http.MethodPost, "/send"}, [2]string{http.MethodPost, "/reject"}, [2]string{http.MethodPatch, ""}
+		sent, rejected, changed := 0, 0, 0
+		for range decisionRounds {
+			d, a, b := both(send, send)
+			oneOf(t, a, http.StatusCreated, b, http.StatusCreated)
+			d.wantAt(t, "status", `"sent"`)
+			sent++
+
+			d, a, b = both(send, reject)
+			oneOf(t, a, http.StatusCreated, b, http.StatusOK)
+			if a.status == http.StatusCreated {
+				d.wantAt(t, "status", `"sent"`)
+				sent++
+			} else {
+				d.wantAt(t, "status", `"rejected"`)
+				rejected++
+			}
+
+			d, a, b = both(send, edit)
+			if sentAndEdited(t, d, a, b) {
+				sent++
+			} else {
+				changed++
+			}
+		}
+		t.Logf("%d sent, %d rejected, %d edited while they were being sent", sent, rejected, changed)
+		if n := len(s.texts(t, `SELECT id FROM messages WHERE direction = 'out'`)); n != sent {
+			t.Errorf("%d messages were sent, and %d calls were told so", n, sent)
+		}
+	})
+}
+
+// oneOf fails the test unless one call did what it is for, and the other was
+// told that it came too late.
+func oneOf(t *testing.T, a response, done int, b response, alsoDone int) {
+	t.Helper()
+	if a.status == done {
+		a, b, alsoDone = b, a, done
+	}
+	b.want(t, alsoDone)
+	a.wantError(t, http.StatusConflict, "draft_not_pending")
+}
+
+// sentAndEdited fails the test unless the send and the edit were one after the
+// other, or one of them was refused. It says whether the mail was sent.
+func sentAndEdited(t *testing.T, d, send, edit response) bool {
+	t.Helper()
+	switch {
+	case send.status == http.StatusCreated && edit.status == http.StatusOK:
+		send.wantAt(t, "text", `"Edited.\n"`) // the edit came first
+		d.wantAt(t, "version", `2`)
+	case send.status == http.StatusCreated:
+		edit.wantError(t, http.StatusConflict, "draft_not_pending")
+		send.wantAt(t, "text", `"Please.\n"`)
+		d.wantAt(t, "version", `1`)
+		d.wantAt(t, "text", `"Please."`)
+	default:
+		edit.want(t, http.StatusOK)
+		send.wantError(t, http.StatusConflict, "draft_changed")
+		d.wantAt(t, "status", `"pending"`)
+		d.wantAt(t, "version", `2`)
+	}
+	return send.status == http.StatusCreated
+}
