@@ -7,5 +7,5 @@ const (
 	raceRounds     = 240
 	manyWaits      = 200
 	onceRounds     = 1
-	decisionRounds = 20
+	decisionRounds = 12
 )

@@ -10,5 +10,5 @@ const (
 	// onceRounds is how often equal calls are made at once, for each operation.
 	onceRounds = 5
 	// decisionRounds is how often two decisions about a draft race.
-	decisionRounds = 60
+	decisionRounds = 30
 )
