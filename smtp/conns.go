@@ -10,9 +10,11 @@ import (
 
 const (
 	// shedIdle and shedInMail are for how long a client must have done nothing
-	// before its place may be given to another: a second's quarter is longer than
-	// nearly every round trip, and whoever has begun a mail gets more.
-	shedIdle   = 250 * time.Millisecond
+	// before its place may be given to another. Whoever has begun a mail gets more
+	// time. The first one only matters while more than ten times as many clients
+	// as there are places come in a second: else there is one who is idle for
+	// longer.
+	shedIdle   = 100 * time.Millisecond
 	shedInMail = 5 * time.Second
 	// maxLeaving is how many clients may be on their way out beyond the limit.
 	maxLeaving = 256

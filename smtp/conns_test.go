@@ -178,3 +178,33 @@ func TestPace(t *testing.T) {
 		}
 	}
 }
+
+// Many who come at once each get a place of their own, though those who made
+// room are not gone yet.
+func TestManyMakeRoomAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, nil)
+	idle := func(n int) *wire {
+		w := newWire(srv, &scriptConn{in: strings.NewReader("")})
+		w.from = network(ipv4(n))
+		return w
+	}
+	for n := range 1000 {
+		w := idle(n)
+		w.earned = time.Now().Add(-time.Minute)
+		if r := srv.conns.enter(w); r != nil {
+			t.Fatalf("connection %d: %v", n+1, r)
+		}
+		if err := w.startWaiting(forCommand, time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range maxLeaving {
+		if r := srv.conns.enter(idle(1000 + n)); r != nil {
+			t.Fatalf("one more, %d: %v", n+1, r)
+		}
+	}
+	if r := srv.conns.enter(idle(5000)); r != replyCrowded {
+		t.Errorf("while %d are on their way out: %v", maxLeaving, r)
+	}
+}

@@ -136,6 +136,7 @@ func (w *wire) shed() bool {
 		return false
 	}
 	w.shedded = true
+	w.idleSince.Store(0) // its place is given already, so the next one takes another
 	w.wake()
 	return true
 }

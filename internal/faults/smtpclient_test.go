@@ -36,8 +36,12 @@ type smtpClient struct {
 
 // dialSMTP connects and says EHLO.
 func dialSMTP(ctx context.Context, addr string) (*smtpClient, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
+	return dialSMTPFrom(ctx, nil, addr)
+}
+
+// dialSMTPFrom is dialSMTP from an address of this machine.
+func dialSMTPFrom(ctx context.Context, from net.IP, addr string) (*smtpClient, error) {
+	conn, err := dialFrom(ctx, from, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +62,14 @@ func dialSMTP(ctx context.Context, addr string) (*smtpClient, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func dialFrom(ctx context.Context, from net.IP, addr string) (net.Conn, error) {
+	var d net.Dialer
+	if from != nil {
+		d.LocalAddr = &net.TCPAddr{IP: from}
+	}
+	return d.DialContext(ctx, "tcp", addr)
 }
 
 func (c *smtpClient) close() { _ = c.conn.Close() }

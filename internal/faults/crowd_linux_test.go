@@ -1,0 +1,397 @@
+package faults_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestS14CrowdBesideHonestSenders fills the SMTP server with clients that do
+// nothing and clients that do it slowly, each from an address of its own, more
+// than there are places. Honest senders beside them, one connection for each
+// mail, get all their mail accepted at the first try, soon; so does one that
+// sends a large mail over a slow line. The API goes on, and memory is bounded.
+func TestS14CrowdBesideHonestSenders(t *testing.T) {
+	t.Parallel()
+	in := newInstall(t, "sqlite")
+	cert := writeCertificate(t)
+	places := pick(150, 1000)
+	in.settings = []string{
+		"POSTROOM_SMTP_MAX_CONNS=" + strconv.Itoa(places), "POSTROOM_SMTP_MAX_CONNS_PER_IP=50",
+		"POSTROOM_TLS_CERT=" + cert, "POSTROOM_TLS_KEY=" + cert,
+	}
+	n := in.start()
+	to := in.createInboxes("honest")[0]
+	idle, slow := pick(150, 1000), pick(75, 500)
+	c := &crowd{n: n, to: to.Address}
+	c.begin(t, idle, slow)
+	eventually(t, "the crowd fills the server", func() bool { return c.shed.Load() > int64(places)/10 })
+
+	ctx, done := context.WithCancel(t.Context())
+	defer done()
+	probe := startProbe(ctx, n)
+	steady := make(chan error, 1)
+	go func() { steady <- c.sendSteadily(ctx, pick(128<<10, 24<<20), 64<<10) }()
+	honest := newLedger("honest")
+	took := c.sendHonestly(ctx, t, honest, pick(8, 20), pick(15, 200))
+	if err := <-steady; err != nil {
+		t.Errorf("the mail over a slow line: %v", err)
+	}
+	done()
+	health := probe.stop()
+	rss := peakMemory(t, n.cmd.Process.Pid)
+	c.end()
+	t.Logf("%d idle and %d slow clients for %d places, %d times one made room, %d times one was not let in; %d honest mails: %s; p50 %s, p99 %s, longest %s; "+
+		"/health: %d calls, p99 %s, longest %s; memory of the server %d MB",
+		idle, slow, places, c.shed.Load(), c.away.Load(), len(took), honest, seconds(at(took, 50)), seconds(at(took, 99)), seconds(at(took, 100)),
+		len(health), seconds(at(health, 99)), seconds(at(health, 100)), rss>>20)
+	if full && at(took, 99) > time.Second {
+		t.Errorf("p99 of honest mail is %v", at(took, 99))
+	}
+	if full && at(health, 99) > 100*time.Millisecond {
+		t.Errorf("p99 of /health is %v", at(health, 99))
+	}
+	if rss > 300<<20 {
+		t.Errorf("the server took %d MB", rss>>20)
+	}
+	for id, e := range honest.entries {
+		if e.outcome != accepted {
+			t.Errorf("%s was not accepted", id)
+		}
+	}
+	honest.audit(t, slices.DeleteFunc(in.messages("in"), func(m message) bool { return m.Subject == "steady" }), byAddress(to), false)
+}
+
+// crowd are clients that take places.
+type crowd struct {
+	n    *node
+	to   string
+	stop context.CancelFunc
+	all  sync.WaitGroup
+	shed atomic.Int64 // how often one made room
+	away atomic.Int64 // how often one was not let in
+}
+
+// begin connects them. They come again when they are sent away.
+func (c *crowd) begin(t *testing.T, idle, slow int) {
+	ctx, stop := context.WithCancel(t.Context())
+	c.stop = stop
+	for i := range idle + slow {
+		phase := -1
+		if i >= idle {
+			phase = i % len(phases)
+		}
+		c.all.Go(func() {
+			for ctx.Err() == nil {
+				c.sit(ctx, i, phase)
+				pause(ctx, time.Second)
+			}
+		})
+	}
+	t.Cleanup(c.end)
+}
+
+func (c *crowd) end() {
+	c.stop()
+	c.all.Wait()
+}
+
+// phases are where slow clients dawdle.
+var phases = []string{
+	"", "EHLO x\r\nMAIL FROM:<a", "EHLO x\r\nSTARTTLS\r\n", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<%s>\r\nDATA\r\nSubject: a",
+	"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<%s>\r\nDATA\r\nSubject: a\r\n\r\nb", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<%s>\r\nBDAT 90000\r\n",
+}
+
+// sit holds a place for as long as it can: in silence, or with a byte a second
+// after the words of its phase.
+func (c *crowd) sit(ctx context.Context, i, phase int) {
+	conn, err := dialFrom(ctx, crowdAddress(i), c.n.smtp)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		lines := bufio.NewScanner(conn)
+		for lines.Scan() {
+			switch {
+			case strings.HasPrefix(lines.Text(), "421 4.7.0 Idle"):
+				c.shed.Add(1)
+			case strings.HasPrefix(lines.Text(), "421 4.7.0 Too many"):
+				c.away.Add(1)
+			}
+		}
+	}()
+	if phase < 0 {
+		<-gone
+		return
+	}
+	say := strings.ReplaceAll(phases[phase], "%s", c.to)
+	drip := time.NewTicker(time.Second)
+	defer drip.Stop()
+	for _, err = io.WriteString(conn, say); err == nil; {
+		select {
+		case <-gone:
+			return
+		case <-drip.C:
+			_, err = conn.Write([]byte("x"))
+		}
+	}
+	<-gone
+}
+
+// crowdAddress is the address of client i.
+func crowdAddress(i int) net.IP { return net.IPv4(127, 20, byte(i/250), byte(i%250+1)) }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// sendHonestly sends mails from each of some addresses, each on a connection of
+// its own and tried once, and returns how long they took, from the dialling to
+// the 250.
+func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, senders, mails int) []time.Duration {
+	t.Helper()
+	var (
+		mu   sync.Mutex
+		took []time.Duration
+		wg   sync.WaitGroup
+	)
+	for i := range senders {
+		wg.Go(func() {
+			for range mails {
+				m := newMail(book.next(), 4<<10, c.to)
+				began := time.Now()
+				what, err := c.sendOne(ctx, net.IPv4(127, 10, 0, byte(i+1)), m)
+				d := time.Since(began)
+				book.write(m.id, entry{outcome: what, to: m.to, size: len(m.raw)})
+				if err != nil {
+					t.Errorf("honest mail after %v: %v", d, err)
+				}
+				mu.Lock()
+				took = append(took, d)
+				mu.Unlock()
+				pause(ctx, 100*time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	return took
+}
+
+func (c *crowd) sendOne(ctx context.Context, from net.IP, m mail) (outcome, error) {
+	client, err := dialSMTPFrom(ctx, from, c.n.smtp)
+	if err != nil {
+		return refused, err
+	}
+	defer client.close()
+	return client.send(m)
+}
+
+// sendSteadily sends one mail of size bytes, rate of them a second.
+func (c *crowd) sendSteadily(ctx context.Context, size, rate int) error {
+	client, err := dialSMTPFrom(ctx, net.IPv4(127, 10, 1, 1), c.n.smtp)
+	if err != nil {
+		return err
+	}
+	defer client.close()
+	if err := client.envelope(mail{to: []string{c.to}}); err != nil {
+		return err
+	}
+	if err := client.conn.SetDeadline(time.Now().Add(time.Duration(size/rate)*time.Second + patience)); err != nil {
+		return err
+	}
+	line := append(bytes.Repeat([]byte("x"), 62), "\r\n"...)
+	piece := bytes.Repeat(line, rate/len(line)/4)
+	if _, err := io.WriteString(client.conn, "Subject: steady\r\n\r\n"); err != nil {
+		return err
+	}
+	for sent := 0; sent < size; sent += len(piece) {
+		if _, err := client.conn.Write(piece); err != nil {
+			return fmt.Errorf("cut off after %d bytes: %w", sent, err)
+		}
+		pause(ctx, time.Second/4)
+	}
+	if _, err := io.WriteString(client.conn, ".\r\n"); err != nil {
+		return err
+	}
+	return client.reply()
+}
+
+// probe calls /health again and again.
+type probe struct {
+	cancel context.CancelFunc
+	took   chan []time.Duration
+}
+
+func startProbe(ctx context.Context, n *node) *probe {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &probe{cancel, make(chan []time.Duration, 1)}
+	go func() {
+		c := n.caller()
+		defer c.close()
+		var took []time.Duration
+		for ctx.Err() == nil {
+			began := time.Now()
+			a, err := c.do(ctx, http.MethodGet, "/health", nil)
+			if err == nil && a.status == http.StatusOK {
+				took = append(took, time.Since(began))
+			} else if ctx.Err() == nil {
+				took = append(took, patience) // it counts as the worst that there is
+			}
+			pause(ctx, 50*time.Millisecond)
+		}
+		p.took <- took
+	}()
+	return p
+}
+
+// stop returns how long the calls took.
+func (p *probe) stop() []time.Duration {
+	p.cancel()
+	took := <-p.took
+	slices.Sort(took)
+	return took
+}
+
+// at is a percentile of sorted times.
+func at(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]
+}
+
+// peakMemory is the most that a process had in memory so far, in bytes.
+func peakMemory(t *testing.T, pid int) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+			kb, err := strconv.Atoi(fields[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kb << 10
+		}
+	}
+	t.Fatal("no VmHWM")
+	return 0
+}
+
+// TestS15ConnectionFlood tries to connect again and again, from one address and
+// then from fifty. What is over the limit of one address is told 421 4.7.0 at
+// once; beyond the limit in all, those who came before and said nothing make
+// room. The API and memory do not notice.
+func TestS15ConnectionFlood(t *testing.T) {
+	t.Parallel()
+	in := newInstall(t, "sqlite")
+	in.settings = []string{"POSTROOM_SMTP_MAX_CONNS_PER_IP=50"}
+	n := in.start()
+	ctx, done := context.WithCancel(t.Context())
+	defer done()
+	probe := startProbe(ctx, n)
+	for _, addresses := range []int{1, 50} {
+		f := &flood{n: n, addresses: addresses}
+		f.run(ctx, pick(1500, 10_000))
+		t.Logf("%d tries from %d addresses: %d let in, %d sent away", f.tries.Load(), addresses, f.in.Load(), f.away.Load())
+		if most := int64(min(50*addresses, 1000)); f.most > most {
+			t.Errorf("%d connections at a time from %d addresses", f.most, addresses)
+		}
+		if addresses == 1 && f.in.Load() != 50 || f.in.Load()+f.away.Load() != f.tries.Load() {
+			t.Errorf("%d let in and %d sent away of %d", f.in.Load(), f.away.Load(), f.tries.Load())
+		}
+	}
+	health := probe.stop()
+	rss := peakMemory(t, n.cmd.Process.Pid)
+	t.Logf("/health: %d calls, p99 %s, longest %s; memory of the server %d MB", len(health), seconds(at(health, 99)), seconds(at(health, 100)), rss>>20)
+	if full && at(health, 99) > 100*time.Millisecond {
+		t.Errorf("p99 of /health is %v", at(health, 99))
+	}
+	if rss > 300<<20 {
+		t.Errorf("the server took %d MB", rss>>20)
+	}
+}
+
+// flood connects and keeps what it gets, until the end.
+type flood struct {
+	n         *node
+	addresses int
+
+	tries, in, away atomic.Int64
+	most            int64
+}
+
+func (f *flood) run(ctx context.Context, tries int) {
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+		mu   sync.Mutex
+		kept []net.Conn
+	)
+	for range 50 {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1))
+				if i > tries {
+					return
+				}
+				conn, err := dialFrom(ctx, net.IPv4(127, 30, 0, byte(i%f.addresses+1)), f.n.smtp)
+				if err != nil {
+					continue
+				}
+				f.tries.Add(1)
+				switch line, _ := bufio.NewReader(conn).ReadString('\n'); {
+				case strings.HasPrefix(line, "220"):
+					f.in.Add(1)
+					mu.Lock()
+					kept = append(kept, conn)
+					mu.Unlock()
+					continue
+				case strings.HasPrefix(line, "421 4.7.0"):
+					f.away.Add(1)
+				}
+				_ = conn.Close()
+			}
+		})
+	}
+	wg.Wait()
+	f.most = int64(stillOpen(kept))
+	for _, conn := range kept {
+		_ = conn.Close()
+	}
+}
+
+// stillOpen counts the connections that nobody has closed.
+func stillOpen(conns []net.Conn) (n int) {
+	for _, conn := range conns {
+		if conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
+			continue
+		}
+		if _, err := conn.Read(make([]byte, 64)); err != nil && os.IsTimeout(err) {
+			n++
+		}
+	}
+	return n
+}
