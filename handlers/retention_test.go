@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/maintenance"
+	"github.com/postroom/postroom/internal/s3blob"
+	"github.com/postroom/postroom/internal/s3test"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -47,28 +50,55 @@ type retained struct {
 	sweeper   *maintenance.Sweeper
 }
 
+// eachRetained runs test on each engine with the blobs in a folder, and once
+// with them in S3-compatible storage, whose objects are files in a folder too.
 func eachRetained(t *testing.T, test func(t *testing.T, s retained)) {
 	t.Helper()
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
-			r := retained{blobs: t.TempDir()}
-			clock := storetest.NewClock(time.Now()) // as the times of files are
-			cfg := storetest.Config(t, e, storetest.WithBlobs(r.blobs), storetest.WithNow(clock.Now))
-			st := storetest.OpenConfig(t, cfg)
-			log := slog.New(slog.NewTextHandler(t.Output(), nil))
-			r.server = newServer(t, st, clock)
-			r.retention = maintenance.NewRetention(maintenance.RetentionConfig{Store: st, Log: log})
-			r.sweeper = maintenance.NewSweeper(maintenance.SweeperConfig{Store: st, Log: log})
-			driver := map[storetest.Engine]string{storetest.SQLite: "sqlite", storetest.PostgreSQL: "postgres"}[e]
-			db, err := sqlx.Open(driver, cfg.Database)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = db.Close() })
-			r.db = db
-			test(t, r)
+			dir := t.TempDir()
+			test(t, newRetained(t, e, dir, storetest.WithBlobs(dir)))
 		})
+	}
+	t.Run("s3", func(t *testing.T) {
+		t.Parallel()
+		s3 := s3test.Start(t)
+		test(t, newRetained(t, storetest.SQLite, s3.Dir, storetest.WithStorage(bucket(t, s3))))
+	})
+}
+
+// bucket opens the bucket of a server.
+func bucket(t *testing.T, s3 *s3test.Server, more ...string) store.Blobs {
+	t.Helper()
+	cfg, err := s3blob.Parse(s3.Address(more...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Credentials = s3blob.Credentials{AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}
+	b, err := s3blob.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newRetained(t *testing.T, e storetest.Engine, blobs string, opt storetest.Option) retained {
+	t.Helper()
+	clock := storetest.NewClock(time.Now()) // as the times of files are
+	cfg := storetest.Config(t, e, opt, storetest.WithNow(clock.Now))
+	st := storetest.OpenConfig(t, cfg)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	driver := map[storetest.Engine]string{storetest.SQLite: "sqlite", storetest.PostgreSQL: "postgres"}[e]
+	db, err := sqlx.Open(driver, cfg.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return retained{
+		server: newServer(t, st, clock), db: db, blobs: blobs,
+		retention: maintenance.NewRetention(maintenance.RetentionConfig{Store: st, Log: log}),
+		sweeper:   maintenance.NewSweeper(maintenance.SweeperConfig{Store: st, Log: log}),
 	}
 }
 
@@ -360,4 +390,46 @@ func TestFilesOff(t *testing.T) {
 		}
 		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "attachments.0.size", fmt.Sprint(m.Content.Attachments.V[0].Size))
 	}, func(c *handlers.Config) { c.NoFiles = true })
+}
+
+// The raw form of large mail comes from the bucket itself, where the install
+// says that clients reach it; all else comes from us, unless links are off.
+func TestRawLinkOfABucket(t *testing.T) {
+	t.Parallel()
+	s3 := s3test.Start(t)
+	with := newRetained(t, storetest.SQLite, s3.Dir, storetest.WithStorage(bucket(t, s3, "links="+s3.Endpoint))).server
+	in := with.newInbox(t)
+	large, small := with.receive(t, in, marked(store.RawInRow)), with.receive(t, in, marked(10))
+	off := newServer(t, with.store, with.clock, func(c *handlers.Config) { c.NoFiles = true })
+	off.account = with.account
+	off.key = off.newKey(t)
+	for name, s := range map[string]*server{"links on": with, "links off": off} {
+		link := s.do(t, http.MethodGet, "/v1/messages/"+large.ID+"/raw", "").want(t, http.StatusFound).header.Get("Location")
+		if !strings.HasPrefix(link, s3.Endpoint+"/"+s3.Bucket+"/"+*large.Content.BlobKey+"?") || !strings.Contains(link, "X-Amz-Expires=900") {
+			t.Errorf("%s: link %s", name, link)
+		}
+		res, err := http.Get(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || res.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		if want := `attachment; filename=` + large.ID + `.eml`; res.Header.Get("Content-Disposition") != want || int64(len(body)) != large.Size {
+			t.Errorf("%s: %s, %d bytes of %d", res.Status, res.Header, len(body), large.Size)
+		}
+	}
+	with.do(t, http.MethodGet, with.rawLink(t, small), "", as("")).want(t, http.StatusOK)
+	att := "/v1/messages/" + large.ID + "/attachments/" + large.Content.Attachments.V[0].ID
+	link := with.linked(t, with.do(t, http.MethodGet, att, "").want(t, http.StatusOK).str(t, "download_url"))
+	if got := with.do(t, http.MethodGet, link, "", as("")).want(t, http.StatusOK); int64(len(got.body)) != large.Content.Attachments.V[0].Size {
+		t.Errorf("%d bytes of %d", len(got.body), large.Content.Attachments.V[0].Size)
+	}
+	part := with.do(t, http.MethodGet, link, "", as(""), func(r *http.Request) *http.Request { r.Header.Set("Range", "bytes=-5"); return r })
+	if part.want(t, http.StatusPartialContent); string(part.body) != mark[len(mark)-3:]+"\r\n" {
+		t.Errorf("the end is %q", part.body)
+	}
+	off.do(t, http.MethodGet, "/v1/messages/"+small.ID+"/raw", "").wantError(t, http.StatusNotFound, "not_found")
+	off.do(t, http.MethodGet, att, "").wantError(t, http.StatusNotFound, "not_found")
 }

@@ -49,6 +49,10 @@ func WithLog(log *slog.Logger) Option { return func(s *settings) { s.Log = log }
 // WithBlobs makes dir the blob folder, for tests that look into it.
 func WithBlobs(dir string) Option { return func(s *settings) { s.blobs = dir } }
 
+// WithStorage keeps blobs elsewhere than in a folder. It is closed when the test
+// ends.
+func WithStorage(b store.Blobs) Option { return func(s *settings) { s.Blobs = b } }
+
 // Run runs test once on each engine, as parallel subtests named after them.
 func Run(t *testing.T, test func(t *testing.T, s *store.Store), opts ...Option) {
 	t.Helper()
@@ -131,15 +135,17 @@ func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
 	default:
 		t.Fatalf("no such engine: %s", e)
 	}
-	blobs, err := store.OpenBlobFolder(set.blobs, cfg.Now)
-	if err != nil {
-		t.Fatal(err)
+	if cfg.Blobs == nil {
+		blobs, err := store.OpenBlobFolder(set.blobs, cfg.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Blobs = blobs
 	}
 	t.Cleanup(func() {
-		if err := blobs.Close(); err != nil {
-			t.Errorf("close the blob folder: %v", err)
+		if err := cfg.Blobs.Close(); err != nil {
+			t.Errorf("close the blobs: %v", err)
 		}
 	})
-	cfg.Blobs = blobs
 	return cfg
 }

@@ -1,0 +1,282 @@
+package handlers_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store"
+)
+
+// logBuffer is a log that a test looks through.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// secretContent is what no request without a good link may see.
+const secretContent = "the-content-of-the-attachment"
+
+// fileServer is a server whose whole log is kept, with a mail that has two
+// attachments, and the tokens of its three links.
+func fileServer(t *testing.T, s *server) (m store.Message, tokens []string) {
+	t.Helper()
+	m = s.receive(t, s.newInbox(t), "Subject: Files\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\n"+secretContent+
+		"\n--b\nContent-Disposition: attachment; filename=a.html\nContent-Type: text/html\n\n<script>"+secretContent+" a</script>\n--b\n"+
+		"Content-Disposition: attachment; filename=b.txt\n\n"+secretContent+" b\n--b--")
+	tokens = []string{strings.TrimPrefix(s.rawLink(t, m), "/v1/files/")}
+	for _, at := range m.Content.Attachments.V {
+		link := s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/attachments/"+at.ID, "").want(t, http.StatusOK).str(t, "download_url")
+		tokens = append(tokens, strings.TrimPrefix(s.linked(t, link), "/v1/files/"))
+	}
+	return m, tokens
+}
+
+// withLog gives a server a log that a test looks through.
+func withLog(log io.Writer) func(*handlers.Config) {
+	return func(c *handlers.Config) {
+		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+}
+
+// H10: of 10,000 tokens that were forged, cut or put together none serves a
+// byte.
+func TestH10ForgedTokens(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		m, tokens := fileServer(t, s)
+		_, foreign := fileServer(t, newServer(t, s.store, s.clock, func(c *handlers.Config) { c.FileKey = bytes.Repeat([]byte("g"), 32) }))
+		served, answers, n := 0, map[int]int{}, 10_000
+		if s.store.Engine() == "postgresql" {
+			n = 1000 // no forged token gets as far as the database
+		}
+		for token := range forgeries(m, tokens, foreign[0], n) {
+			res, err := s.web.Client().Get(s.url + "/v1/files/" + token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(res.Body)
+			if err != nil || res.Body.Close() != nil {
+				t.Fatal(err)
+			}
+			answers[res.StatusCode]++
+			if res.StatusCode != http.StatusForbidden && res.StatusCode != http.StatusNotFound || bytes.Contains(body, []byte(secretContent)) {
+				served++
+				t.Errorf("%s: %s", token, res.Status)
+			}
+		}
+		t.Logf("%d served, answers %v", served, answers)
+	})
+}
+
+// forgeries yields n tokens, or somewhat more, that nobody was given.
+func forgeries(m store.Message, tokens []string, foreign string, n int) func(yield func(string) bool) {
+	r := rand.New(rand.NewPCG(1, 2))
+	enc := base64.RawURLEncoding
+	decoded := make([][]byte, len(tokens))
+	for i, token := range tokens {
+		decoded[i], _ = enc.DecodeString(token) // ours, it decodes
+	}
+	const mac = 32
+	made := []string{
+		foreign, enc.EncodeToString(decoded[0][mac:]), enc.EncodeToString(decoded[0][:mac]),
+		enc.EncodeToString(append(make([]byte, mac), decoded[0][mac:]...)),
+		enc.EncodeToString(append(bytes.Clone(decoded[0][:mac]), decoded[1][mac:]...)), // one link's signature on another file
+		enc.EncodeToString(append(bytes.Clone(decoded[1][:mac]), decoded[2][mac:]...)),
+		base64.StdEncoding.EncodeToString(decoded[0]) + "==", tokens[0] + tokens[1], tokens[0] + "." + tokens[1],
+		m.ID, m.Content.Attachments.V[0].ID, "null", "undefined", "0",
+	}
+	return func(yield func(string) bool) {
+		for _, token := range made {
+			if !yield(url.PathEscape(token)) {
+				return
+			}
+		}
+		for i := range n {
+			token := tokens[i%len(tokens)]
+			b := bytes.Clone(decoded[i%len(tokens)])
+			switch i % 4 {
+			case 0: // one bit
+				b[r.IntN(len(b))] ^= 1 << r.IntN(8)
+				token = enc.EncodeToString(b)
+			case 1: // cut
+				token = token[:1+r.IntN(len(token)-1)]
+			case 2: // longer
+				token += string("ABCxyz019-_"[r.IntN(11)])
+			case 3: // anything
+				for j := range b {
+					b[j] = byte(r.IntN(256))
+				}
+				token = enc.EncodeToString(b)
+			}
+			if !yield(token) {
+				return
+			}
+		}
+	}
+}
+
+// H10: a link is good for its 15 minutes, for its one file, as often as it is
+// followed, and what it serves no browser runs.
+func TestH10LinksServeOneFileFor15Minutes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		_, tokens := fileServer(t, s)
+		want := []string{"Subject: Files", "<script>" + secretContent + " a</script>", secretContent + " b"}
+		s.clock.Add(15*time.Minute - time.Second)
+		for i, token := range tokens {
+			for range 3 {
+				res := s.do(t, http.MethodGet, "/v1/files/"+token, "", as("")).want(t, http.StatusOK)
+				if !strings.Contains(string(res.body), want[i]) || i > 0 && strings.Contains(string(res.body), want[3-i]) {
+					t.Errorf("link %d serves %q", i, res.body)
+				}
+				for header, value := range map[string]string{
+					"Content-Type": "application/octet-stream", "X-Content-Type-Options": "nosniff",
+					"Cache-Control": "private, no-store", "Content-Security-Policy": "sandbox",
+				} {
+					if got := res.header.Get(header); got != value {
+						t.Errorf("%s: %q, want %q", header, got, value)
+					}
+				}
+				if d := res.header.Get("Content-Disposition"); !strings.HasPrefix(d, "attachment;") {
+					t.Errorf("Content-Disposition: %q", d)
+				}
+			}
+			part := s.do(t, http.MethodGet, "/v1/files/"+token, "", as(""), with("Range", "bytes=0-6")).want(t, http.StatusPartialContent)
+			if len(part.body) != 7 {
+				t.Errorf("a range of 7 bytes has %d", len(part.body))
+			}
+		}
+		s.clock.Add(2 * time.Second)
+		for _, token := range tokens {
+			s.do(t, http.MethodGet, "/v1/files/"+token, "", as("")).wantError(t, http.StatusForbidden, "link_invalid")
+			s.do(t, http.MethodGet, "/v1/files/"+token, "").wantError(t, http.StatusForbidden, "link_invalid") // nor with a key
+		}
+	})
+}
+
+// H10: there is one way to spell a link, and a token is in no log, however it
+// was spelt.
+func TestH10PathForms(t *testing.T) {
+	t.Parallel()
+	var log logBuffer
+	each(t, func(t *testing.T, s *server) {
+		_, tokens := fileServer(t, s)
+		good := tokens[1]
+		if answer := s.raw(t, "/v1/files/"+good); !strings.Contains(answer, secretContent) {
+			t.Fatalf("the link itself: %s", answer)
+		}
+		forms := []string{
+			"//v1/files/%s", "/v1//files/%s", "/v1/files//%s", "/v1/files/%s/", "/v1/files/./%s", "/v1/files/../files/%s",
+			"/v1/files/%%2e%%2e/files/%s", "/v1/%%2e%%2e/v1/files/%s", "/v1/files/..%%2f%s", "/v1/files/..%%2ffiles%%2f%s",
+			"/v1/files%%2f%s", "/v1/files/%s%%00", "/v1/files/%%00%s", "/v1/files/%s%%2f", "/v1/files/%s%%20", "/v1/files/%s.eml",
+			"/v1/files/%s;a=b", "/V1/FILES/%s", "/v1/files/%s%%0d%%0aX-Y:%%20z", "/v1/messages/../files/%s", `/v1/files\%s`,
+			"/v1/files/%%252e%%252e%%252f%s", "/v1/files/x?token=%s", "/v1/files/%s%%ff", "/files/%s", "/v1/files/%s/../%[1]s",
+		}
+		for _, form := range forms {
+			path := fmt.Sprintf(form, good)
+			answer := s.raw(t, path)
+			status := strings.SplitN(answer+"  ", " ", 3)[1]
+			if status != "403" && status != "404" && status != "400" || strings.Contains(answer, secretContent) {
+				t.Errorf("%s: %s", form, answer)
+			}
+		}
+		for _, etc := range []string{
+			"/v1/files/../../../../etc/passwd", "/v1/files/..%2f..%2f..%2f..%2fetc%2fpasswd", "/v1/files/%2e%2e/%2e%2e/etc/passwd",
+			"/v1/files//etc/passwd", "/v1/files/%00", "/v1/files/", "/v1/files",
+		} {
+			if answer := s.raw(t, etc); strings.Contains(answer, "root:") || !strings.HasPrefix(answer, "HTTP/1.1 40") {
+				t.Errorf("%s: %s", etc, answer)
+			}
+		}
+		for _, token := range tokens {
+			if strings.Contains(log.String(), token) {
+				t.Errorf("a token is in the log:\n%s", log.String())
+			}
+		}
+		if !strings.Contains(log.String(), "/v1/files/…") {
+			t.Error("the log says nothing of the requests")
+		}
+	}, withLog(&log))
+}
+
+// raw sends a request for a path as it is written and returns the answer.
+func (s *server) raw(t *testing.T, path string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(bufio.NewReader(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// H11, for files: what is of another account, of an inbox that the key may not
+// see, deleted, or not there at all, looks the same.
+func TestH11FilesOfOthers(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		mine, foreign, deleted := s.newInbox(t), s.otherInbox(t), s.newInbox(t)
+		m, theirs, gone := s.receive(t, mine, marked(10)), s.receive(t, foreign, marked(10)), s.receive(t, deleted, marked(10))
+		att := func(m store.Message) string { return m.Content.Attachments.V[0].ID }
+		link := s.rawLink(t, gone)
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+deleted.ID, "").want(t, http.StatusOK)
+		limited := s.newKey(t, onlyInboxes(s.newInbox(t).ID))
+		for name, tt := range map[string]struct{ message, attachment, key string }{
+			"another account":                {theirs.ID, att(theirs), s.key},
+			"a deleted inbox":                {gone.ID, att(gone), s.key},
+			"another key's inbox":            {m.ID, att(m), limited},
+			"no such message":                {store.NewID("msg_", begin), att(m), s.key},
+			"a wrong prefix":                 {mine.ID, att(m), s.key},
+			"an attachment of another":       {m.ID, att(theirs), s.key},
+			"an attachment that never was":   {m.ID, store.NewID("att_", begin), s.key},
+			"a message of another as a file": {m.ID, theirs.ID, s.key},
+		} {
+			var bodies []string
+			paths := []string{"/v1/messages/" + tt.message + "/attachments/" + tt.attachment}
+			if tt.message != m.ID || tt.key != s.key {
+				paths = append(paths, "/v1/messages/"+tt.message+"/raw")
+			}
+			for _, path := range paths {
+				res := s.do(t, http.MethodGet, path, "", as(tt.key), broken).wantError(t, http.StatusNotFound, "not_found")
+				bodies = append(bodies, strings.Replace(string(res.body), res.str(t, "error.request_id"), "", 1))
+			}
+			if strings.Join(bodies, "") != strings.Repeat(bodies[0], len(bodies)) || strings.Contains(bodies[0], "msg_") {
+				t.Errorf("%s: %q", name, bodies)
+			}
+		}
+		s.do(t, http.MethodGet, link, "", as("")).wantError(t, http.StatusNotFound, "not_found")
+	})
+}
