@@ -1,0 +1,273 @@
+package faults_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// mostMemory is how much of the machine's memory the service may ever hold,
+	// in MiB.
+	mostMemory = 300
+	// atOnce is how many clients there are in the tests of memory.
+	atOnce = 8
+	mib    = 1 << 20
+)
+
+// TestMemoryOfLargeMail receives mails of 10 MB over eight connections and gives
+// them back, whole and their attachments alone.
+func TestMemoryOfLargeMail(t *testing.T) {
+	onEachEngineAlone(t, func(t *testing.T, in *install) {
+		in.start()
+		box := in.createInboxes("large")[0]
+		mails := pick(60, 1000)
+		largest := newLargeMail(10 * mib)
+
+		began := time.Now()
+		inParallel(t, mails, func(ctx context.Context, i int) error { return receiveLarge(ctx, in, box, largest, i) })
+		t.Logf("%d mails of %d MiB received in %s, peak %d MiB", mails, largest.size()/mib, seconds(time.Since(began)), in.peak())
+
+		began = time.Now()
+		all := in.messages("in")
+		if len(all) != mails {
+			t.Fatalf("%d messages", len(all))
+		}
+		inParallel(t, mails, func(ctx context.Context, i int) error { return giveBack(ctx, in, all[i], largest) })
+		t.Logf("given back in %s, peak %d MiB", seconds(time.Since(began)), in.peak())
+		in.wantLittleMemory()
+	})
+}
+
+// TestMemoryOfLargeSends sends mails with attachments of 20 MB, eight at a time,
+// and lets them arrive in another inbox.
+func TestMemoryOfLargeSends(t *testing.T) {
+	onEachEngineAlone(t, func(t *testing.T, in *install) {
+		in.start()
+		boxes := in.createInboxes("from", "to")
+		sends := pick(16, 200)
+		content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 20*mib/9))
+		body := fmt.Sprintf(`{"to":%q,"subject":"large","text":"See the file.","attachments":[{"filename":"a.bin","content":%q}]}`,
+			boxes[1].Address, content)
+
+		began := time.Now()
+		inParallel(t, sends, func(ctx context.Context, _ int) error {
+			return in.post(ctx, "/v1/inboxes/"+boxes[0].ID+"/messages", body)
+		})
+		t.Logf("%d mails of %d MiB sent in %s, peak %d MiB", sends, len(body)/mib, seconds(time.Since(began)), in.peak())
+		in.settle()
+		if n := len(in.messages("in")); n != sends {
+			t.Errorf("%d of %d arrived", n, sends)
+		}
+		all := in.messages("in")
+		inParallel(t, sends/2, func(ctx context.Context, i int) error {
+			return in.post(ctx, "/v1/messages/"+all[i].ID+"/forward", `{"to":"`+boxes[1].Address+`"}`)
+		})
+		in.settle()
+		t.Logf("with the forwards and all deliveries %s, peak %d MiB", seconds(time.Since(began)), in.peak())
+		in.wantLittleMemory()
+	})
+}
+
+// onEachEngineAlone is onEachEngine for tests that write much, one after the
+// other.
+func onEachEngineAlone(t *testing.T, test func(t *testing.T, in *install)) {
+	t.Helper()
+	onEachEngine(t, func(t *testing.T, in *install) {
+		alone.Lock()
+		defer alone.Unlock()
+		test(t, in)
+	})
+}
+
+var alone sync.Mutex
+
+// largeMail is a mail whose one attachment makes it large.
+type largeMail struct {
+	body    []byte   // all but the first lines of the header
+	content [32]byte // SHA-256 of the attachment
+}
+
+func newLargeMail(size int) largeMail {
+	content := bytes.Repeat([]byte("0123456789abcdef content of an attachment \x00\xff"), size*3/4/44)
+	var b bytes.Buffer
+	b.WriteString("MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee the file.\r\n--b\r\n" +
+		"Content-Type: application/octet-stream\r\nContent-Disposition: attachment; filename=a.bin\r\n" +
+		"Content-Transfer-Encoding: base64\r\n\r\n")
+	for text := base64.StdEncoding.EncodeToString(content); len(text) > 0; {
+		n := min(76, len(text))
+		b.WriteString(text[:n] + "\r\n")
+		text = text[n:]
+	}
+	b.WriteString("--b--\r\n")
+	return largeMail{b.Bytes(), sha256.Sum256(content)}
+}
+
+func (m largeMail) header(i int, to string) string {
+	return fmt.Sprintf("From: <%s>\r\nTo: <%s>\r\nSubject: %d\r\nMessage-ID: <%[3]d@client.example>\r\n", sender, to, i)
+}
+
+func (m largeMail) size() int { return len(m.body) }
+
+// receiveLarge sends the mail once more, as number i.
+func receiveLarge(ctx context.Context, in *install, box inbox, m largeMail, i int) error {
+	c, err := dialSMTP(ctx, in.current().smtp)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.envelope(mail{to: []string{box.Address}}); err != nil {
+		return err
+	}
+	for _, part := range []string{m.header(i, box.Address), "", ".\r\n"} {
+		b := []byte(part)
+		if part == "" {
+			b = m.body
+		}
+		if _, err := c.conn.Write(b); err != nil {
+			return err
+		}
+	}
+	return c.reply()
+}
+
+// giveBack reads the message and downloads its raw form and its attachment.
+func giveBack(ctx context.Context, in *install, got message, m largeMail) error {
+	api := in.current().caller()
+	defer api.close()
+	i, err := strconv.Atoi(got.Subject)
+	if err != nil {
+		return err
+	}
+	var whole struct {
+		To          []struct{ Email string } `json:"to"`
+		Attachments []struct{ ID string }    `json:"attachments"`
+	}
+	if err := api.call(ctx, http.StatusOK, &whole, http.MethodGet, "/v1/messages/"+got.ID, nil); err != nil {
+		return err
+	}
+	a, err := api.do(ctx, http.MethodGet, "/v1/messages/"+got.ID+"/raw", nil)
+	if err != nil || len(whole.Attachments) != 1 {
+		return errors.Join(err, fmt.Errorf("%d attachments", len(whole.Attachments)))
+	}
+	want := sha256.New()
+	_, _ = io.WriteString(want, m.header(i, whole.To[0].Email)) // a hash never fails
+	_, _ = want.Write(m.body)
+	if err := api.download(ctx, a.header.Get("Location"), want.Sum(nil)); err != nil {
+		return fmt.Errorf("raw: %w", err)
+	}
+	var link struct {
+		URL string `json:"download_url"`
+	}
+	path := "/v1/messages/" + got.ID + "/attachments/" + whole.Attachments[0].ID
+	if err := api.call(ctx, http.StatusOK, &link, http.MethodGet, path, nil); err != nil {
+		return err
+	}
+	return api.download(ctx, link.URL, m.content[:])
+}
+
+// download reads what is behind a link and compares its SHA-256.
+func (c *caller) download(ctx context.Context, link string, want []byte) error {
+	u, err := url.Parse(link)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+u.RequestURI(), nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	got := sha256.New()
+	n, err := io.Copy(got, res.Body)
+	if err == nil && (res.StatusCode != http.StatusOK || !bytes.Equal(got.Sum(nil), want)) {
+		err = fmt.Errorf("%s: %d other bytes", res.Status, n)
+	}
+	return err
+}
+
+// post makes a call whose body is given, and that must be answered with 201.
+func (in *install) post(ctx context.Context, path, body string) error {
+	api := in.current().caller()
+	defer api.close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, api.base+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+firstKey)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := api.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusCreated {
+		err = fmt.Errorf("%s: %s: %.300s", path, res.Status, answer)
+	}
+	return err
+}
+
+// inParallel does n things, some at a time.
+func inParallel(t *testing.T, n int, do func(ctx context.Context, i int) error) {
+	t.Helper()
+	var next atomic.Int64
+	var clients sync.WaitGroup
+	for range atOnce {
+		clients.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(t.Context(), i); err != nil {
+					t.Errorf("%d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// peak is the most memory that the process that serves has ever held, in MiB.
+func (in *install) peak() int {
+	in.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", in.current().cmd.Process.Pid))
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+			kib, err := strconv.Atoi(fields[1])
+			if err != nil {
+				in.t.Fatal(err)
+			}
+			return kib >> 10
+		}
+	}
+	in.t.Fatal("the system does not say how much memory a process holds")
+	return 0
+}
+
+func (in *install) wantLittleMemory() {
+	in.t.Helper()
+	if peak := in.peak(); peak > mostMemory {
+		in.t.Errorf("the service held %d MiB, at most %d were to be", peak, mostMemory)
+	}
+}
