@@ -21,6 +21,7 @@ import (
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/s3blob"
 	"github.com/postroom/postroom/internal/s3test"
+	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -48,6 +49,7 @@ type retained struct {
 	blobs     string
 	retention *maintenance.Retention
 	sweeper   *maintenance.Sweeper
+	indexer   *search.Indexer
 }
 
 // eachRetained runs test on each engine with the blobs in a folder, and once
@@ -99,6 +101,7 @@ func newRetained(t *testing.T, e storetest.Engine, blobs string, opt storetest.O
 		server: newServer(t, st, clock), db: db, blobs: blobs,
 		retention: maintenance.NewRetention(maintenance.RetentionConfig{Store: st, Log: log}),
 		sweeper:   maintenance.NewSweeper(maintenance.SweeperConfig{Store: st, Log: log}),
+		indexer:   search.NewIndexer(search.IndexerConfig{Store: st, Now: clock.Now, Log: log}),
 	}
 }
 
@@ -240,7 +243,7 @@ func TestC15RetentionLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"contents.raw", "contents.body", "contents.extracted", "contents.attachments", "idempotency.body", "blob " + orphan} {
+		for _, name := range []string{"contents.raw", "contents.body", "contents.extracted", "contents.attachments", "idempotency.body", "blob " + orphan, "draft_contents.text", "search_index"} {
 			if all := strings.Join(s.remnants(t, mark), "\n"); !strings.Contains(all, name) {
 				t.Fatalf("the mark was never in %s: found in\n%s", name, all)
 			}
@@ -305,6 +308,10 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message, subje
 		}
 		all = append(all, m)
 	}
+	s.fillDrafts(t, in)
+	if n, err := s.indexer.RunOnce(t.Context()); err != nil || n < len(all) {
+		t.Fatalf("%d messages indexed, %v", n, err)
+	}
 	for {
 		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
 		if err != nil {
@@ -323,6 +330,27 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message, subje
 			}
 		}
 	}
+}
+
+// fillDrafts puts marked drafts of every state into an inbox.
+func (s retained) fillDrafts(t *testing.T, in store.Inbox) {
+	t.Helper()
+	s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"send_policy":"approval"}`).want(t, http.StatusOK)
+	for _, size := range []int{0, 0, store.RawInRow} {
+		file := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(mark, 1+size/len(mark))))
+		draft := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages",
+			`{"to":"bob@out.example","subject":"Your order","text":"`+mark+`","headers":{"X-Note":"`+mark+`"},
+			"attachments":[{"filename":"`+mark+`.txt","content":"`+file+`"}]}`, with(idempotencyKey, fmt.Sprint("draft ", count.Add(1)))).
+			want(t, http.StatusAccepted).str(t, "id")
+		switch size {
+		case 0:
+			s.do(t, http.MethodPost, "/v1/drafts/"+draft+"/reject", `{"reason":"Not now."}`).want(t, http.StatusOK)
+		default:
+			s.do(t, http.MethodPost, "/v1/drafts/"+draft+"/send", "").want(t, http.StatusCreated)
+		}
+	}
+	s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"bob@out.example","subject":"Your order","text":"`+mark+`"}`).
+		want(t, http.StatusAccepted)
 }
 
 // Of a deleted inbox everything goes at once, and its address stays taken.

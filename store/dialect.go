@@ -53,6 +53,10 @@ type dialect interface {
 	indexKey() string
 	// addIndexed adds messages to the full-text index, which does not hold them.
 	addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexed) error
+	// mergeIndex does a step of writing the full-text index anew without what was
+	// taken out of it, about so many pages, and says whether there are more. begin
+	// says that something was taken out since it last said that there are none.
+	mergeIndex(ctx context.Context, tx *sqlx.Tx, begin bool, pages int) (more bool, err error)
 	// find returns the numbers, below one and in falling order, of at most n
 	// messages that match.
 	find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error)

@@ -34,6 +34,12 @@ func (d *postgresDialect) addIndexed(ctx context.Context, tx *sqlx.Tx, docs []in
 	return err
 }
 
+// mergeIndex: words that are gone go with the next VACUUM, as all that is
+// deleted does.
+func (*postgresDialect) mergeIndex(context.Context, *sqlx.Tx, bool, int) (bool, error) {
+	return false, nil
+}
+
 // find asks a function of ours (see the migrations): which way to go is not for
 // the planner to guess.
 func (*postgresDialect) find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error) {

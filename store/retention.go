@@ -175,14 +175,31 @@ func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Re
 		return Removed{}, nil, err
 	}
 	if len(old) == 0 {
-		_, err := tx.ExecContext(ctx, done, inboxSeq, now)
-		return Removed{}, nil, errIn("note the end of an inbox", err)
+		gone, blobs, err := s.purgeDrafts(ctx, tx, inboxSeq)
+		if err == nil && gone.Nothing() {
+			_, err = tx.ExecContext(ctx, done, inboxSeq, now)
+		}
+		return gone, blobs, errIn("end an inbox", err)
 	}
 	blobs, err := s.removeContents(ctx, tx, old, now)
 	if err == nil {
 		err = s.removeRecords(ctx, tx, old)
 	}
 	return Removed{Contents: len(old), Records: len(old)}, blobs, err
+}
+
+// purgeDrafts deletes drafts of a deleted inbox, which is held.
+func (s *Store) purgeDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Removed, []string, error) {
+	const q = `SELECT seq FROM drafts WHERE inbox_seq = $1 ORDER BY seq LIMIT $2`
+	var drafts []int64
+	if err := tx.SelectContext(ctx, &drafts, q, inboxSeq, retentionBatch); err != nil || len(drafts) == 0 {
+		return Removed{}, nil, err
+	}
+	blobs, err := s.dropDraftContents(ctx, tx, drafts)
+	if err == nil {
+		err = execIn(ctx, tx, `DELETE FROM drafts WHERE seq IN (?)`, drafts)
+	}
+	return Removed{Drafts: len(drafts)}, blobs, err
 }
 
 // ExpireRecords does one step of deleting, in one short transaction, what is

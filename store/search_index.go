@@ -83,6 +83,7 @@ func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 			return fmt.Errorf("take out of the index: %w", err)
 		}
 	}
+	s.unmerged.Store(true)
 	return nil
 }
 

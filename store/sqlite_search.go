@@ -26,6 +26,31 @@ func (*sqliteDialect) addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexe
 	return nil
 }
 
+// mergeIndex: FTS5 only notes that a row is gone, and keeps its words until the
+// segment that holds them is merged. A negative number of pages begins to merge
+// all segments into one. That less than two rows changed means that there was
+// nothing to do.
+func (*sqliteDialect) mergeIndex(ctx context.Context, tx *sqlx.Tx, begin bool, pages int) (bool, error) {
+	const (
+		merge   = `INSERT INTO search_index (search_index, rank) VALUES ('merge', $1)`
+		changes = `SELECT total_changes()`
+	)
+	var before, after int64
+	if begin {
+		pages = -pages
+	}
+	if err := tx.GetContext(ctx, &before, changes); err != nil {
+		return false, err
+	}
+	if _, err := tx.ExecContext(ctx, merge, pages); err != nil {
+		return false, err
+	}
+	if err := tx.GetContext(ctx, &after, changes); err != nil {
+		return false, err
+	}
+	return after-before >= 2, nil
+}
+
 // find asks FTS5, which goes through the rows that match in the order that is
 // asked for, and stops.
 func (*sqliteDialect) find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error) {

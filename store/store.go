@@ -64,11 +64,14 @@ type Store struct {
 	commits []*committer[hotWrite]
 	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
 	stored  atomic.Int64 // messages, by this process
-	plans   plans
-	watch   bool // Config.AutoPause
-	rates   rateCounter
-	stmts   *statements
-	hot     hotStatements
+
+	unmerged atomic.Bool // words may have been taken out of the index since a merge of it began
+	merging  atomic.Bool // a merge of the index has begun
+	plans    plans
+	watch    bool // Config.AutoPause
+	rates    rateCounter
+	stmts    *statements
+	hot      hotStatements
 
 	closeOnce sync.Once
 	closeErr  error
@@ -90,6 +93,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := errors.Join(s.prepareHot(ctx), s.prepareReads(ctx), s.openRates(ctx), s.readNewest(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.unmerged.Store(true) // the last run may have left some
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	for _, shard := range s.shards() {

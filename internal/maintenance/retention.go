@@ -25,9 +25,9 @@ type RetentionConfig struct {
 
 // Retention deletes the content of messages that are older than their inbox
 // keeps it, the rest of a message store.RecordLife later, and everything under
-// deleted inboxes. Drafts go as messages do. It asks the inbox each time: a changed retention_days holds
-// for mail that is there already. What is still to be sent keeps its content
-// until its delivery has ended.
+// deleted inboxes. Drafts go as messages do. It asks the inbox each time: a
+// changed retention_days holds for mail that is there already. What is still to
+// be sent keeps its content until its delivery has ended.
 type Retention struct{ cfg RetentionConfig }
 
 // NewRetention returns a Retention that has yet to run.
@@ -82,7 +82,7 @@ func (r *Retention) expireInboxes(ctx context.Context, gone *store.Removed) erro
 			_, err := repeat(ctx, func(ctx context.Context) (int, error) {
 				n, err := r.cfg.Store.ExpireInbox(ctx, inbox)
 				gone.Add(n)
-				return n.Contents, err
+				return n.Contents + n.Drafts, err
 			})
 			if err != nil {
 				errs = append(errs, fmt.Errorf("inbox %d: %w", inbox, err))

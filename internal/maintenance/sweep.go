@@ -24,7 +24,8 @@ type SweeperConfig struct {
 // Sweeper removes large raw mail that no message names, as a crash between
 // writing the mail and its row leaves it, stored answers of idempotent calls
 // that are too old to be given again, old events, counts of days that are no
-// longer shown, and empty parts of the full-text index.
+// longer shown, empty parts of the full-text index, and from it the words that
+// only deleted mail had.
 type Sweeper struct{ cfg SweeperConfig }
 
 // NewSweeper returns a sweeper that has yet to run.
@@ -47,15 +48,35 @@ func (s *Sweeper) Run(ctx context.Context) error {
 // RunOnce does one round and returns how many things it removed. One kind of
 // thing that cannot be swept does not keep the others from it.
 func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
-	blobs, blobsErr := s.cfg.Store.SweepBlobs(ctx)
-	answers, answersErr := repeat(ctx, s.cfg.Store.SweepAnswers)
-	events, eventsErr := repeat(ctx, s.cfg.Store.SweepEvents)
-	counts, countsErr := repeat(ctx, s.cfg.Store.SweepCounts)
-	buckets, bucketsErr := s.cfg.Store.SweepIndex(ctx)
-	all := blobs + answers + events + counts + buckets
-	if all > 0 {
-		s.cfg.Log.InfoContext(ctx, "swept", "blobs", blobs, "answers", answers, "events", events, "counts", counts,
-			"index_buckets", buckets)
+	st := s.cfg.Store
+	all := 0
+	var errs []error
+	var removed []any // names and numbers, for the log
+	for _, kind := range []struct {
+		name  string
+		sweep func(context.Context) (int, error)
+	}{
+		{"blobs", st.SweepBlobs},
+		{"answers", inSteps(st.SweepAnswers)},
+		{"events", inSteps(st.SweepEvents)},
+		{"counts", inSteps(st.SweepCounts)},
+		{"index_buckets", st.SweepIndex},
+	} {
+		n, err := kind.sweep(ctx)
+		all += n
+		errs = append(errs, err)
+		removed = append(removed, kind.name, n)
 	}
-	return all, errors.Join(blobsErr, answersErr, eventsErr, countsErr, bucketsErr)
+	if _, err := repeat(ctx, st.MergeIndex); err != nil {
+		errs = append(errs, err)
+	}
+	if all > 0 {
+		s.cfg.Log.InfoContext(ctx, "swept", removed...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// inSteps repeats a step to its end.
+func inSteps(step func(context.Context) (int, error)) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) { return repeat(ctx, step) }
 }
