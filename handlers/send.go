@@ -134,7 +134,7 @@ func (s *submission) extras(
 func (s *submission) answer(m store.Message, replyTo []store.Address, all bool) {
 	a := m.Addresses.V
 	to, copied := replyTo, slices.Concat(a.To, a.Cc)
-	if len(to) == 0 && a.From != nil {
+	if len(to) == 0 && a.From != nil && a.From.Email != "" {
 		to = []store.Address{*a.From}
 	}
 	if m.Direction == store.DirectionOut {

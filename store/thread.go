@@ -232,7 +232,7 @@ func (ix *threadIndex) find(h *hotMessage) *hotThread {
 // participants are the addresses in a header, Bcc left out, lower case.
 func participants(a Addresses) []string {
 	ps := make([]string, 0, 2)
-	if a.From != nil {
+	if a.From != nil && a.From.Email != "" {
 		ps = append(ps, strings.ToLower(a.From.Email))
 	}
 	for _, list := range [][]Address{a.To, a.Cc} {

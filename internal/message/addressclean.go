@@ -54,6 +54,26 @@ func unquote(s string) string {
 	return string(out)
 }
 
+// withoutComments returns s without what stands in parentheses, if they all
+// end.
+func withoutComments(s string) string {
+	out, depth := make([]byte, 0, len(s)), 0
+	for _, c := range []byte(s) {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')' && depth > 0:
+			depth--
+		case depth == 0:
+			out = append(out, c)
+		}
+	}
+	if depth > 0 {
+		return s
+	}
+	return string(out)
+}
+
 // cleanEmail returns an address without the spaces, comments and route that
 // may stand in it, the domain in lower case.
 func cleanEmail(s string) string {
@@ -68,6 +88,9 @@ func cleanEmail(s string) string {
 	}
 	s = strings.TrimPrefix(strings.TrimSpace(s), "mailto:")
 	if strings.IndexByte(s, '"') < 0 {
+		if strings.IndexByte(s, '(') >= 0 {
+			s = withoutComments(s)
+		}
 		s = strings.Map(func(r rune) rune {
 			if r == ' ' || breaksLine(r) {
 				return -1

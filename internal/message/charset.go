@@ -5,75 +5,85 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/htmlindex"
-	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/encoding/unicode/utf32"
 )
 
 // toUTF8 decodes data, written in the charset that a mail names, to valid
 // UTF-8 without NUL. A charset that is unknown, or that claims ASCII where
 // there is more, is guessed: UTF-8 when the bytes are that, else
-// windows-1252. Bytes that mean nothing become U+FFFD; no text is lost.
+// windows-1252. So is one that the bytes plainly are not written in. Bytes
+// that mean nothing become U+FFFD; no text is lost.
 func toUTF8(data []byte, charset string) string {
-	charset = strings.ToLower(strings.Trim(charset, " \t\r\n\"'"))
-	switch charset {
-	case "", "us-ascii", "ascii", "unknown-8bit", "x-unknown", "8bit", "7bit", "default", "iso-10646-ucs-basic":
+	c := lookupCharset(charset)
+	switch {
+	case c.kind == charsetUnknown:
 		return guessUTF8(data)
-	case "utf-8", "utf8", "unicode-1-1-utf-8", "utf-8mb4", "utf8mb4":
+	case c.kind == charsetUTF8:
+		return decodeSaidUTF8(data)
+	case c.kind.isPlainlyUTF8(data):
 		return validUTF8(data)
-	case "utf-7", "utf7", "unicode-1-1-utf-7":
-		return validUTF8(decodeUTF7(data))
 	}
-	enc := lookupCharset(charset)
-	if enc == nil {
-		return guessUTF8(data)
-	}
-	out, err := enc.NewDecoder().Bytes(data)
+	out, err := c.decode(data)
 	if err != nil {
 		return guessUTF8(data)
 	}
 	return validUTF8(out)
 }
 
-// lookupCharset finds a charset by the names used on the web, then by those
-// registered with IANA. It returns nil for one that is not known.
-func lookupCharset(name string) encoding.Encoding {
-	switch name {
-	case "utf-16", "utf16", "unicode", "ucs-2", "iso-10646-ucs-2":
-		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
-	case "utf-16be":
-		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
-	case "utf-16le":
-		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
-	case "utf-32", "utf-32be":
-		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM)
-	case "utf-32le":
-		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
-	case "iso-2022-jp-1", "iso-2022-jp-2", "iso-2022-jp-3", "iso-2022-jp-ms", "cp50220", "cp50221":
-		return japanese.ISO2022JP
-	case "cp932", "ms932", "windows-932":
-		return japanese.ShiftJIS
-	case "iso-8859-8-e", "iso-8859-8-i":
-		name = "iso-8859-8"
+// decodeSaidUTF8 decodes what is said to be UTF-8. Where no character but
+// ASCII is written in it, and more than one byte has no meaning, the bytes are
+// those of another charset.
+func decodeSaidUTF8(data []byte) string {
+	if utf8.Valid(data) || countMultibyte(data, 1) > 0 || countHigh(data) < 2 {
+		return validUTF8(data)
 	}
-	if enc, err := htmlindex.Get(name); err == nil && enc != encoding.Replacement {
-		return enc
-	}
-	if page, ok := strings.CutPrefix(name, "cp"); ok && !strings.HasPrefix(page, "-") {
-		if enc, err := htmlindex.Get("windows-" + page); err == nil {
-			return enc
+	return guessUTF8(data)
+}
+
+// countHigh counts the bytes that are not ASCII.
+func countHigh(data []byte) (n int) {
+	for _, c := range data {
+		if c >= utf8.RuneSelf {
+			n++
 		}
-		name = "ibm" + page
 	}
-	name = strings.Replace(name, "cp-", "ibm", 1)
-	if enc, err := ianaindex.MIME.Encoding(name); err == nil && enc != nil {
-		return enc
+	return n
+}
+
+// isPlainlyUTF8 reports whether text is UTF-8, though it is said to be of
+// another charset. Such bytes make sense in hardly any other: the more of them
+// there have to be, the more bytes its characters have.
+func (k charsetKind) isPlainlyUTF8(data []byte) bool {
+	least := 0
+	switch k {
+	case charsetLatin:
+		least = 1
+	case charsetSingle:
+		least = 3
+	case charsetDouble:
+		least = 12
+	default:
+		return false
 	}
-	return nil
+	return utf8.Valid(data) && countMultibyte(data, least) >= least
+}
+
+// countMultibyte counts the characters that are written in UTF-8 with more
+// than one byte, up to most.
+func countMultibyte(data []byte, most int) (n int) {
+	for i := 0; i < len(data) && n < most; {
+		if data[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		_, size := utf8.DecodeRune(data[i:])
+		if size > 1 {
+			n++
+		}
+		i += size
+	}
+	return n
 }
 
 // guessUTF8 decodes text whose charset is not told, or told wrongly.
@@ -91,13 +101,19 @@ func guessUTF8(data []byte) string {
 	return validUTF8(out)
 }
 
-// decodeISO2022 decodes ISO-2022-JP, which shows itself by its escape sequence
-// and otherwise is ASCII.
+// decodeISO2022 decodes ISO-2022-JP and ISO-2022-KR, which show themselves by
+// their escape sequences and otherwise are ASCII.
 func decodeISO2022(data []byte) (string, bool) {
 	if !bytes.Contains(data, []byte("\x1b$")) {
 		return "", false
 	}
-	out, err := japanese.ISO2022JP.NewDecoder().Bytes(data)
+	var out []byte
+	var err error
+	if bytes.Contains(data, []byte("\x1b$)C")) {
+		out, err = decodeShifted(data, shiftedKorean)
+	} else {
+		out, err = japanese.ISO2022JP.NewDecoder().Bytes(data)
+	}
 	if err != nil || bytes.ContainsRune(out, utf8.RuneError) {
 		return "", false
 	}

@@ -79,6 +79,9 @@ func showAddress(a Address) string {
 	if a.Name == "" {
 		return oneLine(a.Email)
 	}
+	if a.Email == "" {
+		return oneLine(a.Name)
+	}
 	return oneLine(a.Name + " <" + a.Email + ">")
 }
 

@@ -60,6 +60,13 @@ func FuzzParse(f *testing.F) {
 		if strings.ContainsAny(m.Subject, "\r\n") {
 			t.Errorf("subject %q", m.Subject)
 		}
+		if f := m.From; f != nil {
+			clean(t, "name of the sender", f.Name)
+			clean(t, "address of the sender", f.Email)
+			if strings.ContainsAny(f.Name+f.Email, "\r\n") || *f == (Address{}) {
+				t.Errorf("sender %+v", f)
+			}
+		}
 		for _, list := range [][]Address{m.To, m.Cc, m.Bcc, m.ReplyTo} {
 			for _, a := range list {
 				clean(t, "name", a.Name)

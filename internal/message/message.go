@@ -72,7 +72,7 @@ type Message struct {
 	InReplyTo  []string // with angle brackets
 	References []string // with angle brackets, oldest first
 
-	From                 *Address // of the first From field; nil without one
+	From                 *Address // of the first From field; nil without one; may have a name alone
 	ReplyTo, To, Cc, Bcc []Address
 	Subject              string
 	Date                 time.Time // zero when missing or unreadable

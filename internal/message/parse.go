@@ -2,6 +2,8 @@ package message
 
 import (
 	"io"
+	"strings"
+	"unicode/utf8"
 )
 
 // Parse reads a mail. It does not fail on an odd mail; its error is
@@ -18,6 +20,9 @@ func Parse(r io.Reader, lim Limits) (*Message, error) {
 	}
 	if p.w.truncated {
 		return nil, ErrHeaderTooLarge
+	}
+	if !utf8.Valid(p.w.header) {
+		p.hint = headerCharset(p.w.header)
 	}
 	fields(p.w.header, p.readField)
 	if err := p.readParts(); err != nil {
@@ -37,11 +42,22 @@ type parser struct {
 	html      textParts
 	truncated bool
 	scratch   []byte // decoded bytes of a part; reused
+	hint      string // charset of header fields that do not name theirs
+}
+
+// headerCharset returns the charset of the text of the mail, which its header
+// is most likely written in too.
+func headerCharset(header []byte) string {
+	part := readPartHeader(header)
+	return part.media.raw("charset")
 }
 
 // readField takes one field of the header of the mail.
 func (p *parser) readField(f field) {
 	m := p.msg
+	if p.hint != "" && !utf8.Valid(f.value) {
+		f.value = []byte(toUTF8(f.value, p.hint))
+	}
 	switch f.name[0] | 0x20 {
 	case 'a':
 		if m.AutoSubmitted == "" && f.is("auto-submitted") {
@@ -61,7 +77,7 @@ func (p *parser) readField(f field) {
 		}
 	case 'f':
 		if m.From == nil && f.is("from") {
-			m.From = firstAddress(f)
+			m.From = sender(f)
 		}
 	case 'i':
 		if m.InReplyTo == nil && f.is("in-reply-to") {
@@ -102,6 +118,19 @@ func (p *parser) addresses(list *[]Address, f field) {
 	more, cut := parseAddressList(f.unfolded(), p.lim.Addresses-len(*list))
 	*list = append(*list, more...)
 	p.truncated = p.truncated || cut
+}
+
+// sender returns who a From field names: its first address, or where it has
+// none, a name without one.
+func sender(f field) *Address {
+	if a := firstAddress(f); a != nil {
+		return a
+	}
+	name := cleanName(f.unfolded())
+	if name == "" || strings.ContainsAny(name, "<>:;@") {
+		return nil
+	}
+	return &Address{Name: name}
 }
 
 // firstAddress returns the first address of a From field.

@@ -28,7 +28,7 @@ func (p *parser) readParts() error {
 	}
 	if p.w.parts == 0 {
 		// None of the delimiters came: the text is all there is.
-		p.addText(&p.text, []byte(preamble.String()), "")
+		p.addText(&p.text, unixLines(guessUTF8([]byte(preamble.String()))))
 	}
 	return nil
 }
@@ -82,13 +82,12 @@ func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error
 	if charset == "" && dst == &p.html {
 		charset = metaCharset(buf)
 	}
-	p.addText(dst, buf, charset)
+	p.addText(dst, leaf.unflow(unixLines(toUTF8(buf, charset))))
 	return size, nil
 }
 
 // addText adds text with LF line ends, on a line of its own.
-func (p *parser) addText(dst *textParts, data []byte, charset string) {
-	s := unixLines(toUTF8(data, charset))
+func (p *parser) addText(dst *textParts, s string) {
 	if room := p.lim.TextBytes - dst.size - dst.gap(); len(s) > room {
 		s = head(s, max(room, 0))
 		p.truncated = true

@@ -66,6 +66,14 @@ func (p *leafPart) kind() string {
 	}
 }
 
+// unflow returns the text of the part with the lines that it says are one.
+func (p *leafPart) unflow(text string) string {
+	if p.media.kind != "text/plain" || !strings.EqualFold(p.media.raw("format"), "flowed") {
+		return text
+	}
+	return unflow(text, strings.EqualFold(p.media.raw("delsp"), "yes"))
+}
+
 // isMediaType reports whether s is "type/subtype" of RFC 2045 section 5.1.
 func isMediaType(s string) bool {
 	if len(s) > 127 || strings.Count(s, "/") != 1 || s[0] == '/' || s[len(s)-1] == '/' {

@@ -24,6 +24,8 @@ func newTransferDecoder(cte string) transferDecoder {
 		return &base64Decoder{}
 	case "quoted-printable":
 		return &qpDecoder{}
+	case "x-uuencode", "uuencode", "x-uue", "uue":
+		return &uuDecoder{}
 	}
 	return identityDecoder{}
 }
