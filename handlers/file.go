@@ -227,13 +227,30 @@ type readCloser struct {
 	io.Closer
 }
 
-// disposition is the header of RFC 6266: a plain name for old clients and the
-// real one as RFC 8187 writes it.
+// disposition is the header of RFC 6266: a plain name for old clients, and
+// where that cannot be all of it, the real one as RFC 8187 writes it.
 func disposition(name string) string {
-	if v := mime.FormatMediaType("attachment", map[string]string{"filename": name}); v != "" {
-		return v
+	if name == "" {
+		return "attachment"
 	}
-	return "attachment"
+	plain := plainName(name)
+	header := mime.FormatMediaType("attachment", map[string]string{"filename": plain})
+	if plain == name {
+		return header
+	}
+	return header + "; filename*=UTF-8''" + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
+}
+
+// plainName returns a name with a low line for each character that clients
+// read differently: those that are not ASCII, that would end the quoted string,
+// or that some take as percent-encoding.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f || strings.ContainsRune(`"\%`, r) {
+			return '_'
+		}
+		return r
+	}, name)
 }
 
 // rangeErrors turns the plain text 416 of net/http into our error body.

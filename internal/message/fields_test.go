@@ -58,6 +58,7 @@ func TestReadHeaderAgreesWithParse(t *testing.T) {
 		"From: nobody\r\nFrom: b@y.example\r\n\r\n",
 		"From : =?utf-8?q?x=40z.example?= <a@x.example>, b@y.example\r\n\r\n",
 		"\r\nFrom: team: a@x.example, b@y.example;\r\n\r\nFrom: c@z.example\r\n",
+		"From: a@\xe1.example\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n",
 		"Subject: x\r\n\r\nFrom: c@z.example\r\n\r\n",
 	} {
 		m, err := Parse(strings.NewReader(mail), DefaultLimits())

@@ -11,7 +11,7 @@ import (
 // possibly before the end of r, and marks the message Truncated.
 //
 // Of a field that may come once the first counts: a mail with two From fields
-// is from the first. To, Cc, Bcc and Reply-To fields that come twice are
+// is from the first that has an address. To, Cc, Bcc and Reply-To fields that come twice are
 // joined.
 func Parse(r io.Reader, lim Limits) (*Message, error) {
 	p := parser{w: newWalker(r, lim), lim: lim, msg: &Message{}}
@@ -54,7 +54,7 @@ func headerCharset(header []byte) string {
 
 // readField takes one field of the header of the mail.
 func (p *parser) readField(f field) {
-	m := p.msg
+	m, written := p.msg, f
 	if p.hint != "" && !utf8.Valid(f.value) {
 		f.value = []byte(toUTF8(f.value, p.hint))
 	}
@@ -76,8 +76,10 @@ func (p *parser) readField(f field) {
 			m.Date = parseDate(f.unfolded())
 		}
 	case 'f':
-		if m.From == nil && f.is("from") {
-			m.From = sender(f)
+		if (m.From == nil || m.From.Email == "") && f.is("from") {
+			if a := hintedSender(f, written); m.From == nil || a != nil && a.Email != "" {
+				m.From = a
+			}
 		}
 	case 'i':
 		if m.InReplyTo == nil && f.is("in-reply-to") {
@@ -131,6 +133,17 @@ func sender(f field) *Address {
 		return nil
 	}
 	return &Address{Name: name}
+}
+
+// hintedSender returns who a From field names, with the name in the charset of
+// the text. Its address stays as it is without that: it is what the checks of
+// the sender are about, which must not be of another than the one shown.
+func hintedSender(hinted, written field) *Address {
+	a, as := sender(written), sender(hinted)
+	if a == nil || as == nil || a.Email != as.Email {
+		return a
+	}
+	return as
 }
 
 // firstAddress returns the first address of a From field.

@@ -217,6 +217,9 @@ func TestTransferDecoders(t *testing.T) {
 		{"base64 without padding", "base64", "aGVsbG8gd29ybGQ", "hello world"},
 		{"base64 with other characters", "base64", "aGVs*bG8g\x00d29y!bGQ=", "hello world"},
 		{"base64 that goes on after padding", "base64", "aGVsbG8=\r\nIHdvcmxk", "hello world"},
+		{"uuencode", "x-uuencode", "begin 644 a.txt\r\n#0V%T\r\n%\"@H*\"@H\r\n`\r\nend\r\nmore\r\n", "Cat\n\n\n\n\n"},
+		{"uuencode that is cut off", "uuencode", "begin 644 a.txt\n#0V", "C"},
+		{"uuencode without a beginning", "uuencode", "#0V%T\n", ""},
 		{"an unknown encoding is none", "x-zip", "a=3D", "a=3D"},
 	}
 	for _, tt := range tests {

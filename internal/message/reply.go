@@ -61,7 +61,9 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 }
 
 // answers returns what was written between the quoted lines below the
-// introduction: paragraphs with quoted lines before and after them.
+// introduction: paragraphs with quoted lines before them. What stands below the
+// last quoted line is one only after others; else it is what mail programs and
+// companies put at the end.
 func (r *replyReader) answers(from int) []string {
 	last := len(r.lines)
 	for last > from && !isQuoted(r.lines[last-1]) {
@@ -69,7 +71,10 @@ func (r *replyReader) answers(from int) []string {
 	}
 	var kept []string
 	seenQuote, afterBlank, inAnswer := false, false, false
-	for _, line := range r.lines[from:last] {
+	for i, line := range r.lines[from:] {
+		if from+i >= last && (kept == nil || isSignature(line)) {
+			break
+		}
 		switch {
 		case isQuoted(line):
 			seenQuote, inAnswer = true, false

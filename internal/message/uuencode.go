@@ -50,7 +50,7 @@ func (d *uuDecoder) flush(dst []byte) []byte {
 		d.ended = true
 		return dst
 	}
-	n := int(uuValue(line[0]))
+	n := min(int(uuValue(line[0])), (len(line)-1)*6/8)
 	for quad := line[1:]; n > 0 && len(quad) > 1; {
 		var v [4]byte
 		for i := range min(len(quad), len(v)) {
