@@ -7,6 +7,7 @@ package handlers
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -34,6 +35,8 @@ type Config struct {
 	KeyPrefix string
 	// SendPolicy is what a new inbox gets that asks for none.
 	SendPolicy store.SendPolicy
+	// TrustedProxies are those whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
 	// RateLimits says whether rate limits are enforced.
 	RateLimits bool
 	// Version is the program's.

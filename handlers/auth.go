@@ -44,6 +44,7 @@ func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.
 	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
 		return ctx, errForbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
 	}
+	a.store.KeyUsed(k)
 	if err := a.limitKey(ctx, k, op); err != nil {
 		return ctx, err
 	}
@@ -51,6 +52,16 @@ func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.
 		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(t.Roles, " or "))
 	}
 	return context.WithValue(ctx, callerKey{}, k), nil
+}
+
+// keyStillGood is for calls that take long: the key may have been revoked, or
+// have expired, since the call began.
+func (a *API) keyStillGood(ctx context.Context) error {
+	_, err := a.store.KeyByHash(ctx, callerOf(ctx).Hash)
+	if errors.Is(err, store.ErrNotFound) {
+		return errUnauthorized
+	}
+	return err
 }
 
 func addressAllowed(cidrs []string, ip netip.Addr) bool {

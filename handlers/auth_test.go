@@ -10,6 +10,7 @@ import (
 
 	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 func TestMissingAndBadKeys(t *testing.T) {
@@ -170,4 +171,67 @@ func (s *server) tryScopes(t *testing.T, op *contractcheck.Operation, roles []st
 			t.Errorf("%s is refused with %d: %s", scope, res.status, res.body)
 		}
 	}
+}
+
+// When a key was used is written soon after, and not by the request.
+func TestLastUseOfAKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		lastUsed := func() any {
+			return s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).at(t, "data.0.last_used_at")
+		}
+		if got := lastUsed(); got != nil {
+			t.Errorf("a key was last used at %v before anything was written", got)
+		}
+		s.clock.Add(time.Minute)
+		lastUsed()
+		if err := s.store.FlushUsedKeys(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := lastUsed(), "2026-09-23T10:01:00.000Z"; got != want {
+			t.Errorf("the key was last used at %v, want %s", got, want)
+		}
+	})
+}
+
+// H3: a revoked key is refused on every node at the next call, and a wait that
+// runs hands nothing out any more.
+func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	const waits = 100
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := newServer(t, storetest.OpenConfig(t, cfg), clock)
+		nodes := []*server{s}
+		if s.store.Engine() == string(storetest.PostgreSQL) {
+			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
+		}
+		in := s.newInbox(t)
+		made := s.do(t, http.MethodPost, "/v1/keys", `{"name":"to be revoked"}`).want(t, http.StatusCreated)
+		key := as(made.str(t, "key"))
+		answers := make(chan response, waits)
+		for i := range waits {
+			n := nodes[i%len(nodes)]
+			go func() {
+				res, err := n.try(t.Context(), t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=60", "", key)
+				if err != nil {
+					t.Error(err)
+				}
+				answers <- res
+			}()
+		}
+		for _, n := range nodes {
+			until(t, "the server has the waits", func() bool { return n.waits.Load() == int64(waits/len(nodes)) })
+			n.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK)
+		}
+		s.do(t, http.MethodDelete, "/v1/keys/"+made.str(t, "id"), "").want(t, http.StatusOK)
+		for _, n := range nodes {
+			n.do(t, http.MethodGet, "/v1/inboxes", "", key).wantError(t, http.StatusUnauthorized, "unauthorized")
+		}
+		s.receive(t, in, "Subject: for others")
+		for range waits {
+			(<-answers).wantError(t, http.StatusUnauthorized, "unauthorized")
+		}
+	})
 }

@@ -50,7 +50,7 @@ func requestID(ctx context.Context) string { return infoOf(ctx).id }
 func (a *API) outer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := a.now()
-		info := &requestInfo{id: store.NewID("req_", start), ip: peer(r), w: w}
+		info := &requestInfo{id: store.NewID("req_", start), ip: clientOf(r, a.cfg.TrustedProxies), w: w}
 		w.Header().Set("X-Request-Id", info.id)
 		sw := &statusWriter{ResponseWriter: w}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
@@ -104,14 +104,6 @@ func loggedPath(path string) string {
 		return path[:i+len(files)] + "/…"
 	}
 	return path
-}
-
-func peer(r *http.Request) netip.Addr {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ap.Addr().Unmap()
 }
 
 // recoverPanic answers 500 for a panic, unless the answer has begun.

@@ -16,13 +16,17 @@ import (
 )
 
 // newHandler returns the API without a socket before it.
-func newHandler(t *testing.T, st *store.Store) http.Handler {
+func newHandler(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) http.Handler {
 	t.Helper()
-	h, err := handlers.New(handlers.Config{
+	cfg := handlers.Config{
 		Store: st, MailDomain: mailDomain, BaseURL: &url.URL{Scheme: "http", Host: "x"}, FileKey: make([]byte, 32), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: make(chan struct{}), Now: func() time.Time { return begin },
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
+	}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	h, err := handlers.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -67,15 +66,4 @@ func (a *API) limitAddress(ctx context.Context) error {
 		err = errTooMany(limitBadKeys, rate, a.now())
 	}
 	return err
-}
-
-// client is who an address belongs to: an IPv6 network of 64 bits is one
-// client.
-func client(ip netip.Addr) string {
-	if ip.Is6() {
-		if p, err := ip.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return ip.String()
 }

@@ -7,4 +7,5 @@ const (
 	manyWaits      = 1000
 	onceRounds     = 250 // 1,000 with the four operations
 	decisionRounds = 2000
+	hostileBodies  = 50_000
 )

@@ -8,4 +8,5 @@ const (
 	manyWaits      = 200
 	onceRounds     = 1
 	decisionRounds = 12
+	hostileBodies  = 500
 )

@@ -18,7 +18,8 @@ import (
 const noText = "is not UTF-8 text, or holds a NUL"
 
 // checkText refuses parameters and bodies with text that no database keeps:
-// bytes that are not UTF-8, NUL, and halves of a character, however written.
+// bytes that are not UTF-8, NUL, and halves of a character, however written. It
+// also refuses objects that say a thing twice.
 func (a *API) checkText(req middleware.Request, next middleware.Next) (middleware.Response, error) {
 	if name, bad := badParam(req.Params); bad {
 		return middleware.Response{}, invalid(name, noText)
@@ -27,6 +28,9 @@ func (a *API) checkText(req middleware.Request, next middleware.Next) (middlewar
 		if place, found := badText(req.RawBody); found {
 			return middleware.Response{}, invalid(cut(place), noText)
 		}
+	}
+	if place, found := givenTwice(req.RawBody); found {
+		return middleware.Response{}, invalid(cut(place), "is given twice")
 	}
 	return next(req)
 }

@@ -52,8 +52,11 @@ func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageF
 	defer wake.Stop()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	for last := false; ; {
+	for last, slept := false, false; ; slept = true {
 		m, err := a.store.FirstMessage(ctx, f)
+		if err == nil && slept {
+			err = a.keyStillGood(ctx)
+		}
 		if err == nil {
 			return &m, nil
 		}

@@ -72,6 +72,7 @@ type Store struct {
 	rates    rateCounter
 	stmts    *statements
 	hot      hotStatements
+	used     usedKeys
 
 	closeOnce sync.Once
 	closeErr  error
@@ -102,6 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.running.Go(func() { s.dialect.follow(background, s.log, s.followed) })
 	s.running.Go(func() { s.sweepRates(background) })
+	s.running.Go(func() { s.noteUsedKeys(background) })
 	return s, nil
 }
 

@@ -69,7 +69,8 @@ func (n *node) apiPart(
 		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files,
 		NoFiles:   !bool(n.cfg.Files),
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
-		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
+		TrustedProxies: n.cfg.TrustedProxies,
+		Version:        programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
 	})
 	if err != nil {
 		return part{}, fmt.Errorf("make the API: %w", err)

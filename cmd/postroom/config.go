@@ -19,19 +19,20 @@ const envPrefix = "POSTROOM_"
 // value must not be shown. A flag wins over the environment; an empty value is
 // the default.
 type Config struct {
-	Data       string     `env:"DATA" envDefault:"./data" usage:"folder of the SQLite file, large mail and the install secret" want:"path of a folder"`
-	Database   database   `env:"DATABASE" usage:"where everything is kept: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
-	Blobs      blobs      `env:"BLOBS" usage:"where mail over 256 KiB is kept: a folder, or a bucket of S3-compatible storage (see below)" unset:"blobs in the data folder" want:"path of a folder, or s3://bucket/prefix?endpoint=https://host&region=name" hide:"password"`
-	Migrate    onOff      `env:"MIGRATE" envDefault:"on" usage:"bring the database schema up to date at start" want:"on or off"`
-	Secret     secret     `env:"SECRET" usage:"install secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, made at first start" want:"32 characters or more, the same on every node" hide:"all"`
-	HTTP       listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"where the API listens" want:"host:port, such as 127.0.0.1:8080"`
-	BaseURL    webURL     `env:"BASE_URL" usage:"where clients reach the API; links begin with it" unset:"http:// and the address that the API listens on" want:"an http:// or https:// address without a query, such as https://mail.example.com"`
-	Files      onOff      `env:"FILES" envDefault:"on" usage:"give out and serve download links of raw mail and attachments" want:"on or off"`
-	SMTP       listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"where mail comes in" want:"host:port, such as 127.0.0.1:2525"`
-	MailDomain domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"domain of the inboxes' addresses" want:"a domain, such as agents.example.com"`
-	Hostname   domain     `env:"HOSTNAME" usage:"name of this host in SMTP: banner and HELO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
-	TLSCert    string     `env:"TLS_CERT" usage:"certificate chain for STARTTLS" want:"path of a PEM file" unset:"no STARTTLS"`
-	TLSKey     string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
+	Data           string     `env:"DATA" envDefault:"./data" usage:"folder of the SQLite file, large mail and the install secret" want:"path of a folder"`
+	Database       database   `env:"DATABASE" usage:"where everything is kept: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
+	Blobs          blobs      `env:"BLOBS" usage:"where mail over 256 KiB is kept: a folder, or a bucket of S3-compatible storage (see below)" unset:"blobs in the data folder" want:"path of a folder, or s3://bucket/prefix?endpoint=https://host&region=name" hide:"password"`
+	Migrate        onOff      `env:"MIGRATE" envDefault:"on" usage:"bring the database schema up to date at start" want:"on or off"`
+	Secret         secret     `env:"SECRET" usage:"install secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, made at first start" want:"32 characters or more, the same on every node" hide:"all"`
+	HTTP           listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"where the API listens" want:"host:port, such as 127.0.0.1:8080"`
+	BaseURL        webURL     `env:"BASE_URL" usage:"where clients reach the API; links begin with it" unset:"http:// and the address that the API listens on" want:"an http:// or https:// address without a query, such as https://mail.example.com"`
+	Files          onOff      `env:"FILES" envDefault:"on" usage:"give out and serve download links of raw mail and attachments" want:"on or off"`
+	TrustedProxies prefixes   `env:"TRUSTED_PROXIES" usage:"proxies before the API whose X-Forwarded-For is believed" want:"addresses and ranges separated by commas, such as 10.0.0.2,fd00::/64" unset:"none"`
+	SMTP           listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"where mail comes in" want:"host:port, such as 127.0.0.1:2525"`
+	MailDomain     domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"domain of the inboxes' addresses" want:"a domain, such as agents.example.com"`
+	Hostname       domain     `env:"HOSTNAME" usage:"name of this host in SMTP: banner and HELO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
+	TLSCert        string     `env:"TLS_CERT" usage:"certificate chain for STARTTLS" want:"path of a PEM file" unset:"no STARTTLS"`
+	TLSKey         string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
 
 	SMTPMaxConns      count    `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time; when all are taken, idle ones make room" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count    `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"most SMTP connections at a time from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`

@@ -1,0 +1,189 @@
+package handlers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// H7: a name that is given twice is refused, wherever it stands and however it
+// is written.
+func TestNamesGivenTwice(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		var many strings.Builder
+		for i := range 20 {
+			fmt.Fprintf(&many, `"k%d":1,`, i)
+		}
+		tests := map[string]string{ // body: place
+			`{"name":"a","name":"b"}`:                          "name",
+			`{"name":"a","n\u0061me":"b"}`:                     "name",
+			`{"metadata":{"run":1,"x":2,"run":1}}`:             "metadata.run",
+			`{"metadata":{` + many.String() + `"k19":1}}`:      "metadata.k19",
+			`{"metadata":{},"display_name":"x","metadata":{}}`: "metadata",
+		}
+		for body, place := range tests {
+			s.do(t, http.MethodPost, "/v1/inboxes", body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+place)
+		}
+		in := s.newInbox(t)
+		send := "/v1/inboxes/" + in.ID + "/messages"
+		s.do(t, http.MethodPost, send, `{"to":[{"email":"a@b.example","name":null},{"email":"a@b.example","email":"c@d.example","name":null}],"subject":"s","text":"t"}`, broken).
+			wantError(t, http.StatusBadRequest, "invalid_request to[1].email")
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"metadata":{"name":"the same name at another depth"},"name":"once"}`).want(t, http.StatusCreated)
+	})
+}
+
+// atoms are JSON, or not quite, that stands where something else belongs.
+var atoms = func() []string {
+	all := []string{
+		`null`, `true`, `false`, `0`, `-1`, `-0`, `1.0`, `1.5`, `1e400`, `-1e400`, `1e-400`, `9223372036854775808`, `0x10`, `01`, `+1`, `.5`,
+		`NaN`, `Infinity`, `undefined`, `''`, `'a'`, `""`, `" "`, `"\u0000"`, `"\ud800"`, `"\udc00\ud800"`, `"\uD83D\uDE00"`, `"\x41"`,
+		"\"\x00\"", "\"\xff\xfe\"", "\"\xed\xa0\x80\"", "\"a\nb\"", `"a\r\nBcc: x@y.example"`, `"\u2028"`, `"\u0085"`, `[]`, `{}`, `[null]`, `{"":null}`, `{"a":{"a":{}}}`,
+		`[[[[[[]]]]]]`, `[1,]`, `{"a"}`, `{"a":1,"a":2}`, `"a@b.example"`, `["a@b.example","a@b.example"]`, `{"email":null}`, `{"email":"a@b.example","name":7}`,
+		`"2030-01-01T00:00:00Z"`, `"0000-00-00T00:00:00Z"`, `"9999-12-31T23:59:60+99:99"`, `"../../x"`, `"%00"`, `"'; DROP TABLE inboxes; --"`, `"<script>"`,
+		`"*"`, `"%_\\"`, "\ufeff", `/* */1`, `1 2`, `"`, `{`, `[`, `\`,
+	}
+	for _, c := range []string{"a", "ä", "😀", "\\u0061", "a@"} {
+		for _, n := range []int{65, 101, 254, 999, 5000} {
+			all = append(all, `"`+strings.Repeat(c, n)+`"`)
+		}
+	}
+	return append(all, strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 20_000), strings.Repeat("9", 1<<20), "1e"+strings.Repeat("9", 1000),
+		`[`+strings.Repeat(`"a@b.example",`, 200)+`"a@b.example"]`)
+}()
+
+// hostile makes bodies out of the examples of the contract.
+type hostile struct {
+	rng *rand.Rand
+	ids map[string]string // of path parameters
+	ops []*contractcheck.Operation
+}
+
+func newHostile(t *testing.T, rng *rand.Rand, ids map[string]string) *hostile {
+	t.Helper()
+	check, err := checker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hostile{rng: rng, ids: ids}
+	for _, op := range check.Operations() {
+		if op.RequestBody != nil && op.RequestBody.Value.Content["application/json"] != nil {
+			h.ops = append(h.ops, op)
+		}
+	}
+	return h
+}
+
+const spotMark = "a mark that is replaced"
+
+// request is the next one.
+func (h *hostile) request(key string) *http.Request {
+	op := h.ops[h.rng.IntN(len(h.ops))]
+	examples := op.RequestBody.Value.Content["application/json"].Examples
+	names := slices.Sorted(maps.Keys(examples))
+	text, _ := json.Marshal(examples[names[h.rng.IntN(len(names))]].Value.Value) // was read from JSON
+	var doc any
+	_ = json.Unmarshal(text, &doc) // as above
+	path := hostilePath.ReplaceAllStringFunc(op.Path, func(p string) string {
+		if id := h.ids[strings.Trim(p, "{}")]; id != "" {
+			return id
+		}
+		return "x_00000000000000000000000000"
+	})
+	r := httptest.NewRequest(op.Method, path, strings.NewReader(h.body(doc)))
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+var hostilePath = regexp.MustCompile(`\{\w+\}`)
+
+// body puts something where it does not belong: in place of a value, before or
+// after the document, or into its bytes.
+func (h *hostile) body(doc any) string {
+	atom := atoms[h.rng.IntN(len(atoms))]
+	switch h.rng.IntN(10) {
+	case 0:
+		text, _ := json.Marshal(doc)
+		return atom + string(text)
+	case 1:
+		text, _ := json.Marshal(doc)
+		return string(text) + atom
+	case 2:
+		text, _ := json.Marshal(doc)
+		for range 1 + h.rng.IntN(3) {
+			text[h.rng.IntN(len(text))] = byte(h.rng.IntN(256))
+		}
+		return string(text)
+	}
+	text, _ := json.Marshal(h.marked(doc))
+	return strings.Replace(string(text), `"`+spotMark+`"`, atom, 1)
+}
+
+// marked is doc with the mark at a random place.
+func (h *hostile) marked(doc any) any {
+	switch v := doc.(type) {
+	case map[string]any:
+		names := slices.Sorted(maps.Keys(v))
+		i := h.rng.IntN(len(names) + 2)
+		switch {
+		case i < len(names):
+			v[names[i]] = h.marked(v[names[i]])
+			return v
+		case i == len(names):
+			v["more"] = spotMark
+			return v
+		}
+	case []any:
+		if len(v) > 0 && h.rng.IntN(3) > 0 {
+			i := h.rng.IntN(len(v))
+			v[i] = h.marked(v[i])
+			return v
+		}
+	}
+	return spotMark
+}
+
+// H7: whatever a body holds, the answer is never our fault, and is JSON with a
+// code.
+func TestHostileBodies(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	t.Logf("seed %d", seed)
+	s := newServer(t, storetest.OpenSQLite(t, storetest.WithNow(func() time.Time { return begin })), storetest.NewClock(begin))
+	in := s.newInbox(t)
+	ids := map[string]string{"inbox_id": in.ID, "message_id": s.receive(t, in, "Subject: Hi").ID}
+	h := newHostile(t, rand.New(rand.NewPCG(seed, 0)), ids) //nolint:gosec // no secret
+	api := newHandler(t, s.store)
+	answers := map[int]int{}
+	for range hostileBodies {
+		r := h.request(s.key)
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r)
+		answers[w.Code]++
+		var e struct {
+			Error struct{ Code, Message string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code >= 400 && (e.Error.Code == "" || e.Error.Message == "") {
+			t.Errorf("%s %s: answered %d %.200s: %v", r.Method, r.URL.Path, w.Code, w.Body, err)
+		}
+		if w.Code == http.StatusInternalServerError {
+			t.Fatalf("%s %s: answered %d %s", r.Method, r.URL.Path, w.Code, w.Body)
+		}
+	}
+	t.Logf("answers: %v", answers)
+	if answers[http.StatusBadRequest] < hostileBodies/10 {
+		t.Errorf("few bodies were refused: %v", answers)
+	}
+}
