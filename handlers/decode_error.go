@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/ogen-go/ogen/ogenerrors"
@@ -27,6 +28,8 @@ func decodeError(err error) *apiError {
 	switch {
 	case errors.As(err, &tooLarge):
 		return errTooLarge(tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errTooSlow
 	case errors.As(err, &media):
 		return errMediaType
 	case errors.As(err, &param):
@@ -47,6 +50,14 @@ func decodeError(err error) *apiError {
 
 var errMediaType = &apiError{
 	status: http.StatusUnsupportedMediaType, code: gen.ErrorCodeUnsupportedMediaType, message: "Content-Type must be application/json",
+}
+
+var errEncoding = &apiError{
+	status: http.StatusUnsupportedMediaType, code: gen.ErrorCodeUnsupportedMediaType, message: "bodies must not be packed: leave Content-Encoding out",
+}
+
+var errTooSlow = &apiError{
+	status: http.StatusRequestTimeout, code: gen.ErrorCodeRequestTimeout, message: "the body took too long to arrive",
 }
 
 var errBodyRequired = invalid("", "a body is required")

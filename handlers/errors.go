@@ -188,8 +188,14 @@ func (a *API) writeError(ctx context.Context, w http.ResponseWriter, e *apiError
 
 // setErrorHeaders sets what the generated error type has no field for.
 func (i *requestInfo) setErrorHeaders(e *apiError) {
-	if e.status == http.StatusUnauthorized && i.w != nil {
+	if i.w == nil {
+		return
+	}
+	switch e.status {
+	case http.StatusUnauthorized:
 		i.w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusRequestTimeout: // what else comes belongs to this request
+		i.w.Header().Set("Connection", "close")
 	}
 }
 

@@ -115,6 +115,18 @@ func TestLargeBodies(t *testing.T) {
 	})
 }
 
+// H6: a packed body could be any size when it is unpacked.
+func TestPackedBodies(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, how := range []string{"gzip", "br", "gzip, identity"} {
+			s.do(t, http.MethodPost, "/v1/inboxes", `{}`, broken, with("Content-Encoding", how)).
+				wantError(t, http.StatusUnsupportedMediaType, "unsupported_media_type")
+		}
+		s.do(t, http.MethodPost, "/v1/inboxes", `{}`, with("Content-Encoding", "identity")).want(t, http.StatusCreated)
+	})
+}
+
 // A body that ends before its length has no answer that anyone could read; the
 // server must go on.
 func TestBodyThatBreaksOff(t *testing.T) {

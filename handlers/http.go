@@ -19,8 +19,11 @@ const (
 	// maxBodiesInMemory bounds what bodies larger than smallBody take together.
 	maxBodiesInMemory = 4 * maxBody
 	smallBody         = 1 << 20
-	// bodyTimeout is how long a body may take to arrive.
-	bodyTimeout = 60 * time.Second
+	// bodyTimeout is how long bodyPace bytes of a body may take to arrive, and
+	// bodyLongest how long all of it may.
+	bodyTimeout = 30 * time.Second
+	bodyPace    = 1 << 20
+	bodyLongest = 5 * time.Minute
 	// answerTimeout is how long an answer may take, a wait of two minutes
 	// included.
 	answerTimeout = 4 * time.Minute
@@ -54,7 +57,10 @@ func (a *API) outer(next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", info.id)
 		sw := &statusWriter{ResponseWriter: w}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
-		body := &gatedBody{ReadCloser: http.MaxBytesReader(w, r.Body, maxBody), api: a, ctx: ctx, size: r.ContentLength}
+		body := &gatedBody{
+			ReadCloser: http.MaxBytesReader(w, r.Body, maxBody), api: a, ctx: ctx, size: r.ContentLength,
+			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
+		}
 		defer body.release()
 		r = r.WithContext(ctx)
 		r.Body = body
@@ -84,14 +90,16 @@ func setDeadlines(w http.ResponseWriter, r *http.Request) {
 	_ = rc.SetWriteDeadline(now.Add(answerTimeout)) // as above
 }
 
-// refuseEarly looks at what the generated server does not: the announced size
-// and the text of the path.
+// refuseEarly looks at what the generated server does not: the announced size,
+// the text of the path, and whether the body is packed.
 func refuseEarly(r *http.Request) *apiError {
 	switch {
 	case r.ContentLength > maxBody:
 		return errTooLarge(maxBody)
 	case !cleanText(r.URL.Path):
 		return errNotFound
+	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":
+		return errEncoding
 	}
 	return nil
 }
@@ -156,6 +164,10 @@ type gatedBody struct {
 	size int64
 	held int64
 	open bool
+
+	socket *http.ResponseController
+	latest time.Time // by the wall clock, as deadlines are
+	pace   int       // bytes since the deadline was moved
 }
 
 func (b *gatedBody) Read(p []byte) (int, error) {
@@ -172,7 +184,16 @@ func (b *gatedBody) Read(p []byte) (int, error) {
 			b.held = size
 		}
 	}
-	return b.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	if b.pace += n; b.pace >= bodyPace {
+		b.pace = 0
+		next := time.Now().Add(bodyTimeout)
+		if next.After(b.latest) {
+			next = b.latest
+		}
+		_ = b.socket.SetReadDeadline(next) // not all connections can, in tests
+	}
+	return n, err
 }
 
 func (b *gatedBody) release() {

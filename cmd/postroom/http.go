@@ -42,14 +42,22 @@ func newHTTPServer(h http.Handler, log *slog.Logger) *httpServer {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		ConnState:         s.conns.change,
+		ConnState:         s.change,
 	}
 	return s
 }
 
+// change is for http.Server.ConnState.
+func (s *httpServer) change(c net.Conn, state http.ConnState) {
+	if c, ok := c.(*errorConn); ok {
+		c.change(state)
+	}
+	s.conns.change(state)
+}
+
 // Serve accepts connections until Shutdown, after which it returns nil.
 func (s *httpServer) Serve(l net.Listener) error {
-	err := s.server.Serve(l)
+	err := s.server.Serve(errorListener{l})
 	if errors.Is(err, http.ErrServerClosed) || s.draining.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -83,8 +91,8 @@ type openConns struct {
 	none []chan struct{} // to be closed when n is 0
 }
 
-// change is for http.Server.ConnState.
-func (o *openConns) change(_ net.Conn, state http.ConnState) {
+// change notes what became of one.
+func (o *openConns) change(state http.ConnState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch state {

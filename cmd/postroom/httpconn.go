@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// errorListener gives out connections on which every error is our JSON: those
+// too that net/http answers by itself, in plain text, before there is a request
+// that a handler could see.
+type errorListener struct{ net.Listener }
+
+func (l errorListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &errorConn{Conn: c}, nil
+}
+
+type errorConn struct {
+	net.Conn
+	active atomic.Bool // a request is being handled
+	begun  atomic.Bool // something of the next one was read
+}
+
+// change is told what http.Server makes of the connection.
+func (c *errorConn) change(state http.ConnState) {
+	c.active.Store(state == http.StateActive)
+	if state != http.StateActive {
+		c.begun.Store(false)
+	}
+}
+
+// Read answers 408 when the head of a request does not come in time. net/http
+// only hangs up then. For one that never began there is nothing to answer.
+func (c *errorConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.begun.Store(true)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && !c.active.Load() {
+		c.begun.Store(false)
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // the client may not read either
+		_, _ = c.Conn.Write(jsonError(http.StatusRequestTimeout, "the head of the request took too long to arrive"))
+	}
+	return n, err
+}
+
+// plainError is how the answers begin that net/http writes by itself. It writes
+// each in one piece.
+var plainError = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
+
+const statusLine = "HTTP/1.1 "
+
+// Write puts our JSON in the place of a plain error.
+func (c *errorConn) Write(p []byte) (int, error) {
+	head, text, plain := bytes.Cut(p, plainError)
+	if !plain || !bytes.HasPrefix(head, []byte(statusLine)) || len(p) > 1000 {
+		return c.Conn.Write(p)
+	}
+	status, err := strconv.Atoi(string(head[len(statusLine) : len(statusLine)+3]))
+	if err != nil {
+		return c.Conn.Write(p)
+	}
+	if _, err := c.Conn.Write(jsonError(status, string(text))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// CloseWrite lets net/http end its half, so that the client reads the answer
+// before it sees the connection go.
+func (c *errorConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// jsonError is a whole answer.
+func jsonError(status int, message string) []byte {
+	id := store.NewID("req_", time.Now())
+	body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{Code: headCode(status), Message: message, RequestID: id}}) // strings alone
+	return fmt.Appendf(nil, "%s%d %s\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
+		statusLine, status, http.StatusText(status), len(body), id, body)
+}
+
+func headCode(status int) string {
+	switch status {
+	case http.StatusRequestTimeout:
+		return gen.ErrorCodeRequestTimeout
+	case http.StatusRequestHeaderFieldsTooLarge:
+		return gen.ErrorCodeHeadersTooLarge
+	}
+	return gen.ErrorCodeInvalidRequest
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// H6: what net/http refuses before any handler sees it is answered in JSON, and
+// does not keep others waiting.
+func TestHeadsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		head   string
+		status int
+		code   string
+	}{
+		"40 KB of headers":          {"GET / HTTP/1.1\r\nHost: test\r\nX-Large: " + strings.Repeat("a", 40<<10) + "\r\n\r\n", 431, gen.ErrorCodeHeadersTooLarge},
+		"10,000 headers":            {"GET / HTTP/1.1\r\nHost: test\r\n" + strings.Repeat("X-Many: a\r\n", 10_000) + "\r\n", 431, gen.ErrorCodeHeadersTooLarge},
+		"a long path":               {"GET /" + strings.Repeat("a", 40<<10) + " HTTP/1.1\r\nHost: test\r\n\r\n", 431, gen.ErrorCodeHeadersTooLarge},
+		"no HTTP":                   {"hello\r\n\r\n", 400, gen.ErrorCodeInvalidRequest},
+		"no host":                   {"GET / HTTP/1.1\r\n\r\n", 400, gen.ErrorCodeInvalidRequest},
+		"two lengths":               {"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, gen.ErrorCodeInvalidRequest},
+		"a head that does not end":  {"GET / HTTP/1.1\r\nHost: te", 408, gen.ErrorCodeRequestTimeout},
+		"an unknown way of packing": {"POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501, gen.ErrorCodeInvalidRequest},
+	}
+	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") })
+	d.server.ReadHeaderTimeout = 500 * time.Millisecond
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := d.dial(t)
+			_, _ = io.WriteString(c, tt.head) // may be refused before its end
+			_ = c.Flush()                     // as above
+			res, err := http.ReadResponse(c.Reader, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = res.Body.Close() }()
+			var e gen.Error
+			if err := json.NewDecoder(res.Body).Decode(&e); err != nil {
+				t.Fatal(err)
+			}
+			if res.StatusCode != tt.status || e.Error.Code != tt.code || e.Error.Message == "" || res.Header.Get("X-Request-Id") != e.Error.RequestID ||
+				!res.Close || !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+				t.Errorf("answered %d %v %+v", res.StatusCode, res.Header, e.Error)
+			}
+		})
+	}
+}
+
+// A connection that has nothing to say gets no answer: 408 would be taken for
+// that to the next request.
+func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
+	t.Parallel()
+	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") })
+	d.server.ReadHeaderTimeout, d.server.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond
+	fresh, used := d.dial(t), d.dial(t)
+	send(t, used, "/")
+	if res := receive(t, used); res.StatusCode != http.StatusOK {
+		t.Errorf("answered %d", res.StatusCode)
+	}
+	for _, c := range []*bufio.ReadWriter{fresh, used} {
+		if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 && string(rest) != "handled" {
+			t.Errorf("read %q: %v", rest, err)
+		}
+	}
+}
+
+// H6: many connections that say nothing, or one byte at a time, do not slow
+// others down.
+func TestIdleConnectionsSlowNobody(t *testing.T) {
+	t.Parallel()
+	const idle, calls = 1000, 100
+	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") })
+	for i := range idle {
+		c := d.dial(t)
+		if i%2 == 0 {
+			_, _ = fmt.Fprint(c, "GET / HTTP/1.1\r\nHo")
+			if err := c.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	slow := 0
+	for range calls {
+		began := time.Now()
+		c := d.dial(t)
+		send(t, c, "/")
+		receive(t, c)
+		if time.Since(began) > 200*time.Millisecond {
+			slow++
+		}
+	}
+	if slow > calls/20 {
+		t.Errorf("%d of %d calls took more than 200 ms", slow, calls)
+	}
+}
