@@ -25,7 +25,7 @@ func (in *install) openDatabase(t *testing.T) *sql.DB {
 	return db
 }
 
-// holdWrites keeps the program from writing inboxes and messages until release
+// holdWrites keeps the program from writing inboxes, messages and drafts until release
 // is called.
 func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()) {
 	t.Helper()
@@ -34,7 +34,7 @@ func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()
 		t.Fatal(err)
 	}
 	if in.engine == storetest.PostgreSQL {
-		if _, err := tx.ExecContext(ctx, `LOCK TABLE inboxes, messages IN SHARE MODE`); err != nil {
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE inboxes, messages, drafts IN SHARE MODE`); err != nil {
 			t.Fatal(err)
 		}
 	}

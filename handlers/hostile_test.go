@@ -165,7 +165,7 @@ func TestHostileBodies(t *testing.T) {
 	in := s.newInbox(t)
 	ids := map[string]string{"inbox_id": in.ID, "message_id": s.receive(t, in, "Subject: Hi").ID}
 	h := newHostile(t, rand.New(rand.NewPCG(seed, 0)), ids) //nolint:gosec // no secret
-	api := newHandler(t, s.store)
+	api := s.web.Config.Handler
 	answers := map[int]int{}
 	for range hostileBodies {
 		r := h.request(s.key)

@@ -36,6 +36,9 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*
 		WaitedMs: max(0, a.now().Sub(start).Milliseconds()),
 	}
 	if m != nil {
+		if err := a.keyStillGood(ctx); err != nil {
+			return nil, err
+		}
 		v, err := messageToAPI(*m, withoutHTML)
 		if err != nil {
 			return nil, err
@@ -52,11 +55,8 @@ func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageF
 	defer wake.Stop()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	for last, slept := false, false; ; slept = true {
+	for last := false; ; {
 		m, err := a.store.FirstMessage(ctx, f)
-		if err == nil && slept {
-			err = a.keyStillGood(ctx)
-		}
 		if err == nil {
 			return &m, nil
 		}
