@@ -63,7 +63,7 @@ func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageF
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		if _, err := a.store.Inbox(ctx, in.AccountID, in.ID); err != nil { // deleted meanwhile
+		if err := a.store.InboxExists(ctx, in.Seq); err != nil { // deleted meanwhile
 			return nil, err
 		}
 		if last {

@@ -42,6 +42,11 @@ type dialect interface {
 	// is the rest of a WHERE clause up to the LIMIT. It is looked up row by row,
 	// by index, whatever the planner thinks of the table's size.
 	lateral(table, alias, match string) string
+	// oneOf is the condition that column is one of the numbers of a list, which is
+	// one parameter: there is one query for lists of every length.
+	oneOf(column, param string) string
+	// list is such a parameter.
+	list(numbers []int64) string
 	// lockRow is the clause that makes SELECT hold its rows until the end of the
 	// transaction.
 	lockRow() string
@@ -59,7 +64,7 @@ type dialect interface {
 	mergeIndex(ctx context.Context, tx *sqlx.Tx, begin bool, pages int) (more bool, err error)
 	// find returns the numbers, below one and in falling order, of at most n
 	// messages that match.
-	find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error)
+	find(ctx context.Context, r *reads, q indexQuery, below int64, n int) ([]int64, error)
 
 	// again says whether err is what the database answers to one of two
 	// transactions that got in each other's way: a new try may pass.

@@ -120,8 +120,16 @@ func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, once *On
 func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
 	var in Inbox
-	err := s.read.GetContext(ctx, &in, q, accountID, id)
+	err := s.reads.get(ctx, &in, q, accountID, id)
 	return in, s.wrap(err, "inbox")
+}
+
+// InboxExists returns ErrNotFound when the inbox is deleted. It costs less than
+// reading it.
+func (s *Store) InboxExists(ctx context.Context, seq int64) error {
+	const q = `SELECT 1 FROM inboxes WHERE seq = $1 AND status <> 'deleted'`
+	var one int
+	return s.wrap(s.reads.scan(ctx, q, []any{seq}, &one), "inbox")
 }
 
 // ListInboxes returns a page of the account's inboxes, newest first. ids, when

@@ -75,7 +75,7 @@ const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 // is none, or it is revoked or expired.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
 	var k Key
-	err := s.reads.keyByHash.GetContext(ctx, &k, hash, NewTime(s.now()))
+	err := s.reads.get(ctx, &k, keyByHash, hash, NewTime(s.now()))
 	return k, s.wrap(err, "key")
 }
 

@@ -1,11 +1,6 @@
 package store
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/jmoiron/sqlx"
-)
+import "context"
 
 // Direction says whether a message was received or sent.
 type Direction string
@@ -98,7 +93,7 @@ const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JO
 func (s *Store) Message(ctx context.Context, accountID int64, id string) (Message, error) {
 	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
 	var m Message
-	if err := s.read.GetContext(ctx, &m, q, accountID, id); err != nil {
+	if err := s.reads.get(ctx, &m, q, accountID, id); err != nil {
 		return Message{}, s.wrap(err, "message")
 	}
 	one := []Message{m}
@@ -115,7 +110,7 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 	f.add(w)
 	q := `SELECT ` + messageColumns + messageTables + w.sql() + ` ORDER BY m.created_at, m.seq LIMIT 1`
 	var m Message
-	if err := s.read.GetContext(ctx, &m, q, w.args...); err != nil {
+	if err := s.reads.get(ctx, &m, q, w.args...); err != nil {
 		return Message{}, s.wrap(err, "first message")
 	}
 	one := []Message{m}
@@ -147,12 +142,9 @@ func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs
 	if len(seqs) == 0 {
 		return nil
 	}
-	q, args, err := sqlx.In(`SELECT `+contentColumns+` FROM contents WHERE message_seq IN (?)`, seqs)
-	if err != nil {
-		return fmt.Errorf("read contents: %w", err)
-	}
-	var rows []Content
-	if err := s.read.SelectContext(ctx, &rows, s.read.Rebind(q), args...); err != nil {
+	q := `SELECT ` + contentColumns + ` FROM contents WHERE ` + s.dialect.oneOf("message_seq", "$1")
+	rows := make([]Content, 0, len(seqs))
+	if err := s.reads.all(ctx, &rows, q, s.dialect.list(seqs)); err != nil {
 		return s.wrap(err, "read contents")
 	}
 	for i := range rows {
@@ -165,12 +157,9 @@ func (s *Store) fillRecipients(ctx context.Context, bySeq map[int64]*Message, se
 	if len(seqs) == 0 {
 		return nil
 	}
-	q, args, err := sqlx.In(`SELECT `+recipientColumns+` FROM recipients WHERE message_seq IN (?) ORDER BY seq`, seqs)
-	if err != nil {
-		return fmt.Errorf("read recipients: %w", err)
-	}
+	q := `SELECT ` + recipientColumns + ` FROM recipients WHERE ` + s.dialect.oneOf("message_seq", "$1") + ` ORDER BY seq`
 	var rows []Recipient
-	if err := s.read.SelectContext(ctx, &rows, s.read.Rebind(q), args...); err != nil {
+	if err := s.reads.all(ctx, &rows, q, s.dialect.list(seqs)); err != nil {
 		return s.wrap(err, "read recipients")
 	}
 	for _, r := range rows {

@@ -41,7 +41,7 @@ func (m *Message) Place() *Place { return &Place{m.CreatedAt, m.Seq} }
 func (s *Store) Place(ctx context.Context, inboxSeq int64, id string) (Place, error) {
 	const q = `SELECT created_at, seq FROM messages WHERE inbox_seq = $1 AND id = $2`
 	var p Place
-	err := s.read.GetContext(ctx, &p, q, inboxSeq, id)
+	err := s.reads.get(ctx, &p, q, inboxSeq, id)
 	return p, s.wrap(err, "message")
 }
 

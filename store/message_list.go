@@ -114,7 +114,7 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 		w.in("i.id", f.InboxIDs)
 	}
 	var seqs []int64
-	err := s.read.SelectContext(ctx, &seqs, `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
+	err := s.reads.all(ctx, &seqs, `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
 	if len(seqs) == 1 {
 		f.threadSeq = seqs[0]
 	}
@@ -184,12 +184,12 @@ func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before po
 	f.add(outer)
 	// Both databases go through the inner rows in their order and stop when they
 	// have enough.
-	q := `SELECT m.created_at, m.seq FROM (` + rows + ` LIMIT ` + strconv.Itoa(most) + `) m` + outer.sql() + ` LIMIT ` + strconv.Itoa(limit)
+	q := `SELECT m.created_at, m.seq FROM (` + rows + ` LIMIT ` + strconv.Itoa(most) + `) m` + outer.sql() + ` LIMIT ` + outer.arg(limit)
 	var hits []struct {
 		At  int64 `db:"created_at"`
 		Seq int64 `db:"seq"`
 	}
-	if err := s.read.SelectContext(ctx, &hits, q, outer.args...); err != nil {
+	if err := s.reads.all(ctx, &hits, q, outer.args...); err != nil {
 		return nil, nil, s.wrap(err, "list messages")
 	}
 	ps := make([]position, len(hits))
@@ -200,8 +200,8 @@ func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before po
 		return ps, nil, nil
 	}
 	hits = hits[:0]
-	q = `SELECT m.created_at, m.seq FROM messages m` + inner.sql() + order + ` LIMIT 1 OFFSET ` + strconv.Itoa(most-1)
-	if err := s.read.SelectContext(ctx, &hits, q, inner.args...); err != nil {
+	q = `SELECT m.created_at, m.seq FROM messages m` + inner.sql() + order + ` LIMIT 1 OFFSET ` + inner.arg(most-1)
+	if err := s.reads.all(ctx, &hits, q, inner.args...); err != nil {
 		return nil, nil, s.wrap(err, "list messages")
 	}
 	if len(hits) == 0 {
@@ -230,18 +230,18 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 		return nil, nil
 	}
 	w := &where{}
-	w.add("m.seq IN (" + numbers(seqs) + ")")
+	w.add(s.dialect.oneOf("m.seq", w.arg(s.dialect.list(seqs))))
 	if f != nil {
 		w.add("i.status <> 'deleted'")
 		switch {
 		case f.InboxSeq != 0:
 			w.add("m.inbox_seq = ?", f.InboxSeq)
 		case f.InboxIDs != nil:
-			w.add("m.inbox_seq IN (" + numbers(f.inboxes) + ")")
+			w.add(s.dialect.oneOf("m.inbox_seq", w.arg(s.dialect.list(f.inboxes))))
 		}
 		f.add(w)
 	}
 	ms := make([]Message, 0, len(seqs))
-	err := s.read.SelectContext(ctx, &ms, `SELECT `+messageColumns+messageTables+w.sql(), w.args...)
+	err := s.reads.all(ctx, &ms, `SELECT `+messageColumns+messageTables+w.sql(), w.args...)
 	return ms, s.wrap(err, "list messages")
 }

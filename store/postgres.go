@@ -121,6 +121,12 @@ func (*postgresDialect) lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN LATERAL (SELECT * FROM %s WHERE %s) %s`, table, match, alias)
 }
 
+func (*postgresDialect) oneOf(column, param string) string {
+	return column + ` = ANY (cast(cast(` + param + ` AS text) AS bigint[]))`
+}
+
+func (*postgresDialect) list(seqs []int64) string { return "{" + numbers(seqs) + "}" }
+
 func (*postgresDialect) lockRow() string    { return " FOR NO KEY UPDATE" }
 func (*postgresDialect) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 

@@ -42,9 +42,9 @@ func (*postgresDialect) mergeIndex(context.Context, *sqlx.Tx, bool, int) (bool, 
 
 // find asks a function of ours (see the migrations): which way to go is not for
 // the planner to guess.
-func (*postgresDialect) find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error) {
+func (*postgresDialect) find(ctx context.Context, r *reads, q indexQuery, below int64, n int) ([]int64, error) {
 	const find = `SELECT search_find(cast(cast($1 AS text) AS tsquery), $2, $3)`
 	var seqs []int64
-	err := db.SelectContext(ctx, &seqs, find, q.text(`'`, " & ", " | "), below, n)
+	err := r.all(ctx, &seqs, find, q.text(`'`, " & ", " | "), below, n)
 	return seqs, err
 }

@@ -2,39 +2,97 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"fmt"
+	"sync"
 
 	"github.com/jmoiron/sqlx"
 )
 
-// readStatements are the reads that every mail and every request needs:
-// prepared, they cost a third.
-type readStatements struct {
-	mailboxByAddress *sqlx.Stmt
-	keyByHash        *sqlx.Stmt
+// maxPrepared bounds how many queries a store keeps prepared. Queries come in few
+// shapes; those that would be too many are run as they are.
+const maxPrepared = 256
+
+// reads runs queries that requests need again and again, each prepared once:
+// compiling its text takes SQLite longer than running it. database/sql makes a
+// statement again on a connection that does not have it yet.
+type reads struct {
+	db    *sqlx.DB
+	mu    sync.RWMutex
+	stmts map[string]*sqlx.Stmt // nil once closed
 }
 
-func (s *Store) prepareReads(ctx context.Context) error {
-	for query, into := range map[string]**sqlx.Stmt{
-		mailboxByAddress: &s.reads.mailboxByAddress,
-		keyByHash:        &s.reads.keyByHash,
-	} {
-		st, err := s.read.PreparexContext(ctx, query) //nolint:sqlclosecheck // close does, with the store
-		if err != nil {
-			return s.wrap(fmt.Errorf("prepare %q: %w", query, err), "open")
-		}
-		*into = st
+func newReads(db *sqlx.DB) *reads { return &reads{db: db, stmts: map[string]*sqlx.Stmt{}} }
+
+// prepared returns the statement of a query, or nil when it is not to be
+// prepared.
+func (r *reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	r.mu.RLock()
+	st, full := r.stmts[query], r.stmts == nil || len(r.stmts) >= maxPrepared
+	r.mu.RUnlock()
+	if st != nil || full {
+		return st, nil
 	}
-	return nil
+	st, err := r.db.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.stmts[query]
+	if known == nil && r.stmts != nil && len(r.stmts) < maxPrepared {
+		r.stmts[query] = st
+		return st, nil
+	}
+	return known, st.Close() // somebody else was faster
 }
 
-func (r readStatements) close() error {
+// get reads one row.
+func (r *reads) get(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := r.prepared(ctx, query)
+	switch {
+	case err != nil:
+		return err
+	case st == nil:
+		return r.db.GetContext(ctx, dest, query, args...)
+	}
+	return st.GetContext(ctx, dest, args...)
+}
+
+// all reads all rows.
+func (r *reads) all(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := r.prepared(ctx, query)
+	switch {
+	case err != nil:
+		return err
+	case st == nil:
+		return r.db.SelectContext(ctx, dest, query, args...)
+	}
+	return st.SelectContext(ctx, dest, args...)
+}
+
+// scan reads one row without the help of reflection.
+func (r *reads) scan(ctx context.Context, query string, args []any, dest ...any) error {
+	st, err := r.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	var row *sql.Row
+	if st == nil {
+		row = r.db.DB.QueryRowContext(ctx, query, args...)
+	} else {
+		row = st.Stmt.QueryRowContext(ctx, args...)
+	}
+	return row.Scan(dest...)
+}
+
+func (r *reads) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var errs []error
-	for _, st := range []*sqlx.Stmt{r.mailboxByAddress, r.keyByHash} {
-		if st != nil {
-			errs = append(errs, st.Close())
-		}
+	for _, st := range r.stmts {
+		errs = append(errs, st.Close())
 	}
+	r.stmts = nil
 	return errors.Join(errs...)
 }

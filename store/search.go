@@ -61,7 +61,7 @@ func (s *Store) searchFloor(ctx context.Context, f *MessageFilter) (int64, error
 	w.add("created_at >= ?", NewTime(f.Since.Add(-searchSkew)))
 	var seqs []int64
 	q := `SELECT seq FROM messages` + w.sql() + ` ORDER BY created_at, seq LIMIT 1`
-	if err := s.read.SelectContext(ctx, &seqs, q, w.args...); err != nil {
+	if err := s.reads.all(ctx, &seqs, q, w.args...); err != nil {
 		return 0, s.wrap(err, "search")
 	}
 	if len(seqs) == 0 {
@@ -89,7 +89,7 @@ type searcher struct {
 func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
 	q := `SELECT message_seq FROM search_tail WHERE account_id = $1 AND message_seq < $2 AND message_seq >= $3
 		ORDER BY message_seq DESC LIMIT ` + strconv.Itoa(searchRead)
-	if err := sr.store.read.SelectContext(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
+	if err := sr.store.reads.all(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
 		return sr.store.wrap(err, "search")
 	}
 	if len(sr.tail) == searchRead {

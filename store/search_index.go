@@ -56,7 +56,7 @@ const bucketColumns = `seq, account_id, oldest, newest, messages`
 // marks are what the index knows of a message beside its words: narrower
 // searches then cost less, not more.
 func (m *Message) marks() []string {
-	marks := []string{markInbox(m.InboxSeq), markThread(m.ThreadSeq), markDirection(m.Direction), markSender(m.FromEmail)}
+	marks := []string{markInbox(m.InboxSeq), markDirection(m.Direction), markSender(m.FromEmail)}
 	if at := strings.LastIndexByte(m.FromEmail, '@'); at >= 0 {
 		marks = append(marks, markDomain(m.FromEmail[at+1:]))
 	}
@@ -64,7 +64,6 @@ func (m *Message) marks() []string {
 }
 
 func markInbox(seq int64) string       { return "i" + strconv.FormatInt(seq, 36) }
-func markThread(seq int64) string      { return "t" + strconv.FormatInt(seq, 36) }
 func markDirection(d Direction) string { return "w" + string(d) }
 func markSender(email string) string   { return "f" + strconv.FormatUint(uint64(hash64(email)), 36) }  //nolint:gosec // bits
 func markDomain(domain string) string  { return "d" + strconv.FormatUint(uint64(hash64(domain)), 36) } //nolint:gosec // bits
@@ -140,7 +139,7 @@ func distinct(text string) []string {
 // indexWaits says whether there is anything to index.
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
 	var waits bool
-	err := s.read.GetContext(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM search_tail)`)
+	err := s.reads.get(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM search_tail)`)
 	return waits, s.wrap(err, "look for messages to index")
 }
 
@@ -152,7 +151,7 @@ func (s *Store) holdIndex(ctx context.Context, holder string) (bool, error) {
 	)
 	now := s.now()
 	var n int64
-	if err := s.read.GetContext(ctx, &n, mine, holder, NewTime(now.Add(indexLease/2))); err != nil {
+	if err := s.reads.get(ctx, &n, mine, holder, NewTime(now.Add(indexLease/2))); err != nil {
 		return false, s.wrap(err, "hold the index")
 	}
 	if n > 0 {
@@ -182,12 +181,9 @@ func (s *Store) LetIndexGo(ctx context.Context, holder string) error {
 // unindexed returns the oldest messages that are to be indexed, with their
 // content. Of one that is gone, or whose content is, there is the number alone.
 func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
-	const (
-		list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT `
-		read = `SELECT ` + messageColumns + messageTables + ` WHERE m.expired_at IS NULL AND m.seq IN (`
-	)
-	var waiting, ms []Message
-	if err := s.read.SelectContext(ctx, &waiting, list+strconv.Itoa(limit)); err != nil {
+	const list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT $1`
+	var waiting []Message
+	if err := s.reads.all(ctx, &waiting, list, limit); err != nil {
 		return nil, s.wrap(err, "read what to index")
 	}
 	if len(waiting) == 0 {
@@ -199,13 +195,15 @@ func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 		m := &waiting[i]
 		seqs[i], bySeq[m.Seq] = m.Seq, m
 	}
-	if err := s.read.SelectContext(ctx, &ms, read+numbers(seqs)+")"); err != nil {
-		return nil, s.wrap(err, "read what to index")
+	ms, err := s.messagesBySeq(ctx, seqs, nil)
+	if err != nil {
+		return nil, err
 	}
 	seqs = seqs[:0]
 	for _, m := range ms {
-		*bySeq[m.Seq] = m
-		seqs = append(seqs, m.Seq)
+		if *bySeq[m.Seq] = m; m.ExpiredAt == nil {
+			seqs = append(seqs, m.Seq)
+		}
 	}
 	return waiting, s.fillContents(ctx, bySeq, seqs)
 }

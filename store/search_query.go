@@ -102,9 +102,6 @@ func (f *MessageFilter) marks() [][]string {
 	case f.Status != "":
 		groups = append(groups, []string{markDirection(DirectionOut)})
 	}
-	if f.threadSeq != 0 {
-		groups = append(groups, []string{markThread(f.threadSeq)})
-	}
 	if mark := fromMark(f.FromLike); mark != "" {
 		groups = append(groups, []string{mark})
 	}

@@ -50,7 +50,7 @@ func (r *indexReader) read(ctx context.Context) error {
 	q := r.query
 	q.buckets = r.left[:n]
 	most := 256 << min(r.group, 3)
-	seqs, err := r.store.dialect.find(ctx, r.store.read, q, r.within, most)
+	seqs, err := r.store.dialect.find(ctx, r.store.reads, q, r.within, most)
 	if err != nil {
 		return r.store.wrap(err, "search")
 	}
@@ -88,7 +88,7 @@ func (r *indexReader) begin(ctx context.Context) error {
 	r.begun, r.group, r.within = true, 1, r.below
 	q := `SELECT ` + bucketColumns + ` FROM search_buckets WHERE account_id = $1 AND oldest < $2 AND newest >= $3
 		ORDER BY newest DESC, seq DESC LIMIT ` + strconv.Itoa(searchBuckets+1)
-	if err := r.store.read.SelectContext(ctx, &r.left, q, r.account, r.below, r.oldest); err != nil {
+	if err := r.store.reads.all(ctx, &r.left, q, r.account, r.below, r.oldest); err != nil {
 		return r.store.wrap(err, "search")
 	}
 	if len(r.left) > searchBuckets {

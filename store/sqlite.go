@@ -113,6 +113,12 @@ func (*sqliteDialect) lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN %[1]s %[2]s ON %[2]s.seq IN (SELECT seq FROM %[1]s WHERE %[3]s)`, table, alias, match)
 }
 
+func (*sqliteDialect) oneOf(column, param string) string {
+	return column + ` IN (SELECT value FROM json_each(` + param + `))`
+}
+
+func (*sqliteDialect) list(seqs []int64) string { return "[" + numbers(seqs) + "]" }
+
 func (*sqliteDialect) lockRow() string    { return "" }
 func (*sqliteDialect) skipLocked() string { return "" }
 

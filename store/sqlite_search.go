@@ -53,9 +53,9 @@ func (*sqliteDialect) mergeIndex(ctx context.Context, tx *sqlx.Tx, begin bool, p
 
 // find asks FTS5, which goes through the rows that match in the order that is
 // asked for, and stops.
-func (*sqliteDialect) find(ctx context.Context, db *sqlx.DB, q indexQuery, below int64, n int) ([]int64, error) {
+func (*sqliteDialect) find(ctx context.Context, r *reads, q indexQuery, below int64, n int) ([]int64, error) {
 	const find = `SELECT rowid FROM search_index WHERE search_index MATCH $1 AND rowid < $2 ORDER BY rowid DESC LIMIT $3`
 	var seqs []int64
-	err := db.SelectContext(ctx, &seqs, find, q.text(`"`, " AND ", " OR "), below, n)
+	err := r.all(ctx, &seqs, find, q.text(`"`, " AND ", " OR "), below, n)
 	return seqs, err
 }

@@ -78,7 +78,7 @@ type Store struct {
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-	reads     readStatements
+	reads     *reads
 }
 
 // Open connects and checks that the schema is there (see Migrate). The store
@@ -91,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.prepareHot(ctx), s.prepareReads(ctx), s.openRates(ctx), s.readNewest(ctx)); err != nil {
+	if err := errors.Join(s.prepareHot(ctx), s.openRates(ctx), s.readNewest(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.unmerged.Store(true) // the last run may have left some
@@ -134,7 +134,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	if s.write, s.read, err = s.dialect.open(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	s.stmts = &statements{db: s.write}
+	s.stmts, s.reads = &statements{db: s.write}, newReads(s.read)
 	return s, nil
 }
 

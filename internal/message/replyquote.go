@@ -216,14 +216,24 @@ func isSignature(line string) bool {
 			return true
 		}
 	}
-	low := strings.ToLower(strings.TrimLeft(line, " *_<[("))
+	// Most lines are neither, and are many: no more of one is made lower case
+	// than has to be.
+	line = strings.TrimLeft(line, " *_<[(")
+	low := strings.ToLower(line[:min(len(line), maxSignatureStart)])
 	for _, start := range signatureStarts {
 		if strings.HasPrefix(low, start) {
 			return true
 		}
 	}
-	return len(strings.Fields(low)) <= maxSentWords && hasAny(low, deviceWords) && hasAny(low, sentWords)
+	if strings.Count(line, " ") >= maxSentWords && len(strings.Fields(line)) > maxSentWords {
+		return false
+	}
+	low = strings.ToLower(line)
+	return hasAny(low, deviceWords) && hasAny(low, sentWords)
 }
+
+// maxSignatureStart is more bytes than any of signatureStarts has.
+const maxSignatureStart = 64
 
 // maxSentWords is how many words the line has that a telephone adds.
 const maxSentWords = 7

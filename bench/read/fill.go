@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/internal/search"
+	"github.com/postroom/postroom/store"
+)
+
+// The words that are searched for: one that nearly all mails have, one that 1 %
+// have, and one that none has.
+const (
+	commonWord = "regards"
+	rareWord   = "quarterly"
+	noWord     = "zeppelin"
+)
+
+// filler puts mail into the store, each unlike the others, with words as
+// frequent as those of a language.
+type filler struct {
+	place *place
+	size  int
+	have  int
+	inbox store.Inbox
+}
+
+// fill brings the store up to so many mails, and indexes them.
+func (f *filler) fill(ctx context.Context, mails int) error {
+	if f.have == 0 { // makes schema, account and key
+		s, err := f.place.start(ctx, "")
+		if err != nil {
+			return err
+		}
+		s.stop()
+	}
+	s, err := f.place.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }() // what was stored is on the disk
+	if f.have == 0 {
+		if f.inbox, err = f.makeInbox(ctx, s); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	if err := f.store(ctx, s, mails-f.have); err != nil {
+		return err
+	}
+	stored := time.Now()
+	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: time.Now})
+	for n := 1; n > 0; {
+		if n, err = indexer.RunOnce(ctx); err != nil {
+			return err
+		}
+	}
+	n := mails - f.have
+	fmt.Printf("stored %d mails at %.0f/s, indexed them at %.0f/s\n", n,
+		float64(n)/stored.Sub(start).Seconds(), float64(n)/time.Since(stored).Seconds())
+	f.have = mails
+	return nil
+}
+
+func (*filler) makeInbox(ctx context.Context, s *store.Store) (store.Inbox, error) {
+	k, err := s.KeyByHash(ctx, store.HashKey(key))
+	if err != nil {
+		return store.Inbox{}, err
+	}
+	return s.CreateInbox(ctx, store.Inbox{
+		AccountID: k.AccountID, Address: "reader@postroom.localhost", Name: "reader", Domain: "postroom.localhost",
+		SendPolicy: store.PolicyOpen, RetentionDays: 7, Metadata: store.JSON[map[string]any]{V: map[string]any{}},
+	}, nil)
+}
+
+// store stores n more mails, by many at a time, as they share transactions.
+func (f *filler) store(ctx context.Context, s *store.Store, n int) error {
+	var (
+		all   sync.WaitGroup
+		once  sync.Once
+		first error
+		next  = make(chan int)
+	)
+	for range 64 {
+		all.Go(func() {
+			for i := range next {
+				if _, err := s.AddReceived(ctx, []*store.NewMessage{f.mail(i)}, nil); err != nil {
+					once.Do(func() { first = err })
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- f.have + i
+	}
+	close(next)
+	all.Wait()
+	return first
+}
+
+// mail is the nth mail.
+func (f *filler) mail(n int) *store.NewMessage {
+	r := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // the same mails each time
+	words := rand.NewZipf(r, 1.1, 8, 50_000)
+	from := fmt.Sprintf("sender%d@mail%d.example", n%997, n%31)
+	id := fmt.Sprintf("<%d@mail.example>", n)
+	subject := fmt.Sprintf("Report %d of %s", n, word(words.Uint64()))
+	var raw strings.Builder
+	fmt.Fprintf(&raw, "From: <%s>\r\nTo: <%s>\r\nSubject: %s\r\nMessage-ID: %s\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n",
+		from, f.inbox.Address, subject, id)
+	begin := raw.Len()
+	if n%20 != 0 {
+		raw.WriteString(commonWord + " ")
+	}
+	if n%100 == 50 {
+		raw.WriteString(rareWord + " ")
+	}
+	for column := 0; raw.Len() < f.size; {
+		w := word(words.Uint64())
+		raw.WriteString(w)
+		if column += len(w) + 1; column > 70 {
+			raw.WriteString("\r\n")
+			column = 0
+		} else {
+			raw.WriteString(" ")
+		}
+	}
+	text := raw.String()
+	return &store.NewMessage{
+		Message: store.Message{
+			AccountID: f.inbox.AccountID, InboxSeq: f.inbox.Seq, Direction: store.DirectionIn, Status: store.MessageReceived,
+			FromEmail: from, Subject: subject, HeaderID: id, Size: int64(len(text)),
+			Addresses: store.JSON[store.Addresses]{V: store.Addresses{
+				From: &store.Address{Email: from}, To: []store.Address{{Email: f.inbox.Address}},
+			}},
+			Content: &store.Content{
+				Raw: []byte(text), Snippet: text[begin:min(len(text), begin+140)],
+				Extracted:   &store.JSON[store.Extracted]{V: store.Extracted{Codes: []string{}, Links: []string{}}},
+				Auth:        &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
+				Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+			},
+		},
+		SubjectFold: strings.ToLower(subject), ThreadSubject: strings.ToLower(subject),
+	}
+}
+
+// word is the nth word of a language.
+func word(n uint64) string {
+	const vowels, consonants = "aeiou", "bdfghklmnprstvw"
+	w := []byte{consonants[n%15], vowels[n/15%5], consonants[n/75%15]}
+	for n /= 1125; n > 0; n /= 75 {
+		w = append(w, vowels[n%5], consonants[n/5%15])
+	}
+	return string(w) + strconv.Itoa(len(w)%3)
+}
