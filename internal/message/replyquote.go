@@ -221,11 +221,11 @@ func isSignature(line string) bool {
 	line = strings.TrimLeft(line, " *_<[(")
 	low := strings.ToLower(line[:min(len(line), maxSignatureStart)])
 	for _, start := range signatureStarts {
-		if strings.HasPrefix(low, start) {
+		if low != "" && low[0] == start[0] && strings.HasPrefix(low, start) {
 			return true
 		}
 	}
-	if strings.Count(line, " ") >= maxSentWords && len(strings.Fields(line)) > maxSentWords {
+	if manyWords(line) {
 		return false
 	}
 	low = strings.ToLower(line)
@@ -237,6 +237,19 @@ const maxSignatureStart = 64
 
 // maxSentWords is how many words the line has that a telephone adds.
 const maxSentWords = 7
+
+// manyWords reports whether a line has more words than that.
+func manyWords(line string) bool {
+	n, inWord := 0, false
+	for i := 0; i < len(line) && n <= maxSentWords; i++ {
+		space := line[i] == ' '
+		if !space && !inWord {
+			n++
+		}
+		inWord = !space
+	}
+	return n > maxSentWords
+}
 
 // isRule reports whether a line is only drawn.
 func isRule(line string) bool {
