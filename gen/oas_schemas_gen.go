@@ -882,11 +882,17 @@ func (s *AttachmentDownload) SetExpiresAt(val time.Time) {
 	s.ExpiresAt = val
 }
 
-// Values of RFC 8601.
+// Values of RFC 8601. What counts for whether the address in `from` can be believed is `dmarc`: `pass`
+// means that its domain stands behind the message. `temperror` means that the DNS did not answer when
+// the message came.
 // Ref: #/components/schemas/AuthResults
 type AuthResults struct {
-	Spf   string `json:"spf"`
-	Dkim  string `json:"dkim"`
+	// Whether the client may send for the reverse-path's domain, or for that of HELO when it is null.
+	Spf string `json:"spf"`
+	// The best of the signatures. `policy` is one that is correct and proves too little.
+	Dkim string `json:"dkim"`
+	// Whether one of both is of the domain in `from`. `none` when the domain has no record, or when From
+	// names several.
 	Dmarc string `json:"dmarc"`
 }
 
@@ -4329,6 +4335,34 @@ func (s *GetOpenapiOKRawApplicationJSON) SetResponse(val *http.Response) {
 
 func (*GetOpenapiOKRawApplicationJSON) getOpenapiRes() {}
 
+// One field of a mail's header.
+// Ref: #/components/schemas/HeaderField
+type HeaderField struct {
+	Name string `json:"name"`
+	// On one line.
+	Value string `json:"value"`
+}
+
+// GetName returns the value of Name.
+func (s *HeaderField) GetName() string {
+	return s.Name
+}
+
+// GetValue returns the value of Value.
+func (s *HeaderField) GetValue() string {
+	return s.Value
+}
+
+// SetName sets the value of Name.
+func (s *HeaderField) SetName(val string) {
+	s.Name = val
+}
+
+// SetValue sets the value of Value.
+func (s *HeaderField) SetValue(val string) {
+	s.Value = val
+}
+
 // Ref: #/components/schemas/Health
 type Health struct {
 	// `ok` with 200, `unavailable` with 503.
@@ -4854,9 +4888,9 @@ func NewMailboxArrayMailboxes(v MailboxArray) Mailboxes {
 	return s
 }
 
-// One message, received or sent. In list items, wait results, threads and events `html` is null. When
-// `expired` is true, `text`, `html`, `extracted_text`, `extracted` and `snippet` are null and
-// `attachments` is empty.
+// One message, received or sent. In list items, wait results, threads and events `html` and `headers`
+// are null. When `expired` is true, `text`, `html`, `headers`, `extracted_text`, `extracted` and
+// `snippet` are null and `attachments` is empty.
 // Ref: #/components/schemas/Message
 type Message struct {
 	Object string `json:"object"`
@@ -4886,9 +4920,13 @@ type Message struct {
 	ExtractedText NilString `json:"extracted_text"`
 	// Codes and links found in a received message. Null when `direction` is `out`.
 	Extracted NilExtracted `json:"extracted"`
-	// Verdicts on a received message. Null when `direction` is `out`, or when the verdicts were not
-	// checked.
+	// Verdicts on a received message. Null when `direction` is `out`, and for mail that did not come over
+	// SMTP, as from another inbox of the install.
 	Auth NilAuthResults `json:"auth"`
+	// The header of a received message, from the top, decoded; only when the message is fetched by its id.
+	// The first is the `Authentication-Results` that says more about `auth`. Those of the mail itself that
+	// claim to be from this host are left out; the raw message has them.
+	Headers []HeaderField `json:"headers"`
 	// By Auto-Submitted, Precedence, List-Id or a null reverse-path.
 	Automated bool `json:"automated"`
 	// The tag of `name+tag@domain` that the mail was sent to.
@@ -5006,6 +5044,11 @@ func (s *Message) GetExtracted() NilExtracted {
 // GetAuth returns the value of Auth.
 func (s *Message) GetAuth() NilAuthResults {
 	return s.Auth
+}
+
+// GetHeaders returns the value of Headers.
+func (s *Message) GetHeaders() []HeaderField {
+	return s.Headers
 }
 
 // GetAutomated returns the value of Automated.
@@ -5166,6 +5209,11 @@ func (s *Message) SetExtracted(val NilExtracted) {
 // SetAuth sets the value of Auth.
 func (s *Message) SetAuth(val NilAuthResults) {
 	s.Auth = val
+}
+
+// SetHeaders sets the value of Headers.
+func (s *Message) SetHeaders(val []HeaderField) {
+	s.Headers = val
 }
 
 // SetAutomated sets the value of Automated.

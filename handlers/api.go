@@ -24,6 +24,8 @@ type Config struct {
 	Incoming Incoming
 	// MailDomain is the install's own mail domain, lower case.
 	MailDomain string
+	// Hostname is the name that verdicts on received mail are given under.
+	Hostname string
 	// BaseURL is where clients reach the API: links begin with it.
 	BaseURL *url.URL
 	// FileKey signs download links.

@@ -66,7 +66,12 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (*gen.Mess
 	if err != nil {
 		return nil, err
 	}
-	return messageToAPI(m, withHTML)
+	out, err := messageToAPI(m, withHTML)
+	if err != nil {
+		return nil, err
+	}
+	out.Headers, err = a.headersOf(ctx, m)
+	return out, err
 }
 
 // DeleteMessage implements DELETE /v1/messages/{message_id}.

@@ -66,8 +66,8 @@ func (n *node) apiPart(
 		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
 	api, err := handlers.New(handlers.Config{
-		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), BaseURL: base, FileKey: in.keys.files,
-		NoFiles:   !bool(n.cfg.Files),
+		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
+		BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files),
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		TrustedProxies: n.cfg.TrustedProxies,
 		Version:        programVersion(), Stopping: stopping, Now: n.now, Log: n.log,

@@ -1,12 +1,6 @@
 package mailauth
 
-import (
-	"strings"
-)
-
-// FieldName is the header field that carries verdicts from one host to the
-// next (RFC 8601).
-const FieldName = "Authentication-Results"
+import "strings"
 
 // Field renders the verdicts as the value of an Authentication-Results field of
 // the host, folded with a line for each method. What the sender has chosen is
@@ -75,70 +69,4 @@ func writeProperty(b *strings.Builder, name, value string) {
 		value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 	}
 	b.WriteString(" " + name + "=" + value)
-}
-
-// ClaimsHost reports whether the value of an Authentication-Results field says
-// that it is from host. Such a field in a mail that comes in is forged, or from
-// another time: it must not be shown as ours (RFC 8601 section 5). Comments,
-// case, versions, and a dot at the end make no difference.
-func ClaimsHost(value, host string) bool {
-	name, ok := authServID(value)
-	return ok && sameHost(name, host)
-}
-
-func sameHost(a, b string) bool {
-	x, ok := asciiDomain(a)
-	y, ok2 := asciiDomain(b)
-	if !ok || !ok2 {
-		return strings.EqualFold(a, b)
-	}
-	return x == y
-}
-
-// authServID reads the first word of a field: a token or a quoted string, after
-// white space and comments. False when there is none.
-func authServID(s string) (string, bool) {
-	s = skipComments(s)
-	if s == "" {
-		return "", false
-	}
-	if s[0] != '"' {
-		end := strings.IndexAny(s, " \t\r\n;(")
-		if end < 0 {
-			end = len(s)
-		}
-		return s[:end], end > 0
-	}
-	var out strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			return trimSpace(out.String()), true
-		case '\\':
-			if i++; i == len(s) {
-				return "", false
-			}
-		}
-		out.WriteByte(s[i])
-	}
-	return "", false
-}
-
-// skipComments returns what follows white space and comments, which may be
-// nested.
-func skipComments(s string) string {
-	depth := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '(':
-			depth++
-		case c == ')' && depth > 0:
-			depth--
-		case c == '\\' && depth > 0:
-			i++
-		case depth == 0 && strings.IndexByte(whiteSpace, c) < 0:
-			return s[i:]
-		}
-	}
-	return ""
 }

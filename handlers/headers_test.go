@@ -1,0 +1,85 @@
+package handlers_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+)
+
+// TestA5ForgedResults is row A5: what a mail brings along in our name is not
+// shown, and our own verdicts stand on top. The raw message stays as it came.
+func TestA5ForgedResults(t *testing.T) {
+	t.Parallel()
+	forged := []string{
+		"Authentication-Results: mx.in.example; dmarc=pass",
+		"authentication-results: MX.IN.EXAMPLE; dmarc=pass",
+		"Authentication-Results : mx.in.example; dmarc=pass",
+		"Authentication-Results: mx.in.example 1; dmarc=pass",
+		"Authentication-Results: mx.in.example(1) / 2; dmarc=pass",
+		"Authentication-Results: (a (nested) \\) comment) mx.in.example; dmarc=pass",
+		"Authentication-Results:\r\n (one)\r\n\tmx.in.example\r\n ; dmarc=pass",
+		"Authentication-Results: \"mx.in.example\"; dmarc=pass",
+		"Authentication-Results: \"mx\\.in.example\"; dmarc=pass",
+		"Authentication-Results: mx.in.example.; dmarc=pass",
+		"Authentication-Results: mx.in.example",
+		"Authentication-Results: =?utf-8?q?mx.in.example?=; dmarc=pass",
+		"Authentication-Results: \uff4dx.in.example; dmarc=pass",
+		"Authentication-Results: former.in.example; dmarc=pass",
+	}
+	foreign := []string{
+		"Authentication-Results: mx.out.example; dmarc=pass",
+		"Authentication-Results: mx.in.example.out.example; dmarc=pass",
+		"ARC-Authentication-Results: i=1; mx.in.example; dmarc=pass",
+		"X-Authentication-Results: mx.in.example; dmarc=pass",
+	}
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		raw := strings.Join(forged, "\r\n") + "\r\n" + strings.Join(foreign, "\r\n") + "\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nHi.\r\n"
+		for name, body := range map[string]string{"small": "", "kept beside its text": strings.Repeat("x\r\n", 200<<10)} {
+			sent := raw + body
+			new := s.received(t, in, []byte(sent))
+			new.Content.Auth = &store.JSON[store.AuthResults]{V: store.AuthResults{
+				SPF: "fail", DKIM: "none", DMARC: "fail", Field: "former.in.example;\r\n\tspf=fail;\r\n\tdmarc=fail",
+			}}
+			m := s.add(t, new)
+
+			res := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
+			res.wantAt(t, "auth", `{"dkim":"none","dmarc":"fail","spf":"fail"}`)
+			res.wantAt(t, "headers.0", `{"name":"Authentication-Results","value":"former.in.example; spf=fail; dmarc=fail"}`)
+			names := res.strs(t, "headers", "name")
+			if want := 1 + len(foreign) + 1; len(names) != want {
+				t.Errorf("%s: %d fields are shown, want %d: %s", name, len(names), want, res.body)
+			}
+			for i, want := range foreign {
+				_, value, _ := strings.Cut(want, ": ")
+				if got := res.strs(t, "headers", "value")[i+1]; got != value {
+					t.Errorf("%s: field %q, want %q", name, got, value)
+				}
+			}
+			if values := res.strs(t, "headers", "value"); values[len(values)-1] != "Grüße" {
+				t.Errorf("%s: the subject is %q", name, values[len(values)-1])
+			}
+			link := s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").want(t, http.StatusFound).header.Get("Location")
+			if got := s.do(t, http.MethodGet, strings.TrimPrefix(link, s.url), "", as("")).want(t, http.StatusOK); string(got.body) != sent {
+				t.Errorf("%s: the raw message was changed", name)
+			}
+			s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK).wantAt(t, "data.0.headers", `null`)
+		}
+	})
+}
+
+// A message that nobody judged still hides verdicts in our name.
+func TestA5ForgedResultsOfUnjudgedMail(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		m := s.receive(t, in, "Authentication-Results: mx.in.example; dmarc=pass\nSubject: Hi")
+		res := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
+		res.wantAt(t, "auth", `null`)
+		if strings.Contains(string(res.body), "dmarc=pass") {
+			t.Errorf("shown: %s", res.body)
+		}
+	})
+}
