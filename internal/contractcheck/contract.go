@@ -25,7 +25,7 @@ import (
 // defineFormats makes kin-openapi check the formats that it knows by name only.
 // It keeps them for the whole process.
 var defineFormats = sync.OnceFunc(func() {
-	openapi3.DefineStringFormatValidator("email", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForEmail))
+	openapi3.DefineStringFormatValidator("email", openapi3.NewRegexpFormatValidator(emailPattern))
 	openapi3.DefineStringFormatValidator("uri", openapi3.NewCallbackValidator(absoluteURI))
 })
 
@@ -49,6 +49,9 @@ func Load(path string) (*openapi3.T, error) {
 	}
 	return doc, nil
 }
+
+// emailPattern takes what may be an address: quotes may hold another "@".
+const emailPattern = `^("([^"\\]|\\.)+"|[^@]+)@[^@<>",\s]+$`
 
 type brokenKey struct{}
 

@@ -174,6 +174,9 @@ func validQuoted(s string) bool {
 // valid under IDNA 2008.
 func validDomain(s string) bool {
 	if !isASCII(s) {
+		if strings.IndexFunc(s, isOddSpace) >= 0 { // which IDNA would drop
+			return false
+		}
 		ascii, err := idna.Lookup.ToASCII(s)
 		if err != nil {
 			return false
