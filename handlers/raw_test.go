@@ -1,0 +1,203 @@
+package handlers_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/smtp"
+)
+
+// M11: every mail that comes in over SMTP is downloaded byte for byte as it was
+// sent: the fixtures, and the files of the folder in POSTROOM_CORPUS. Mail that
+// SMTP cannot carry is refused, and not stored in another form.
+func TestM11RawIsByteEqual(t *testing.T) {
+	t.Parallel()
+	mails := fixtures(t, "../internal/message/testdata/mail")
+	if corpus := os.Getenv("POSTROOM_CORPUS"); corpus != "" {
+		mails = append(mails, fixtures(t, corpus)...)
+	}
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		mx := s.mx(t)
+		var taken []rawMail
+		for start := 0; start < len(mails); start += 100 { // as one connection may send
+			taken = append(taken, mx.sendAll(t, in.Name, mails[start:min(start+100, len(mails))], start)...)
+		}
+		ids := s.byTag(t, "/v1/inboxes/"+in.ID+"/messages?limit=100")
+		if len(ids) != len(taken) {
+			t.Errorf("%d messages of %d mails", len(ids), len(taken))
+		}
+		for i, m := range taken {
+			if i%50 == 0 {
+				s.clock.Add(time.Minute) // download links have a limit
+			}
+			link := s.do(t, http.MethodGet, "/v1/messages/"+ids[m.tag]+"/raw", "").want(t, http.StatusFound).header.Get("Location")
+			got := s.do(t, http.MethodGet, s.linked(t, link), "", as("")).want(t, http.StatusOK).body
+			if !bytes.Equal(got, m.raw) {
+				t.Errorf("%s: %d bytes were sent, and %d others come back", m.name, len(m.raw), len(got))
+			}
+		}
+		t.Logf("%d of %d mails in and out, the others refused", len(taken), len(mails))
+	})
+}
+
+type rawMail struct {
+	name, tag string
+	raw       []byte
+}
+
+// fixtures reads all files of a folder that may be mail, with the line ends of
+// mail.
+func fixtures(t *testing.T, folder string) (mails []rawMail) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".eml", ".raw", ".txt", ".msg", ""}, filepath.Ext(path)) {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.HasPrefix(raw, []byte("From ")) { // of a mailbox file
+			_, raw, _ = bytes.Cut(raw, []byte("\n"))
+		}
+		text := strings.NewReplacer("\r\n", "\r\n", "\r", "\r\n", "\n", "\r\n").Replace(string(raw))
+		if !strings.HasSuffix(text, "\r\n") {
+			text += "\r\n" // SMTP ends each line
+		}
+		mails = append(mails, rawMail{name: filepath.Base(path), raw: []byte(text)})
+		return nil
+	})
+	if err != nil || len(mails) == 0 {
+		t.Fatalf("%d mails in %s, %v", len(mails), folder, err)
+	}
+	return mails
+}
+
+// mailServer is the receiving half of SMTP before the store of a server.
+type mailServer struct{ addr string }
+
+func (s *server) mx(t *testing.T) mailServer {
+	t.Helper()
+	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := smtp.NewServer(smtp.ServerConfig{
+		Receiver: receiver, Hostname: "mx.mail.example", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(listener) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := srv.Shutdown(ctx); err != nil {
+			t.Errorf("shut the SMTP server down: %v", err)
+		}
+		<-served
+	})
+	return mailServer{listener.Addr().String()}
+}
+
+// sendAll sends mails to the inbox, each with its number as the tag, and
+// returns those that were taken.
+func (s mailServer) sendAll(t *testing.T, inbox string, mails []rawMail, first int) (taken []rawMail) {
+	t.Helper()
+	var conn net.Conn
+	var answers *bufio.Reader
+	for i, m := range mails {
+		if conn == nil {
+			conn, answers = s.hello(t)
+		}
+		m.tag = fmt.Sprint(first + i)
+		dotted := strings.ReplaceAll("\r\n"+string(m.raw), "\r\n.", "\r\n..")[2:]
+		say(t, conn, answers, "250", "MAIL FROM:<a@out.example>\r\n")
+		say(t, conn, answers, "250", fmt.Sprintf("RCPT TO:<%s+%s@%s>\r\n", inbox, m.tag, mailDomain))
+		say(t, conn, answers, "354", "DATA\r\n")
+		answer := say(t, conn, answers, "", dotted+".\r\n")
+		switch {
+		case strings.HasPrefix(answer, "250"):
+			taken = append(taken, m)
+			continue
+		case strings.HasPrefix(answer, "5") && (bytes.IndexByte(m.raw, 0) >= 0 || longestLine(m.raw) > 64<<10):
+		default:
+			t.Errorf("%s: %s", m.name, answer)
+		}
+		_ = conn.Close() // it may have been closed from the other side
+		conn = nil
+	}
+	if conn != nil {
+		_ = conn.Close()
+	}
+	return taken
+}
+
+func (s mailServer) hello(t *testing.T) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(conn)
+	say(t, conn, answers, "220", "")
+	say(t, conn, answers, "250", "HELO out.example\r\n")
+	return conn, answers
+}
+
+// say sends what it is given and returns the answer, of one line.
+func say(t *testing.T, conn net.Conn, answers *bufio.Reader, want, text string) string {
+	t.Helper()
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	line, err := answers.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, want) {
+		t.Fatalf("%.40q is answered %q, %v", text, line, err)
+	}
+	return line
+}
+
+func longestLine(raw []byte) (longest int) {
+	for line := range bytes.Lines(raw) {
+		longest = max(longest, len(line))
+	}
+	return longest
+}
+
+// byTag returns the ids of a list of messages by their tags.
+func (s *server) byTag(t *testing.T, path string) map[string]string {
+	t.Helper()
+	ids := map[string]string{}
+	next := path
+	for next != "" {
+		res := s.do(t, http.MethodGet, next, "").want(t, http.StatusOK)
+		tags := res.strs(t, "data", "tag")
+		for i, id := range res.strs(t, "data", "id") {
+			ids[tags[i]] = id
+		}
+		next = ""
+		if cursor, more := res.at(t, "cursor").(string); more {
+			next = path + "&cursor=" + cursor
+		}
+	}
+	return ids
+}
