@@ -152,17 +152,25 @@ func TestFreeFormBounces(t *testing.T) {
 func TestOrdinaryMailIsNoReport(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, header, text string }{
-		{"a parcel", "Return-Path: <>\nFrom: DHL <noreply@parcel.example>\nSubject: Delivery failed: your parcel\n",
-			"Your parcel could not be delivered to\nann@a.example\nPlease call us.\n"},
-		{"a question about a bounce", "From: Bob <bob@b.example>\nSubject: Undelivered Mail Returned to Sender?\n",
-			"Hi, I got this:\n\n550 5.1.1 <you@c.example>: Recipient address rejected: User unknown\n\nWhat does it mean?\n"},
-		{"a bounce passed on by a person", "From: Bob <bob@b.example>\nSubject: Fwd: Undelivered Mail Returned to Sender\n",
-			"See below.\n\n---------- Forwarded message ----------\nFrom: MAILER-DAEMON@c.example\n\n<you@c.example>: user unknown\n"},
+		{
+			"a parcel", "Return-Path: <>\nFrom: DHL <noreply@parcel.example>\nSubject: Delivery failed: your parcel\n",
+			"Your parcel could not be delivered to\nann@a.example\nPlease call us.\n",
+		},
+		{
+			"a question about a bounce", "From: Bob <bob@b.example>\nSubject: Undelivered Mail Returned to Sender?\n",
+			"Hi, I got this:\n\n550 5.1.1 <you@c.example>: Recipient address rejected: User unknown\n\nWhat does it mean?\n",
+		},
+		{
+			"a bounce passed on by a person", "From: Bob <bob@b.example>\nSubject: Fwd: Undelivered Mail Returned to Sender\n",
+			"See below.\n\n---------- Forwarded message ----------\nFrom: MAILER-DAEMON@c.example\n\n<you@c.example>: user unknown\n",
+		},
 		{"a bill from the postmaster", "From: Postmaster <postmaster@host.example>\nSubject: Your invoice\n", "Dear bob@b.example,\nplease pay 550 EUR.\n"},
 		{"a password mail", "Return-Path: <>\nFrom: no-reply@shop.example\nSubject: Your code is 550511\n", "Use 550511 for you@c.example.\n"},
 		{"an out of office note", "Return-Path: <>\nFrom: Ann <ann@c.example>\nSubject: Bob has a question\n", "I am on holiday. Write to bob@c.example.\n"},
-		{"a mailing list about mail", "Precedence: list\nList-Id: <qmail.list.example>\nFrom: Dan <dan@c.example>\nSubject: delivery failure with qmail\n",
-			"I see: <you@c.example>: Sorry, no mailbox here by that name. (#5.1.1)\n--- Below this line is a copy of the message.\n"},
+		{
+			"a mailing list about mail", "Precedence: list\nList-Id: <qmail.list.example>\nFrom: Dan <dan@c.example>\nSubject: delivery failure with qmail\n",
+			"I see: <you@c.example>: Sorry, no mailbox here by that name. (#5.1.1)\n--- Below this line is a copy of the message.\n",
+		},
 		{"a mail about full mailboxes", "From: IT <it@c.example>\nSubject: Mailbox full\n", "you@c.example\nYour mailbox is full. Delete something.\n"},
 		{"an empty mail", "Return-Path: <>\nFrom: MAILER-DAEMON@c.example\nSubject: failure notice\n", ""},
 		{"a mail from nobody", "Subject: failure notice\n", "you@c.example: user unknown\n"},
@@ -191,20 +199,30 @@ func TestDeliveryStatus(t *testing.T) {
 		name, human, status string
 		want                []string
 	}{
-		{"three outcomes", "", "Reporting-MTA: dns; b.example\n\nFinal-Recipient: rfc822; one@c.example\nAction: failed\nStatus: 5.1.1\n" +
-			"Diagnostic-Code: smtp; 550 5.1.1 unknown\n\nFinal-Recipient: rfc822; two@c.example\nAction: delayed\nStatus: 4.4.1\n\n" +
-			"Final-Recipient: rfc822; three@c.example\nAction: relayed\nStatus: 2.1.9\n",
-			[]string{"one@c.example hard no_mailbox 5.1.1", "two@c.example delayed network 4.4.1", "three@c.example delivered  2.1.9"}},
-		{"no empty lines between", "", "Final-Recipient: rfc822; one@c.example\nAction: failed\nStatus: 5.2.2\nFinal-Recipient: rfc822; two@c.example\nAction: failed\nStatus: 5.1.1\n",
-			[]string{"one@c.example soft mailbox_full 5.2.2", "two@c.example hard no_mailbox 5.1.1"}},
-		{"an address outside ASCII, RFC 6533", "", "Final-Recipient: utf-8; j\\x{FC}rgen@c.example\nAction: failed\nStatus: 5.1.1\n",
-			[]string{"jürgen@c.example hard no_mailbox 5.1.1"}},
+		{
+			"three outcomes", "", "Reporting-MTA: dns; b.example\n\nFinal-Recipient: rfc822; one@c.example\nAction: failed\nStatus: 5.1.1\n" +
+				"Diagnostic-Code: smtp; 550 5.1.1 unknown\n\nFinal-Recipient: rfc822; two@c.example\nAction: delayed\nStatus: 4.4.1\n\n" +
+				"Final-Recipient: rfc822; three@c.example\nAction: relayed\nStatus: 2.1.9\n",
+			[]string{"one@c.example hard no_mailbox 5.1.1", "two@c.example delayed network 4.4.1", "three@c.example delivered  2.1.9"},
+		},
+		{
+			"no empty lines between", "", "Final-Recipient: rfc822; one@c.example\nAction: failed\nStatus: 5.2.2\nFinal-Recipient: rfc822; two@c.example\nAction: failed\nStatus: 5.1.1\n",
+			[]string{"one@c.example soft mailbox_full 5.2.2", "two@c.example hard no_mailbox 5.1.1"},
+		},
+		{
+			"an address outside ASCII, RFC 6533", "", "Final-Recipient: utf-8; j\\x{FC}rgen@c.example\nAction: failed\nStatus: 5.1.1\n",
+			[]string{"jürgen@c.example hard no_mailbox 5.1.1"},
+		},
 		{"a program instead of an address", "  you@c.example\n    procmail failed\n", "Final-Recipient: rfc822; |/usr/bin/procmail -t\nOriginal-Recipient: rfc822;you@c.example\n" +
 			"Action: failed\nStatus: 5.3.0\nDiagnostic-Code: x-unix; procmail: user unknown\n", []string{"you@c.example soft system 5.3.0"}},
-		{"the words are better than the status", "", "Final-Recipient: rfc822; you@c.example\nAction: failed\nStatus: 5.0.0\nDiagnostic-Code: smtp; 550 5.7.1 blocked by policy\n",
-			[]string{"you@c.example soft blocked 5.7.1"}},
-		{"the reason is in the text alone", "<you@c.example>: 550 5.7.25 no PTR record\n", "Final-Recipient: rfc822; you@c.example\nAction: failed\nStatus: 5.0.0\n",
-			[]string{"you@c.example soft not_authenticated 5.7.25"}},
+		{
+			"the words are better than the status", "", "Final-Recipient: rfc822; you@c.example\nAction: failed\nStatus: 5.0.0\nDiagnostic-Code: smtp; 550 5.7.1 blocked by policy\n",
+			[]string{"you@c.example soft blocked 5.7.1"},
+		},
+		{
+			"the reason is in the text alone", "<you@c.example>: 550 5.7.25 no PTR record\n", "Final-Recipient: rfc822; you@c.example\nAction: failed\nStatus: 5.0.0\n",
+			[]string{"you@c.example soft not_authenticated 5.7.25"},
+		},
 		{"no action", "", "Final-Recipient: rfc822; you@c.example\nStatus: 5.1.1\n", []string{"you@c.example hard no_mailbox 5.1.1"}},
 		{"no Status", "", "Final-Recipient: rfc822; you@c.example\nAction: failed\n", []string{"you@c.example soft"}},
 		{"no address", "", "Final-Recipient: rfc822;\nAction: failed\nStatus: 5.1.1\n", []string{"you@c.example hard no_mailbox 5.1.1"}}, // of the original
@@ -236,8 +254,10 @@ func TestComplaint(t *testing.T) {
 	}{
 		{"abuse", "Feedback-Type: abuse\nVersion: 1\nOriginal-Rcpt-To: <you@c.example>\n", "abuse", []string{"you@c.example complained"}},
 		{"the address left out", "Feedback-Type: ABUSE\nVersion: 1\n", "abuse", []string{"she@c.example complained"}},
-		{"two recipients", "Feedback-Type: fraud\nOriginal-Rcpt-To: a@c.example\nOriginal-Rcpt-To: b@c.example\nOriginal-Rcpt-To: A@c.example\n", "fraud",
-			[]string{"a@c.example complained", "b@c.example complained"}},
+		{
+			"two recipients", "Feedback-Type: fraud\nOriginal-Rcpt-To: a@c.example\nOriginal-Rcpt-To: b@c.example\nOriginal-Rcpt-To: A@c.example\n", "fraud",
+			[]string{"a@c.example complained", "b@c.example complained"},
+		},
 		{"no kind", "Version: 1\n", "other", []string{"she@c.example complained"}},
 		{"praise", "Feedback-Type: not-spam\nOriginal-Rcpt-To: a@c.example\n", "", nil},
 	}

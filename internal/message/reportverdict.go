@@ -57,7 +57,7 @@ func (v *verdict) weigh(text string) {
 // namesAddress reports whether a server's words are surely about the address.
 func namesAddress(text string) bool {
 	before := ""
-	for _, word := range strings.Fields(text) { // "550 <a@b.example>: Recipient address rejected"
+	for word := range strings.FieldsSeq(text) { // "550 <a@b.example>: Recipient address rejected"
 		reply := findStatus(before) != "" || len(before) >= 3 && replyCode(before[:3]) > 0
 		if reply && word[0] == '<' && strings.HasSuffix(word, ">:") {
 			return true

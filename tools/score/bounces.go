@@ -32,7 +32,7 @@ type expectedReport struct {
 // bounceTally counts recipients of reports.
 type bounceTally struct {
 	precision, recall  share // of bounced recipients
-	hard, core, status share // of those found
+	hard, status       share // of those found
 	others             share // complaints, delays, deliveries and answers of machines
 	feedback, original share
 	alarms, ordinary   int

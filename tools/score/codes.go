@@ -27,7 +27,7 @@ type codeTally struct {
 	precision, recall, exact share
 	falseCodes               int // mails without a code that gave one
 	codeless                 int
-	otp, otpNone             share
+	otp                      share
 	otpWrong, otpMissing     int
 	link                     share
 }
@@ -52,7 +52,8 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 	return []row{
 		t.precision.atLeast("codes precision", 0.99), t.recall.atLeast("codes recall", 0.98), t.exact.plain("codes exact"),
 		none("mails without a code that gave one", t.falseCodes, t.codeless),
-		t.otp.plain("otp right"), wrong, {name: "otp missing", value: none("", t.otpMissing, t.otp.all).value},
+		t.otp.plain("otp right"), wrong,
+		{name: "otp missing", value: none("", t.otpMissing, t.otp.all).value},
 		t.link.atLeast("action link", 0.97),
 	}, nil
 }
@@ -112,7 +113,7 @@ func sameCode(s string) string {
 // in a row.
 func asciiDigit(r rune) rune {
 	n := rune(0)
-	for n < 9 && unicode.Is(unicode.Nd, r-n-1) && !(r-n-1 < '0') {
+	for n < 9 && unicode.Is(unicode.Nd, r-n-1) && r-n-1 >= '0' {
 		n++
 	}
 	return '0' + n%10

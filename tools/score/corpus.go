@@ -28,7 +28,7 @@ func (c *corpus) has(file string) bool {
 
 // miss tells of a record that was read wrongly.
 func (c *corpus) miss(id, format string, args ...any) {
-	fmt.Fprintf(c.missed, "%s: %s\n", id, fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(c.missed, "%s: %s\n", id, fmt.Sprintf(format, args...))
 }
 
 // maxRecord is longer than any line of the files, in bytes.

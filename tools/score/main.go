@@ -18,7 +18,7 @@ import (
 func main() {
 	verbose := flag.Bool("v", false, "list what is missed")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: score [-v] FOLDER")
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: score [-v] FOLDER")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -63,7 +63,7 @@ func run(ctx context.Context, w io.Writer, folder string, verbose bool) error {
 	var rows []row
 	for _, s := range scorers {
 		if !c.has(s.file) {
-			fmt.Fprintf(w, "no %s\n", s.file)
+			rows = append(rows, row{name: s.file, value: "is not there"})
 			continue
 		}
 		more, err := s.score(ctx, c)
@@ -86,7 +86,9 @@ func printRows(w io.Writer, rows []row) error {
 		default:
 			verdict = "MISSED"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, r.value, r.goal, verdict)
+		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, r.value, r.goal, verdict); err != nil {
+			return err
+		}
 	}
 	return t.Flush()
 }
