@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +63,45 @@ func TestS21InboxIsDeletedUnderOpenSessions(t *testing.T) {
 			t.Errorf("the address is given out again: %v", err)
 		}
 	})
+}
+
+// S22: without its database the server puts mail and recipients off, and says
+// nothing of why.
+func TestS22DatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		var log lockedBuffer
+		_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.Log = textLog(&log) })
+		c := hello(t, addr)
+		c.begin("a@out.example", in.Address)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.send(mail("Hi.") + ".\r\n")
+		c.want("451 4.3.0 Try again later\r\n")
+		c.cmd("250", "MAIL FROM:<a@out.example>")
+		for range 5 {
+			c.cmd("451 4.3.0 Try again later\r\n", "RCPT TO:<%s>", in.Address)
+		}
+		if n := strings.Count(log.String(), "level=ERROR"); n != 6 {
+			t.Errorf("%d errors logged, want one for each answer:\n%s", n, log.String())
+		}
+	})
+}
+
+// A full disk or database is 452, and the session goes on.
+func TestS22NoSpaceLeft(t *testing.T) {
+	t.Parallel()
+	srv, k := keeping(t)
+	for _, k.fault = range []error{
+		fmt.Errorf("add: %w", store.ErrFull), fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("write: %w", syscall.EDQUOT),
+	} {
+		said := converse(t, srv, strings.NewReader(states[3]+chunkOf(mail("Hi."), " LAST")+states[3][len("EHLO x\r\n"):]+"DATA\r\n"+mail("Hi.")+".\r\nNOOP\r\n"))
+		if got := strings.Join(codes(said)[4:], " "); got != "452 250 250 354 452 250" || strings.Count(said, "452 4.3.1 ") != 2 {
+			t.Errorf("%v: %s", k.fault, said)
+		}
+	}
 }
 
 // S22: a folder of large mail that cannot be written to is our trouble: the

@@ -21,6 +21,7 @@ import (
 type keeper struct {
 	spools *spools
 	kept   []string
+	fault  error // what storing ends in
 }
 
 func (k *keeper) Resolve(_ context.Context, rcpt string) (store.Mailbox, *string, error) {
@@ -38,6 +39,9 @@ func (k *keeper) close(_ context.Context, raw *Spool) { _ = raw.Close() }
 func (k *keeper) deliver(_ context.Context, _ Envelope, to []target, raw *Spool, _ *store.Attempt) ([]store.Message, error) {
 	if len(to) == 0 {
 		panic("a mail for nobody")
+	}
+	if k.fault != nil {
+		return nil, k.fault
 	}
 	r, err := raw.Reader()
 	if err != nil {

@@ -166,26 +166,6 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-func TestSessionWhenTheStoreIsAway(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := storetest.Inbox(t, s)
-	var log lockedBuffer
-	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	c := hello(t, addr)
-	c.begin("a@out.example", in.Address)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c.send(mail("Hi.") + ".\r\n")
-	c.want("451 4.3.0 Try again later\r\n")
-	c.cmd("250", "MAIL FROM:<a@out.example>")
-	c.cmd("451 4.3.0 Try again later\r\n", "RCPT TO:<%s>", in.Address)
-	if n := strings.Count(log.String(), "level=ERROR"); n != 2 {
-		t.Errorf("%d errors logged, want one for each answer:\n%s", n, log.String())
-	}
-}
-
 func TestSessionContextEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	srv, _ := serve(t, newReceiver(t, storetest.OpenSQLite(t)))
