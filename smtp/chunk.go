@@ -83,7 +83,7 @@ func (s *session) takeChunk(size int64, last bool) {
 	case refused != nil:
 		s.over = s.over || err != nil || errors.Is(refused, replyBareLineEnd)
 		s.wire.unread = s.wire.unread || s.over
-		r = s.put("read data", refused)
+		r = s.refusal("read data", refused)
 	case !last:
 		s.answer(replyChunk)
 		return

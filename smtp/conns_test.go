@@ -208,3 +208,36 @@ func TestManyMakeRoomAtOnce(t *testing.T) {
 		t.Errorf("while %d are on their way out: %v", maxLeaving, r)
 	}
 }
+
+// Neither a client that was hung up on and stays, nor one that takes no answers,
+// keeps its place when another needs it.
+func TestClientsThatHoldOnMakeRoom(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	botInbox(t, s)
+	for name, say := range map[string]string{
+		"after the last word": strings.Repeat("x", 2*maxCommandLine),
+		"deaf":                states[3] + strings.Repeat("BDAT 1\r\nx", 1<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxConns = 1 })
+			holding := dial(t, addr)
+			if err := holding.conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = holding.conn.Write([]byte(say)) }() // the server stops reading
+			var c *client
+			began := time.Now()
+			for answer := ""; !strings.HasPrefix(answer, "220"); answer = c.want("") {
+				if time.Since(began) > 20*time.Second { // less than it could stay for otherwise
+					t.Fatal("it keeps its place")
+				}
+				age(srv, time.Hour) // it may be busy just now
+				c = dial(t, addr)
+			}
+			c.cmd("221", "QUIT")
+			_ = holding.conn.Close()
+		})
+	}
+}

@@ -63,6 +63,7 @@ func (c *scriptConn) Read(b []byte) (int, error)       { return c.in.Read(b) }
 func (c *scriptConn) Write(b []byte) (int, error)      { return c.out.Write(b) }
 func (c *scriptConn) Close() error                     { return nil }
 func (c *scriptConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)} }
+func (c *scriptConn) SetDeadline(time.Time) error      { return nil }
 func (c *scriptConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptConn) SetWriteDeadline(time.Time) error { return nil }
 

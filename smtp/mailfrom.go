@@ -119,7 +119,7 @@ func (s *session) addRcpt(cmd command) *Reply {
 	}
 	in, tag, err := s.lookup(rcpt)
 	if err != nil {
-		return s.put("look up recipient", err)
+		return s.refusal("look up recipient", err)
 	}
 	s.wire.earn()
 	s.rcpts++

@@ -28,7 +28,7 @@ func (s *session) data(cmd command) {
 	defer s.server.receiver.close(s.server.ctx, raw)
 	r := replyStored
 	if err := s.wire.readData(s.newSink(raw)); err != nil {
-		r = s.put("read data", err)
+		r = s.refusal("read data", err)
 	} else {
 		r = s.store(raw)
 	}

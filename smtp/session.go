@@ -202,9 +202,9 @@ func (s *session) reset() {
 	s.wire.finish()
 }
 
-// put is the answer to an error of the receive path, which is logged when the
+// refusal is the answer to an error of the receive path, which is logged when the
 // fault is ours.
-func (s *session) put(step string, err error) *Reply {
+func (s *session) refusal(step string, err error) *Reply {
 	answer, ours := replyTo(err)
 	if ours {
 		s.server.log.ErrorContext(s.server.ctx, "mail put off", "step", step, "error", err, "smtp_code", answer.Code)
@@ -216,7 +216,7 @@ func (s *session) put(step string, err error) *Reply {
 func (s *session) store(raw *Spool) *Reply {
 	stored, err := s.server.receiver.deliver(s.server.ctx, s.env, s.to, raw, nil)
 	if err != nil {
-		return s.put("store", err)
+		return s.refusal("store", err)
 	}
 	s.conduct = conduct{}
 	s.wire.earn()

@@ -25,14 +25,14 @@ func TestS14SlowClients(t *testing.T) {
 	slow := map[string]struct {
 		say     string
 		answers int
-		drip    string
+		then    string
 	}{
-		"in the first command": {"E", 0, "x"},
-		"in a command":         {begin + "RCPT TO:<", 2, "x"},
-		"in a TLS hello":       {"STARTTLS\r\n", 1, "\x16"},
-		"in the header":        {begin + "DATA\r\nSubject: ", 3, "x"},
-		"in the body":          {begin + "DATA\r\nSubject: a\r\n\r\n", 3, "x"},
-		"in a chunk":           {begin + "BDAT 90000\r\n", 2, "x"},
+		"in the first command": {"E", 0, ""},
+		"in a command":         {begin + "RCPT TO:<", 2, ""},
+		"in a TLS hello":       {"STARTTLS\r\n", 1, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc"},
+		"in the header":        {begin + "DATA\r\nSubject: ", 3, ""},
+		"in the body":          {begin + "DATA\r\nSubject: a\r\n\r\n", 3, ""},
+		"in a chunk":           {begin + "BDAT 90000\r\n", 2, ""},
 	}
 	const each = 5
 	var wg sync.WaitGroup
@@ -47,6 +47,7 @@ func TestS14SlowClients(t *testing.T) {
 			for range attack.answers {
 				c.want("")
 			}
+			c.send(attack.then)
 			stop := make(chan struct{})
 			wg.Go(func() {
 				for {
@@ -54,7 +55,7 @@ func TestS14SlowClients(t *testing.T) {
 					case <-stop:
 						return
 					case <-time.After(20 * time.Millisecond): // as slow clients do
-						_, _ = c.conn.Write([]byte(attack.drip))
+						_, _ = c.conn.Write([]byte("x"))
 					}
 				}
 			})

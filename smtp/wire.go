@@ -104,14 +104,18 @@ func (w *wire) flushFull() {
 	}
 }
 
-// flush writes the replies. A client that does not take them is given up.
+// flush writes the replies. A client that does not take them is given up; so is
+// one whose place is needed, when it does not take its last ones soon.
 func (w *wire) flush() {
-	if len(w.out) == 0 {
-		return
-	}
-	_ = w.conn.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout)) // the write tells
-	if _, err := w.conn.Write(w.out); err != nil {
-		w.lost = true
+	if len(w.out) > 0 && !w.lost {
+		// In this order, so that shed can shorten it. If it fails, the write tells.
+		_ = w.raw.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout))
+		if w.startWaiting(forData, time.Time{}) != nil {
+			_ = w.raw.SetWriteDeadline(time.Now().Add(lingerTime))
+		}
+		_, err := w.conn.Write(w.out)
+		w.lost = err != nil
+		_ = w.stopWaiting(nil) // the next wait says why
 	}
 	w.out = w.out[:0]
 }
@@ -141,9 +145,9 @@ func (w *wire) shed() bool {
 	return true
 }
 
-// wake ends the read that waits. The caller holds mu.
+// wake ends the read or write that waits. The caller holds mu.
 func (w *wire) wake() {
-	_ = w.raw.SetReadDeadline(time.Unix(1, 0)) // fails when the connection is closed, and the read with it
+	_ = w.raw.SetDeadline(time.Unix(1, 0)) // fails when the connection is closed, and they with it
 	if w.woken != nil {
 		close(w.woken)
 		w.woken = nil
@@ -167,13 +171,14 @@ func (w *wire) close() {
 	_ = w.conn.Close()
 }
 
-// linger lets the client read the last reply.
+// linger lets the client read the last reply, unless its place is needed.
 func (w *wire) linger() {
 	half, ok := w.conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || w.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if !ok || half.CloseWrite() != nil || w.startWaiting(forData, time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, w.conn, lingerBytes) // whatever comes of it, we close
+	_ = w.stopWaiting(nil)
 }
 
 // encrypt makes the connection a TLS one. Nothing of what came in clear is left:
