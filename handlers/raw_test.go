@@ -62,11 +62,12 @@ type rawMail struct {
 // mail.
 func fixtures(t *testing.T, folder string) (mails []rawMail) {
 	t.Helper()
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	files := os.DirFS(folder)
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".eml", ".raw", ".txt", ".msg", ""}, filepath.Ext(path)) {
 			return err
 		}
-		raw, err := os.ReadFile(path)
+		raw, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}
@@ -110,7 +111,9 @@ func (s *server) mx(t *testing.T) mailServer {
 		if err := srv.Shutdown(ctx); err != nil {
 			t.Errorf("shut the SMTP server down: %v", err)
 		}
-		<-served
+		if err := <-served; err != nil {
+			t.Errorf("serve SMTP: %v", err)
+		}
 	})
 	return mailServer{listener.Addr().String()}
 }

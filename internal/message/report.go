@@ -101,17 +101,10 @@ func (m *reportMail) report() Report {
 	if m.feedback != "" {
 		return m.complaint()
 	}
-	if rep := m.unsubscribe(); len(rep.Recipients) > 0 {
-		return rep
-	}
-	if rep := m.statusReport(); len(rep.Recipients) > 0 {
-		return rep
-	}
-	if rep := m.notification(); len(rep.Recipients) > 0 {
-		return rep
-	}
-	if rep := m.freeForm(); len(rep.Recipients) > 0 {
-		return rep
+	for _, read := range []func() Report{m.plainComplaint, m.unsubscribe, m.statusReport, m.notification, m.freeForm} {
+		if rep := read(); len(rep.Recipients) > 0 {
+			return rep
+		}
 	}
 	return m.autoReply()
 }

@@ -172,6 +172,15 @@ func TestOrdinaryMailIsNoReport(t *testing.T) {
 			"I see: <you@c.example>: Sorry, no mailbox here by that name. (#5.1.1)\n--- Below this line is a copy of the message.\n",
 		},
 		{"a mail about full mailboxes", "From: IT <it@c.example>\nSubject: Mailbox full\n", "you@c.example\nYour mailbox is full. Delete something.\n"},
+		{
+			"a receipt of a reader", "Return-Path: <>\nFrom: Bob <bob@b.example>\nSubject: Read: Hello\nContent-Type: multipart/report; report-type=disposition-notification; boundary=x\n",
+			"--x\n\nThe message you sent could not be delivered before, and was read by\nbob@b.example\n--x\nContent-Type: message/disposition-notification\n\nFinal-Recipient: rfc822; bob@b.example\nDisposition: manual-action/MDN-sent-manually; displayed\n--x--\n",
+		},
+		{
+			"a report of TLS", "From: postmaster@b.example\nSubject: Report Domain: a.example Submitter: b.example\nContent-Type: multipart/report; report-type=tlsrpt; boundary=x\n",
+			"--x\n\n550 sessions failed, mail was not delivered to ann@a.example\n--x--\n",
+		},
+		{"a list of what was held back", "From: Postmaster <postmaster@b.example>\nSubject: Quarantine summary\n", "These messages were not delivered to you:\n\neve@spam.example\n  Buy now\n"},
 		{"an empty mail", "Return-Path: <>\nFrom: MAILER-DAEMON@c.example\nSubject: failure notice\n", ""},
 		{"a mail from nobody", "Subject: failure notice\n", "you@c.example: user unknown\n"},
 	}

@@ -8,7 +8,8 @@ func (m *reportMail) isAutoReply() bool {
 	if m.byDaemon() {
 		return false
 	}
-	if m.auto == "auto-replied" && len(m.failed) == 0 || m.vacation {
+	answers := m.auto == "auto-replied" || m.auto == "auto-notified"
+	if answers && len(m.failed) == 0 || m.vacation {
 		return !containsAny(m.subject, bounceSubjects)
 	}
 	return beginsWithAny(strings.ToLower(m.subject), autoSubjects)

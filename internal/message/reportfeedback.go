@@ -39,19 +39,37 @@ func (m *reportMail) complaint() (rep Report) {
 	return rep
 }
 
-// originalRecipient returns the only address that the original was for, "" when
-// that is not known.
+// originalRecipient returns the address that the original was for, by the
+// fields in which providers name it and then by To; "" when that is not known.
 func (m *reportMail) originalRecipient() string {
-	var to []Address
+	var named, to []Address
 	fields([]byte(m.original), func(f field) {
-		if f.is("to") && to == nil {
+		switch {
+		case f.is("x-apparently-to"), f.is("x-hmxmroriginalrecipient"):
+			value, _, _ := strings.Cut(f.unfolded(), " via ")
+			named, _ = parseAddressList(value, 1)
+		case f.is("to") && to == nil:
 			to, _ = parseAddressList(f.unfolded(), 2)
 		}
 	})
-	if len(to) != 1 {
-		return ""
+	switch {
+	case len(named) == 1:
+		return plausibleAddress(named[0].Email)
+	case len(to) == 1:
+		return plausibleAddress(to[0].Email)
 	}
-	return plausibleAddress(to[0].Email)
+	return ""
+}
+
+// plainComplaint reads a complaint of a provider that does not know RFC 5965:
+// the subject and the mail that it is about.
+func (m *reportMail) plainComplaint() (rep Report) {
+	if m.original == "" || !strings.HasPrefix(strings.ToLower(m.subject), "complaint about message from ") {
+		return rep
+	}
+	rep.FeedbackType = "abuse"
+	rep.Recipients = []Reported{{Email: m.originalRecipient(), Outcome: Complained}}
+	return rep
 }
 
 // unsubscribe reads the mail by which mail programs ask to be taken off a list

@@ -18,7 +18,9 @@ type reportMail struct {
 	vacation   bool      // another field says that a machine answers
 	inReplyTo  []string
 	references []string
-	isReport   bool // multipart/report
+	isReport   bool // multipart/report of deliveries
+
+	isOtherReport bool // multipart/report of something else
 
 	text     textParts // of the parts to read, in order
 	html     textParts
@@ -88,6 +90,8 @@ func (m *reportMail) readField(f field) {
 		m.auto = firstToken(f.text())
 	case f.is("x-autoreply"), f.is("x-autorespond"), f.is("x-vacation"), f.is("x-auto-reply-from"):
 		m.vacation = true
+	case f.is("x-apple-action"):
+		m.vacation = m.vacation || strings.EqualFold(f.text(), "vacation")
 	case f.is("precedence"):
 		m.vacation = m.vacation || strings.Contains(firstToken(f.text()), "auto")
 	case f.is("in-reply-to"):
@@ -95,7 +99,11 @@ func (m *reportMail) readField(f field) {
 	case f.is("references"):
 		m.references = messageIDs(f.unfolded())
 	case f.is("content-type"):
-		m.isReport = m.isReport || parseMedia(f.unfolded()).kind == "multipart/report"
+		if media := parseMedia(f.unfolded()); media.kind == "multipart/report" {
+			kind := strings.ToLower(media.raw("report-type"))
+			m.isReport = kind == "" || kind == "delivery-status"
+			m.isOtherReport = !m.isReport // that it was read, or how TLS fared
+		}
 	}
 }
 

@@ -30,8 +30,8 @@ func isOriginalMark(line string) bool {
 	if len(line) > 100 {
 		return false
 	}
-	ruled := strings.HasPrefix(line, "--") || strings.HasPrefix(line, "==")
-	line = strings.ToLower(strings.Trim(line, "-= \t*"))
+	ruled := strings.HasPrefix(line, "--") || strings.HasPrefix(line, "==") || strings.HasPrefix(line, "|--")
+	line = strings.ToLower(strings.Trim(line, "-= \t*|"))
 	if !ruled && !strings.HasSuffix(line, "follows.") && !strings.HasSuffix(line, "follow.") && !strings.HasSuffix(line, ":") {
 		return false
 	}

@@ -108,14 +108,15 @@ var reasonWords = []struct {
 		"starttls", "must issue a", "helo command rejected",
 	}},
 	{ReasonNoMailbox, []string{
-		"account or domain may not exist", "recipient address rejected: access denied", "recipient address rejected. access denied", "not listed in public",
+		"account or domain may not exist", "recipient address rejected: access denied", "recipient address rejected. access denied",
+		"recipient addresses rejected", "not listed in public",
 	}},
 	{ReasonNetwork, []string{"not found, try again", "name server: * try again", "name service error * try again"}},
 	{ReasonNoDomain, []string{"malformed or unexpected name server"}},
 	{ReasonRate, []string{
 		"rate limit", "rate exceeded", "ratelimit", "too many connections", "too many recipients", "too many messages",
 		"too many concurrent", "too many errors", "too much mail", "too many mails", "frequency limited", "unexpected volume",
-		"receiving mail at a rate", "sending rate", "connection rate", "daily relay quota", "quota for the day", "throttl", "slow down",
+		"receiving mail at a rate", "sending rate", "connection rate", "daily relay quota", "quota for the day", "daily limit", "hourly limit", "sending limit", "throttl", "slow down",
 		"sessions exceeded", "limit on the number of", "greylist", "graylist", "grey listed", "greylisted",
 	}},
 	{ReasonBlocked, []string{
@@ -128,7 +129,7 @@ var reasonWords = []struct {
 	{ReasonFull, []string{
 		"mailbox full", "mailbox is full", "mailfolder is full", "mail box full", "mailbox * full", "inbox full", "inbox is full",
 		"over quota", "overquota", "quota exceeded", "exceeded quota", "quota exceed", "exceeds quota", "exceeded * quota", "over * quota",
-		"quota full", "quota limit", "mailbox size", "exceeds allowed size", "exceeded storage", "storage limit", "out of storage",
+		"quota full", "quota limit", "mailbox size", "exceeds allowed size", "exceeded the local limit", "exceeded storage", "storage limit", "out of storage",
 		"storage quota", "mailbox quota", "user quota", "disk quota", "not enough space", "insufficient mailbox", "full mailbox",
 		"mailbox exceeded", "mailbox has exceeded", "mailboxfull", "account is full", "account full", "disk full for user", "quota ",
 		"postfach voll", "postfach ist voll", "postfachs ist voll", "speicherplatz", "boite pleine", "boîte pleine", "boite aux lettres pleine",
@@ -154,8 +155,7 @@ var reasonWords = []struct {
 		"zablokowan", "заблокирован", "отключен", "停用", "冻结",
 	}},
 	{ReasonMoved, []string{
-		"has moved", "mailbox moved", "user moved", "no forwarding address", "no longer on server", "forwarding address", "please update your",
-		"changed * address", "new address is", "has been replaced by", "user not local; please try", "has left the company",
+		"has moved", "mailbox moved", "user moved", "no forwarding address", "no longer on server", "update your address book", "new address is", "has been replaced by", "user not local; please try", "has left the company",
 	}},
 	{ReasonContent, []string{
 		"spam", "content rejected", "message rejected * content", "message content", "virus", "malware", "infected", " ube,", " ube ", "junk",
@@ -172,20 +172,20 @@ var reasonWords = []struct {
 		"host unknown", "unknown host", "domain not found", "no such domain", "domain does not exist", "domain name not found", "unknown domain",
 		"unrouteable", "unroutable", "nxdomain", "name or service not known", "bad destination system", "bad destination", "illegal host",
 		"invalid domain", "invalid host", "host not found", "no such host", "name server: host", "couldn't find any host", "domain invalid",
-		"recipient domain", "host * not found", "no mail server", "no mx", "no valid hosts", "null mx", "nullmx", "does not accept mail",
+		"recipient domain", "host * not found", "no mail server", "no mx", "no valid hosts", "null mx", "nullmx", "indicated no smtp service", "no data record of requested type", "point to non-existent hosts", "does not accept mail",
 		"does not accept email", "doesn't accept mail", "not accept any mail", "domain not valid", "malformed or unexpected name server",
 		"name service error", "domain * not exist", "domäne", "domaine inconnu", "domaine inexistant", "dominio desconocido", "dominio inexistente",
 		"dominio sconosciuto", "domínio", "domein bestaat niet", "домен не", "domena",
 	}},
 	{ReasonNoMailbox, noMailboxWords},
 	{ReasonExpired, []string{
-		"expired", "timed out", "timeout", "time out", "retry time", "retry limit", "not delivered within", "in the queue too long", "too old",
+		"expired", "timed out", "timeout", "time out", "failing for a long time", "retry time", "retry limit", "not delivered within", "in the queue too long", "too old",
 		"attempts", "after multiple retries", "multiple retries", "giving up after", "delivery time", "unable to contact", "not responding", "not reachable",
 		"socket error", "did not accept our requests to connect", "able to establish an smtp connection", "could not connect", "no route",
 		"connection refused", "unable to connect", "aborted after", "cannot connect", "could not find a gateway", "zeitüberschreitung", "délai", "agotado",
 	}},
 	{ReasonNetwork, []string{
-		"too many hops", "hop count", "loop", "loops back", "network", "routing", "dns error", "dns failure", "name server", "name service",
+		"too many hops", "hop count", "loop", "points to local host", "network", "routing", "dns error", "dns failure", "name server", "name service",
 		"connection lost", "connection reset", "lost connection", "connection dropped", "try again * host", "connection",
 	}},
 	{ReasonSystem, []string{

@@ -107,7 +107,7 @@ func (want *expectedReport) matches(x message.Reported) bool {
 	if x.Outcome != outcomes[want.Kind] {
 		return false
 	}
-	if want.Recipient == nil {
+	if want.Recipient == nil || strings.HasSuffix(*want.Recipient, ".invalid") { // nobody knows, or a stand-in for that
 		return true
 	}
 	names := append([]string{*want.Recipient}, want.Also...)
