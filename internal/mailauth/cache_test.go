@@ -1,0 +1,193 @@
+package mailauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// clock is a time that a test moves.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func newClock() *clock { return &clock{t: time.Unix(1_800_000_000, 0)} }
+
+func TestCacheRemembers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		asked string
+		life  time.Duration // how long it is not asked again
+	}{
+		{"an answer", "txt.example.", time.Minute},
+		{"that there is none", "nothing.example.", time.Minute},
+		{"trouble, for a short while", "trouble.example.", 5 * time.Second},
+		{"nothing of an answer that is too large", "large.example.", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			z := parseZone(t, "txt.example TXT hello\ntrouble.example FAIL\nlarge.example TXT "+strings.Repeat("x", maxAnswerBytes))
+			clock := newClock()
+			c := NewCache(z, clock.now)
+			first, err := c.LookupTXT(t.Context(), tt.asked)
+			again, err2 := c.LookupTXT(t.Context(), tt.asked)
+			if fmt.Sprint(first, err) != fmt.Sprint(again, err2) {
+				t.Errorf("%v %v, then %v %v", first, err, again, err2)
+			}
+			if tt.life == 0 {
+				if len(z.asked) != 2 {
+					t.Errorf("%d questions, want 2", len(z.asked))
+				}
+				return
+			}
+			clock.pass(tt.life - time.Second)
+			_, _ = c.LookupTXT(t.Context(), tt.asked)
+			if len(z.asked) != 1 {
+				t.Errorf("%d questions before its time is over", len(z.asked))
+			}
+			clock.pass(time.Second)
+			_, _ = c.LookupTXT(t.Context(), tt.asked)
+			if len(z.asked) != 2 {
+				t.Errorf("%d questions, want another after its time", len(z.asked))
+			}
+		})
+	}
+}
+
+// A question that many have at the same time is asked once, and goes on when
+// the first of them leaves.
+func TestCacheAsksOnce(t *testing.T) {
+	t.Parallel()
+	r := &held{entered: make(chan struct{}), release: make(chan struct{})}
+	c := NewCache(r, nil)
+	leaving, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		_, err := c.LookupTXT(leaving, "a.example.")
+		left <- err
+	}()
+	<-r.entered
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if got, err := c.LookupTXT(t.Context(), "a.example."); err != nil || len(got) != 1 {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left got %v", err)
+	}
+	close(r.release)
+	all.Wait()
+	if n := r.asked.Load(); n != 1 {
+		t.Errorf("%d questions", n)
+	}
+}
+
+// held answers TXT when it is released.
+type held struct {
+	Resolver
+	asked            atomic.Int64
+	entered, release chan struct{}
+}
+
+func (h *held) LookupTXT(ctx context.Context, _ string) ([]string, error) {
+	if h.asked.Add(1) == 1 {
+		close(h.entered)
+	}
+	select {
+	case <-h.release:
+		return []string{"hello"}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	c := NewCache(parseZone(t, "kept.example TXT hello"), newClock().now)
+	for i := range 3 * maxAnswers {
+		_, _ = c.LookupTXT(t.Context(), fmt.Sprintf("n%d.example.", i))
+	}
+	if n := len(c.answers); n > maxAnswers {
+		t.Errorf("%d answers are kept", n)
+	}
+}
+
+// When nobody answers any more, mail does not wait for it; and when somebody
+// does again, that is seen.
+func TestCacheGivesUpOnADeadServer(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	r := &deaf{dead: true}
+	c := NewCache(r, clock.now)
+	for i := range downAfter {
+		_, _ = c.LookupTXT(t.Context(), fmt.Sprintf("n%d.example.", i))
+	}
+	before := r.asked
+	if _, err := c.LookupTXT(t.Context(), "other.example."); err == nil || isNotFound(err) || r.asked != before {
+		t.Errorf("%v, after %d questions", err, r.asked-before)
+	}
+	r.dead = false
+	clock.pass(troubleLife)
+	if got, err := c.LookupTXT(t.Context(), "other.example."); err != nil || len(got) != 1 {
+		t.Errorf("%v, %v when it answers again", got, err)
+	}
+}
+
+// deaf is a server that can be dead.
+type deaf struct {
+	Resolver
+	dead  bool
+	asked int
+}
+
+func (d *deaf) LookupTXT(context.Context, string) ([]string, error) {
+	d.asked++
+	if d.dead {
+		return nil, &net.DNSError{Err: "i/o timeout", IsTimeout: true}
+	}
+	return []string{"hello"}, nil
+}
+
+func TestRecalledVerdictsAskNothing(t *testing.T) {
+	t.Parallel()
+	z := parseZone(t, "a.example TXT v=spf1 mx ptr -all\na.example MX 0 mx.a.example\nmx.a.example A 192.0.2.10\n_dmarc.a.example TXT v=DMARC1; p=reject")
+	c := NewCache(z, newClock().now)
+	const mail = "From: ann@a.example\r\n\r\nHi.\r\n"
+	first := judge(t, c, mail, "x@a.example")
+	asked := len(z.asked)
+	again := judge(t, c, mail, "x@a.example")
+	if first.SPF.Result != Pass || first.DMARC.Result != Pass || fmt.Sprint(first) != fmt.Sprint(again) {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	if len(z.asked) != asked {
+		t.Errorf("asked again: %v", z.asked[asked:])
+	}
+	if other := judge(t, c, mail, "x@b.example"); other.SPF.Result != None || other.DMARC.Result != Fail {
+		t.Errorf("half remembered: %+v", other)
+	}
+}

@@ -1,0 +1,160 @@
+package mailauth
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// dnsServer answers over UDP and TCP on one port. Kinds of records besides the
+// usual ones say how it fails: SERVFAIL, REFUSED, SILENT, GARBAGE, and ALIAS,
+// which is a CNAME that is answered alone.
+type dnsServer struct{ zone *zone }
+
+// startDNS returns a resolver that asks a server with that zone.
+func startDNS(t *testing.T, text string) *net.Resolver {
+	t.Helper()
+	s := dnsServer{parseZone(t, text)}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", tcp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = tcp.Close(), udp.Close() })
+	go func() {
+		buf := make([]byte, 1<<16)
+		for {
+			n, from, err := udp.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			if answer := s.answer(buf[:n], 512); answer != nil {
+				_, _ = udp.WriteTo(answer, from)
+			}
+		}
+	}()
+	go func() {
+		for {
+			conn, err := tcp.Accept()
+			if err != nil {
+				return
+			}
+			go s.serveTCP(conn)
+		}
+	}()
+	var d net.Dialer
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return d.DialContext(ctx, network, tcp.Addr().String())
+	}}
+}
+
+func (s dnsServer) serveTCP(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	for {
+		var size [2]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
+		}
+		query := make([]byte, binary.BigEndian.Uint16(size[:]))
+		if _, err := io.ReadFull(conn, query); err != nil {
+			return
+		}
+		answer := s.answer(query, 1<<16-1)
+		if answer == nil {
+			continue
+		}
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
+			return
+		}
+	}
+}
+
+// answer returns the reply to a query, nil for none. One that is longer than
+// limit is cut.
+func (s dnsServer) answer(query []byte, limit int) []byte {
+	var p dnsmessage.Parser
+	head, err := p.Start(query)
+	if err != nil {
+		return nil
+	}
+	q, err := p.Question()
+	if err != nil {
+		return nil
+	}
+	reply := dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: head.ID, Response: true, RecursionAvailable: true, RecursionDesired: true},
+		Questions: []dnsmessage.Question{q},
+	}
+	if err := s.fill(&reply, q); err != nil {
+		if errors.Is(err, errGarbage) {
+			return []byte("garbage")
+		}
+		return nil
+	}
+	packed, err := reply.Pack()
+	if err != nil || len(packed) > limit {
+		reply.Truncated, reply.Answers = true, nil
+		packed, _ = reply.Pack()
+	}
+	return packed
+}
+
+var (
+	errSilent  = errors.New("silent")
+	errGarbage = errors.New("garbage")
+)
+
+func (s dnsServer) fill(reply *dnsmessage.Message, q dnsmessage.Question) error {
+	name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
+	records := s.zone.records[name]
+	if len(records) == 0 {
+		reply.RCode = dnsmessage.RCodeNameError
+	}
+	head := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 60}
+	for _, r := range records {
+		var body dnsmessage.ResourceBody
+		switch r.kind {
+		case "SERVFAIL":
+			reply.RCode = dnsmessage.RCodeServerFailure
+		case "REFUSED":
+			reply.RCode = dnsmessage.RCodeRefused
+		case "SILENT":
+			return errSilent
+		case "GARBAGE":
+			return errGarbage
+		case "ALIAS":
+			head.Type, body = dnsmessage.TypeCNAME, &dnsmessage.CNAMEResource{CNAME: dnsmessage.MustNewName(r.value)}
+		case "TXT":
+			head.Type, body = dnsmessage.TypeTXT, &dnsmessage.TXTResource{TXT: pieces(r.value)}
+		case "A":
+			var a dnsmessage.AResource
+			copy(a.A[:], net.ParseIP(r.value).To4())
+			head.Type, body = dnsmessage.TypeA, &a
+		case "MX":
+			_, host, _ := strings.Cut(r.value, " ")
+			head.Type, body = dnsmessage.TypeMX, &dnsmessage.MXResource{MX: dnsmessage.MustNewName(host)}
+		}
+		if body != nil && (head.Type == q.Type || head.Type == dnsmessage.TypeCNAME) {
+			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: head, Body: body})
+		}
+	}
+	return nil
+}
+
+// pieces cuts a text into strings of 255 bytes.
+func pieces(s string) []string {
+	var out []string
+	for len(s) > 255 {
+		out, s = append(out, s[:255]), s[255:]
+	}
+	return append(out, s)
+}

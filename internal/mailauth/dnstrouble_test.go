@@ -1,0 +1,79 @@
+package mailauth
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/message"
+)
+
+// TestA6 is row A6: what a real DNS server can do to the verdicts on a signed
+// mail from ann@signer.example. Trouble is temperror and never fail, whatever
+// else is answered counts, and the time that is set is kept.
+func TestA6(t *testing.T) {
+	t.Parallel()
+	const (
+		policy = "_dmarc.signer.example TXT v=DMARC1; p=reject\n"
+		allows = "signer.example TXT v=spf1 ip4:192.0.2.10 -all\n"
+	)
+	key := "ed._domainkey.signer.example TXT " + keyRecord(t, "ed", "") + "\n"
+	tests := []struct {
+		name, zone       string
+		spf, dkim, dmarc Result
+	}{
+		{"all is well", policy + allows + key, Pass, Pass, Pass},
+		{"nothing is published", "", None, PermError, None},
+
+		{"SPF: SERVFAIL", policy + key + "signer.example SERVFAIL", TempError, Pass, Pass},
+		{"SPF: no answer", policy + key + "signer.example SILENT", TempError, Pass, Pass},
+		{"SPF: garbage", policy + key + "signer.example GARBAGE", TempError, Pass, Pass},
+		{"SPF: a name without TXT", policy + key + "signer.example A 192.0.2.1", None, Pass, Pass},
+		{"SPF: a loop of aliases", policy + key + "signer.example ALIAS loop.example.\nloop.example ALIAS signer.example.", None, Pass, Pass},
+		{"SPF: an A that is not answered", policy + key + "signer.example TXT v=spf1 a:a.example -all\na.example SILENT", TempError, Pass, Pass},
+		{"SPF: an MX that fails", policy + key + "signer.example TXT v=spf1 mx:m.example -all\nm.example SERVFAIL", TempError, Pass, Pass},
+		{"SPF: an include that fails", policy + key + "signer.example TXT v=spf1 include:i.example -all\ni.example SERVFAIL", TempError, Pass, Pass},
+		{"SPF: an include of nothing", policy + key + "signer.example TXT v=spf1 include:i.example -all", PermError, Pass, Pass},
+		{"SPF: 60 KB of TXT", policy + key + "signer.example TXT v=spf1" + strings.Repeat(" ip4:198.51.100.1", 3_500) + " ip4:192.0.2.10 -all", Pass, Pass, Pass},
+		{"SPF: 60 KB of something else", policy + key + allows + "signer.example TXT " + strings.Repeat("x", 60_000), Pass, Pass, Pass},
+
+		{"key: SERVFAIL", policy + "ed._domainkey.signer.example SERVFAIL", None, TempError, TempError},
+		{"key: no answer", policy + "ed._domainkey.signer.example SILENT", None, TempError, TempError},
+		{"key: no such name", policy, None, PermError, Fail},
+		{"key: trouble, but SPF passes", policy + allows + "ed._domainkey.signer.example SERVFAIL", Pass, TempError, Pass},
+		{"key: 60 KB of TXT", policy + key + "ed._domainkey.signer.example TXT " + strings.Repeat("x", 60_000), None, Pass, Pass},
+
+		{"policy: SERVFAIL", allows + key + "_dmarc.signer.example SERVFAIL", Pass, Pass, TempError},
+		{"policy: refused", allows + key + "_dmarc.signer.example REFUSED", Pass, Pass, TempError},
+		{"policy: no answer", allows + key + "_dmarc.signer.example SILENT", Pass, Pass, TempError},
+		{"policy: trouble above it", allows + key + "_dmarc.example SERVFAIL", Pass, Pass, TempError},
+		{"policy: 60 KB of TXT", allows + key + policy + "_dmarc.signer.example TXT " + strings.Repeat("x", 60_000), Pass, Pass, Pass},
+
+		{"everything fails", "signer.example SERVFAIL\n_dmarc.signer.example SERVFAIL\ned._domainkey.signer.example SERVFAIL", TempError, TempError, TempError},
+		{"nothing answers", "signer.example SILENT\n_dmarc.signer.example SILENT\ned._domainkey.signer.example SILENT", TempError, TempError, TempError},
+	}
+	signed := sign(t, plainMail, signOptions{key: "ed"})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			timeout := DefaultTimeout
+			if strings.Contains(tt.zone, "SILENT") || strings.Contains(tt.zone, "GARBAGE") {
+				timeout = 400 * time.Millisecond
+			}
+			c := NewChecker(NewCache(startDNS(t, tt.zone), nil), timeout, nil)
+			begin := time.Now()
+			k := c.Start(t.Context(), Envelope{Client: netip.MustParseAddr("192.0.2.10"), HELO: "helo.example", MailFrom: "x@signer.example"})
+			if err := k.Read(strings.NewReader(signed), message.DefaultLimits()); err != nil {
+				t.Fatal(err)
+			}
+			v := k.Wait()
+			if took := time.Since(begin); took > timeout+2*time.Second {
+				t.Errorf("took %s, with a limit of %s", took, timeout)
+			}
+			if v.SPF.Result != tt.spf || v.Signed() != tt.dkim || v.DMARC.Result != tt.dmarc || v.Fault != nil {
+				t.Errorf("%s %s %s, want %s %s %s: %+v", v.SPF.Result, v.Signed(), v.DMARC.Result, tt.spf, tt.dkim, tt.dmarc, v)
+			}
+		})
+	}
+}
