@@ -60,11 +60,11 @@ func startDNS(t *testing.T, text string) *net.Resolver {
 func (s dnsServer) serveTCP(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	for {
-		var size [2]byte
-		if _, err := io.ReadFull(conn, size[:]); err != nil {
+		var head [2]byte
+		if _, err := io.ReadFull(conn, head[:]); err != nil {
 			return
 		}
-		query := make([]byte, binary.BigEndian.Uint16(size[:]))
+		query := make([]byte, binary.BigEndian.Uint16(head[:]))
 		if _, err := io.ReadFull(conn, query); err != nil {
 			return
 		}
@@ -72,7 +72,8 @@ func (s dnsServer) serveTCP(conn net.Conn) {
 		if answer == nil {
 			continue
 		}
-		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
+		size := uint16(len(answer)) //nolint:gosec // it was made to fit
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, size), answer...)); err != nil {
 			return
 		}
 	}
