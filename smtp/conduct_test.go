@@ -81,7 +81,8 @@ func TestS16AcceptedMailBeginsTheCountAnew(t *testing.T) {
 	}
 }
 
-func TestS16ManySmallChunksAreNoJunk(t *testing.T) {
+// Ten thousand chunks of a byte are a mail, and no junk (S11).
+func TestS11TinyChunks(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
 	say := states[3]
