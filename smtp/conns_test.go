@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -28,7 +29,7 @@ func dialFrom(t testing.TB, ip, addr string) *client {
 }
 
 func ipv4(n int) netip.Addr {
-	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	return netip.MustParseAddr(fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255))
 }
 
 // S15: one address has 50 connections, an IPv6 one and its /64 together.

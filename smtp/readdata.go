@@ -26,7 +26,7 @@ func (s *session) data(cmd command) {
 	s.wire.say(replyGoAhead)
 	raw := s.server.receiver.NewSpool()
 	defer s.server.receiver.close(s.server.ctx, raw)
-	r := replyStored
+	var r *Reply
 	if err := s.wire.readData(s.newSink(raw)); err != nil {
 		r = s.refusal("read data", err)
 	} else {

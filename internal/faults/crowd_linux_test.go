@@ -117,7 +117,7 @@ var phases = []string{
 // sit holds a place for as long as it can: in silence, or with a byte a second
 // after the words of its phase.
 func (c *crowd) sit(ctx context.Context, i, phase int) {
-	conn, err := dialFrom(ctx, crowdAddress(i), c.n.smtp)
+	conn, err := dialFrom(ctx, loopback(20, i), c.n.smtp)
 	if err != nil {
 		return
 	}
@@ -154,8 +154,10 @@ func (c *crowd) sit(ctx context.Context, i, phase int) {
 	<-gone
 }
 
-// crowdAddress is the address of client i.
-func crowdAddress(i int) net.IP { return net.IPv4(127, 20, byte(i/250), byte(i%250+1)) }
+// loopback is one of the addresses of this machine: the nth of a group.
+func loopback(group, n int) net.IP {
+	return net.ParseIP(fmt.Sprintf("127.%d.%d.%d", group, n/250, n%250+1))
+}
 
 func pause(ctx context.Context, d time.Duration) {
 	select {
@@ -179,7 +181,7 @@ func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, se
 			for range mails {
 				m := newMail(book.next(), 4<<10, c.to)
 				began := time.Now()
-				what, err := c.sendOne(ctx, net.IPv4(127, 10, 0, byte(i+1)), m)
+				what, err := c.sendOne(ctx, loopback(10, i), m)
 				d := time.Since(began)
 				book.write(m.id, entry{outcome: what, to: m.to, size: len(m.raw)})
 				if err != nil {
@@ -208,7 +210,7 @@ func (c *crowd) sendOne(ctx context.Context, from net.IP, m mail) (outcome, erro
 
 // sendSteadily sends one mail of size bytes, rate of them a second.
 func (c *crowd) sendSteadily(ctx context.Context, size, rate int) error {
-	client, err := dialSMTPFrom(ctx, net.IPv4(127, 10, 1, 1), c.n.smtp)
+	client, err := dialSMTPFrom(ctx, loopback(11, 0), c.n.smtp)
 	if err != nil {
 		return err
 	}
@@ -357,7 +359,7 @@ func (f *flood) run(ctx context.Context, tries int) {
 				if i > tries {
 					return
 				}
-				conn, err := dialFrom(ctx, net.IPv4(127, 30, 0, byte(i%f.addresses+1)), f.n.smtp)
+				conn, err := dialFrom(ctx, loopback(30, i%f.addresses), f.n.smtp)
 				if err != nil {
 					continue
 				}
