@@ -138,8 +138,8 @@ func TestFaultOfTheReceivePath(t *testing.T) {
 	}{
 		{"the database is away", store.ErrUnavailable, store.RecipientQueued, "451 4.3.0"},
 		{"something else", errors.New("secret detail"), store.RecipientQueued, "451 4.3.0 Local error, will be tried again"},
-		{"refused for now", smtptest.Refuse(452, [3]int{4, 3, 1}, "full"), store.RecipientQueued, "452 4.3.1 full"},
-		{"refused for good", smtptest.Refuse(554, [3]int{5, 4, 6}, "loop"), store.RecipientBounced, "554 5.4.6 loop"},
+		{"refused for now", &smtp.Reply{Code: 452, Enhanced: "4.3.1", Text: "full"}, store.RecipientQueued, "452 4.3.1 full"},
+		{"refused for good", &smtp.Reply{Code: 554, Enhanced: "5.4.6", Text: "loop"}, store.RecipientBounced, "554 5.4.6 loop"},
 		{"the inbox went away", store.ErrNotFound, store.RecipientBounced, "550 5.1.1"},
 	}
 	inSQLite(t, func(t *testing.T, w *world) {

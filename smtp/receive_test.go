@@ -197,8 +197,8 @@ func TestResolve(t *testing.T) {
 		{"bot@[127.0.0.1]", replyRelayDenied, ""},
 		{"bot@", replyRelayDenied, ""},
 		{"bot", replyRelayDenied, ""},
-		{"x%out.example@in.example", replyNoInbox, ""},
-		{"out.example!x@in.example", replyNoInbox, ""},
+		{"x%out.example@in.example", replyRelayDenied, ""},
+		{"out.example!x@in.example", replyRelayDenied, ""},
 		{strings.Repeat("x", 250) + "@in.example", replyBadRecipient, ""},
 	}
 	for _, tt := range tests {
