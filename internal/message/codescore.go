@@ -108,7 +108,12 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 		case isYear(tok.value):
 			return -3
 		}
-	case lowerCode, wordCode:
+	case lowerCode:
+		if s.isPointedAt(tok) {
+			return 0
+		}
+		return -1
+	case wordCode:
 		return -1
 	case letterCode:
 		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && s.isPointedAt(tok) {

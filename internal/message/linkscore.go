@@ -65,6 +65,7 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 	}
 	if subject&actionWord != 0 {
 		l.score += 2
+		asks = asks || secret && !s.bare && s.words&pointWord != 0
 	}
 	if s.words&restWord != 0 || s.bare && s.line&restWord != 0 {
 		l.score -= 6

@@ -14,7 +14,7 @@ const (
 // of a longer one.
 var linkWords = map[wordKind]string{
 	actionWord: `verif|confirm|activat|validat|authenti|authori|sign in|signin|signing in|sign-in|log in|log-in|login|logging in|log on|reset|set your password|set a password|create password|choose a password
-		|new password|change password|recover|accept|approve|magic link|complete|finish|get started|join|unlock|claim|bestätig|verifizier|aktivier|anmelden|einloggen|zurücksetzen|annehmen|freischalten
+		|new password|change password|recover|accept|approve|magic link|complete|review and sign|sign document|sign the document|sign now|finish|get started|join|unlock|claim|bestätig|verifizier|aktivier|anmelden|einloggen|zurücksetzen|annehmen|freischalten
 		|registrierung|passwort|confirmer|confirmez|vérif|activer|activez|connecter|connectez|connexion|réinitialis|accepter|valider|verificar|verifica|confirma|activa|iniciar sesión|inicia sesión|restablec
 		|aceptar|acepta|acceder|conferma|attiva|accedi|reimposta|accetta|bevestig|activeer|inloggen|herstel|accepteer|potwierd|aktywuj|zaloguj|zresetuj|zweryfikuj|ativar|ative|entrar|redefinir|aceitar
 		|confirme|bekräfta|verifiera|aktivera|logga in|återställ|bekreft|bekræft|logg inn|vahvista|kirjaudu|doğrula|onayla|etkinleştir|giriş yap|ověř|potvrd|подтверд|активир|войти|войдите|сброс|принять
@@ -40,7 +40,7 @@ var linkWords = map[wordKind]string{
 // linkParts are parts of paths and queries.
 var linkParts = map[wordKind]string{
 	actionWord: `verif|confirm|activat|validat|reset|magic|login|signin|sign-in|sign_in|auth/|auth?|auth=|authenti|authori|invit|accept|recover|onetime|one-time|otp|token|approve|optin|opt-in|bestaetig|best%c3%a4tig|aktivier|double-opt
-		|register|emailverif|emailconfirm|oauth|passwordreset|password-reset|useractiv|sso`,
+		|register|signup|sign-up|emailverif|emailconfirm|oauth|passwordreset|password-reset|useractiv|sso`,
 	footerWord: `unsub|optout|opt-out|opt_out|abmelden|abbestell|desabon|desinscri|email-preferences|email_preferences|preferences|notification-settings|manage-subscription|manage_subscription|subscription-center
 		|privacy|privacy-policy|terms|legal|imprint|impressum|datenschutz|cookies|view-in-browser|viewinbrowser|view_online|webversion|faq`,
 }

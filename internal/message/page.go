@@ -55,8 +55,11 @@ func readPage(src string, maxLinks int, mode pageMode) *page {
 				return &r.page
 			}
 		case html.TextToken:
-			if r.hiddenAt < 0 {
+			switch {
+			case r.hiddenAt < 0:
 				r.w.text(r.z.Text(), r.pre > 0)
+			case r.stack[len(r.stack)-1] == atom.Style:
+				r.classes = hiddenClasses(r.z.Text(), r.classes)
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			r.open()
@@ -75,11 +78,12 @@ type pageReader struct {
 	maxLinks int
 	mode     pageMode
 
-	stack    []atom.Atom // open elements
-	hiddenAt int         // length of stack below the hidden element, or -1
-	linkAt   int         // index of the open link in page.links, or -1
-	quotes   []int       // lengths of stack below the open quotations
-	pre      int         // open <pre>
+	stack    []atom.Atom     // open elements
+	hiddenAt int             // length of stack below the hidden element, or -1
+	linkAt   int             // index of the open link in page.links, or -1
+	quotes   []int           // lengths of stack below the open quotations
+	pre      int             // open <pre>
+	classes  map[string]bool // that are hidden
 }
 
 // attributes are those that matter of one tag.
@@ -140,6 +144,11 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = r.z.TagAttr()
+		if len(r.classes) > 0 && string(key) == "class" {
+			for class := range bytes.FieldsSeq(val) {
+				a.hidden = a.hidden || r.classes[string(class)]
+			}
+		}
 		switch string(key) {
 		case "href":
 			a.href = strings.TrimSpace(string(val))
