@@ -83,27 +83,38 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 
 // spacedToken takes letters and digits that stand apart: "A 4 K 9 T Z".
 func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
-	if !isBoxed(t.text[pos]) || pos > l.start && isAlnum(t.text[pos-1]) {
+	if !isBoxed(t.text[pos]) || pos > l.start && (isAlnum(t.text[pos-1]) || t.endsSpaced(pos-1, l)) {
 		return tok, false
 	}
-	var value []byte
-	var kinds byte
-	end := pos
-	for i := pos; i < l.end && isBoxed(t.text[i]); i += 2 {
-		if i+1 < l.end && t.text[i+1] != ' ' && t.text[i+1] != '\t' {
-			if isAlnum(t.text[i+1]) {
-				return tok, false
-			}
-			value, kinds, end = append(value, t.text[i]), kinds|byteKind[t.text[i]], i+1
+	value, kinds, end := make([]byte, 0, maxLetters), byte(0), pos
+	for t.isSpaced(end, l) {
+		if len(value) == maxLetters {
+			return tok, false
+		}
+		value, kinds = append(value, t.text[end]), kinds|byteKind[t.text[end]]
+		if end++; end == l.end || !isGap(t.text[end]) || !t.isSpaced(end+1, l) {
 			break
 		}
-		value, kinds, end = append(value, t.text[i]), kinds|byteKind[t.text[i]], i+1
+		end++
 	}
-	if kinds != upperByte|digitByte || len(value) < minLetters || len(value) > maxLetters {
+	if kinds != upperByte|digitByte || len(value) < minLetters {
 		return tok, false
 	}
 	return codeToken{start: pos, end: end, shape: mixedCode, value: string(value)}, true
 }
+
+// isSpaced reports whether a letter or digit stands alone at pos.
+func (t *codeText) isSpaced(pos int, l codeLine) bool {
+	return pos < l.end && isBoxed(t.text[pos]) && (pos+1 == l.end || !isAlnum(t.text[pos+1]))
+}
+
+// endsSpaced reports whether pos is the gap after a letter or digit that stands
+// alone, so that what follows is not the first of its run.
+func (t *codeText) endsSpaced(pos int, l codeLine) bool {
+	return pos > l.start && isGap(t.text[pos]) && isBoxed(t.text[pos-1]) && (pos-1 == l.start || !isAlnum(t.text[pos-2]))
+}
+
+func isGap(c byte) bool { return c == ' ' || c == '\t' }
 
 // plainWord returns the length of what s begins with if that can be neither a
 // code nor part of an address: a character that is no letter or digit, or a
