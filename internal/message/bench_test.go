@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // textMail is an everyday mail of 4 KB with a code in it.
@@ -59,11 +60,13 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
+			start := cpuTime()
 			for b.Loop() {
 				if _, _, _, err := read(raw); err != nil {
 					b.Fatal(err)
 				}
 			}
+			reportCPU(b, start)
 		})
 	}
 }
@@ -90,11 +93,35 @@ func BenchmarkExtract(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			start := cpuTime()
 			for b.Loop() {
 				Extract(m.Subject, m.Text, m.HTML)
 			}
+			reportCPU(b, start)
 		})
 	}
+}
+
+// BenchmarkExtractNumbers takes 50 KB of lines with a number each, which is as
+// much work as a text can be.
+func BenchmarkExtractNumbers(b *testing.B) {
+	var lines strings.Builder
+	for i := 0; lines.Len() < 50<<10; i++ {
+		fmt.Fprintf(&lines, "%d\tyour code %06d is for order %d\n", i, i*7919%1000000, i*31)
+	}
+	text := lines.String()
+	b.ReportAllocs()
+	start := cpuTime()
+	for b.Loop() {
+		Extract("Your codes", text, "")
+	}
+	reportCPU(b, start)
+}
+
+// reportCPU adds the processor time, which unlike that of the clock does not
+// depend on what else the machine does.
+func reportCPU(b *testing.B, start time.Duration) {
+	b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
 }
 
 func BenchmarkReplyText(b *testing.B) {

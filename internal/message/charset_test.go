@@ -3,6 +3,7 @@ package message
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestToUTF8 decodes text as mails label it, rightly or not (M5).
@@ -101,6 +102,29 @@ func TestToUTF8(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestEveryCharsetKeepsTheText decodes bytes of all values by every name that is
+// known: text is never empty where there are bytes, and always valid (M5).
+func TestEveryCharsetKeepsTheText(t *testing.T) {
+	t.Parallel()
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	names := []string{"", "utf-8", "x-nobody", "iso-8859-6", "ibm865", "windows-1255"}
+	for name := range usualCharsets() {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		got := toUTF8(all, name)
+		if !utf8.ValidString(got) || strings.IndexByte(got, 0) >= 0 || len(got) < 100 {
+			t.Errorf("%q: got %q", name, got)
+		}
+		if got := toUTF8([]byte("\xff"), name); got == "" && lookupCharset(name).kind != charsetWide {
+			t.Errorf("%q: a byte is lost", name)
+		}
 	}
 }
 

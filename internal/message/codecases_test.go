@@ -39,7 +39,7 @@ func TestCodeCases(t *testing.T) {
 	}
 }
 
-func readCodeCases(t *testing.T, data string) (cases []codeCase) {
+func readCodeCases(t testing.TB, data string) (cases []codeCase) {
 	t.Helper()
 	for block := range strings.SplitSeq("\n"+data, "\n## ") {
 		if strings.TrimSpace(block) == "" {

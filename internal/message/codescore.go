@@ -31,10 +31,17 @@ type codeScorer struct {
 	inSubject bool
 }
 
+// maxScored bounds the codes that are weighed of one text, many more than any
+// mail has for its reader.
+const maxScored = 4 * maxCodes
+
 // codes returns the tokens that the words around them make codes.
 func (s *codeScorer) codes() []scoredCode {
 	var found []scoredCode
 	for i := range s.tokens {
+		if len(found) == maxScored {
+			break
+		}
 		if s.tokens[i].value == "" {
 			continue
 		}

@@ -30,7 +30,7 @@ const (
 // findTokens returns what could be a code by its form, and the numbers that
 // could not, which tell what the words near them belong to.
 func (t *codeText) findTokens() []codeToken {
-	tokens := make([]codeToken, 0, 16)
+	tokens := make([]codeToken, 0, min(max(16, len(t.lines)), 1<<10))
 	for i := range t.lines {
 		if t.lines[i].quoted {
 			continue

@@ -99,7 +99,11 @@ func codesIn(body string, hint subjectHint) []scoredCode {
 	if len(codes) < 2 {
 		return codes
 	}
-	if own := scanCodes(ReplyText(body), hint); len(own) > 0 {
+	reply := ReplyText(body)
+	if len(reply) == len(strings.TrimSpace(body)) {
+		return codes // it quotes nothing
+	}
+	if own := scanCodes(reply, hint); len(own) > 0 {
 		return own
 	}
 	return codes

@@ -125,6 +125,20 @@ func FuzzExtract(f *testing.F) {
 			f.Add(m.Subject, m.Text, m.HTML)
 		}
 	})
+	files, err := filepath.Glob("testdata/codes/*.txt")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, c := range readCodeCases(f, string(data)) {
+			f.Add(c.subject, c.body, "")
+			f.Add(c.subject, "", c.body)
+		}
+	}
 	f.Add("Your code", "7 3 5 1 2 0 https://a.example/(x)", "<a href=https://b.example>Verify</a> 735-120")
 	f.Fuzz(func(t *testing.T, subject, text, html string) {
 		got := Extract(subject, text, html)
@@ -165,7 +179,8 @@ func FuzzExtract(f *testing.F) {
 func FuzzHTMLText(f *testing.F) {
 	for _, s := range []string{
 		"<p>One<p>Two", "<div style='display:none'>x</div>y", "<a href=https://a.example/><img alt=x></a>", "<blockquote type=cite>a<br>b</blockquote>",
-		"<table><tr><td>a<td>b</table>", "<pre>a\n b</pre>", "<!-- <p> -->&amp;&#x0;", "<script><!-- </script> x", "<svg><title>x</svg>y", "\x00<\xff>",
+		"<table><tr><td>a<td>b</table>", "<pre>a\n b</pre>", "<!-- <p> -->&amp;&#x0;", "<style>.p{display:none}@media x{.q{display:none}}</style><p class=p>x<p class=q>y", "<div>x<div class=gmail_quote>On<blockquote>y</blockquote>z</div>", "<p>x<div id=divRplyFwdMsg>y<div class=gmail_signature>z",
+		"<script><!-- </script> x", "<svg><title>x</svg>y", "\x00<\xff>",
 	} {
 		f.Add(s)
 	}

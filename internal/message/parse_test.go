@@ -110,6 +110,7 @@ func TestParseReadsPiecewise(t *testing.T) {
 	}
 }
 
+// TestParseBoundaries finds the parts whatever the boundaries are like (M4).
 func TestParseBoundaries(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, raw, text string }{

@@ -72,7 +72,7 @@ func (r *replyReader) answers(from int) []string {
 	var kept []string
 	seenQuote, afterBlank, inAnswer := false, false, false
 	for i, line := range r.lines[from:] {
-		if from+i >= last && (kept == nil || isSignature(line)) {
+		if from+i >= last && (kept == nil || isSignature(line) || isDeviceLine(line)) {
 			break
 		}
 		switch {
@@ -122,7 +122,7 @@ func dropQuoted(lines []string) []string {
 // cutSignature cuts the lines at the signature.
 func cutSignature(lines []string) []string {
 	for i, line := range lines {
-		if isSignature(line) {
+		if isSignature(line) || i > 0 && lines[i-1] == "" && isDeviceLine(line) {
 			return lines[:i]
 		}
 	}

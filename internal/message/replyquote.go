@@ -7,7 +7,7 @@ import (
 
 // separatorKind tells a line like "-----Original Message-----".
 func separatorKind(line string) quoteKind {
-	if len(line) <= 200 && strings.Contains(line, " ") && hasAny(strings.ToLower(line), aboveWords) {
+	if mayAskAbove(line) && hasAny(strings.ToLower(line), aboveWords) {
 		return replyQuote
 	}
 	trimmed := strings.Trim(line, " *_")
@@ -35,6 +35,12 @@ func dropInvisible(r rune) rune {
 		return -1
 	}
 	return r
+}
+
+// mayAskAbove reports whether a line can be the one that a help desk wants to be
+// answered above: drawn about, or a sentence that begins by asking for that.
+func mayAskAbove(line string) bool {
+	return len(line) <= 200 && strings.IndexByte("#-=*_~|PRWA", line[0]) >= 0 && strings.IndexByte(line, ' ') > 0
 }
 
 const (
@@ -225,10 +231,17 @@ func isSignature(line string) bool {
 			return true
 		}
 	}
-	if manyWords(line) {
+	return false
+}
+
+// isDeviceLine reports whether a line, which stands apart, is one that a
+// telephone adds in any language: a few words, of which one is for sending and
+// one for what it was done with.
+func isDeviceLine(line string) bool {
+	if line == "" || len(line) > 100 || manyWords(line) {
 		return false
 	}
-	low = strings.ToLower(line)
+	low := strings.ToLower(line)
 	return hasAny(low, deviceWords) && hasAny(low, sentWords)
 }
 
