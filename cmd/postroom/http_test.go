@@ -20,13 +20,17 @@ type door struct {
 	served chan error
 }
 
-func serveHTTP(t *testing.T, h http.HandlerFunc) *door {
+// serveHTTP serves h on loopback, with the edits to the server's settings.
+func serveHTTP(t *testing.T, h http.HandlerFunc, edits ...func(*http.Server)) *door {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &door{newHTTPServer(h, slog.New(slog.NewTextHandler(t.Output(), nil))), l, make(chan error, 1)}
+	for _, edit := range edits {
+		edit(d.server)
+	}
 	go func() { d.served <- d.Serve(l) }()
 	return d
 }

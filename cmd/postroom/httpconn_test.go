@@ -31,8 +31,8 @@ func TestHeadsThatAreRefused(t *testing.T) {
 		"a head that does not end":  {"GET / HTTP/1.1\r\nHost: te", 408, gen.ErrorCodeRequestTimeout},
 		"an unknown way of packing": {"POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501, gen.ErrorCodeInvalidRequest},
 	}
-	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") })
-	d.server.ReadHeaderTimeout = 500 * time.Millisecond
+	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") },
+		func(s *http.Server) { s.ReadHeaderTimeout = 500 * time.Millisecond })
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,8 +60,8 @@ func TestHeadsThatAreRefused(t *testing.T) {
 // that to the next request.
 func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
 	t.Parallel()
-	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") })
-	d.server.ReadHeaderTimeout, d.server.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond
+	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") },
+		func(s *http.Server) { s.ReadHeaderTimeout, s.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond })
 	fresh, used := d.dial(t), d.dial(t)
 	send(t, used, "/")
 	if res := receive(t, used); res.StatusCode != http.StatusOK {
