@@ -88,11 +88,11 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 		k.Scopes.V = []string{"*"}
 	}
 	for i, c := range req.AllowedIps {
-		p, err := netip.ParsePrefix(c)
-		if err != nil {
+		block, ok := apikey.ParseBlock(c)
+		if !ok {
 			return k, errInvalid("allowed_ips["+strconv.Itoa(i)+"]", "is not a CIDR block such as 192.0.2.0/24")
 		}
-		k.AllowedIPs.V = append(k.AllowedIPs.V, unmap(p).Masked().String())
+		k.AllowedIPs.V = append(k.AllowedIPs.V, block.String())
 	}
 	if t, ok := req.ExpiresAt.Get(); ok {
 		var err error
@@ -132,15 +132,6 @@ func refuseWider(by, k store.Key) error {
 		return wider("expires_at")
 	}
 	return nil
-}
-
-// unmap writes a block of IPv4 addresses that are mapped into IPv6 as what it
-// is: callers are compared by their IPv4 addresses.
-func unmap(p netip.Prefix) netip.Prefix {
-	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(a.Unmap(), p.Bits()-96)
-	}
-	return p
 }
 
 // within says whether every block of inner, of which there must be one, lies in

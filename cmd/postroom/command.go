@@ -30,7 +30,7 @@ func newCommand(p program) *cobra.Command {
 	for _, s := range settings() {
 		root.PersistentFlags().String(s.flag, s.def, s.help())
 	}
-	root.AddCommand(p.serveCommand(), p.migrateCommand(), p.keyCommand(), p.domainCommand(), p.configCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.keyCommand(), p.domainCommand(), p.configCommand(), p.versionCommand())
 	return root
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -102,4 +103,67 @@ func TestKeyCreateChecksItsFlags(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAccountCommandsBesideARunningService(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		env = append(env, "POSTROOM_PLANS=tiny:inboxes=1,daily=5")
+		s := serve(t, data, env...)
+		run := func(args ...string) string {
+			t.Helper()
+			out, stderr, err := runCommand(t, data, env, args...)
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", args, err, stderr)
+			}
+			return strings.TrimSuffix(out, "\n")
+		}
+		refused := func(want string, args ...string) {
+			t.Helper()
+			if _, stderr, err := runCommand(t, data, env, args...); err == nil || !strings.Contains(stderr, want) {
+				t.Errorf("%v: %v %q, want %q", args, err, stderr, want)
+			}
+		}
+		id := run("account", "create", "--name", "growth", "--of-plan", "tiny")
+		key := run("key", "create", "--account", id, "--name", "first")
+		usage := func() string {
+			t.Helper()
+			status, u := s.call(t, key, http.MethodGet, "/v1/usage", "")
+			if status != http.StatusOK {
+				t.Fatalf("usage: %d %v", status, u)
+			}
+			sending, _ := u["sending"].(map[string]any)
+			return fmt.Sprint(u["plan"], " ", sending["paused"], " ", sending["reason"])
+		}
+		if got := usage(); got != "tiny false <nil>" {
+			t.Errorf("usage: %s", got)
+		}
+		for i, want := range []int{http.StatusCreated, http.StatusForbidden} {
+			if status, res := s.call(t, key, http.MethodPost, "/v1/inboxes", "{}"); status != want {
+				t.Errorf("inbox %d: %d %v", i+1, status, res)
+			}
+		}
+		run("account", "suspend", id, "--reason", "unpaid")
+		if got := usage(); got != "tiny true unpaid" {
+			t.Errorf("usage of a suspended account: %s", got)
+		}
+		if list := run("account", "list"); !strings.Contains(list, "tiny         1/1      0/5    0 ") || !strings.Contains(list, "paused: unpaid") {
+			t.Errorf("the list is\n%s", list)
+		}
+		refused("is suspended already", "account", "suspend", id)
+		run("account", "resume", id)
+		run("account", "plan", id, "default")
+		if got := usage(); got != "self_hosted false <nil>" {
+			t.Errorf("usage after all: %s", got)
+		}
+		if list := run("key", "list", "--account", id); strings.Count(list, "key_") != 1 {
+			t.Errorf("the keys of the account are\n%s", list)
+		}
+		refused("is not suspended", "account", "resume", id)
+		refused(`there is no plan "gold"`, "account", "plan", id, "gold")
+		refused("not found", "account", "plan", "acc_none", "free")
+		refused("not found", "account", "suspend", "acc_none")
+		refused("not found", "key", "list", "--account", "acc_none")
+		refused("--name must be", "account", "create")
+	})
 }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -22,30 +20,34 @@ import (
 func (p program) keyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "key", Short: "Create, list and revoke API keys", Args: cobra.NoArgs}
 	cmd.AddCommand(p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
+	cmd.PersistentFlags().String(accountFlag, "", "id of the account (default: the first)")
 	return cmd
 }
 
-// withAccount runs do on the store with the first account, for a command that
-// is over soon.
-func (p program) withAccount(cmd *cobra.Command, do func(context.Context, Config, *store.Store, store.Account) error) (err error) {
-	cfg, err := p.config(cmd)
+// accountFlag names the account that a command is about.
+const accountFlag = "account"
+
+// withAccount runs do on the store with the account that the command names, or
+// the first.
+func (p program) withAccount(cmd *cobra.Command, do func(context.Context, Config, *store.Store, store.Account) error) error {
+	id, err := cmd.Flags().GetString(accountFlag)
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	s, err := cfg.openForCommand(ctx, false, newLogger(cfg, p.stderr))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	a, err := s.FirstAccount(ctx)
-	if errors.Is(err, store.ErrNotFound) {
-		return errors.New("there is no account yet: start `postroom serve` once")
-	}
-	if err != nil {
-		return err
-	}
-	return do(ctx, cfg, s, a)
+	return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
+		find := s.FirstAccount
+		if id != "" {
+			find = func(ctx context.Context) (store.Account, error) { return s.Account(ctx, id) }
+		}
+		a, err := find(ctx)
+		if errors.Is(err, store.ErrNotFound) && id == "" {
+			return errors.New("there is no account yet: start `postroom serve` once")
+		}
+		if err != nil {
+			return err
+		}
+		return do(ctx, cfg, s, a)
+	})
 }
 
 // keyFlags are the flags of `key create`.
@@ -104,7 +106,7 @@ func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a st
 func (f keyFlags) key(now time.Time) (store.Key, error) {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if n := utf8.RuneCountInString(f.name); n < 1 || n > 100 || strings.ContainsFunc(f.name, func(r rune) bool { return r < ' ' }) {
+	if !validName(f.name) {
 		bad("--name must be 1 to 100 characters on one line")
 	}
 	if gen.ApiKeyCreateMode(f.mode).Validate() != nil {
@@ -125,11 +127,11 @@ func (f keyFlags) key(now time.Time) (store.Key, error) {
 		k.Scopes.V = []string{"*"}
 	}
 	for _, c := range f.allowedIPs {
-		prefix, err := netip.ParsePrefix(c)
-		if err != nil {
+		block, ok := apikey.ParseBlock(c)
+		if !ok {
 			bad("--allowed-ips: %q is not a CIDR block such as 192.0.2.0/24", c)
 		}
-		k.AllowedIPs.V = append(k.AllowedIPs.V, prefix.Masked().String())
+		k.AllowedIPs.V = append(k.AllowedIPs.V, block.String())
 	}
 	if len(f.boxes) > 0 {
 		k.InboxIDs = &store.JSON[[]string]{V: f.boxes}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/store"
+)
+
+// ownPlan is what stands for the install's plan on the command line.
+const ownPlan = "default"
+
+func (p program) accountCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "account", Short: "Create, list, suspend and resume accounts, and choose their plans", Args: cobra.NoArgs}
+	cmd.AddCommand(p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
+	return cmd
+}
+
+// withStore runs do on the store, for a command that is over soon.
+func (p program) withStore(cmd *cobra.Command, do func(context.Context, Config, *store.Store) error) (err error) {
+	cfg, err := p.config(cmd)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	s, err := cfg.openForCommand(ctx, false, newLogger(cfg, p.stderr))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return do(ctx, cfg, s)
+}
+
+func (p program) accountCreateCommand() *cobra.Command {
+	var name, plan string
+	cmd := &cobra.Command{
+		Use:     "create",
+		Short:   "Create an account, which has no key yet, and print its id",
+		Example: "  postroom account create --name growth --plan free\n  postroom key create --account acc_... --name first",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !validName(name) {
+				return errors.New("--name must be 1 to 100 characters on one line")
+			}
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				of, err := planOf(s, plan)
+				if err != nil {
+					return err
+				}
+				a, err := s.CreateAccount(ctx, name)
+				if err == nil && of != nil {
+					err = s.SetPlan(ctx, a.ID, of)
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(p.stdout, a.ID)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what the account is called, 1 to 100 characters (required)")
+	cmd.Flags().StringVar(&plan, "of-plan", ownPlan, "its plan: self_hosted, free, one of --plans, or "+ownPlan+" for that of --plan")
+	return cmd
+}
+
+func validName(name string) bool {
+	n := utf8.RuneCountInString(name)
+	return n >= 1 && n <= 100 && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })
+}
+
+// planOf is a plan by name; nil for that of the install.
+func planOf(s *store.Store, name string) (*string, error) {
+	switch {
+	case name == ownPlan:
+		return nil, nil //nolint:nilnil // nil is the install's own
+	case !s.HasPlan(name):
+		return nil, fmt.Errorf("there is no plan %q: %sPLANS says which there are beside self_hosted and free", name, envPrefix)
+	}
+	return &name, nil
+}
+
+func (p program) accountListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List all accounts with what they use, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error { return listAccounts(ctx, p.stdout, s) })
+		},
+	}
+}
+
+func listAccounts(ctx context.Context, w io.Writer, s *store.Store) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "ID\tNAME\tPLAN\tINBOXES\tTODAY\tMONTH\tCREATED\tSENDING") // kept by t until Flush
+	page := store.Page{Limit: 100}
+	for {
+		l, err := s.ListAccounts(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, a := range l.Rows {
+			u, err := s.Usage(ctx, a.Seq)
+			if err != nil {
+				return err
+			}
+			sending := "on"
+			if a.PausedAt != nil {
+				sending = "paused: " + *a.PauseReason
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Name, u.Plan.Name, ofLimit(u.Account.Inboxes, u.Plan.Inboxes),
+				ofLimit(u.Today, u.Plan.Daily), ofLimit(u.Month, u.Plan.Monthly), day(&a.CreatedAt), sending) // as above
+		}
+		if page.Cursor = l.Cursor; page.Cursor == "" {
+			return t.Flush()
+		}
+	}
+}
+
+// ofLimit writes how much of a limit is used; 0 is no limit.
+func ofLimit(n, limit int64) string {
+	if limit == 0 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d/%d", n, limit)
+}
+
+func (p program) accountSuspendCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "suspend ID",
+		Short: "Stop an account from sending; it goes on receiving",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				if _, err := s.Account(ctx, args[0]); err != nil {
+					return err
+				}
+				if err := s.PauseAccount(ctx, args[0], reason); errors.Is(err, store.ErrState) {
+					return fmt.Errorf("%s is suspended already", args[0])
+				} else if err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(p.stdout, "Suspended %s.\n", args[0])
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "suspended by the operator", "what its users are told")
+	return cmd
+}
+
+func (p program) accountResumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume ID",
+		Short: "Let an account send again, and begin anew with counting what bounces",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				if _, err := s.Account(ctx, args[0]); err != nil {
+					return err
+				}
+				if err := s.ResumeAccount(ctx, args[0]); errors.Is(err, store.ErrState) {
+					return fmt.Errorf("%s is not suspended", args[0])
+				} else if err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(p.stdout, "Resumed %s.\n", args[0])
+				return err
+			})
+		},
+	}
+}
+
+func (p program) accountPlanCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan ID PLAN",
+		Short: "Put an account on a plan, or on that of the install with the word " + ownPlan,
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				plan, err := planOf(s, args[1])
+				if err == nil {
+					err = s.SetPlan(ctx, args[0], plan)
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(p.stdout, "%s is on the plan %s.\n", args[0], args[1])
+				return err
+			})
+		},
+	}
+}
