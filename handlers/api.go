@@ -45,6 +45,8 @@ type Config struct {
 	Version string
 	// Stopping is closed when the service shuts down: waits then answer at once.
 	Stopping <-chan struct{}
+	// Answered is told the status of every answer; it may be nil.
+	Answered func(status int)
 	// Now is the clock.
 	Now func() time.Time
 	// Log takes faults of ours.

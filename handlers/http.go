@@ -65,6 +65,7 @@ func (a *API) outer(next http.Handler) http.Handler {
 		r = r.WithContext(ctx)
 		r.Body = body
 		info.r = r
+		defer a.answered(sw)
 		defer a.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
@@ -76,6 +77,13 @@ func (a *API) outer(next http.Handler) http.Handler {
 		a.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
 			"duration_ms", a.now().Sub(start).Milliseconds(), "request_id", info.id)
 	})
+}
+
+// answered tells of the status, that of a panic too.
+func (a *API) answered(w *statusWriter) {
+	if a.cfg.Answered != nil {
+		a.cfg.Answered(w.status)
+	}
 }
 
 // setDeadlines bounds how long the body and the answer may take. They are of

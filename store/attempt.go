@@ -95,6 +95,7 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) erro
 			return err
 		}
 		outcomes = append(outcomes, o)
+		b.tries[a.Status]++
 	}
 	moved := map[int64]Message{}
 	for _, o := range outcomes {

@@ -96,7 +96,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) error {
 	var b hotBatch
 	err := s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
-		b = hotBatch{store: s, tx: tx, shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{}, counts: map[countKey]int64{}}
+		b = hotBatch{store: s, tx: tx, shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{},
+			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{}}
 		// The transaction's own watch over ctx is enough: another for each
 		// statement would cost a goroutine each.
 		err := b.write(context.WithoutCancel(ctx), batch)
@@ -115,6 +116,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) er
 	}
 	s.stored.Add(int64(len(b.messages)))
 	s.changed(topics, len(batch))
+	s.tally.add(&b)
 	b.tellOfPauses(ctx)
 	return nil
 }
@@ -135,6 +137,7 @@ type hotBatch struct {
 	complete bool    // all is written but the commit
 	events   []any   // rows
 	counts   map[countKey]int64
+	tries    map[RecipientStatus]int64
 	paused   []pause // accounts that stop sending
 	topics   map[topic]struct{}
 }

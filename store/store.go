@@ -73,6 +73,7 @@ type Store struct {
 	stmts    *statements
 	hot      hotStatements
 	used     usedKeys
+	tally    tally
 
 	closeOnce sync.Once
 	closeErr  error

@@ -34,7 +34,8 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, fmt.Errorf("make the SMTP server: %w", err)
 	}
-	api, err := n.apiPart(s, in, receiver, doors, stopping)
+	told := &metrics{store: s}
+	api, err := n.apiPart(s, in, receiver, doors, stopping, told)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,9 @@ func (n *node) assemble(
 	parts := []part{
 		api, mail, queue, worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
 	}
+	if doors.metrics != nil {
+		parts = append(parts, metricsPart(doors.metrics, told))
+	}
 	if doors.pprof != nil {
 		parts = append(parts, pprofPart(doors.pprof))
 	}
@@ -59,7 +63,7 @@ func (n *node) assemble(
 }
 
 func (n *node) apiPart(
-	s *store.Store, in install, receiver *smtp.Receiver, doors listeners, stopping chan struct{},
+	s *store.Store, in install, receiver *smtp.Receiver, doors listeners, stopping chan struct{}, told *metrics,
 ) (part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr())
 	if guessed {
@@ -69,8 +73,8 @@ func (n *node) apiPart(
 		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
 		BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files),
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
-		TrustedProxies: n.cfg.TrustedProxies,
-		Version:        programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
+		TrustedProxies: n.cfg.TrustedProxies, Answered: told.answered,
+		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
 	})
 	if err != nil {
 		return part{}, fmt.Errorf("make the API: %w", err)

@@ -51,9 +51,10 @@ type Config struct {
 	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"stop accounts from sending of whose mail more than 5 % bounces or 0.3 % is complained about" want:"on or off"`
 	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce the limits on requests; off is for benchmarks" want:"on or off"`
 
-	Log      logFormat `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
-	LogLevel logLevel  `env:"LOG_LEVEL" envDefault:"info" usage:"least level that is logged" want:"debug, info, warn or error"`
-	Pprof    loopback  `env:"PPROF" usage:"where profiles of the running program are served, as go tool pprof asks for them" unset:"nowhere" want:"host:port of this machine alone, such as 127.0.0.1:6060"`
+	Log      logFormat  `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
+	LogLevel logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"least level that is logged" want:"debug, info, warn or error"`
+	Metrics  listenAddr `env:"METRICS" usage:"where metrics are served to Prometheus, at /metrics" unset:"nowhere" want:"host:port, such as 127.0.0.1:9090"`
+	Pprof    loopback   `env:"PPROF" usage:"where profiles of the running program are served, as go tool pprof asks for them" unset:"nowhere" want:"host:port of this machine alone, such as 127.0.0.1:6060"`
 
 	bucket *s3blob.Config    // of Blobs, when it names one
 	origin map[string]string // where each value came from, by field name

@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// listeners are the doors of a node. pprof is nil unless profiles are wanted.
-type listeners struct{ http, smtp, pprof net.Listener }
+// listeners are the doors of a node. metrics and pprof are nil unless they are
+// wanted.
+type listeners struct{ http, smtp, metrics, pprof net.Listener }
 
 // listen opens all of them, or none.
 func (c Config) listen(ctx context.Context) (l listeners, err error) {
@@ -25,6 +26,11 @@ func (c Config) listen(ctx context.Context) (l listeners, err error) {
 	}
 	if l.smtp, err = listenOn(ctx, string(c.SMTP), "SMTP"); err != nil {
 		return l, err
+	}
+	if c.Metrics != "" {
+		if l.metrics, err = listenOn(ctx, string(c.Metrics), "METRICS"); err != nil {
+			return l, err
+		}
 	}
 	if c.Pprof != "" {
 		l.pprof, err = listenOn(ctx, string(c.Pprof), "PPROF")
@@ -49,7 +55,7 @@ func listenOn(ctx context.Context, at, setting string) (net.Listener, error) {
 // close closes those that are open.
 func (l listeners) close() error {
 	var errs []error
-	for _, one := range []net.Listener{l.http, l.smtp, l.pprof} {
+	for _, one := range []net.Listener{l.http, l.smtp, l.metrics, l.pprof} {
 		if one == nil {
 			continue
 		}

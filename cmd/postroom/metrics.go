@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/postroom/postroom/store"
+)
+
+// The metrics of a node. The counters are of this process, and begin at 0 when
+// it starts; the queue is that of all nodes.
+var (
+	metricReceived = prometheus.NewDesc("postroom_received_messages_total", "Messages received, test mode left out.", nil, nil)
+	metricAccepted = prometheus.NewDesc("postroom_accepted_recipients_total", "Recipients of mail accepted for sending, test mode left out.", nil, nil)
+	metricAttempts = prometheus.NewDesc("postroom_delivery_attempts_total", "Attempts to deliver, by what the recipient was then.", []string{"result"}, nil)
+	metricRequests = prometheus.NewDesc("postroom_http_requests_total", "Requests to the API, by the status of the answer.", []string{"code"}, nil)
+	metricDue      = prometheus.NewDesc("postroom_queue_due_recipients", "Recipients that are due and not yet taken up, of all nodes.", nil, nil)
+	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "For how long the first of them has been due.", nil, nil)
+)
+
+// metrics collects what there is to tell of a node. It holds no secret, no
+// address, and nothing of a mail.
+type metrics struct {
+	store *store.Store
+
+	mu       sync.Mutex
+	requests map[int]int64 // by status
+}
+
+// answered counts an answer of the API.
+func (m *metrics) answered(status int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.requests == nil {
+		m.requests = map[int]int64{}
+	}
+	m.requests[status]++
+}
+
+// Describe implements prometheus.Collector.
+func (*metrics) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDue, metricAge} {
+		descs <- d
+	}
+}
+
+// queueTimeout is how long the database may take to tell of the queue. Without
+// it the other metrics are given all the same.
+const queueTimeout = 2 * time.Second
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, n int64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	t := m.store.Tally()
+	counter(metricReceived, t.Received)
+	counter(metricAccepted, t.Accepted)
+	for status, n := range t.Attempts {
+		counter(metricAttempts, n, string(status))
+	}
+	m.mu.Lock()
+	for status, n := range m.requests {
+		counter(metricRequests, n, strconv.Itoa(status))
+	}
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
+	defer cancel()
+	due, age, err := m.store.QueueLag(ctx)
+	if err != nil {
+		return
+	}
+	out <- prometheus.MustNewConstMetric(metricDue, prometheus.GaugeValue, float64(due))
+	out <- prometheus.MustNewConstMetric(metricAge, prometheus.GaugeValue, age.Seconds())
+}
+
+// metricsPart serves the metrics, as Prometheus asks for them.
+func metricsPart(l net.Listener, m *metrics) part {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	return part{
+		name: "metrics server",
+		run: func() error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("accept connections: %w", err)
+			}
+			return nil
+		},
+		stop: func(context.Context) error { return server.Close() },
+	}
+}
