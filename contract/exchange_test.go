@@ -144,7 +144,9 @@ func (in *install) try(t *testing.T, req *http.Request) (answer, error) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	a.status, a.header = res.StatusCode, res.Header
-	a.body, err = io.ReadAll(res.Body)
+	if a.body, err = io.ReadAll(res.Body); err == nil {
+		in.secrets.note(a)
+	}
 	return a, err
 }
 

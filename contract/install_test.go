@@ -41,6 +41,8 @@ type install struct {
 
 	api  string // http://host:port
 	smtp string // host:port
+
+	secrets secrets
 }
 
 // onEachEngine runs test once on SQLite and once on PostgreSQL, as parallel
@@ -118,6 +120,7 @@ func (in *install) run(t *testing.T, env, settings []string) {
 			t.Errorf("the program did not end well: %v", err)
 		}
 		checkLog(t, log.String())
+		in.secrets.wantKept(t, in, log.String())
 	})
 	select {
 	case <-ready:

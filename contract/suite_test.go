@@ -11,7 +11,7 @@ import (
 func TestContract(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		check := newChecker(t)
-		w := newWorld(t, start(t, e, check, "POSTROOM_RATE_LIMITS=off"))
+		w := newWorld(t, start(t, e, check, "POSTROOM_RATE_LIMITS=off", "POSTROOM_LOG_LEVEL=debug"))
 		steps := []struct {
 			name string
 			run  func(t *testing.T, w *world)

@@ -1,0 +1,164 @@
+package contract_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// secrets are what the program has handed out that nobody else may read
+// anywhere: keys, signing secrets and the tokens of links.
+type secrets struct {
+	mu     sync.Mutex
+	known  map[[secretPart]byte]string // the middle of each, and what it is
+	errors strings.Builder             // all error bodies
+}
+
+// secretPart is how many bytes of a secret are enough to know it by.
+const secretPart = 16
+
+var secretFields = regexp.MustCompile(`"(key|secret|previous_secret)":\s*"([^"]{24,})"|/v1/files/([A-Za-z0-9_-]{24,})`)
+
+// note takes the secrets out of an answer, and keeps it when it is an error.
+func (s *secrets) note(a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.status >= http.StatusBadRequest {
+		s.errors.Write(a.body)
+		s.errors.WriteByte('\n')
+		return
+	}
+	if !json.Valid(a.body) && a.status != http.StatusFound {
+		return // a file
+	}
+	for _, m := range secretFields.FindAllStringSubmatch(string(a.body)+" "+a.header.Get("Location"), -1) {
+		s.add(m[2]+m[3], m[0][:min(len(m[0]), 12)])
+	}
+}
+
+func (s *secrets) add(secret, what string) {
+	if s.known == nil {
+		s.known = map[[secretPart]byte]string{}
+	}
+	from := (len(secret) - secretPart) / 2
+	s.known[[secretPart]byte([]byte(secret[from:from+secretPart]))] = what
+}
+
+// find returns what of text is a secret.
+func (s *secrets) find(text string) (found []string) {
+	for i := 0; i+secretPart <= len(text); i++ {
+		if what, ok := s.known[[secretPart]byte([]byte(text[i:i+secretPart]))]; ok {
+			found = append(found, fmt.Sprintf("%s in %q", what, text[max(0, i-100):min(len(text), i+100)]))
+		}
+	}
+	if strings.Contains(text, "PRIVATE KEY") {
+		found = append(found, "a private key")
+	}
+	return found
+}
+
+// wantKept (H2) looks for every secret of the run in the log, which is that of
+// the level debug, in all errors, and in all tables.
+func (s *secrets) wantKept(t *testing.T, in *install, log string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(firstKey, "the first key")
+	for place, text := range map[string]string{"the log": log, "an error": s.errors.String(), "the database": in.dump(t)} {
+		for _, found := range s.find(text) {
+			t.Errorf("%s holds %s", place, found)
+		}
+	}
+	t.Logf("%d secrets looked for", len(s.known))
+}
+
+// dump is all that the database holds, but for mail as it was sent.
+func (in *install) dump(t *testing.T) string {
+	t.Helper()
+	ctx := context.Background() // the test is over
+	db := in.openDatabase(t)
+	tables := `SELECT name FROM sqlite_master WHERE type = 'table'`
+	if in.engine == storetest.PostgreSQL {
+		tables = `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()`
+	}
+	rows, err := db.QueryContext(ctx, tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil || len(names) == 0 {
+		t.Fatalf("%d tables: %v", len(names), err)
+	}
+	var all strings.Builder
+	for _, name := range names {
+		dumpTable(ctx, t, db, name, &all)
+	}
+	if !strings.Contains(all.String(), "key_") {
+		t.Error("the dump has no keys, so it is not whole")
+	}
+	return all.String()
+}
+
+func dumpTable(ctx context.Context, t *testing.T, db *sql.DB, name string, into *strings.Builder) {
+	t.Helper()
+	rows, err := db.QueryContext(ctx, `SELECT * FROM "`+name+`"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, targets := make([]any, len(columns)), make([]any, len(columns))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range values {
+			fmt.Fprintf(into, "%s\n", v)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSecretsAreFound shows that the search above can fail.
+func TestSecretsAreFound(t *testing.T) {
+	t.Parallel()
+	s := &secrets{}
+	s.note(answer{status: 201, body: []byte(`{"id":"key_1","key":"sk_live_0123456789abcdefghijklmnopq"}`), header: http.Header{}})
+	s.note(answer{status: 302, header: http.Header{"Location": {"http://x/v1/files/zyxwvutsrqponmlkjihgfedcba98"}}})
+	if len(s.known) != 2 {
+		t.Fatalf("%d secrets are known", len(s.known))
+	}
+	for text, want := range map[string]int{
+		"path=/v1/files/zyxwvutsrqponmlkjihgfedcba98 status=200":    1,
+		"authorization: Bearer sk_live_0123456789abcdefghijklmnopq": 1,
+		"key_hint=…nopq prefix=sk_live_0123":                        0,
+		"-----BEGIN PRIVATE KEY-----":                               1,
+	} {
+		if got := s.find(text); len(got) != want {
+			t.Errorf("%q: found %q", text, got)
+		}
+	}
+}
