@@ -14,6 +14,9 @@ func (n *node) announce(in install) error {
 	base, _ := n.cfg.baseURL(n.httpAddr)
 	fmt.Fprintf(&b, "  API          %s\n", base)
 	fmt.Fprintf(&b, "  SMTP         %s\n", n.smtpAddr)
+	if n.metricsAddr != nil {
+		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", n.metricsAddr)
+	}
 	fmt.Fprintf(&b, "  Mail domain  %s\n", n.cfg.MailDomain)
 	fmt.Fprintf(&b, "  Key          %s\n", in.keyLine())
 	if in.firstKey != "" {

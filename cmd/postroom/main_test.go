@@ -88,6 +88,7 @@ type served struct {
 	startup     time.Duration // until it said that it is ready
 	stdout, log *syncBuffer
 	api, smtp   string
+	metrics     string // empty when none are served
 	key         string // empty when it was not shown
 	ended       chan error
 	endOnce     sync.Once
@@ -119,6 +120,8 @@ func serve(t *testing.T, data string, env ...string) *served {
 			s.api = value
 		case "SMTP":
 			s.smtp = value
+		case "Metrics":
+			s.metrics = value
 		case "Key":
 			s.key = value
 		}

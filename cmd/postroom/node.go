@@ -19,9 +19,10 @@ type node struct {
 	log *slog.Logger
 	now func() time.Time
 
-	ready    chan struct{} // closed when the node serves; then the addresses are known
-	httpAddr net.Addr
-	smtpAddr net.Addr
+	ready       chan struct{} // closed when the node serves; then the addresses are known
+	httpAddr    net.Addr
+	smtpAddr    net.Addr
+	metricsAddr net.Addr // nil when no metrics are served
 }
 
 func newNode(cfg Config, out io.Writer, log *slog.Logger) *node {
@@ -57,6 +58,9 @@ func (n *node) Run(ctx context.Context) (err error) {
 			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())
 		})
 		n.httpAddr, n.smtpAddr = doors.http.Addr(), doors.smtp.Addr()
+		if doors.metrics != nil {
+			n.metricsAddr = doors.metrics.Addr()
+		}
 		close(n.ready)
 		return n.announce(in)
 	})
