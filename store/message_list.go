@@ -30,30 +30,24 @@ func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List
 	}
 	var found found
 	if f.Text != nil {
-		found, err = s.search(ctx, &f, before.seq, p.Limit+1)
+		found, err = s.search(ctx, &f, before.seq, p.Limit)
 	} else {
-		found, err = s.scanStreams(ctx, &f, streams, before, p.Limit+1)
+		found, err = s.scanStreams(ctx, &f, streams, before, p.Limit)
 	}
 	if err != nil {
 		return List[Message]{}, err
 	}
-	end := found.end
-	if len(found.messages) > p.Limit {
-		found.messages = found.messages[:p.Limit]
-		last := &found.messages[p.Limit-1]
-		end = &position{last.CreatedAt.UnixMicro(), last.Seq}
-	}
 	l := List[Message]{Rows: found.messages}
-	if end != nil {
-		l.Cursor = s.cursors.make(scope, *end)
+	if found.end != nil {
+		l.Cursor = s.cursors.make(scope, *found.end)
 	}
 	return l, s.fill(ctx, l.Rows)
 }
 
 const maxPosition = 1<<63 - 1
 
-// found is what one page found, and where it stopped looking, nil for the end of
-// the list.
+// found is what one page found, and where the next one goes on, nil for the end
+// of the list.
 type found struct {
 	messages []Message
 	end      *position
@@ -132,12 +126,13 @@ func (s *Store) inboxSeqs(ctx context.Context, accountID int64, ids []string) ([
 	return seqs, s.wrap(err, "inboxes")
 }
 
-// scanStreams merges the streams, newest first.
+// scanStreams merges the streams, newest first. A message that is deleted
+// meanwhile is missing from the page, and changes nothing about where it ends.
 func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []stream, before position, limit int) (found, error) {
 	var all []position
 	var end *position
 	for _, st := range streams {
-		ps, stopped, err := s.scan(ctx, f, st, before, limit, max(limit, listScan/len(streams)))
+		ps, stopped, err := s.scan(ctx, f, st, before, limit+1, max(limit+1, listScan/len(streams)))
 		if err != nil {
 			return found{}, err
 		}
@@ -147,12 +142,11 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 		}
 	}
 	slices.SortFunc(all, func(a, b position) int { return b.compare(a) })
-	all = all[:min(len(all), limit)]
 	if end != nil { // what lies behind it is not known of all streams
 		all = slices.DeleteFunc(all, func(p position) bool { return p.compare(*end) < 0 })
 	}
-	if len(all) == limit {
-		end = nil
+	if len(all) > limit {
+		all, end = all[:limit], &all[limit-1]
 	}
 	seqs := make([]int64, len(all))
 	for i, p := range all {

@@ -3,8 +3,6 @@ package store_test
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -129,47 +127,6 @@ func TestMessageOfAnotherAccountIsNotFound(t *testing.T) {
 				t.Errorf("%q: got %v, want ErrNotFound", id, err)
 			}
 		}
-	})
-}
-
-// Who pages while mail arrives sees every message that was there at the
-// beginning once, and none twice.
-func TestPagesWhileMailArrives(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		for i := range 40 {
-			storetest.Received(t, s, in, func(m *store.NewMessage) { m.Subject = fmt.Sprintf("old %d", i) })
-		}
-		stop := make(chan struct{})
-		var sender sync.WaitGroup
-		sender.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					storetest.Received(t, s, in)
-				}
-			}
-		})
-		for _, f := range []store.MessageFilter{{InboxSeq: in.Seq}, {AccountID: in.AccountID}} {
-			seen := map[string]int{}
-			old := 0
-			for _, m := range every(t, s, f, 3) {
-				if seen[m.ID]++; seen[m.ID] > 1 {
-					t.Errorf("%q came twice", m.Subject)
-				}
-				if slices.Contains([]byte(m.Subject), 'o') {
-					old++
-				}
-			}
-			if old != 40 {
-				t.Errorf("saw %d of the 40 old messages", old)
-			}
-		}
-		close(stop)
-		sender.Wait()
 	})
 }
 

@@ -101,7 +101,7 @@ func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
 // run looks at the candidates, newest first, until the page is full, there are
 // no more, or it has cost enough.
 func (sr *searcher) run(ctx context.Context) (found, error) {
-	for size := max(sr.limit, 64); ; size = min(2*size, 512) {
+	for size := max(sr.limit+1, 64); ; size = min(2*size, 512) {
 		cs, err := sr.next(ctx, size)
 		if err != nil {
 			return found{}, err
@@ -199,9 +199,11 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 				continue
 			}
 		}
-		if sr.out.messages = append(sr.out.messages, *m); len(sr.out.messages) == sr.limit {
+		if len(sr.out.messages) == sr.limit {
+			sr.out.end = &position{seq: sr.out.messages[sr.limit-1].Seq}
 			return true, nil
 		}
+		sr.out.messages = append(sr.out.messages, *m)
 	}
 	return false, nil
 }

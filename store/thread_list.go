@@ -54,7 +54,9 @@ func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread]
 		return List[Thread]{}, s.wrap(err, "list threads")
 	}
 	l := page(s, scope, p.Limit, rows, func(t Thread) position { return position{t.LastMessageAt.UnixMicro(), t.Seq} })
-	return l, s.fillLatest(ctx, l.Rows)
+	err := s.fillLatest(ctx, l.Rows)
+	l.Rows = slices.DeleteFunc(l.Rows, func(t Thread) bool { return t.Latest.Seq == 0 }) // deleted meanwhile
+	return l, err
 }
 
 // Thread returns one thread of the inbox, and its messages with their content,
@@ -67,6 +69,9 @@ func (s *Store) Thread(ctx context.Context, in Inbox, id string) (Thread, []Mess
 	}
 	if err := s.fillLatest(ctx, one); err != nil {
 		return Thread{}, nil, err
+	}
+	if one[0].Latest.Seq == 0 {
+		return Thread{}, nil, fmt.Errorf("thread: %w", ErrNotFound) // deleted meanwhile
 	}
 	l, err := s.ListMessages(ctx, MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq, ThreadID: id}, Page{Limit: ThreadMessages})
 	slices.Reverse(l.Rows)

@@ -1,0 +1,5 @@
+//go:build faults
+
+package store_test
+
+const rowsThatComeAndGo = 10_000
