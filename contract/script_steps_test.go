@@ -1,0 +1,325 @@
+package contract_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// scriptSteps are the steps of the script, in their order. Each begins with
+// what it needs; a new one may stand anywhere.
+var scriptSteps = []struct {
+	name string
+	play func(s *script)
+}{
+	{"inboxes", scriptInboxes},
+	{"receiving and waiting", scriptReceiving},
+	{"lists and their filters", scriptLists},
+	{"threads", scriptThreads},
+	{"search", scriptSearch},
+	{"sending, replying, forwarding", scriptSending},
+	{"files", scriptFiles},
+	{"policies", scriptPolicies},
+	{"drafts", scriptDrafts},
+	{"simulating", scriptSimulating},
+	{"deleting messages", scriptDeleting},
+	{"content that is gone", scriptExpired},
+	{"a key of one inbox", scriptNarrowKey},
+	{"a deleted inbox", scriptDeletedInbox},
+	{"usage", scriptUsage},
+}
+
+func scriptInboxes(s *script) {
+	for _, body := range []string{
+		`{"name":"Shop","display_name":"The Shop","metadata":{"n":1.5,"s":"x","b":true,"z":null},"retention_days":3,"send_policy":"reply_only"}`,
+		`{"name":"shop"}`, `{"name":"postmaster"}`, `{"name":"a..b"}`, `{"domain":"example.net"}`, `{"retention_days":31}`, `{"nmae":"x"}`,
+		`{"name":"temporary","expires_at":"2099-01-01T00:00:00Z"}`, `{"expires_at":"2001-01-01T00:00:00Z"}`, `{"name":`,
+	} {
+		s.ask("createInbox", "", body)
+	}
+	in := s.inbox("agent", ``)
+	for _, body := range []string{
+		`{"display_name":"Agent","metadata":{"k":"v"}}`, `{"display_name":null,"expires_at":null}`, `{"retention_days":0}`, `{"name":"other"}`, `{}`,
+	} {
+		s.ask("updateInbox", "/v1/inboxes/"+in.ID, body)
+	}
+	s.ask("getInbox", "/v1/inboxes/"+in.ID, "")
+	s.ask("getInbox", "/v1/inboxes/ibx_none", "")
+	s.pages("listInboxes", "", asking("limit", "1"))
+}
+
+// inbox makes an inbox of that name, with further fields.
+func (s *script) inbox(name, fields string) inbox {
+	s.t.Helper()
+	return read[inbox](s.t, s.ask("createInbox", "", `{"name":"`+name+`"`+fields+`}`))
+}
+
+// codeMail has a code, a link, an attachment and an HTML part.
+const codeMail = `From: Ana <Ana@Example.org>
+To: OWN, =?utf-8?q?J=C3=BCrgen?= <j@example.org>
+Subject: Your sign-in code is 482913
+Message-ID: <code@example.org>
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/html; charset=iso-8859-1
+Content-Transfer-Encoding: quoted-printable
+
+<p>Your sign-in code is <b>482913</b>, J=FCrgen. <a href=3D"https://app.example.org/confirm?token=3Dabc">Confirm</a></p>
+--b
+Content-Type: application/pdf
+Content-Disposition: attachment; filename="Auftr=?= .pdf"
+Content-Transfer-Encoding: base64
+
+JVBERi0xLjcKT3JkZXIgMTA0Mgo=
+--b--
+`
+
+func scriptReceiving(s *script) {
+	in := s.inbox("receiver", ``)
+	wait := "/v1/inboxes/" + in.ID + "/messages/wait"
+	s.ask("waitForMessage", wait, "", asking("timeout", "1"), asking("since", "2026-01-01T00:00:00.000Z"))
+	m := s.mail(in, codeMail)
+	s.mail(in, "From: \"Doe, Ben\" <ben@example.org>\nSubject: \n\nNo subject.\n")
+	s.mail(in, "From: list@example.org\nList-Id: <l.example.org>\nSubject: =?utf-8?b?R3LDvMOfZQ==?=\n\nGr\xc3\xbc\xc3\x9fe\n")
+	for _, edit := range []func(call) call{
+		asking("has", "code"), asking("has", "link"), asking("from", "*@EXAMPLE.org"), asking("subject", "CODE"), asking("after", m.ID),
+		asking("after", "msg_none"), asking("from", "nobody@*"), asking("timeout", "0"), asking("direction", "out"),
+	} {
+		s.ask("waitForMessage", wait, "", asking("timeout", "1"), asking("since", "2026-01-01T00:00:00.000Z"), edit)
+	}
+	s.ask("getMessage", "/v1/messages/"+m.ID, "")
+	s.ask("getMessage", "/v1/messages/msg_none", "")
+}
+
+func scriptLists(s *script) {
+	in := s.inbox("lists", ``)
+	var last message
+	for _, text := range []string{
+		"From: a%b_c@example.org\nSubject: 100% of _it_\n\nx\n", "From: Ünal <unal@exämple.org>\nSubject: ÄÖÜ ß\n\nx\n",
+		"From: a@sub.example.org\nSubject: back\\slash\n\nx\n", "Subject: nobody\n\nx\n",
+	} {
+		last = s.mail(in, text)
+	}
+	list := "/v1/inboxes/" + in.ID + "/messages"
+	s.pages("listInboxMessages", list, asking("limit", "2"))
+	s.pages("listMessages", "", asking("limit", "3"), asking("inbox_id", in.ID))
+	for _, pair := range [][2]string{
+		{"from", "*@example.org"}, {"from", "*@*.example.org"}, {"from", "a%b_c@example.org"}, {"from", "%"}, {"from", "_@_"}, {"from", "UNAL@EXÄMPLE.ORG"},
+		{"subject", "100%"}, {"subject", "_"}, {"subject", `\`}, {"subject", "äöü"}, {"subject", "SS"}, {"direction", "in"}, {"direction", "out"},
+		{"direction", "up"}, {"thread_id", last.ThreadID}, {"thread_id", "thr_none"}, {"since", "2026-01-01T00:00:00Z"}, {"since", "2099-01-01T00:00:00Z"},
+		{"since", "now"}, {"limit", "0"}, {"cursor", "x"},
+	} {
+		s.ask("listInboxMessages", list, "", asking(pair[0], pair[1]))
+	}
+	for _, status := range []string{"received", "queued", "opened"} {
+		s.ask("listMessages", "", "", asking("status", status), asking("inbox_id", in.ID))
+	}
+	s.ask("listMessages", "", "", asking("inbox_id", "ibx_none"))
+}
+
+func scriptThreads(s *script) {
+	in := s.inbox("threads", ``)
+	first := s.mail(in, "From: a@example.org\nMessage-ID: <t1@example.org>\nSubject: Plan\n\none\n")
+	s.mail(in, "From: b@example.org\nMessage-ID: <t2@example.org>\nIn-Reply-To: <t1@example.org>\nSubject: Other\n\ntwo\n")
+	s.mail(in, "From: a@example.org\nSubject: AW: Plan\n\nthree\n")
+	s.mail(in, "From: c@example.org\nSubject: Plan\n\nfour\n")
+	s.mail(in, "From: a@example.org\nPrecedence: bulk\nSubject: Plan\n\nfive\n")
+	s.pages("listThreads", "/v1/inboxes/"+in.ID+"/threads", asking("limit", "2"))
+	s.ask("getThread", "/v1/inboxes/"+in.ID+"/threads/"+first.ThreadID, "")
+	s.ask("getThread", "/v1/inboxes/"+in.ID+"/threads/thr_none", "")
+}
+
+func scriptSearch(s *script) {
+	in := s.inbox("search", ``)
+	s.mail(in, "From: a@example.org\nSubject: Invoice 42 from Łódź\n\nThe quick brown fox. 日本語の本文 naïve café e-mail@example.org\n")
+	s.mail(in, "From: b@example.org\nSubject: Minutes\n\nbrown the quick invoice\n")
+	for _, q := range []string{
+		"invoice", "INVOICE 42", `"quick brown"`, `"brown the quick"`, "fox -fox", "NOT fox", "fox OR cat", "łódź", "lodz", "cafe", "日本語", "inv*",
+		`"`, `""`, "(", "a:b", "'; DROP TABLE messages; --", "e-mail@example.org", "%", "naïve AND", " ", "absent",
+	} {
+		s.ask("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", "", asking("q", q))
+	}
+	s.ask("listMessages", "", "", asking("q", "invoice"), asking("from", "b@*"), asking("inbox_id", in.ID))
+	s.ask("listMessages", "", "", asking("q", strings.Repeat("x", 201)))
+}
+
+func scriptSending(s *script) {
+	in, other := s.inbox("sender", `,"display_name":"Söndern, Inc."`), s.inbox("other", ``)
+	send := "/v1/inboxes/" + in.ID + "/messages"
+	for _, body := range []string{
+		`{"to":"` + other.Address + `","subject":"Hi","text":"Hello.\n.\n"}`,
+		`{"to":[{"email":"ana@example.org","name":"Ana"}],"cc":"ben@example.org","bcc":["carl@example.org"],"subject":"Grüße","html":"<p>x</p>",
+			"attachments":[{"filename":"a.txt","content":"eA=="}],"headers":{"X-A":"1"},"reply_to":"desk@example.com"}`,
+		`{"to":[],"subject":"s","text":"t"}`, `{"to":"x","subject":"s","text":"t"}`, `{"to":"a@b.example","subject":"s"}`,
+		`{"to":"a@b.example","subject":"s","text":""}`, `{"to":"a@b.example","subject":"a\nb","text":"t"}`,
+		`{"to":"a@b.example","subject":"s","text":"t","headers":{"Bcc":"x"}}`, `{"to":"a@b.example","subject":"s","text":"a\u0000b"}`,
+	} {
+		s.ask("sendMessage", send, body)
+	}
+	s.settle()
+	s.ask("listMessages", "", "", asking("inbox_id", in.ID))
+	got := read[page](s.t, s.ask("listInboxMessages", "/v1/inboxes/"+other.ID+"/messages", "", asking("direction", "in")))
+	path := "/v1/messages/" + got.Data[0].ID
+	for _, body := range []string{`{"text":"Yes."}`, `{"reply_all":true,"html":"<p>All</p>","cc":"` + other.Address + `"}`, `{}`, `{"text":"t","to":"x@y.example"}`} {
+		s.ask("replyToMessage", path+"/reply", body)
+		s.settle() // so that what comes back comes in one order
+	}
+	for _, body := range []string{`{"text":"Once."}`, `{"text":"Once."}`, `{"text":"Twice."}`} {
+		s.ask("replyToMessage", path+"/reply", body, withHeader(idempotencyKey, "k"))
+		s.settle()
+	}
+	for _, body := range []string{`{"to":"ana@example.org"}`, `{"to":"ana@example.org","text":"See","include_attachments":false}`, `{}`} {
+		s.ask("forwardMessage", path+"/forward", body)
+	}
+	s.settle()
+	s.pages("listInboxMessages", "/v1/inboxes/"+other.ID+"/messages", asking("limit", "100"))
+	s.pages("listThreads", "/v1/inboxes/"+in.ID+"/threads", asking("limit", "100"))
+	for range 25 {
+		s.ask("replyToMessage", path+"/reply", `{"text":"Again."}`)
+	}
+	s.settle()
+}
+
+func scriptFiles(s *script) {
+	in := s.inbox("files", ``)
+	m := s.mail(in, codeMail)
+	path := "/v1/messages/" + m.ID
+	s.ask("getMessageRaw", "/v1/messages/msg_none/raw", "")
+	s.ask("getAttachment", path+"/attachments/att_none", "")
+	a := s.ask("getAttachment", path+"/attachments/"+m.Attachments[0].ID, "")
+	link, err := url.Parse(read[struct {
+		URL string `json:"download_url"`
+	}](s.t, a).URL)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.ask("downloadFile", link.EscapedPath(), "", asKey(""))
+	s.ask("downloadFile", link.EscapedPath(), "", asKey(""), withHeader("Range", "bytes=1-3"))
+	s.ask("downloadFile", link.EscapedPath(), "", asKey(""), withHeader("Range", "bytes=99-"))
+	s.ask("downloadFile", "/v1/files/x", "", asKey(""))
+	s.ask("getMessageRaw", path+"/raw", "")
+}
+
+func scriptPolicies(s *script) {
+	closed := s.inbox("closed", `,"send_policy":"reply_only"`)
+	m := s.mail(closed, "From: Ana@example.org\nReply-To: eve@example.net\nCc: carl@example.org\nMessage-ID: <p@example.org>\nSubject: Hi\n\nx\n")
+	for _, to := range []string{"ana@example.org", "ANA@example.org", "ana+x@example.org", "eve@example.net", "carl@example.org"} {
+		s.ask("sendMessage", "/v1/inboxes/"+closed.ID+"/messages", `{"to":"`+to+`","subject":"s","text":"t"}`)
+		s.ask("forwardMessage", "/v1/messages/"+m.ID+"/forward", `{"to":"ana@example.org","bcc":"`+to+`"}`)
+	}
+	s.ask("replyToMessage", "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`)
+	s.ask("replyToMessage", "/v1/messages/"+m.ID+"/reply", `{"text":"t","reply_all":true}`)
+	s.settle()
+	bulk := s.mail(closed, "From: robot@example.org\nAuto-Submitted: auto-replied\nSubject: Away\n\nx\n")
+	s.ask("replyToMessage", "/v1/messages/"+bulk.ID+"/reply", `{"text":"t","headers":{"Auto-Submitted":"auto-replied"}}`)
+	s.settle()
+}
+
+func scriptDrafts(s *script) {
+	in := s.inbox("drafts", `,"send_policy":"approval"`)
+	m := s.mail(in, codeMail)
+	var ids []string
+	for range 2 {
+		a := s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":{"email":"ana@example.org","name":"Ana"},"bcc":"ben@example.org","subject":"Order",
+			"text":"Please.","headers":{"X-B":"2","X-A":"1"},"attachments":[{"filename":"a.txt","content":"eA==","content_type":"text/plain; charset=utf-8"}]}`,
+			withHeader(idempotencyKey, "k"))
+		ids = append(ids[:0], read[draft](s.t, a).ID)
+	}
+	ids = append(ids, read[draft](s.t, s.ask("replyToMessage", "/v1/messages/"+m.ID+"/reply", `{"html":"<p>Yes</p>","reply_all":true}`)).ID)
+	ids = append(ids, read[draft](s.t, s.ask("forwardMessage", "/v1/messages/"+m.ID+"/forward", `{"to":"ana@example.org","text":"See"}`)).ID)
+	s.pages("listDrafts", "", asking("limit", "2"))
+	s.ask("listInboxDrafts", "/v1/inboxes/"+in.ID+"/drafts", "", asking("status", "pending"))
+	s.ask("listDrafts", "", "", asking("status", "done"))
+	for _, body := range []string{`{"subject":"Order 2","html":"<p>Please.</p>","text":null}`, `{"html":null}`, `{"to":"x@y.example"}`, `{}`} {
+		s.ask("updateDraft", "/v1/drafts/"+ids[0], body)
+	}
+	for _, body := range []string{`{"version":1}`, `{"version":0}`, `{"version":3}`, ``} {
+		s.ask("sendDraft", "/v1/drafts/"+ids[0]+"/send", body, withHeader(idempotencyKey, "k"+body))
+	}
+	s.ask("sendDraft", "/v1/drafts/"+ids[0]+"/send", `{"version":3}`, withHeader(idempotencyKey, `k{"version":3}`))
+	s.ask("sendDraft", "/v1/drafts/"+ids[1]+"/send", ``)
+	s.settle()
+	s.ask("getDraft", "/v1/drafts/"+ids[1], "")
+	s.ask("rejectDraft", "/v1/drafts/"+ids[2]+"/reject", `{"reason":"No."}`)
+	s.ask("rejectDraft", "/v1/drafts/"+ids[2]+"/reject", ``)
+	s.ask("updateDraft", "/v1/drafts/"+ids[2], `{"text":"t"}`)
+	s.ask("getDraft", "/v1/drafts/drf_none", "")
+	s.pages("listInboxDrafts", "/v1/inboxes/"+in.ID+"/drafts", asking("limit", "1"))
+	s.pages("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", asking("limit", "1"))
+}
+
+func scriptSimulating(s *script) {
+	in := s.inbox("simulating", ``)
+	for _, body := range []string{
+		`{"from":{"email":"ana@example.org","name":"Ana"},"subject":"Code 771204","text":"Use 771204."}`, `{"from":"ana@example.org"}`,
+		`{"raw":"From: ben@example.org\nMessage-ID: <s@example.org>\nSubject: Raw\n\nHello\n"}`, `{"raw":"x","text":"t"}`, `{"subject":"s"}`,
+	} {
+		s.ask("simulateMessage", "/v1/inboxes/"+in.ID+"/simulate", body)
+	}
+	s.pages("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", asking("limit", "2"))
+}
+
+func scriptDeleting(s *script) {
+	in := s.inbox("deleting", ``)
+	first := s.mail(in, "From: a@example.org\nMessage-ID: <d1@example.org>\nSubject: Plan\n\none\n")
+	second := s.mail(in, "From: b@example.org\nIn-Reply-To: <d1@example.org>\nSubject: Re: Plan\n\ntwo\n")
+	thread := "/v1/inboxes/" + in.ID + "/threads/" + first.ThreadID
+	s.ask("deleteMessage", "/v1/messages/"+second.ID, "")
+	s.ask("deleteMessage", "/v1/messages/"+second.ID, "")
+	s.ask("getThread", thread, "")
+	s.ask("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", "", asking("q", "two"))
+	s.ask("deleteMessage", "/v1/messages/"+first.ID, "")
+	s.ask("getThread", thread, "")
+	s.ask("getInbox", "/v1/inboxes/"+in.ID, "")
+}
+
+func scriptExpired(s *script) {
+	in := s.inbox("expired", ``)
+	m := s.mail(in, codeMail)
+	s.deleteContent(s.t.Context(), s.t, m.ID)
+	path := "/v1/messages/" + m.ID
+	s.ask("getMessage", path, "")
+	s.ask("getMessageRaw", path+"/raw", "")
+	s.ask("getAttachment", path+"/attachments/"+m.Attachments[0].ID, "")
+	s.ask("forwardMessage", path+"/forward", `{"to":"ana@example.org"}`)
+	s.ask("replyToMessage", path+"/reply", `{"text":"t"}`)
+	s.settle()
+	s.ask("getThread", "/v1/inboxes/"+in.ID+"/threads/"+m.ThreadID, "")
+}
+
+func scriptNarrowKey(s *script) {
+	mine, other := s.inbox("mine", ``), s.inbox("notmine", `,"send_policy":"approval"`)
+	m := s.mail(other, "From: a@example.org\nSubject: Hidden\n\nx\n")
+	d := read[draft](s.t, s.ask("sendMessage", "/v1/inboxes/"+other.ID+"/messages", `{"to":"a@example.org","subject":"s","text":"t"}`))
+	made := read[key](s.t, s.send(s.t, s.call("createKey").saying(`{"name":"narrow","inbox_ids":["`+mine.ID+`"]}`)).want(s.t, http.StatusCreated))
+	s.key = made.Key
+	defer func() { s.key = firstKey }()
+	s.ask("listInboxes", "", "")
+	s.ask("listMessages", "", "")
+	s.ask("listDrafts", "", "")
+	s.ask("createInbox", "", `{}`)
+	s.ask("getInbox", "/v1/inboxes/"+other.ID, "")
+	s.ask("getMessage", "/v1/messages/"+m.ID, "")
+	s.ask("getThread", "/v1/inboxes/"+other.ID+"/threads/"+m.ThreadID, "")
+	s.ask("getDraft", "/v1/drafts/"+d.ID, "")
+	s.ask("sendDraft", "/v1/drafts/"+d.ID+"/send", "")
+	s.ask("deleteMessage", "/v1/messages/"+m.ID, "")
+}
+
+func scriptDeletedInbox(s *script) {
+	in := s.inbox("gone", `,"send_policy":"approval"`)
+	m := s.mail(in, codeMail)
+	d := read[draft](s.t, s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@example.org","subject":"s","text":"t"}`))
+	s.ask("deleteInbox", "/v1/inboxes/"+in.ID, "")
+	s.ask("getInbox", "/v1/inboxes/"+in.ID, "")
+	s.ask("getMessage", "/v1/messages/"+m.ID, "")
+	s.ask("sendDraft", "/v1/drafts/"+d.ID+"/send", "")
+	s.ask("listDrafts", "", "", asking("status", "pending"), asking("limit", "3"))
+	s.ask("createInbox", "", `{"name":"gone"}`)
+}
+
+func scriptUsage(s *script) {
+	s.ask("getUsage", "", "")
+}

@@ -1,0 +1,204 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/smtp"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// script is one run of the scripted steps against one install. It keeps what
+// was asked and answered, without what no two runs have in common.
+type script struct {
+	*install
+	t     *testing.T
+	key   string            // of the calls
+	lines []string          // the transcript
+	names map[string]string // of ids, such as msg#3 for the third message
+	last  map[string]int    // number of names, by kind
+}
+
+// TestDatabasesAnswerAlike plays the steps on both databases: the answers are
+// equal but for ids and times (row C14).
+func TestDatabasesAnswerAlike(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	transcripts := map[storetest.Engine][]string{}
+	t.Run("play", func(t *testing.T) {
+		for _, e := range storetest.Engines() {
+			t.Run(string(e), func(t *testing.T) {
+				t.Parallel()
+				s := &script{
+					install: start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off"), t: t, key: firstKey,
+					names: map[string]string{}, last: map[string]int{},
+				}
+				for _, step := range scriptSteps {
+					s.note("=== " + step.name)
+					step.play(s)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				transcripts[e] = s.lines
+			})
+		}
+	})
+	one := transcripts[storetest.SQLite]
+	if len(one) < len(scriptSteps) {
+		t.Fatalf("the transcript has %d lines", len(one))
+	}
+	for e, other := range transcripts {
+		if d := cmp.Diff(one, other); d != "" {
+			t.Errorf("-%s +%s:\n%s", storetest.SQLite, e, d)
+		}
+	}
+}
+
+func (s *script) note(line string) { s.lines = append(s.lines, line) }
+
+// ask makes a call and notes it with its answer.
+func (s *script) ask(operation, path, body string, edits ...func(call) call) answer {
+	s.t.Helper()
+	c := s.call(operation).as(s.key).breaking()
+	if path != "" {
+		c = c.at(path)
+	}
+	if body != "" {
+		c = c.saying(body)
+	}
+	for _, edit := range edits {
+		c = edit(c)
+	}
+	a := s.send(s.t, c)
+	if a.status >= http.StatusInternalServerError {
+		s.t.Errorf("%s: %d %s", a.call, a.status, a.body)
+	}
+	var query []string
+	for _, name := range slices.Sorted(maps.Keys(c.query)) {
+		query = append(query, name+"="+c.query.Get(name))
+	}
+	s.note(s.plain(fmt.Sprintf("%s %s?%s %s", operation, c.path, strings.Join(query, "&"), c.body)))
+	s.note(s.plain(fmt.Sprintf("%d %v %s", a.status, telling(a.header), ordered(a.body))))
+	return a
+}
+
+// withHeader, asking and asKey are edits of a call.
+func withHeader(name, value string) func(call) call {
+	return func(c call) call { return c.with(name, value) }
+}
+
+func asking(name, value string) func(call) call {
+	return func(c call) call { return c.asking(name, value) }
+}
+
+func asKey(key string) func(call) call { return func(c call) call { return c.as(key) } }
+
+// telling are the headers that say something about the answer.
+func telling(h http.Header) map[string]string {
+	out := map[string]string{}
+	for _, name := range []string{
+		"Content-Type", "Content-Disposition", "Content-Range", "Idempotent-Replayed", "Location", "Retry-After", "Allow", "WWW-Authenticate",
+	} {
+		if v := h.Get(name); v != "" {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// ordered is a JSON body with its fields in order, and any other as it is.
+func ordered(body []byte) string {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return string(body)
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	_ = e.Encode(v) // of what was just read
+	return b.String()
+}
+
+var (
+	anyID     = regexp.MustCompile(`\b(?:[a-z]+_)?[0-9a-hjkmnp-tv-z]{26}\b`)
+	variables = []struct {
+		is   *regexp.Regexp
+		name string
+	}{
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), "TIME"},
+		{regexp.MustCompile(`[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "DATE"},
+		{regexp.MustCompile(`"waited_ms": \d+`), `"waited_ms": N`},
+		{regexp.MustCompile(`/v1/files/[\w-]+`), "/v1/files/TOKEN"},
+		{regexp.MustCompile(`\b[\w-]{43}\b`), "CURSOR"},
+		{regexp.MustCompile(`=_[0-9a-f]{32}`), "BOUNDARY"},
+	}
+)
+
+// plain is text in which what no two runs have in common is named.
+func (s *script) plain(text string) string {
+	text = strings.ReplaceAll(text, s.api, "http://HOST")
+	for _, v := range variables {
+		text = v.is.ReplaceAllString(text, v.name)
+	}
+	return anyID.ReplaceAllStringFunc(text, func(id string) string {
+		if s.names[id] == "" {
+			kind, _, ok := strings.Cut(id, "_")
+			if !ok {
+				kind = "id"
+			}
+			s.last[kind]++
+			s.names[id] = fmt.Sprintf("%s#%d", kind, s.last[kind])
+		}
+		return s.names[id]
+	})
+}
+
+// mail hands a mail to the SMTP server, and returns it when it has arrived.
+func (s *script) mail(to inbox, text string) message {
+	s.t.Helper()
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "OWN", to.Address), "\n", "\r\n")
+	before := time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	if err := smtp.SendMail(s.smtp, nil, "sender@example.org", []string{to.Address}, []byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
+	a := s.ask("waitForMessage", "/v1/inboxes/"+to.ID+"/messages/wait", "", asking("since", before))
+	found := read[struct{ Message *message }](s.t, a).Message
+	if found == nil {
+		s.t.Fatal("the mail did not arrive")
+	}
+	return *found
+}
+
+// settle waits until no mail is on its way.
+func (s *script) settle() {
+	s.t.Helper()
+	queued := s.call("listMessages").asking("status", "queued")
+	for until := time.Now().Add(patience); len(read[page](s.t, s.send(s.t, queued)).Data) > 0; {
+		if time.Now().After(until) {
+			s.t.Fatal("mail is still on its way")
+		}
+	}
+}
+
+// pages walks through a list.
+func (s *script) pages(operation, path string, edits ...func(call) call) {
+	s.t.Helper()
+	for {
+		p := read[page](s.t, s.ask(operation, path, "", edits...))
+		if p.Cursor == nil {
+			return
+		}
+		edits = append(slices.Clone(edits), asking("cursor", *p.Cursor))
+	}
+}
