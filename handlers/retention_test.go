@@ -97,8 +97,10 @@ func newRetained(t *testing.T, e storetest.Engine, blobs string, opt storetest.O
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
+	s := newServer(t, st, clock)
+	s.database = cfg.Database
 	return retained{
-		server: newServer(t, st, clock), db: db, blobs: blobs,
+		server: s, db: db, blobs: blobs,
 		retention: maintenance.NewRetention(maintenance.RetentionConfig{Store: st, Log: log}),
 		sweeper:   maintenance.NewSweeper(maintenance.SweeperConfig{Store: st, Log: log}),
 		indexer:   search.NewIndexer(search.IndexerConfig{Store: st, Now: clock.Now, Log: log}),
