@@ -106,10 +106,27 @@ func scriptLists(s *script) {
 	s.pages("listInboxMessages", list, asking("limit", "2"))
 	s.pages("listMessages", "", asking("limit", "3"), asking("inbox_id", in.ID))
 	for _, pair := range [][2]string{
-		{"from", "*@example.org"}, {"from", "*@*.example.org"}, {"from", "a%b_c@example.org"}, {"from", "%"}, {"from", "_@_"}, {"from", "UNAL@EXÄMPLE.ORG"},
-		{"subject", "100%"}, {"subject", "_"}, {"subject", `\`}, {"subject", "äöü"}, {"subject", "SS"}, {"direction", "in"}, {"direction", "out"},
-		{"direction", "up"}, {"thread_id", last.ThreadID}, {"thread_id", "thr_none"}, {"since", "2026-01-01T00:00:00Z"}, {"since", "2099-01-01T00:00:00Z"},
-		{"since", "now"}, {"limit", "0"}, {"cursor", "x"},
+		{"from", "*@example.org"},
+		{"from", "*@*.example.org"},
+		{"from", "a%b_c@example.org"},
+		{"from", "%"},
+		{"from", "_@_"},
+		{"from", "UNAL@EXÄMPLE.ORG"},
+		{"subject", "100%"},
+		{"subject", "_"},
+		{"subject", `\`},
+		{"subject", "äöü"},
+		{"subject", "SS"},
+		{"direction", "in"},
+		{"direction", "out"},
+		{"direction", "up"},
+		{"thread_id", last.ThreadID},
+		{"thread_id", "thr_none"},
+		{"since", "2026-01-01T00:00:00Z"},
+		{"since", "2099-01-01T00:00:00Z"},
+		{"since", "now"},
+		{"limit", "0"},
+		{"cursor", "x"},
 	} {
 		s.ask("listInboxMessages", list, "", asking(pair[0], pair[1]))
 	}

@@ -47,8 +47,11 @@ func TestSendDraft(t *testing.T) {
 			got.wantAt(t, path, want)
 		}
 		for _, call := range []struct{ method, what, body string }{
-			{http.MethodPost, "/send", ``}, {http.MethodPost, "/send", `{"version":1}`}, {http.MethodPost, "/send", `{"version":2}`},
-			{http.MethodPost, "/reject", ``}, {http.MethodPatch, "", `{"text":"t"}`},
+			{http.MethodPost, "/send", ``},
+			{http.MethodPost, "/send", `{"version":1}`},
+			{http.MethodPost, "/send", `{"version":2}`},
+			{http.MethodPost, "/reject", ``},
+			{http.MethodPatch, "", `{"text":"t"}`},
 		} {
 			s.do(t, call.method, draftPath(t, d, call.what), call.body).wantError(t, http.StatusConflict, "draft_not_pending")
 		}

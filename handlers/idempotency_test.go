@@ -26,6 +26,7 @@ func (s *server) onceable(t *testing.T) map[string]struct{ path, body, other str
 		"sending":           {"/v1/inboxes/" + in.ID + "/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, `{"to":"a@b.example","subject":"s","text":"u"}`},
 		"replying":          {"/v1/messages/" + m.ID + "/reply", `{"text":"t"}`, `{"text":"u"}`},
 		"forwarding":        {"/v1/messages/" + m.ID + "/forward", `{"to":"a@b.example"}`, `{"to":"c@b.example"}`},
+		"simulating":        {"/v1/inboxes/" + in.ID + "/simulate", `{"from":"a@b.example"}`, `{"from":"c@b.example"}`},
 	}
 }
 

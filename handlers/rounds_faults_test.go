@@ -5,7 +5,7 @@ package handlers_test
 const (
 	raceRounds     = 10_000
 	manyWaits      = 1000
-	onceRounds     = 250 // 1,000 with the four operations
+	onceRounds     = 250 // 1,000 and more with all operations
 	decisionRounds = 2000
 	hostileBodies  = 50_000
 )

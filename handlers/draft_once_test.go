@@ -1,0 +1,75 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// Row H13, for drafts: of many equal calls at once one makes the draft, one
+// sends it and one rejects it. The others get its answer or are told to come
+// again. On PostgreSQL they reach two nodes.
+func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
+	t.Parallel()
+	const calls = 50
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))}
+		s := nodes[0]
+		s.database = cfg.Database
+		if s.store.Engine() == string(storetest.PostgreSQL) {
+			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
+		}
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		for round := range onceRounds {
+			key := with(idempotencyKey, fmt.Sprint(round))
+			path := "/v1/inboxes/" + in.ID + "/messages"
+			for range 2 { // one to send and one to reject, which the second key is for
+				equalAtOnce(t, nodes, calls, path, plainSend, http.StatusAccepted, key)
+				key = with(idempotencyKey, fmt.Sprint(round, " again"))
+			}
+			drafts := s.pages(t, "/v1/inboxes/"+in.ID+"/drafts?status=pending")
+			if len(drafts) != 2 {
+				t.Fatalf("%d drafts, want 2", len(drafts))
+			}
+			equalAtOnce(t, nodes, calls, "/v1/drafts/"+drafts[0]+"/send", `{}`, http.StatusCreated, key)
+			equalAtOnce(t, nodes, calls, "/v1/drafts/"+drafts[1]+"/reject", `{}`, http.StatusOK, key)
+		}
+		for what, want := range map[string]int{"draft.created": 2, "draft.sent": 1, "draft.rejected": 1, "message.queued": 1} {
+			if n := len(s.texts(t, `SELECT id FROM events WHERE type = $1`, what)); n != want*onceRounds {
+				t.Errorf("%d events %s, want %d", n, what, want*onceRounds)
+			}
+		}
+	})
+}
+
+// equalAtOnce makes n equal calls with one idempotency key, to the nodes in
+// turn. All that are answered get the same answer, and one of them is the first.
+func equalAtOnce(t *testing.T, nodes []*server, n int, path, body string, status int, key option) {
+	t.Helper()
+	answers := make([]response, n)
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() { answers[i] = nodes[i%len(nodes)].do(t, http.MethodPost, path, body, key) })
+	}
+	calls.Wait()
+	last := nodes[0].do(t, http.MethodPost, path, body, key).want(t, status)
+	firsts := 0
+	for _, a := range answers {
+		switch {
+		case a.status == http.StatusConflict && strings.Contains(string(a.body), "idempotency_in_progress"):
+		case a.want(t, status).header.Get("Idempotent-Replayed") == "":
+			firsts++
+			fallthrough
+		default:
+			a.wantSame(t, last)
+		}
+	}
+	if firsts != 1 {
+		t.Errorf("%s: %d calls had an effect", path, firsts)
+	}
+}
