@@ -60,7 +60,7 @@ func answersMachine(s submission) bool {
 
 // checkWritten refuses recipients who have not themselves written to the inbox.
 func (a *API) checkWritten(ctx context.Context, s submission) error {
-	written, err := a.haveWritten(ctx, s.inbox, s.testMode, slices.Concat(s.to, s.cc, s.bcc))
+	written, err := a.haveWritten(ctx, s.inbox, s.testMode, s.source, slices.Concat(s.to, s.cc, s.bcc))
 	if err != nil {
 		return err
 	}
@@ -82,13 +82,28 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 
 // haveWritten returns a test for whether one of the addresses has written to
 // the inbox. A simulated mail was written by nobody, and lets no real mail out.
-func (a *API) haveWritten(ctx context.Context, in store.Inbox, testMode bool, list []message.Address) (func(email string) bool, error) {
-	emails := make([]string, 0, len(list))
-	for _, addr := range list {
-		emails = append(emails, foldAddress(addr.Email))
+// Who wrote the message that is answered, which may be nil, need not be looked
+// for.
+func (a *API) haveWritten(
+	ctx context.Context, in store.Inbox, testMode bool, answered *store.Message, list []message.Address,
+) (func(email string) bool, error) {
+	var found, open []string
+	if m := answered; m != nil && m.Direction == store.DirectionIn && (testMode || !m.TestMode) {
+		found = append(found, m.FromEmail)
 	}
-	found, err := a.store.HaveWritten(ctx, in.Seq, emails, testMode)
-	return func(email string) bool { return slices.Contains(found, foldAddress(email)) }, err
+	for _, addr := range list {
+		if email := foldAddress(addr.Email); !slices.Contains(found, email) {
+			open = append(open, email)
+		}
+	}
+	if len(open) > 0 {
+		more, err := a.store.HaveWritten(ctx, in.Seq, open, testMode)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return func(email string) bool { return slices.Contains(found, foldAddress(email)) }, nil
 }
 
 // foldAddress makes an address comparable without regard to case. It leaves
@@ -110,7 +125,7 @@ func (a *API) followed(ctx context.Context, in store.Inbox, m store.Message) ([]
 	if in.SendPolicy != store.PolicyReplyOnly || m.Direction != store.DirectionIn || len(replyTo) == 0 {
 		return replyTo, nil
 	}
-	written, err := a.haveWritten(ctx, in, callerOf(ctx).Mode == store.KeyTest, fromStore(replyTo))
+	written, err := a.haveWritten(ctx, in, callerOf(ctx).Mode == store.KeyTest, &m, fromStore(replyTo))
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,8 @@ import (
 // HaveWritten returns those of the addresses, in lower case, that have
 // themselves written to an inbox: a received mail names them in its header
 // From, and its record is still kept. Simulated mail counts only when simulated
-// is set.
+// is set. It looks through the messages of the inbox: an index of senders would
+// cost every mail more than this costs the few who ask.
 func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []string, simulated bool) ([]string, error) {
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a })
 	var w where
