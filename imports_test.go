@@ -35,7 +35,7 @@ var (
 		"internal/web", "internal/maintenance", "internal/s3blob", "internal/search",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -69,6 +69,7 @@ var layers = []layer{
 	{pkg: "smtp/smtptest", imports: nothing},
 	{pkg: "internal/testpg", imports: nothing},
 	{pkg: "internal/s3test", imports: nothing},
+	{pkg: "internal/cputime", imports: nothing},
 	{pkg: "internal/contractcheck", imports: nothing},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
 	{pkg: "internal/faults", imports: nothing, tests: everything},

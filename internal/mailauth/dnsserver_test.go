@@ -21,14 +21,7 @@ type dnsServer struct{ zone *zone }
 func startDNS(t *testing.T, text string) *net.Resolver {
 	t.Helper()
 	s := dnsServer{parseZone(t, text)}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	udp, err := net.ListenPacket("udp", tcp.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp, udp := listenTwice(t)
 	t.Cleanup(func() { _, _ = tcp.Close(), udp.Close() })
 	go func() {
 		buf := make([]byte, 1<<16)
@@ -55,6 +48,24 @@ func startDNS(t *testing.T, text string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return d.DialContext(ctx, network, tcp.Addr().String())
 	}}
+}
+
+// listenTwice listens on a port that is free for both protocols.
+func listenTwice(t *testing.T) (net.Listener, net.PacketConn) {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err == nil {
+			return tcp, udp
+		}
+		if _ = tcp.Close(); tries == 10 {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (s dnsServer) serveTCP(conn net.Conn) {
