@@ -69,7 +69,7 @@ func (w *wire) copyData(d *dataSink) error {
 	for begins := true; ; {
 		n, end, err := w.copyBuffered(d, begins)
 		if n > 0 {
-			begins = (*w.buf)[w.start+n-1] == '\n'
+			begins = bytes.HasSuffix(w.pending()[:n], lineEnd) // which copyBuffered never takes apart
 		}
 		w.start += n
 		switch {

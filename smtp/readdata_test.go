@@ -29,7 +29,7 @@ func wireOf(r io.Reader, limit int64) *wire {
 
 // readAll reads data off a wire with this limit, and returns the mail and what
 // follows it.
-func readAll(t *testing.T, r io.Reader, limit int64) (mail, rest string, ended bool, err error) {
+func readAll(t *testing.T, r io.Reader, limit int64, edits ...func(*dataSink)) (mail, rest string, ended bool, err error) {
 	t.Helper()
 	p, err := newSpools(t.TempDir(), 1<<20)
 	if err != nil {
@@ -38,7 +38,11 @@ func readAll(t *testing.T, r io.Reader, limit int64) (mail, rest string, ended b
 	spool := p.spool()
 	defer func() { _ = spool.Close() }()
 	w := wireOf(r, limit)
-	err = w.readData(&dataSink{spool: spool, limit: limit})
+	sink := &dataSink{spool: spool, limit: limit}
+	for _, edit := range edits {
+		edit(sink)
+	}
+	err = w.readData(sink)
 	whole, readErr := spool.Reader()
 	if readErr != nil {
 		t.Fatal(readErr)
@@ -81,6 +85,24 @@ func TestReadData(t *testing.T) {
 			}
 			if way == "at once" && rest != tt.rest {
 				t.Errorf("%s: left %q, want %q", tt.name, rest, tt.rest)
+			}
+		}
+	}
+}
+
+// What is no end of the data when it comes at once is none in pieces either, of
+// which whoever sends it decides (S1).
+func TestS1NormalizedDataEndsAlikeInAllPieces(t *testing.T) {
+	t.Parallel()
+	for _, end := range ends {
+		if strings.Contains(end, "\x00") {
+			continue
+		}
+		in := "a" + end + "b\r\n.\r\nRSET\r\n"
+		for way, r := range inAllWays(in) {
+			mail, _, ended, err := readAll(t, r, 1<<20, func(d *dataSink) { d.normalize = true })
+			if err != nil || ended || !strings.HasPrefix(mail, "a\r\n") || !strings.HasSuffix(mail, "\r\nb\r\n") {
+				t.Errorf("%q, %s: read %q, ended %t, %v; want all of it", end, way, mail, ended, err)
 			}
 		}
 	}
