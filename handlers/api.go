@@ -43,6 +43,9 @@ type Config struct {
 	RateLimits bool
 	// Version is the program's.
 	Version string
+	// TempDir is the folder that large request bodies come into; empty means the
+	// system's.
+	TempDir string
 	// Stopping is closed when the service shuts down: waits then answer at once.
 	Stopping <-chan struct{}
 	// Answered is told the status of every answer; it may be nil.

@@ -146,13 +146,6 @@ func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
 	if err != nil {
 		return submission{}, err
 	}
-	files, err := a.store.DraftFiles(ctx, d)
-	if errors.Is(err, store.ErrNotFound) { // deleted since the draft was read
-		err = errExpired
-	}
-	if err != nil {
-		return submission{}, err
-	}
 	as, c := d.Addresses.V, d.Content
 	s := submission{
 		inbox: in, kind: d.Kind, approved: &d, testMode: d.TestMode, subject: d.Subject, text: c.Text, html: c.HTML,
@@ -163,9 +156,9 @@ func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
 		s.threadSeq = *d.ThreadSeq
 	}
 	for i, at := range c.Attachments.V {
-		s.attachments = append(s.attachments, message.OutAttachment{
-			Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID, Inline: at.Inline, Content: files[i],
-		})
+		s.attachments = append(s.attachments, stored(message.OutAttachment{
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID, Inline: at.Inline,
+		}, at.Size, func() (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }))
 	}
 	return s, nil
 }
@@ -218,7 +211,7 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 		},
 	}}
 	for _, at := range s.attachments {
-		n.Files = append(n.Files, at.Content)
+		n.Files = append(n.Files, at.file())
 	}
 	if s.source != nil {
 		n.SourceID = &s.source.ID
@@ -238,12 +231,12 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 }
 
 // heldAttachments describes attachments that lie with a draft.
-func heldAttachments(in []message.OutAttachment, now time.Time) []store.Attachment {
+func heldAttachments(in []attachment, now time.Time) []store.Attachment {
 	out := make([]store.Attachment, 0, len(in))
 	for _, at := range in {
 		out = append(out, store.Attachment{
 			ID: store.NewID("att_", now), Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID,
-			Inline: at.Inline, Size: int64(len(at.Content)),
+			Inline: at.Inline, Size: at.size,
 		})
 	}
 	return out

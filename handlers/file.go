@@ -280,13 +280,3 @@ func (w *rangeErrors) Write(b []byte) (int, error) {
 	}
 	return w.ResponseWriter.Write(b)
 }
-
-// readPart reads one attachment into memory; its size was checked before.
-func (a *API) readPart(ctx context.Context, messageSeq int64, at store.Attachment) ([]byte, error) {
-	r, err := a.openPart(ctx, messageSeq, at.Part)
-	if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(r, maxAttachmentBytes))
-	return content, errors.Join(err, r.Close())
-}

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
@@ -16,14 +15,6 @@ const (
 	// maxBody is the largest request body: 25 MB of attachments as base64, and
 	// room for the rest.
 	maxBody = 40 << 20
-	// maxBodiesInMemory bounds what bodies larger than smallBody take together.
-	maxBodiesInMemory = 4 * maxBody
-	smallBody         = 1 << 20
-	// bodyTimeout is how long bodyPace bytes of a body may take to arrive, and
-	// bodyLongest how long all of it may.
-	bodyTimeout = 30 * time.Second
-	bodyPace    = 1 << 20
-	bodyLongest = 5 * time.Minute
 	// answerTimeout is how long an answer may take, a wait of two minutes
 	// included.
 	answerTimeout = 4 * time.Minute
@@ -61,7 +52,7 @@ func (a *API) outer(next http.Handler) http.Handler {
 			ReadCloser: http.MaxBytesReader(w, r.Body, maxBody), api: a, ctx: ctx, size: r.ContentLength,
 			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
 		}
-		defer body.release()
+		defer a.releaseBody(ctx, body)
 		r = r.WithContext(ctx)
 		r.Body = body
 		info.r = r
@@ -162,50 +153,3 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// gatedBody lets only so many bytes of large bodies into memory at a time. It
-// asks at the first read, when the key is already known to be good.
-type gatedBody struct {
-	io.ReadCloser
-	api  *API
-	ctx  context.Context //nolint:containedctx // the request's, for one read
-	size int64
-	held int64
-	open bool
-
-	socket *http.ResponseController
-	latest time.Time // by the wall clock, as deadlines are
-	pace   int       // bytes since the deadline was moved
-}
-
-func (b *gatedBody) Read(p []byte) (int, error) {
-	if !b.open {
-		b.open = true
-		size := b.size
-		if size < 0 {
-			size = maxBody
-		}
-		if size > smallBody {
-			if err := b.api.bodies.Acquire(b.ctx, size); err != nil {
-				return 0, err
-			}
-			b.held = size
-		}
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.pace += n; b.pace >= bodyPace {
-		b.pace = 0
-		next := time.Now().Add(bodyTimeout)
-		if next.After(b.latest) {
-			next = b.latest
-		}
-		_ = b.socket.SetReadDeadline(next) // not all connections can, in tests
-	}
-	return n, err
-}
-
-func (b *gatedBody) release() {
-	if b.held > 0 {
-		b.api.bodies.Release(b.held)
-	}
-}

@@ -204,28 +204,6 @@ func textToHTML(text string) string {
 	return strings.ReplaceAll(html.EscapeString(text), "\n", "<br>\n")
 }
 
-// attachOriginals adds the attachments of the original to a forward.
-func (a *API) attachOriginals(ctx context.Context, s *submission, m store.Message) error {
-	total := 0
-	for _, at := range s.attachments {
-		total += len(at.Content)
-	}
-	for _, at := range m.Content.Attachments.V {
-		total += int(at.Size)
-		if err := checkAttachmentSize(total); err != nil {
-			return err
-		}
-		content, err := a.readPart(ctx, m.Seq, at)
-		if err != nil {
-			return err
-		}
-		s.attachments = append(s.attachments, message.OutAttachment{
-			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline, Content: content,
-		})
-	}
-	return nil
-}
-
 // goodContentID leaves out an identifier that no mail of ours may have (RFC
 // 2045 section 7); what came in had it, and may have anything.
 func goodContentID(id string) string {

@@ -1,21 +1,15 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
-
-// maxAttachmentBytes is what the attachments of one mail may have together,
-// decoded.
-const maxAttachmentBytes = 25 << 20
 
 // submission is a mail that an inbox is to send.
 type submission struct {
@@ -29,7 +23,7 @@ type submission struct {
 	refs        store.References
 	threadSeq   int64 // 0: a new thread
 	headers     [][2]string
-	attachments []message.OutAttachment
+	attachments []attachment
 	testMode    bool
 	approved    *store.Draft // that it comes from
 }
@@ -88,45 +82,9 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	return toAPI(stored)
 }
 
-// composed is a mail as it will be sent.
-type composed struct {
-	out    message.Outgoing
-	raw    []byte
-	parsed *message.Message
-}
-
-// compose writes the mail and reads it back, so that what is stored about it is
-// what it says.
-func (a *API) compose(s submission) (*composed, error) {
-	now := a.now()
-	id := store.NewID("", now)
-	c := &composed{out: message.Outgoing{
-		Seed: id, HeaderID: "<" + id + "@" + s.inbox.Domain + ">", Date: now.UTC().Truncate(time.Second),
-		From: message.Address{Email: s.inbox.Address}, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
-		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
-		Headers: s.headers, Attachments: s.attachments,
-	}}
-	if s.inbox.DisplayName != nil {
-		c.out.From.Name = *s.inbox.DisplayName
-	}
-	if c.out.Text == "" {
-		c.out.Text = message.HTMLToText(c.out.HTML)
-	}
-	var raw bytes.Buffer
-	if _, err := c.out.WriteTo(&raw); err != nil {
-		return nil, composeError(err)
-	}
-	c.raw = raw.Bytes()
-	var err error
-	if c.parsed, err = message.Parse(bytes.NewReader(c.raw), message.DefaultLimits()); err != nil {
-		return nil, errInvalid("headers", "make a mail that cannot be read")
-	}
-	return c, nil
-}
-
 // newMessage is a composed mail as the store takes it.
 func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*store.NewMessage, error) {
-	content, err := a.contentOf(ctx, mail.raw, mail.parsed)
+	content, err := a.contentOf(ctx, mail)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +94,7 @@ func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*st
 			Status: store.MessageQueued, TestMode: s.testMode, FromEmail: s.inbox.Address,
 			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)},
 			Subject:   s.subject, HeaderID: mail.out.HeaderID, Refs: store.JSON[store.References]{V: s.refs},
-			Automated: mail.parsed.Automated(false), Size: int64(len(mail.raw)), Content: content, Recipients: recipientsOf(s),
+			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s),
 		},
 		SubjectFold:   foldSubject(s.subject),
 		ThreadSubject: foldSubject(message.NormalizeSubject(s.subject)),
@@ -154,34 +112,29 @@ func (s *submission) addresses(from *message.Address) store.Addresses {
 	return as
 }
 
-// composeError gives the field that the mail cannot carry back to the caller.
-func composeError(err error) error {
-	if field, ok := errors.AsType[*message.FieldError](err); ok {
-		return errInvalid(field.Field, "%s", field.Reason)
-	}
-	return err
-}
-
 // contentOf is what is kept of a composed mail: small ones in the row, large
-// ones in the blob folder.
-func (a *API) contentOf(ctx context.Context, raw []byte, parsed *message.Message) (*store.Content, error) {
-	c := &store.Content{Snippet: message.Snippet(parsed.Text), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}}}
+// ones in a blob.
+func (a *API) contentOf(ctx context.Context, mail *composed) (*store.Content, error) {
+	parsed := mail.parsed
+	c := &store.Content{
+		Raw: mail.raw, Snippet: message.Snippet(parsed.Text), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+	}
 	for _, at := range parsed.Attachments {
 		c.Attachments.V = append(c.Attachments.V, store.Attachment{
 			ID: store.NewID("att_", a.now()), Part: at.Part, Filename: at.Filename, ContentType: at.ContentType,
 			ContentID: at.ContentID, Inline: at.Inline, Size: at.Size,
 		})
 	}
-	if len(raw) >= store.BodyInRow {
+	if mail.size >= store.BodyInRow {
 		c.Body = &store.JSON[store.Body]{V: store.Body{Text: parsed.Text, HTML: parsed.HTML}}
 	}
-	if len(raw) <= store.RawInRow {
-		c.Raw = raw
+	if mail.raw != nil {
 		return c, nil
 	}
-	key, err := a.store.PutBlob(ctx, bytes.NewReader(raw), int64(len(raw)))
+	raw := mail.open()
+	key, err := a.store.PutBlob(ctx, raw, mail.size)
 	c.BlobKey = &key
-	return c, err
+	return c, errors.Join(err, raw.Close())
 }
 
 func toStore(in []message.Address) []store.Address {
@@ -227,33 +180,4 @@ func headersFromAPI(h gen.OptMailHeaders) ([][2]string, error) {
 	}
 	sortHeaders(out)
 	return out, nil
-}
-
-// attachmentsFromAPI checks what the contract cannot: the size of all together,
-// and null for bytes.
-func attachmentsFromAPI(in gen.MessageAttachmentInputs) ([]message.OutAttachment, error) {
-	total := 0
-	out := make([]message.OutAttachment, 0, len(in))
-	for i, at := range in {
-		if at.Content == nil {
-			return nil, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
-		}
-		total += len(at.Content)
-		name := at.Filename
-		if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
-			return nil, err
-		}
-		out = append(out, message.OutAttachment{Filename: name, ContentType: at.ContentType.Or(mediaType(name)), Content: at.Content})
-	}
-	return out, checkAttachmentSize(total)
-}
-
-func checkAttachmentSize(total int) error {
-	if total > maxAttachmentBytes {
-		return &apiError{
-			status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: "attachments",
-			message: "attachments may have at most 25 MB together, decoded",
-		}
-	}
-	return nil
 }

@@ -16,7 +16,7 @@ type NewDraft struct {
 	// fill in, in the copy that it returns.
 	Draft
 	// Files are the bytes of Content.Attachments, in their order.
-	Files [][]byte
+	Files []DraftFile
 }
 
 // CreateDraft stores a pending draft and returns it as stored. With once, the

@@ -35,7 +35,7 @@ func (n *node) assemble(
 		return nil, fmt.Errorf("make the SMTP server: %w", err)
 	}
 	told := &metrics{store: s}
-	api, err := n.apiPart(s, in, receiver, doors, stopping, told)
+	api, err := n.apiPart(s, in, receiver, doors, temp, stopping, told)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,8 @@ func (n *node) assemble(
 }
 
 func (n *node) apiPart(
-	s *store.Store, in install, receiver *smtp.Receiver, doors listeners, stopping chan struct{}, told *metrics,
+	s *store.Store, in install, receiver *smtp.Receiver, doors listeners, temp string, stopping chan struct{},
+	told *metrics,
 ) (part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr())
 	if guessed {
@@ -71,7 +72,7 @@ func (n *node) apiPart(
 	}
 	api, err := handlers.New(handlers.Config{
 		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
-		BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files),
+		BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files), TempDir: temp,
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		TrustedProxies: n.cfg.TrustedProxies, Answered: told.answered,
 		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,

@@ -1,0 +1,104 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// maxAttachmentBytes is what the attachments of one mail may have together,
+// decoded.
+const maxAttachmentBytes = 25 << 20
+
+// attachment is a file that goes with a mail. One that is stored already is read
+// from there while the mail is written, and never held in memory.
+type attachment struct {
+	message.OutAttachment
+	size int64
+}
+
+// stored is an attachment that open reads. What is deleted meanwhile is answered
+// as expired.
+func stored(at message.OutAttachment, size int64, open func() (io.ReadCloser, error)) attachment {
+	at.Open = func() (io.ReadCloser, error) {
+		r, err := open()
+		if errors.Is(err, store.ErrNotFound) {
+			err = errExpired
+		}
+		return r, err
+	}
+	return attachment{at, size}
+}
+
+// file is the attachment as a draft keeps it.
+func (at attachment) file() store.DraftFile {
+	open := at.Open
+	if open == nil {
+		open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(at.Content)), nil }
+	}
+	return store.DraftFile{Size: at.size, Open: open}
+}
+
+func outAttachments(in []attachment) []message.OutAttachment {
+	out := make([]message.OutAttachment, 0, len(in))
+	for _, at := range in {
+		out = append(out, at.OutAttachment)
+	}
+	return out
+}
+
+// attachmentsFromAPI checks what the contract cannot: the size of all together,
+// and null for bytes.
+func attachmentsFromAPI(in gen.MessageAttachmentInputs) ([]attachment, error) {
+	total := int64(0)
+	out := make([]attachment, 0, len(in))
+	for i, at := range in {
+		if at.Content == nil {
+			return nil, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
+		}
+		size := int64(len(at.Content))
+		total += size
+		name := at.Filename
+		if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
+			return nil, err
+		}
+		out = append(out, attachment{
+			message.OutAttachment{Filename: name, ContentType: at.ContentType.Or(mediaType(name)), Content: at.Content}, size,
+		})
+	}
+	return out, checkAttachmentSize(total)
+}
+
+func checkAttachmentSize(total int64) error {
+	if total > maxAttachmentBytes {
+		return &apiError{
+			status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: "attachments",
+			message: "attachments may have at most 25 MB together, decoded",
+		}
+	}
+	return nil
+}
+
+// attachOriginals adds the attachments of the original to a forward.
+func (a *API) attachOriginals(ctx context.Context, s *submission, m store.Message) error {
+	total := int64(0)
+	for _, at := range s.attachments {
+		total += at.size
+	}
+	for _, at := range m.Content.Attachments.V {
+		total += at.Size
+		if err := checkAttachmentSize(total); err != nil {
+			return err
+		}
+		s.attachments = append(s.attachments, stored(message.OutAttachment{
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
+		}, at.Size, func() (io.ReadCloser, error) { return a.openPart(ctx, m.Seq, at.Part) }))
+	}
+	return nil
+}

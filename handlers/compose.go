@@ -1,0 +1,86 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// composed is a mail as it will be sent. A large one is not held in memory but
+// written anew each time that it is read, which gives the same bytes.
+type composed struct {
+	out    message.Outgoing
+	size   int64  // in bytes
+	raw    []byte // nil of one that does not fit into a row
+	parsed *message.Message
+}
+
+// compose writes the mail and reads it back, so that what is stored about it is
+// what it says.
+func (a *API) compose(s submission) (*composed, error) {
+	now := a.now()
+	id := store.NewID("", now)
+	c := &composed{out: message.Outgoing{
+		Seed: id, HeaderID: "<" + id + "@" + s.inbox.Domain + ">", Date: now.UTC().Truncate(time.Second),
+		From: message.Address{Email: s.inbox.Address}, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
+		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
+		Headers: s.headers, Attachments: outAttachments(s.attachments),
+	}}
+	if s.inbox.DisplayName != nil {
+		c.out.From.Name = *s.inbox.DisplayName
+	}
+	if c.out.Text == "" {
+		c.out.Text = message.HTMLToText(c.out.HTML)
+	}
+	var raw rowBuffer
+	var err error
+	if c.size, err = c.out.WriteTo(&raw); err != nil {
+		return nil, composeError(err)
+	}
+	if c.size <= store.RawInRow {
+		c.raw = raw.Bytes()
+	}
+	mail := c.open()
+	c.parsed, err = message.Parse(mail, message.DefaultLimits())
+	switch closed := mail.Close(); {
+	case errors.Is(err, message.ErrHeaderTooLarge):
+		return nil, errInvalid("headers", "make a mail that cannot be read")
+	default:
+		return c, errors.Join(err, closed)
+	}
+}
+
+// open reads the mail from its beginning. Close ends what writes it.
+func (c *composed) open() io.ReadCloser {
+	if c.raw != nil {
+		return io.NopCloser(bytes.NewReader(c.raw))
+	}
+	r, w := io.Pipe()
+	go func() {
+		_, err := c.out.WriteTo(w)
+		_ = w.CloseWithError(err) // never fails
+	}()
+	return r
+}
+
+// rowBuffer keeps what fits into a row, and forgets the rest.
+type rowBuffer struct{ bytes.Buffer }
+
+func (b *rowBuffer) Write(p []byte) (int, error) {
+	if room := store.RawInRow - b.Len(); room > 0 {
+		_, _ = b.Buffer.Write(p[:min(room, len(p))]) // never fails
+	}
+	return len(p), nil
+}
+
+// composeError gives the field that the mail cannot carry back to the caller.
+func composeError(err error) error {
+	if field, ok := errors.AsType[*message.FieldError](err); ok {
+		return errInvalid(field.Field, "%s", field.Reason)
+	}
+	return err
+}
