@@ -58,7 +58,7 @@ func TestMemoryOfLargeSends(t *testing.T) {
 	onEachEngineAlone(t, func(t *testing.T, in *install) {
 		in.start()
 		boxes := in.createInboxes("from", "to")
-		sends := pick(16, 200)
+		sends := pick(atOnce, 200)
 		content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 20*mib/9))
 		body := fmt.Sprintf(`{"to":%q,"subject":"large","text":"See the file.","attachments":[{"filename":"a.bin","content":%q}]}`,
 			boxes[1].Address, content)
