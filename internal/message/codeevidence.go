@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // maxGap is how far a word may be from the number it speaks of, in strings.
 const maxGap = 160
@@ -38,12 +41,16 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case qualifier:
 			e.qualified = true
 		case useVerb:
+			if refusals[lastLetters(strings.TrimRight(s.t.text[s.t.lines[tok.line].start:word.start], " "))] {
+				continue // "do not use 123456"
+			}
 			e.verb = e.verb || gap <= 24
 			e.asked = e.asked || gap <= 1
 		case codeNoun, weakNoun, openNoun:
 			if e.score == 0 && !s.takenBefore(i, word.end) {
 				e.take(word.kind, gap)
-				e.named = s.t.namedElse(s.t.lines[tok.line], word)
+				e.score -= s.farther(tok, word, gap)
+				e.named = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
 		case otherThing:
 			if e.score == 0 && !hasDigit(s.t.text[word.end:tok.start]) {
@@ -67,6 +74,33 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 	return e
 }
 
+// maxNear is how far a noun may stand before its number, in characters, without
+// anything that leads from the one to the other.
+const maxNear = 40
+
+// farther returns what it costs that much stands between a noun and the number
+// that it may speak of. "The code ... is 482913" is sure at any distance; of
+// several codes one number tells nothing, unless it follows at once.
+func (s *codeScorer) farther(tok *codeToken, noun codeWord, gap int) int {
+	switch {
+	case gap <= maxNear || utf8.RuneCountInString(s.t.text[noun.end:tok.start]) <= maxNear:
+		return 0
+	case s.isSaid(tok):
+		return nounScore(noun.kind, gap) - nounScore(noun.kind, 0)
+	case isPlural(s.t.text[noun.start:noun.end]):
+		return 3
+	case !s.isPointedAt(tok):
+		return 2
+	}
+	return 0
+}
+
+// isPlural reports whether a noun is one of several codes, in the languages
+// that tell so by an "s".
+func isPlural(noun string) bool {
+	return len(noun) >= len("codes") && noun[len(noun)-1] == 's' && noun[len(noun)-2] != 's'
+}
+
 // nextClaims reports whether the noun that ends at pos speaks of the token
 // after i, as it stands right before it: "for your card 5521 the code is 604418".
 func (s *codeScorer) nextClaims(i, pos int) bool {
@@ -79,6 +113,20 @@ func (s *codeScorer) nextClaims(i, pos int) bool {
 			next.line == s.tokens[i].line
 	}
 	return false
+}
+
+// isCount reports whether a number tells how many codes there are, as in "1200
+// leaked passcodes", but not in "482913 and 120448 are your codes".
+func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
+	if !isPlural(s.t.text[noun.start:noun.end]) {
+		return false
+	}
+	for word := range strings.FieldsSeq(s.t.text[tok.end:noun.start]) {
+		if copulas[strings.ToLower(word)] {
+			return false
+		}
+	}
+	return true
 }
 
 // maxCopula is the length of what may stand between a noun and its number, in
@@ -120,7 +168,7 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 			if e.score > 0 {
 				continue
 			}
-			if s.nextClaims(i, word.end) {
+			if s.nextClaims(i, word.end) || s.isCount(tok, word) {
 				return e
 			}
 			e.take(word.kind, gap)

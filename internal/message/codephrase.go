@@ -46,8 +46,14 @@ const maxNamed = 32
 // nothing is known of, as in "driver code 4471": neither one that says that it
 // is to be typed in, nor that of a company, with its capital letter in the
 // middle of the sentence. In brackets it costs more: "ACME (code 600519)".
-func (t *codeText) namedElse(line codeLine, noun codeWord) int {
-	if !strings.EqualFold(t.text[noun.start:noun.end], "code") {
+// Other languages put the name behind: "codice ateco: 620100". number is where
+// the number begins.
+func (t *codeText) namedElse(line codeLine, noun codeWord, number int) int {
+	text := t.text[noun.start:noun.end]
+	if namedBehind[strings.ToLower(text)] && t.namedAfter(noun.end, number) {
+		return 2
+	}
+	if !strings.EqualFold(text, "code") {
 		return 0
 	}
 	before := t.text[line.start:noun.start]
@@ -74,6 +80,39 @@ func (t *codeText) namedElse(line codeLine, noun codeWord) int {
 	return 2
 }
 
+// namedBehind are the nouns whose name stands behind them.
+var namedBehind = labelSet(`code|codice|código|codigo`)
+
+// namedAfter reports whether one word and a colon stand between a noun and its
+// number, and nothing is known of the word.
+func (t *codeText) namedAfter(noun, number int) bool {
+	if number-noun > maxNamed {
+		return false
+	}
+	name, ok := strings.CutSuffix(strings.TrimSpace(t.text[noun:number]), ":")
+	name = strings.ToLower(strings.TrimRight(name, " "))
+	return ok && name != "" && !strings.ContainsAny(name, " )]") && !plainNames[name] && !copulas[name] && knownWords().match(name, false) == nil
+}
+
 // plainNames are the words before "code" that make nothing else of it.
 var plainNames = labelSet(`your|the|this|that|a|an|my|our|following|above|below|new|digit|digits|character|number|numeric|numerical|unique|personal|secret|special|short|single|use|sms|text|email|mail|via|by|with|is|valid|same|these
-	|first|second|last|latest|correct|right|pass|and|or|of|it|in|for|to|as|his|her|their|no|any|another|other|each|here|time|up|on|recovery|auth|app|account|device|user|pairing|pair|guard|backup|reset|in`)
+	|first|second|last|latest|correct|right|pass|and|or|of|it|in|for|to|as|his|her|their|no|any|another|other|each|here|time|up|on|recovery|auth|app|account|device|user|pairing|pair|guard|backup|reset|in
+	|secret|segreto|secreto|secreta|segreta|tajny|geheim|personnel|personale|pessoal|persönlich|unique|unico|único|numérique|numérico|numerico|digital|chiffres|cyfrowy|osobisty|anda|ваш|tuo|seu`)
+
+// copulas stand between a code and its number, in either order.
+var copulas = labelSet(`is|are|lautet|lauten|ist|sind|est|sont|es|son|è|e'|sono|é|são|zijn|to|jest|są|är|er|je|jsou|on|ovat|este|sunt|είναι|është|adalah|ialah|là|यह|है|هو|هي|является`)
+
+// comparers stand before an amount.
+var comparers = labelSet(`than|als|än|niż|než|чем|ніж|approximately|about|least|most|exceeds|exceeding`)
+
+// refusals stand before a verb and turn it around.
+var refusals = labelSet(`not|never|don't|don’t|cannot|can't|nicht|nie|niemals|ne|pas|no|nunca|non|mai|não|niet|nooit|nie|inte|aldrig|ikke|не|никогда|ніколи|jangan|không|đừng`)
+
+// lastLetters returns the word that s ends with, in lower case.
+func lastLetters(s string) string {
+	at := len(s)
+	for at > 0 && len(s)-at < maxNamed && s[at-1] > ' ' {
+		at--
+	}
+	return strings.ToLower(s[at:])
+}

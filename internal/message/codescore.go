@@ -84,7 +84,7 @@ func (s *codeScorer) score(i int) int {
 	if best == 0 && after.verbAfter && qualified {
 		best = 5
 	}
-	if best == 0 || !qualified && s.sells(tok.line) {
+	if best == 0 || !qualified && s.sells(tok.line) || comparers[lastLetters(s.before(tok))] {
 		return 0
 	}
 	switch {
@@ -115,6 +115,11 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 		case isYear(tok.value):
 			return -3
 		}
+	case shortCode:
+		if s.isPointedAt(tok) || s.standsAlone(tok) {
+			return -1
+		}
+		return -3
 	case lowerCode:
 		if s.isPointedAt(tok) {
 			return 0
@@ -133,8 +138,20 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 
 // isPointedAt reports whether a colon or "is" stands before a token.
 func (s *codeScorer) isPointedAt(tok *codeToken) bool {
-	before := strings.TrimRight(s.t.text[s.t.lines[tok.line].start:tok.start], " \t*[")
-	return endsWithColon(before) || strings.HasSuffix(before, " is")
+	before := s.before(tok)
+	return endsWithColon(before) || copulas[lastLetters(before)]
+}
+
+// isSaid is isPointedAt for "is" alone, which unlike a colon is not also the
+// end of some other label.
+func (s *codeScorer) isSaid(tok *codeToken) bool {
+	return copulas[lastLetters(strings.TrimSuffix(s.before(tok), ":"))]
+}
+
+// before returns the line before a token without the marks that are set right
+// before it.
+func (s *codeScorer) before(tok *codeToken) string {
+	return strings.TrimRight(s.t.text[s.t.lines[tok.line].start:tok.start], " \t*[_`\"'(")
 }
 
 // maxUnit is longer than any unit, in bytes, with the letter after it.
@@ -151,7 +168,7 @@ func (s *codeScorer) isAmount(tok *codeToken) bool {
 // be a code: a word speaks of the first number that follows it.
 func (s *codeScorer) takenBefore(i, pos int) bool {
 	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
-		if s.tokens[j].value != "" {
+		if s.tokens[j].value != "" && s.tokens[j].shape != shortCode {
 			return true
 		}
 	}
@@ -161,7 +178,7 @@ func (s *codeScorer) takenBefore(i, pos int) bool {
 // takenAfter is takenBefore for the tokens between i and pos.
 func (s *codeScorer) takenAfter(i, pos int) bool {
 	for j := i + 1; j < len(s.tokens) && s.tokens[j].start < pos; j++ {
-		if s.tokens[j].value != "" {
+		if s.tokens[j].value != "" && s.tokens[j].shape != shortCode {
 			return true
 		}
 	}

@@ -7,8 +7,8 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	groups, uniform := 1, true
 	digits := r.digits
 	end := r.end
-	for end+1 < l.end && (t.text[end] == ' ' || t.text[end] == '\t') && isDigit(t.text[end+1]) {
-		next := t.run(end+1, l.end)
+	for gap := gapLen(t.text[end:l.end]); gap > 0; gap = gapLen(t.text[end:l.end]) {
+		next := t.run(end+gap, l.end)
 		if next.upper+next.lower > 0 || next.last > 4 || r.digits > 4 {
 			break
 		}
@@ -26,6 +26,17 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	case minDigits <= r.digits && r.digits <= maxDigits:
 		tok.shape, tok.value = digitCode, t.text[r.start:r.end]
 	}
+}
+
+// gapLen returns the length of what s begins with if that stands between two
+// groups of digits: a space, or the borders of cells.
+func gapLen(s string) int {
+	for _, gap := range []string{" ", "\t", "\t-\t"} {
+		if len(s) > len(gap) && strings.HasPrefix(s, gap) && isDigit(s[len(gap)]) {
+			return len(gap)
+		}
+	}
+	return 0
 }
 
 // hyphenToken takes numbers with hyphens between them. What begins with a year
@@ -64,7 +75,7 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 		return
 	}
 	n := r.digits + r.upper + r.lower
-	if n < minLetters || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && (r.first < 3 || r.last < 3) {
+	if n < minLetters && (n < minShort || r.upper < 2) || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && (r.first < 3 || r.last < 3) {
 		return
 	}
 	switch {
@@ -72,7 +83,10 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 		if !isMeasure(text) {
 			tok.shape, tok.value = mixedCode, text
 		}
-	case r.upper == 0 && r.hyphens == 0 && r.digits > 1 && !isOrdinal(text):
+		if n < minLetters {
+			tok.shape = shortCode
+		}
+	case r.upper == 0 && (r.hyphens == 0 || r.uniform) && r.digits > 1 && !isOrdinal(text) && !isYear(text[:r.first]):
 		tok.shape, tok.value = lowerCode, text
 	}
 }
@@ -90,9 +104,13 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	if tok.end+1 < l.end {
 		after2 = t.text[tok.end+1]
 	}
-	bold := before == '*' && after == '*'
+	bold := before == after && (before == '*' || before == '_' || before == '~')
 	switch {
-	case !bold && before != 0 && strings.IndexByte(`$#@&=/\_+~^%*`, before) >= 0:
+	case !bold && before != 0 && strings.IndexByte(`$#@&/\_+~^%*`, before) >= 0:
+		return false
+	case before == '=' && (tok.start-1 == l.start || !isAlnum(t.text[tok.start-2])): // but "OTP=482913"
+		return false
+	case before == ':' && t.namesFile(tok.start-1, l):
 		return false
 	case (before == '.' || before == ',' || before == ':' || before == '-') && tok.start-1 > l.start && isDigit(t.text[tok.start-2]):
 		return false
@@ -102,6 +120,16 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 		return false
 	}
 	return !t.besideCurrency(tok, l)
+}
+
+// namesFile reports whether the word that ends at pos has a point in it, as in
+// "main.go:4412" and "host.example:8025".
+func (t *codeText) namesFile(pos int, l codeLine) bool {
+	at := pos
+	for at > l.start && isAlnum(t.text[at-1]) {
+		at--
+	}
+	return at < pos && at-1 > l.start && t.text[at-1] == '.' && isAlnum(t.text[at-2])
 }
 
 // besideCurrency reports whether a currency sign stands before or after.

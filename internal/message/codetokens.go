@@ -17,6 +17,7 @@ const (
 	digitCode                   // 482913
 	groupCode                   // 482 913, 482-913
 	mixedCode                   // A1B2C3, A7F3-09BD
+	shortCode                   // B4N8
 	lowerCode                   // hj4tq8xw
 	letterCode                  // KXQ-WRT
 	wordCode                    // larosi-tupeno-mikado
@@ -25,6 +26,7 @@ const (
 const (
 	minDigits, maxDigits   = 3, 10
 	minLetters, maxLetters = 5, 10
+	minShort               = 4 // of letters and digits, with doubts
 )
 
 // findTokens returns what could be a code by its form, and the numbers that

@@ -125,7 +125,8 @@ func lastLine(s string, n int) string {
 }
 
 // hasSecret reports whether a part of an address looks like a random token:
-// letters and digits in one long word.
+// letters and digits in one long word. Words with hyphens between them are the
+// title of a page, or its number.
 func hasSecret(s string) bool {
 	run, digits, letters := 0, 0, 0
 	for i := 0; i <= len(s); i++ {
@@ -136,7 +137,7 @@ func hasSecret(s string) bool {
 		switch {
 		case isDigit(c):
 			digits++
-		case 'a' <= c && c <= 'z' || c == '_' || c == '-':
+		case 'a' <= c && c <= 'z':
 			letters++
 		default:
 			if run >= 8 && digits >= 2 && letters >= 2 || run >= 20 && digits > 0 {

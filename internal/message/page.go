@@ -56,8 +56,9 @@ func readPage(src string, maxLinks int, mode pageMode) *page {
 			}
 		case html.TextToken:
 			switch {
-			case r.hiddenAt < 0:
+			case r.hiddenAt < 0 && r.sizes.seen():
 				r.w.text(r.z.Text(), r.pre > 0)
+			case r.hiddenAt < 0:
 			case r.stack[len(r.stack)-1] == atom.Style:
 				r.classes = hiddenClasses(r.z.Text(), r.classes)
 			}
@@ -84,12 +85,14 @@ type pageReader struct {
 	quotes   []int           // lengths of stack below the open quotations
 	pre      int             // open <pre>
 	classes  map[string]bool // that are hidden
+	sizes    textSizes
 }
 
 // attributes are those that matter of one tag.
 type attributes struct {
 	href, label    string
 	hidden, quoted bool
+	size           fontSize
 	mark           string // of a mail program, "" for none
 }
 
@@ -107,6 +110,12 @@ func (r *pageReader) open() {
 	}
 	if r.hiddenAt >= 0 {
 		return
+	}
+	if tag == atom.Table && attr.size == sameSize {
+		attr.size = someSize // it does not take that of what it stands in
+	}
+	if !isVoid(tag) {
+		r.sizes.open(below, attr.size)
 	}
 	if attr.hidden || isUnseen(tag) {
 		if !isVoid(tag) {
@@ -144,6 +153,9 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = r.z.TagAttr()
+		if string(key) == "class" && a.size == sameSize {
+			a.size = someSize // a style sheet may give it one
+		}
 		if len(r.classes) > 0 && string(key) == "class" {
 			for class := range bytes.FieldsSeq(val) {
 				a.hidden = a.hidden || r.classes[string(class)]
@@ -153,7 +165,11 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 		case "href":
 			a.href = strings.TrimSpace(string(val))
 		case "style":
-			a.hidden = a.hidden || hidesStyle(val)
+			hidden, size := readStyle(val)
+			a.hidden = a.hidden || hidden
+			if size != sameSize {
+				a.size = size
+			}
 		case "hidden":
 			a.hidden = true
 		case "alt", "title", "aria-label":
@@ -208,6 +224,7 @@ func (r *pageReader) cut(n int) {
 	if r.hiddenAt >= n {
 		r.hiddenAt = -1
 	}
+	r.sizes.cut(n)
 	for len(r.quotes) > 0 && r.quotes[len(r.quotes)-1] >= n {
 		r.quotes = r.quotes[:len(r.quotes)-1]
 		r.w.quote--

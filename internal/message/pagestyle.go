@@ -48,10 +48,19 @@ func isParagraph(tag atom.Atom) bool {
 	return false
 }
 
-// hidesStyle reports whether a style attribute takes an element off the
-// screen, as newsletters do with the line meant for the list of mails. A font
-// size of zero does not count: layouts set it around text that sets its own.
-func hidesStyle(style []byte) bool {
+// fontSize is what an element says of the size of its text.
+type fontSize int
+
+const (
+	sameSize fontSize = iota
+	someSize
+	zeroSize // layouts set it around text that sets its own
+)
+
+// readStyle tells of a style attribute whether it takes an element off the
+// screen, as newsletters do with the line meant for the list of mails, and
+// what size the text in it has.
+func readStyle(style []byte) (hidden bool, size fontSize) {
 	var clipped, flat bool
 	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
 		prop, val, ok := bytes.Cut(decl, []byte(":"))
@@ -61,16 +70,14 @@ func hidesStyle(style []byte) bool {
 		val = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(val), []byte("!important")))
 		switch string(bytes.TrimSpace(prop)) {
 		case "display":
-			if string(val) == "none" {
-				return true
-			}
+			hidden = hidden || string(val) == "none"
 		case "visibility":
-			if string(val) == "hidden" || string(val) == "collapse" {
-				return true
-			}
+			hidden = hidden || string(val) == "hidden" || string(val) == "collapse"
 		case "opacity":
-			if isZeroLength(val) {
-				return true
+			hidden = hidden || isZeroLength(val)
+		case "font-size":
+			if size = someSize; isZeroLength(val) {
+				size = zeroSize
 			}
 		case "overflow":
 			clipped = clipped || string(val) == "hidden"
@@ -78,7 +85,7 @@ func hidesStyle(style []byte) bool {
 			flat = flat || isZeroLength(val)
 		}
 	}
-	return clipped && flat
+	return hidden || clipped && flat, size
 }
 
 // isZeroLength reports whether val is 0, 0px, 0.0em or the like.
