@@ -13,6 +13,28 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
+// H1: a wrong key is answered alike, however much of it is right. How long that
+// takes is measured by TestTimeDoesNotTellAKey.
+func TestWrongKeysAreAnsweredAlike(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		first := ""
+		for shared := range len(s.key) {
+			wrong := []byte(s.key)
+			for i := shared; i < len(wrong); i++ {
+				wrong[i] = 'a' + (wrong[i]+1)%26
+			}
+			res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(string(wrong))).wantError(t, http.StatusUnauthorized, "unauthorized")
+			if first == "" {
+				first = res.str(t, "error.message")
+			}
+			if got := res.str(t, "error.message"); got != first {
+				t.Errorf("with %d right characters: %q, else %q", shared, got, first)
+			}
+		}
+	})
+}
+
 func TestMissingAndBadKeys(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -7,14 +7,17 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/postroom/postroom/internal/contractcheck"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // H7: a name that is given twice is refused, wherever it stands and however it
@@ -63,7 +66,8 @@ var atoms = func() []string {
 		`[`+strings.Repeat(`"a@b.example",`, 200)+`"a@b.example"]`)
 }()
 
-// hostile makes bodies out of the examples of the contract.
+// hostile makes requests out of the contract: its operations with ids,
+// parameters and bodies that hold what does not belong there.
 type hostile struct {
 	rng *rand.Rand
 	ids map[string]string // of path parameters
@@ -78,11 +82,22 @@ func newHostile(t *testing.T, rng *rand.Rand, ids map[string]string) *hostile {
 	}
 	h := &hostile{rng: rng, ids: ids}
 	for _, op := range check.Operations() {
-		if op.RequestBody != nil && op.RequestBody.Value.Content["application/json"] != nil {
+		if ok := op.Responses.Status(http.StatusOK); op.OperationID == "waitForMessage" || ok != nil && ok.Value.Content["text/event-stream"] != nil {
+			continue // would wait, each time that it is allowed to
+		}
+		h.ops = append(h.ops, op)
+		for range 4 * len(bodyExamples(op)) { // bodies are where most can be wrong
 			h.ops = append(h.ops, op)
 		}
 	}
 	return h
+}
+
+func bodyExamples(op *contractcheck.Operation) openapi3.Examples {
+	if op.RequestBody == nil || op.RequestBody.Value.Content["application/json"] == nil {
+		return nil
+	}
+	return op.RequestBody.Value.Content["application/json"].Examples
 }
 
 const spotMark = "a mark that is replaced"
@@ -90,21 +105,56 @@ const spotMark = "a mark that is replaced"
 // request is the next one.
 func (h *hostile) request(key string) *http.Request {
 	op := h.ops[h.rng.IntN(len(h.ops))]
-	examples := op.RequestBody.Value.Content["application/json"].Examples
-	names := slices.Sorted(maps.Keys(examples))
-	text, _ := json.Marshal(examples[names[h.rng.IntN(len(names))]].Value.Value) // was read from JSON
-	var doc any
-	_ = json.Unmarshal(text, &doc) // as above
+	examples := bodyExamples(op)
+	var body string
+	if len(examples) > 0 {
+		names := slices.Sorted(maps.Keys(examples))
+		text, _ := json.Marshal(examples[names[h.rng.IntN(len(names))]].Value.Value) // was read from JSON
+		var doc any
+		_ = json.Unmarshal(text, &doc) // as above
+		body = h.body(doc)
+	}
 	path := hostilePath.ReplaceAllStringFunc(op.Path, func(p string) string {
-		if id := h.ids[strings.Trim(p, "{}")]; id != "" {
-			return id
+		id := h.ids[strings.Trim(p, "{}")]
+		if id == "" || len(examples) == 0 {
+			return url.PathEscape(h.text())
 		}
-		return "x_00000000000000000000000000"
+		return id
 	})
-	r := httptest.NewRequest(op.Method, path, strings.NewReader(h.body(doc)))
+	r := httptest.NewRequest(op.Method, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+key)
-	r.Header.Set("Content-Type", "application/json")
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	h.parameters(r, op)
 	return r
+}
+
+// parameters sets some of the operation's, in the query and in headers.
+func (h *hostile) parameters(r *http.Request, op *contractcheck.Operation) {
+	query := url.Values{}
+	for _, p := range slices.Concat(op.Shared, op.Parameters) {
+		switch value := h.text(); {
+		case h.rng.IntN(3) > 0:
+		case p.Value.In == "query":
+			query.Add(p.Value.Name, value)
+		case p.Value.In == "header" && httpguts.ValidHeaderFieldValue(value): // net/http lets no others in
+			r.Header.Set(p.Value.Name, value)
+		}
+	}
+	r.URL.RawQuery = query.Encode()
+	if h.rng.IntN(10) == 0 {
+		r.URL.RawQuery += "&%zz=%&;=%00&limit=1&limit=2&" + h.text()
+	}
+}
+
+// text is an atom as it stands in a path or a parameter.
+func (h *hostile) text() string {
+	atom := atoms[h.rng.IntN(len(atoms))]
+	if len(atom) > 32<<10 {
+		return "x_00000000000000000000000000" // no head may be that large
+	}
+	return strings.Trim(atom, `"`)
 }
 
 var hostilePath = regexp.MustCompile(`\{\w+\}`)
@@ -155,35 +205,36 @@ func (h *hostile) marked(doc any) any {
 	return spotMark
 }
 
-// H7: whatever a body holds, the answer is never our fault, and is JSON with a
-// code.
-func TestHostileBodies(t *testing.T) {
+// H7: whatever a request holds, the answer is never our fault, and an error is
+// JSON with a code.
+func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
-	t.Logf("seed %d", seed)
-	s := newServer(t, storetest.OpenSQLite(t, storetest.WithNow(func() time.Time { return begin })), storetest.NewClock(begin))
-	in := s.newInbox(t)
-	ids := map[string]string{"inbox_id": in.ID, "message_id": s.receive(t, in, "Subject: Hi").ID}
-	h := newHostile(t, rand.New(rand.NewPCG(seed, 0)), ids) //nolint:gosec // no secret
-	api := s.web.Config.Handler
-	answers := map[int]int{}
-	for range hostileBodies {
-		r := h.request(s.key)
-		w := httptest.NewRecorder()
-		api.ServeHTTP(w, r)
-		answers[w.Code]++
-		var e struct {
-			Error struct{ Code, Message string }
+	each(t, func(t *testing.T, s *server) {
+		seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+		t.Logf("seed %d", seed)
+		in := s.newInbox(t)
+		ids := map[string]string{"inbox_id": in.ID, "message_id": s.receive(t, in, "Subject: Hi").ID}
+		h := newHostile(t, rand.New(rand.NewPCG(seed, 0)), ids) //nolint:gosec // no secret
+		answers := map[int]int{}
+		for range hostileRequests {
+			r := h.request(s.key)
+			w := httptest.NewRecorder()
+			s.web.Config.Handler.ServeHTTP(w, r)
+			answers[w.Code]++
+			var e struct {
+				Error struct{ Code, Message string }
+			}
+			err := json.Unmarshal(w.Body.Bytes(), &e)
+			if w.Code >= http.StatusBadRequest && (err != nil || e.Error.Code == "" || e.Error.Message == "") {
+				t.Errorf("%s %s: answered %d %.200s: %v", r.Method, r.URL, w.Code, w.Body, err)
+			}
+			if w.Code == http.StatusInternalServerError {
+				t.Fatalf("%s %s: answered %d %s", r.Method, r.URL, w.Code, w.Body)
+			}
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code >= 400 && (e.Error.Code == "" || e.Error.Message == "") {
-			t.Errorf("%s %s: answered %d %.200s: %v", r.Method, r.URL.Path, w.Code, w.Body, err)
+		t.Logf("answers: %v", answers)
+		if answers[http.StatusBadRequest] < hostileRequests/10 {
+			t.Errorf("few requests were refused: %v", answers)
 		}
-		if w.Code == http.StatusInternalServerError {
-			t.Fatalf("%s %s: answered %d %s", r.Method, r.URL.Path, w.Code, w.Body)
-		}
-	}
-	t.Logf("answers: %v", answers)
-	if answers[http.StatusBadRequest] < hostileBodies/10 {
-		t.Errorf("few bodies were refused: %v", answers)
-	}
+	})
 }

@@ -3,9 +3,9 @@
 package handlers_test
 
 const (
-	raceRounds     = 10_000
-	manyWaits      = 1000
-	onceRounds     = 250 // 1,000 and more with all operations
-	decisionRounds = 2000
-	hostileBodies  = 50_000
+	raceRounds      = 10_000
+	manyWaits       = 1000
+	onceRounds      = 250 // 1,000 and more with all operations
+	decisionRounds  = 2000
+	hostileRequests = 50_000
 )

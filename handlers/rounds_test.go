@@ -11,6 +11,6 @@ const (
 	onceRounds = 5
 	// decisionRounds is how often two decisions about a draft race.
 	decisionRounds = 30
-	// hostileBodies is how many bodies are made that hold what does not belong there.
-	hostileBodies = 2000
+	// hostileRequests is how many requests are made that hold what does not belong there, on each database.
+	hostileRequests = 1000
 )

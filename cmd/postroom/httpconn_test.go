@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,11 +32,16 @@ func TestHeadsThatAreRefused(t *testing.T) {
 		"a head that does not end":  {"GET / HTTP/1.1\r\nHost: te", 408, gen.ErrorCodeRequestTimeout},
 		"an unknown way of packing": {"POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501, gen.ErrorCodeInvalidRequest},
 	}
-	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") },
-		func(s *http.Server) { s.ReadHeaderTimeout = 500 * time.Millisecond })
+	handled := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") }
+	patient := serveHTTP(t, handled)
+	hasty := serveHTTP(t, handled, func(s *http.Server) { s.ReadHeaderTimeout = time.Second })
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			d := patient
+			if tt.status == http.StatusRequestTimeout {
+				d = hasty
+			}
 			c := d.dial(t)
 			_, _ = io.WriteString(c, tt.head) // may be refused before its end
 			_ = c.Flush()                     // as above
@@ -60,9 +66,9 @@ func TestHeadsThatAreRefused(t *testing.T) {
 // that to the next request.
 func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
 	t.Parallel()
-	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") },
-		func(s *http.Server) { s.ReadHeaderTimeout, s.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond })
-	fresh, used := d.dial(t), d.dial(t)
+	handled := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") }
+	fresh := serveHTTP(t, handled, func(s *http.Server) { s.ReadHeaderTimeout = 50 * time.Millisecond }).dial(t)
+	used := serveHTTP(t, handled, func(s *http.Server) { s.IdleTimeout = 50 * time.Millisecond }).dial(t)
 	send(t, used, "/")
 	if res := receive(t, used); res.StatusCode != http.StatusOK {
 		t.Errorf("answered %d", res.StatusCode)
@@ -74,12 +80,14 @@ func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
 	}
 }
 
-// H6: many connections that say nothing, or one byte at a time, do not slow
-// others down.
+// H6: many connections that say nothing, or one byte at a time, keep nobody
+// else from being answered, nor do they slow anybody down more than the machine
+// does by itself.
 func TestIdleConnectionsSlowNobody(t *testing.T) {
 	t.Parallel()
 	const idle, calls = 1000, 100
 	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") })
+	alone := d.usual(t, calls)
 	for i := range idle {
 		c := d.dial(t)
 		if i%2 == 0 {
@@ -89,17 +97,24 @@ func TestIdleConnectionsSlowNobody(t *testing.T) {
 			}
 		}
 	}
-	slow := 0
-	for range calls {
+	crowded := d.usual(t, calls)
+	t.Logf("the median of %d calls is %v alone, and %v beside %d connections", calls, alone, crowded, idle)
+	if crowded > 200*time.Millisecond+20*alone {
+		t.Errorf("beside %d connections a call takes %v, alone %v", idle, crowded, alone)
+	}
+}
+
+// usual makes calls, and returns the median of how long they took.
+func (d *door) usual(t *testing.T, calls int) time.Duration {
+	t.Helper()
+	took := make([]time.Duration, calls)
+	for i := range took {
 		began := time.Now()
 		c := d.dial(t)
 		send(t, c, "/")
 		receive(t, c)
-		if time.Since(began) > 200*time.Millisecond {
-			slow++
-		}
+		took[i] = time.Since(began)
 	}
-	if slow > calls/20 {
-		t.Errorf("%d of %d calls took more than 200 ms", slow, calls)
-	}
+	slices.Sort(took)
+	return took[calls/2]
 }
