@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 )
 
@@ -128,11 +127,6 @@ type message struct {
 type recipient struct {
 	Email  string `json:"email"`
 	Status string `json:"status"`
-}
-
-// waiting says whether a recipient is still to be delivered to.
-func (m message) waiting() bool {
-	return slices.ContainsFunc(m.Recipients, func(r recipient) bool { return r.Status == "queued" })
 }
 
 type waitResult struct {
