@@ -204,7 +204,7 @@ func TestExpiredMessages(t *testing.T) {
 		s.maintain(t)
 		after := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
 		after.wantAt(t, "expired", "true")
-		for _, gone := range []string{"text", "html", "extracted_text", "extracted", "snippet", "auth"} {
+		for _, gone := range []string{"text", "html", "extracted_text", "extracted", "snippet", "auth", "headers"} {
 			after.wantAt(t, gone, "null")
 		}
 		after.wantAt(t, "attachments", "[]")

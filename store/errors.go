@@ -30,7 +30,7 @@ var (
 	ErrLoop = errors.New("too many sends in one thread")
 	// ErrUnavailable means that the database does not answer or the store is
 	// closed. Trying again later may help.
-	ErrUnavailable = errors.New("database unavailable")
+	ErrUnavailable = errors.New("storage unavailable")
 	// ErrFull means that the disk has no room.
 	ErrFull = errors.New("no space left")
 )

@@ -52,7 +52,7 @@ func (p *pair) wantLargeUnreadable() {
 	for _, m := range p.in.messages("in") {
 		_, err := c.raw(p.t.Context(), m.ID)
 		no, refused := errors.AsType[*unwanted](err)
-		if away := m.Size > small*2; away != refused || refused && no.status != http.StatusServiceUnavailable {
+		if away := m.Size > large/2; away != refused || refused && no.status != http.StatusServiceUnavailable {
 			p.t.Errorf("a mail of %d bytes: %v", m.Size, err)
 		}
 	}
