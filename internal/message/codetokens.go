@@ -46,11 +46,17 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	l := t.lines[line]
 	plain := l.start // no mail address begins before
 	for pos := l.start; pos < l.end; {
-		if tok, ok := t.spacedToken(pos, l); ok {
-			tok.line = line
-			tokens = append(tokens, tok)
-			pos = tok.end
+		if !isAlnum(t.text[pos]) {
+			pos++
 			continue
+		}
+		if t.isSpaced(pos, l) {
+			if tok, ok := t.spacedToken(pos, l); ok {
+				tok.line = line
+				tokens = append(tokens, tok)
+				pos = tok.end
+				continue
+			}
 		}
 		n, isWord := plainWord(t.text[pos:l.end])
 		if isWord {
@@ -83,9 +89,10 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	return tokens
 }
 
-// spacedToken takes letters and digits that stand apart: "A 4 K 9 T Z".
+// spacedToken takes letters and digits that stand apart, as the one at pos does:
+// "A 4 K 9 T Z".
 func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
-	if !isBoxed(t.text[pos]) || pos > l.start && (isAlnum(t.text[pos-1]) || t.endsSpaced(pos-1, l)) {
+	if pos > l.start && (isAlnum(t.text[pos-1]) || t.endsSpaced(pos-1, l)) {
 		return tok, false
 	}
 	value, kinds, end := make([]byte, 0, maxLetters), byte(0), pos
@@ -118,13 +125,10 @@ func (t *codeText) endsSpaced(pos int, l codeLine) bool {
 
 func isGap(c byte) bool { return c == ' ' || c == '\t' }
 
-// plainWord returns the length of what s begins with if that can be neither a
-// code nor part of an address: a character that is no letter or digit, or a
-// word of letters with lower-case ones among them and an end of its own.
+// plainWord returns the length of the word that s begins with if that can be
+// neither a code nor part of an address: one of letters with lower-case ones
+// among them and an end of its own.
 func plainWord(s string) (n int, ok bool) {
-	if !isAlnum(s[0]) {
-		return 1, true
-	}
 	kinds, i := byte(0), 0
 	for i < len(s) && byteKind[s[i]]&(lowerByte|upperByte) != 0 {
 		kinds |= byteKind[s[i]]
