@@ -89,8 +89,8 @@ func TestS12Sizes(t *testing.T) {
 	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxSize = limit })
 	c := hello(t, addr)
 	for size, want := range map[string]string{
-		"2000001": "552 5.3.4", "5000000000": "552 5.3.4", strings.Repeat("9", 20): "552 5.3.4",
-		strings.Repeat("9", 21): "501", "5e9": "501", "-1": "501", "": "501", "0x10": "501",
+		"2000001": "552 5.3.4", "5000000000": "552 5.3.4", strings.Repeat("9", 18): "552 5.3.4",
+		strings.Repeat("9", 20): "501", strings.Repeat("9", 21): "501", "5e9": "501", "-1": "501", "+1": "501", "": "501", "0x10": "501",
 	} {
 		c.cmd(want, "MAIL FROM:<a@out.example> SIZE=%s", size)
 	}

@@ -73,14 +73,17 @@ func (s *session) mailParameters(text string) (utf8 bool, fault *Reply) {
 	return utf8, nil
 }
 
-// checkSize looks at a declared size, which has at most 20 digits.
+// checkSize looks at a declared size. One that no mail can have, beyond 63 bits,
+// is as little a size as "-1".
 func (s *session) checkSize(value string) *Reply {
-	digits := strings.TrimLeft(value, "0123456789") == ""
-	if value == "" || !digits || len(value) > 20 {
+	if strings.TrimLeft(value, "0123456789") != "" {
 		return replySyntax
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || n > s.server.cfg.MaxSize { // a number that does not fit is too large
+	switch {
+	case err != nil:
+		return replySyntax
+	case n > s.server.cfg.MaxSize:
 		return replyTooLarge
 	}
 	return nil
