@@ -16,7 +16,6 @@ type gate struct {
 
 	mu    sync.Mutex
 	shut  bool
-	ever  bool // shut
 	conns map[net.Conn]struct{}
 }
 
@@ -97,7 +96,7 @@ func (g *gate) drop(conn net.Conn) {
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.shut, g.ever = true, true
+	g.shut = true
 	for conn := range g.conns {
 		_ = conn.Close() // that is what is wanted
 	}
@@ -108,14 +107,4 @@ func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shut = false
-}
-
-// wasShut says whether there was an outage; no gate was never shut.
-func (g *gate) wasShut() bool {
-	if g == nil {
-		return false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.ever
 }

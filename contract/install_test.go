@@ -114,9 +114,7 @@ func (in *install) run(t *testing.T, env, settings []string) {
 		ended <- cmd.Wait()
 	}()
 	t.Cleanup(func() { // the context of the test has ended, and so the program is told to
-		// After an outage the program may tell of connections that it could not
-		// close in order, and end with an error.
-		if err := <-ended; err != nil && !errors.Is(err, t.Context().Err()) && !in.gate.wasShut() {
+		if err := <-ended; err != nil && !errors.Is(err, t.Context().Err()) {
 			t.Errorf("the program did not end well: %v", err)
 		}
 		checkLog(t, log.String())

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -33,13 +32,12 @@ func (s *statements) add(ctx context.Context, query string) *sql.Stmt {
 	return st
 }
 
-func (s *statements) close() error {
-	var errs []error
+func (s *statements) close() (errs []error) {
 	for _, st := range s.all {
 		errs = append(errs, st.Close())
 	}
 	s.all = nil
-	return errors.Join(errs...)
+	return errs
 }
 
 // bulkInsert writes many rows of one table in few statements: there is one for

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"sync"
 
 	"github.com/jmoiron/sqlx"
@@ -86,13 +85,12 @@ func (r *reads) scan(ctx context.Context, query string, args []any, dest ...any)
 	return row.Scan(dest...)
 }
 
-func (r *reads) close() error {
+func (r *reads) close() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var errs []error
 	for _, st := range r.stmts {
 		errs = append(errs, st.Close())
 	}
 	r.stmts = nil
-	return errors.Join(errs...)
+	return errs
 }

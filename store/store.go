@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,8 +144,8 @@ func isPostgresURL(s string) bool {
 	return strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://")
 }
 
-// Close lets running hot writes finish and closes the database. It may be
-// called twice.
+// Close lets running hot writes finish and closes the database. Connections
+// that the server has given up make no error. It may be called twice.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
@@ -153,13 +154,21 @@ func (s *Store) Close() error {
 		}
 		s.running.Wait()
 		s.wake.close()
+		var errs []error
 		if s.rates != nil {
-			s.closeErr = s.rates.close()
+			errs = append(errs, s.rates.close())
 		}
-		s.closeErr = errors.Join(s.closeErr, s.stmts.close(), s.reads.close(), s.dialect.close(), s.write.Close(), s.read.Close())
+		errs = append(errs, s.stmts.close()...)
+		errs = append(errs, s.reads.close()...)
+		errs = append(errs, s.dialect.close(), s.write.Close(), s.read.Close())
+		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
 	})
 	return s.closeErr
 }
+
+// lost says that err is of a connection that is gone. Such a one cannot be
+// closed in order, and nothing is amiss by that.
+func (s *Store) lost(err error) bool { return !s.dialect.alone() && s.unavailable(err) }
 
 // Engine is the name of the database: "sqlite" or "postgresql".
 func (s *Store) Engine() string { return s.dialect.name() }
