@@ -105,12 +105,15 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	req.SetContext(context.WithValue(ctx, onceKey{}, o))
 	res, err := next(req)
 	switch {
+	case err == nil:
+		return res, nil
 	case errors.Is(err, store.ErrIdempotencyRaced): // another node was faster
 		return a.replay(ctx, o)
-	case errors.Is(err, errDraftNotPending): // perhaps by this very call on another node
-		if res, err := a.replay(ctx, o); err == nil {
-			return res, nil
-		}
+	}
+	// What was refused may be what this very call has changed on another node:
+	// the draft is sent, the last of the plan is taken.
+	if first, replayErr := a.replay(ctx, o); replayErr == nil {
+		return first, nil
 	}
 	return res, err
 }

@@ -173,6 +173,31 @@ func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 	})
 }
 
+// H13: the call that takes the last of what the plan allows is not told, by the
+// other node, that there was nothing left.
+func TestEqualCallsAtTheLimitOfThePlan(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), clock)}
+		s := nodes[0]
+		if s.store.Engine() == string(storetest.PostgreSQL) {
+			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
+		}
+		for _, round := range []string{"a", "b", "c"} {
+			in := s.newInbox(t)
+			path := "/v1/inboxes/" + in.ID + "/messages"
+			equalAtOnce(t, nodes, 16, path, plainSend, http.StatusCreated, with(idempotencyKey, round))
+			equalAtOnce(t, nodes, 16, "/v1/inboxes", `{}`, http.StatusCreated, with(idempotencyKey, round))
+			clock.Add(24 * time.Hour)
+			for _, id := range s.pages(t, "/v1/inboxes") {
+				s.do(t, http.MethodDelete, "/v1/inboxes/"+id, "").want(t, http.StatusOK)
+			}
+		}
+	}, planned(store.Plan{Inboxes: 2, Daily: 1})...)
+}
+
 // H13: 255 characters are a key, 256 are not.
 func TestIdempotencyKeyOfAnyLength(t *testing.T) {
 	t.Parallel()
