@@ -39,8 +39,9 @@ type install struct {
 	check    *contractcheck.Checker
 	base     http.RoundTripper
 
-	api  string // http://host:port
-	smtp string // host:port
+	api     string // http://host:port
+	smtp    string // host:port
+	metrics string // http://host:port/metrics
 
 	secrets secrets
 }
@@ -76,7 +77,7 @@ func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, setti
 	in.run(t, append(environ(),
 		"POSTROOM_DATA="+data, "POSTROOM_DATABASE="+served, "POSTROOM_MAIL_DOMAIN="+mailDomain,
 		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY="+firstKey,
-		"POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe"), settings)
+		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe"), settings)
 	return in
 }
 
@@ -118,7 +119,7 @@ func (in *install) run(t *testing.T, env, settings []string) {
 			t.Errorf("the program did not end well: %v", err)
 		}
 		checkLog(t, log.String())
-		in.secrets.wantKept(t, in, log.String())
+		in.secrets.wantKept(t, map[string]string{"the log": log.String(), "the database": in.dump(t)})
 	})
 	select {
 	case <-ready:
@@ -136,11 +137,15 @@ func (in *install) follow(out io.Reader, ready chan<- struct{}) {
 	said := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		switch fields := strings.Fields(lines.Text()); {
-		case said || len(fields) != 2:
+		case said || len(fields) < 2:
 		case fields[0] == "API":
 			in.api = fields[1]
 		case fields[0] == "SMTP":
-			in.smtp, said = fields[1], true
+			in.smtp = fields[1]
+		case fields[0] == "Metrics":
+			in.metrics = fields[1]
+		case fields[0] == "Key": // is said last
+			said = true
 			close(ready)
 		}
 	}

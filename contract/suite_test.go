@@ -41,6 +41,7 @@ func TestContract(t *testing.T) {
 			{"the contract itself", theContractItself},
 			{"limits", limits},
 			{"the database is gone", theDatabaseIsGone},
+			{"metrics tell no secret (H2)", metricsTellNoSecret},
 		}
 		done := 0
 		for _, step := range steps {
