@@ -38,9 +38,9 @@ func dropInvisible(r rune) rune {
 }
 
 // mayAskAbove reports whether a line can be the one that a help desk wants to be
-// answered above: drawn about, or a sentence that begins by asking for that.
+// answered above: short, drawn about or a sentence.
 func mayAskAbove(line string) bool {
-	return len(line) <= 200 && strings.IndexByte("#-=*_~|PRWA", line[0]) >= 0 && strings.IndexByte(line, ' ') > 0
+	return len(line) <= 120 && byteKind[line[0]]&(lowerByte|digitByte) == 0 && strings.IndexByte(line, ' ') > 0
 }
 
 const (
@@ -73,11 +73,18 @@ func (r *replyReader) attribution(i int) int {
 			continue
 		}
 		low = strings.TrimRight(strings.Map(dropInvisible, low), ": ")
-		if endsWithWrote(low) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]")) {
+		if endsWithWrote(low) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]") || r.quoteFollows(i+n)) {
 			return n
 		}
 	}
 	return 0
+}
+
+// quoteFollows reports whether the first line from i on that has text is quoted.
+func (r *replyReader) quoteFollows(i int) bool {
+	for ; i < len(r.lines) && r.lines[i] == ""; i++ {
+	}
+	return i < len(r.lines) && isQuoted(r.lines[i])
 }
 
 // colonFollows reports whether line i or one that it may be wrapped to ends

@@ -5,8 +5,8 @@ import "strings"
 var (
 	// wroteWords end the line that introduces a quoted mail.
 	wroteWords = []string{
-		"wrote", "writes", "schrieb", "a écrit", "écrit", "escribió", "escribio", "ha scritto", "scritto", "schreef", "geschreven", "escreveu", "napisał", "napisała", "napisał(a)", "pisze", "skrev", "kirjoitti",
-		"написал", "написала", "написал(а)", "пишет", "пише", "написав", "napsal", "napsala", "napsal(a)", "napísal", "yazdı", "έγραψε", "a scris", "írta", "đã viết", "menulis", "เขียนว่า", "כתב", "كتب", "写道", "寫道", "のメール", "書きました", "작성", "님이 작성", "ने लिखा", "şunu yazdı", "şunları yazdı", "написав(-ла)", "a írt", "ezt írta", "skreiv", "ha escrit", "tarihinde", "tarafından yazıldı", "schreef", "skriver", "napisao", "napisala je", "је написао", "написа", "rašė", "kirjutas", "rakstīja",
+		"wrote", "writes", "schrieb", "geschrieben", "a écrit", "écrit", "escribió", "escribio", "ha scritto", "scritto", "schreef", "geschreven", "escreveu", "napisał", "napisała", "napisał(a)", "pisze", "skrev", "kirjoitti",
+		"написал", "написала", "написал(а)", "пишет", "пише", "написав", "napsal", "napsala", "napsal(a)", "napísal", "yazdı", "έγραψε", "a scris", "írta", "đã viết", "menulis", "เขียนว่า", "כתב", "كتب", "写道", "寫道", "のメール", "書きました", "작성", "님이 작성", "쓴 글", "ने लिखा", "şunu yazdı", "şunları yazdı", "написав(-ла)", "a írt", "ezt írta", "skreiv", "ha escrit", "tarihinde", "tarafından yazıldı", "schreef", "skriver", "napisao", "napisala je", "је написао", "написа", "rašė", "kirjutas", "rakstīja",
 	}
 	// originalWords stand between the dashes above a quoted mail.
 	originalWords = []string{
@@ -36,7 +36,7 @@ var (
 var (
 	sentWords = []string{
 		"sent", "gesendet", "envoyé", "enviado", "enviada", "inviato", "inviata", "verzonden", "verstuurd", "wysłane", "wysłano", "skickat", "sendt", "odesláno", "odoslané", "lähetetty", "gönderildi", "отправлено", "надіслано", "στάλθηκε", "trimis",
-		"küldve", "elküldve", "gửi từ", "dikirim", "مرسل", "مُرسل", "أُرسلت", "أرسلت", "تم الإرسال", "भेजा", "ส่งจาก", "נשלח", "发自", "發自", "传送", "傳送", "送信", "보냄", "보냈", "beziehen", "get", "obtenir", "obtener", "obter", "ottieni", "scarica", "pobierz", "hämta",
+		"küldve", "elküldve", "gửi từ", "dikirim", "مرسل", "مُرسل", "أُرسلت", "أرسلت", "تم الإرسال", "भेजा", "ส่งจาก", "נשלח", "发自", "發自", "传送", "傳送", "送信", "보냄", "보냈", "beziehen", "get", "obtenir", "télécharger", "obtener", "obter", "ottieni", "scarica", "pobierz", "hämta",
 		"hent", "hanki", "získat", "получить", "отримати", "edinin", "获取", "取得", "を入手", "dapatkan", "tải", "الحصول",
 	}
 	deviceWords = []string{
