@@ -47,7 +47,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 			e.verb = e.verb || gap <= 24
 			e.asked = e.asked || gap <= 1
 		case codeNoun, weakNoun, openNoun:
-			if e.score == 0 && !s.takenBefore(i, word.end) {
+			if e.score == 0 && !s.takenBefore(i, word.end) && !s.claimed(i, word) {
 				e.take(word.kind, gap)
 				e.score -= s.farther(tok, word, gap)
 				e.named = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
@@ -65,7 +65,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case softThing:
 			// "account 4711", but not "code number 4711" or "your account: 4711".
 			ofCode := w > 0 && words[w-1].kind.isNoun() && words[w-1].kind != weakNoun && word.start-words[w-1].end <= 2
-			if e.score == 0 && gap <= 12 && !ofCode && !strings.Contains(s.t.text[word.end:tok.start], ":") {
+			if e.score == 0 && gap <= 12 && !ofCode && !e.asked && !strings.Contains(s.t.text[word.end:tok.start], ":") {
 				e.other = true
 				return e
 			}
@@ -101,6 +101,27 @@ func isPlural(noun string) bool {
 	return len(noun) >= len("codes") && noun[len(noun)-1] == 's' && noun[len(noun)-2] != 's'
 }
 
+// claimed reports whether a noun speaks of the token before token i: "604418 is
+// your code for the transfer to 5521".
+func (s *codeScorer) claimed(i int, noun codeWord) bool {
+	if s.tokens[i].start-noun.end <= maxCopula {
+		return false
+	}
+	for j := i - 1; j >= 0 && s.tokens[j].line == s.tokens[i].line; j-- {
+		if tok := &s.tokens[j]; tok.end <= noun.start {
+			return tok.value != "" && s.isFollowed(tok) && s.beginsSentence(tok) && !s.endsSentence(tok.end, noun.start)
+		}
+	}
+	return false
+}
+
+// isFollowed reports whether "is" stands behind a token.
+func (s *codeScorer) isFollowed(tok *codeToken) bool {
+	rest := head(s.t.text[tok.end:s.t.lines[tok.line].end], maxNamed)
+	word, _, _ := strings.Cut(strings.TrimLeft(rest, " *_`\"'"), " ")
+	return copulas[strings.ToLower(word)]
+}
+
 // nextClaims reports whether the noun that ends at pos speaks of the token
 // after i, as it stands right before it: "for your card 5521 the code is 604418".
 func (s *codeScorer) nextClaims(i, pos int) bool {
@@ -127,6 +148,12 @@ func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
 		}
 	}
 	return true
+}
+
+// isTicket reports whether a token has the form of issues: "SEC-4481".
+func isTicket(token string) bool {
+	first, last, ok := strings.Cut(token, "-")
+	return ok && !hasDigit(first) && strings.Trim(last, "0123456789") == ""
 }
 
 // maxCopula is the length of what may stand between a noun and its number, in
@@ -168,7 +195,7 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 			if e.score > 0 {
 				continue
 			}
-			if s.nextClaims(i, word.end) || s.isCount(tok, word) {
+			if s.nextClaims(i, word.end) || s.isCount(tok, word) || isTicket(tok.value) && !s.isFollowed(tok) {
 				return e
 			}
 			e.take(word.kind, gap)
@@ -190,7 +217,7 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 	tok := &s.tokens[i]
 	alone := s.standsAlone(tok)
 	if !alone && (!s.beginsLine(tok) || !s.colonAbove(tok.line)) {
-		return e
+		return s.columnHead(tok)
 	}
 	for up := 1; up <= 3 && tok.line-up >= 0; up++ {
 		line := tok.line - up
@@ -219,6 +246,41 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 	}
 	if e.score > 0 {
 		e.score++
+	}
+	return e
+}
+
+// maxRow is the length of a row of a table of which the cells are counted, in
+// bytes.
+const maxRow = 500
+
+// columnHead reads the cell above a token in a table.
+func (s *codeScorer) columnHead(tok *codeToken) (e evidence) {
+	if tok.line == 0 {
+		return e
+	}
+	l, above := s.t.lines[tok.line], s.t.lines[tok.line-1]
+	if l.end-l.start > maxRow || above.end-above.start > maxRow {
+		return e
+	}
+	column := strings.Count(s.t.text[l.start:tok.start], "\t")
+	if column == 0 && (tok.end == l.end || s.t.text[tok.end] != '\t') {
+		return e
+	}
+	start := above.start
+	for ; column > 0; column-- {
+		next := strings.IndexByte(s.t.text[start:above.end], '\t')
+		if next < 0 {
+			return e
+		}
+		start += next + 1
+	}
+	cell, _, _ := strings.Cut(s.t.text[start:above.end], "\t")
+	for _, w := range s.t.wordsOf(tok.line - 1) {
+		if w.start >= start && w.end <= start+len(cell) && w.kind.isNoun() {
+			e.take(w.kind, 0)
+			e.named = s.t.namedElse(above, w, w.end)
+		}
 	}
 	return e
 }

@@ -100,7 +100,7 @@ var plainNames = labelSet(`your|the|this|that|a|an|my|our|following|above|below|
 	|secret|segreto|secreto|secreta|segreta|tajny|geheim|personnel|personale|pessoal|persönlich|unique|unico|único|numérique|numérico|numerico|digital|chiffres|cyfrowy|osobisty|anda|ваш|tuo|seu`)
 
 // copulas stand between a code and its number, in either order.
-var copulas = labelSet(`is|are|lautet|lauten|ist|sind|est|sont|es|son|è|e'|sono|é|são|zijn|to|jest|są|är|er|je|jsou|on|ovat|este|sunt|είναι|është|adalah|ialah|là|यह|है|هو|هي|является`)
+var copulas = labelSet(`is|as|are|lautet|lauten|ist|sind|est|sont|es|son|è|e'|sono|é|são|zijn|to|jest|są|är|er|je|jsou|on|ovat|este|sunt|είναι|është|adalah|ialah|là|यह|है|هو|هي|является`)
 
 // comparers stand before an amount.
 var comparers = labelSet(`than|als|än|niż|než|чем|ніж|approximately|about|least|most|exceeds|exceeding`)

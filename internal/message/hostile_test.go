@@ -78,6 +78,8 @@ func TestHostileMails(t *testing.T) {
 		{"codes: 1 MB of Chinese", text + strings.Repeat("验证码", 110_000) + "482913", time.Second},
 		{"codes: 1 MB of single capitals", text + strings.Repeat("A 4 ", 1<<18), time.Second},
 		{"codes: 1 MB of numbers in lines of shops", text + strings.Repeat("code 482913 promo\r\n", 55_000), time.Second},
+		{"codes: 1 MB of numbers in one row", text + "code\r\n" + strings.Repeat("482913\t", 150_000), time.Second},
+		{"codes: 1 MB of numbers in rows", text + strings.Repeat("code\t482913\t120448\r\n", 50_000), time.Second},
 		{"links: 1 MB of addresses", text + strings.Repeat("https://a.example/b ", 50_000), time.Second},
 		{"links: 1 MB of schemes", text + strings.Repeat("http://", 150_000), time.Second},
 		{"links: brackets at the end", text + "https://a.example/" + strings.Repeat(")", 1<<20), time.Second},
