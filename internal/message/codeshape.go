@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // digitToken takes a number, alone or with others in groups of equal length.
 func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
@@ -136,12 +139,21 @@ func (t *codeText) namesFile(pos int, l codeLine) bool {
 func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
 	before := strings.TrimRight(t.text[l.start:tok.start], " ")
 	after := strings.TrimLeft(t.text[tok.end:l.end], " ")
+	if isPlainASCII(before, len(before)-1) && isPlainASCII(after, 0) {
+		return false
+	}
 	for _, sign := range []string{"$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₫", "฿"} {
 		if strings.HasSuffix(before, sign) || strings.HasPrefix(after, sign) {
 			return true
 		}
 	}
 	return false
+}
+
+// isPlainASCII reports whether nothing or an ASCII character other than the
+// dollar stands at a place in s.
+func isPlainASCII(s string, at int) bool {
+	return at < 0 || at >= len(s) || s[at] < utf8.RuneSelf && s[at] != '$'
 }
 
 // addressLen returns the length of the run of characters at the beginning of s
