@@ -73,8 +73,8 @@ func TestS4HalfCommands(t *testing.T) {
 				}
 				c.wantClosed()
 			}
-			// One timeout; what is more belongs to a busy machine.
-			if took := time.Since(began); took < timeout || took > 20*timeout {
+			// One timeout: after that of a command the clients would be gone.
+			if took := time.Since(began); took < timeout {
 				t.Errorf("%q and silence: closed after %v", half, took)
 			}
 		}

@@ -30,7 +30,8 @@ const (
 // nothing, are no work. So those who want to fill the server have to work for
 // every place as those do who have mail.
 type conns struct {
-	max, perNetwork int
+	max, perNetwork      int
+	shedIdle, shedInMail time.Duration // the constants, but in tests
 
 	mu        sync.Mutex
 	open      map[*wire]struct{} // those that were shed too, until they are gone
@@ -42,6 +43,7 @@ type conns struct {
 
 func (c *conns) init(maxConns, perNetwork int) {
 	c.max, c.perNetwork = maxConns, perNetwork
+	c.shedIdle, c.shedInMail = shedIdle, shedInMail
 	c.open, c.byNetwork = map[*wire]struct{}{}, map[netip.Prefix]int{}
 }
 
@@ -83,7 +85,7 @@ func (c *conns) makeRoom(now time.Time) bool {
 		return false
 	}
 	var idlest [2]*wire // outside and inside of a transaction
-	since := [2]int64{now.Add(-shedIdle).UnixNano(), now.Add(-shedInMail).UnixNano()}
+	since := [2]int64{now.Add(-c.shedIdle).UnixNano(), now.Add(-c.shedInMail).UnixNano()}
 	for w := range c.open {
 		kind := 0
 		if w.inMail.Load() {

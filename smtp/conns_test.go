@@ -100,27 +100,29 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
-	srv, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxConns = 3 })
+	srv := newServer(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxConns = 3 })
+	srv.conns.shedIdle, srv.conns.shedInMail = time.Hour, 50*time.Hour // nobody is idle for that long by accident
+	addr := start(t, srv)
 	idle, inMail, sending := hello(t, addr), hello(t, addr), hello(t, addr)
 	inMail.cmd("250", "MAIL FROM:<a@out.example>")
 	sending.begin("a@out.example", bot)
-	awaitWaiting(srv, 2)
+	awaitWaiting(t, srv, 2)
 
 	fresh := dial(t, addr)
-	fresh.want("421 4.7.0 Too many connections") // nobody is idle for long
-	age(srv, shedIdle)
+	fresh.want("421 4.7.0 Too many connections")
+	age(srv, time.Hour)
 	last := hello(t, addr)
 	idle.want("421 4.7.0 Idle while others wait")
 	idle.wantClosed()
 	inMail.cmd("250", "RCPT TO:<%s>", bot)
 
-	awaitWaiting(srv, 2)
-	age(srv, shedInMail-time.Second)
+	awaitWaiting(t, srv, 2)
+	age(srv, 48*time.Hour)
 	hello(t, addr)
 	last.want("421 4.7.0 Idle")
-	awaitWaiting(srv, 2)
+	awaitWaiting(t, srv, 2)
 	for range 3 { // the one outside of a mail, then those inside, the longest idle first
-		age(srv, shedInMail)
+		age(srv, 50*time.Hour)
 		hello(t, addr).cmd("250", "MAIL FROM:<b@out.example>")
 	}
 	inMail.want("421")

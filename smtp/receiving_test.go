@@ -58,10 +58,23 @@ func newServer(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) *Server 
 // start lets srv serve on a free port. All that it says is looked at (row S23).
 func start(t testing.TB, srv *Server) (addr string) {
 	t.Helper()
+	l := listen(t)
+	startOn(t, srv, l)
+	return l.Addr().String()
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// startOn lets srv serve l, to which clients may have connected already.
+func startOn(t testing.TB, srv *Server, l net.Listener) {
+	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(overheard{l, t}) }()
 	t.Cleanup(func() {
@@ -74,7 +87,6 @@ func start(t testing.TB, srv *Server) (addr string) {
 			t.Errorf("Serve() = %v", err)
 		}
 	})
-	return l.Addr().String()
 }
 
 // client speaks SMTP by the line.

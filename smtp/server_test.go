@@ -26,7 +26,9 @@ func TestServerLimitsConnections(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, addr := serve(t, r, tt.edit)
+			srv := newServer(t, r, tt.edit)
+			srv.conns.shedIdle = time.Hour // nobody makes room
+			addr := start(t, srv)
 			first, second := hello(t, addr), hello(t, addr)
 			third := dial(t, addr)
 			third.want(tt.refusal)
@@ -75,7 +77,7 @@ func TestServerTimeouts(t *testing.T) {
 	tests := []struct {
 		name    string
 		edit    func(*ServerConfig)
-		say     string // all of it at once, so that no slow machine looks like a slow client
+		say     string // all of it at once and before, so that no slow machine looks like a slow client
 		replies int
 	}{
 		{"for a command", command, "EHLO client.example\r\n", 2},
@@ -89,9 +91,10 @@ func TestServerTimeouts(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
-				_, addr := serve(t, newReceiver(t, s), tt.edit)
-				c := dial(t, addr)
+				l := listen(t)
+				c := dial(t, l.Addr().String())
 				c.send(tt.say)
+				startOn(t, newServer(t, newReceiver(t, s), tt.edit), l)
 				for range tt.replies {
 					c.want("")
 				}
@@ -112,8 +115,11 @@ func TestServerBoundsAClientThatTrickles(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
 	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TransactionTimeout = 100 * time.Millisecond })
-	c := hello(t, addr)
-	c.begin("a@out.example", in.Address)
+	c := dial(t, addr)
+	c.send("EHLO client.example\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + in.Address + ">\r\nDATA\r\n")
+	for _, want := range []string{"220", "250", "250", "250", "354"} {
+		c.want(want)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -26,9 +26,9 @@ func TestServerShutdown(t *testing.T) {
 	sending.send("Subject: in flight\r\n")
 	chunked.cmd("250", "MAIL FROM:<a@out.example>")
 	chunked.cmd("250", "RCPT TO:<%s>", in.Address)
-	awaitWaiting(srv, 3)
+	awaitWaiting(t, srv, 3)
 	chunked.send("BDAT 20 LAST\r\nSubject: ")
-	awaitWaiting(srv, 2) // the chunk has begun
+	awaitWaiting(t, srv, 2) // the chunk has begun
 
 	done := make(chan error, 1)
 	go func() { done <- srv.Shutdown(t.Context()) }()
@@ -60,9 +60,12 @@ func TestServerShutdown(t *testing.T) {
 }
 
 // awaitWaiting returns when n sessions wait for a command.
-func awaitWaiting(s *Server, n int) {
-	for countWaiting(s) != n {
-		runtime.Gosched()
+func awaitWaiting(t testing.TB, s *Server, n int) {
+	t.Helper()
+	for began := time.Now(); countWaiting(s) != n; runtime.Gosched() {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("%d sessions wait for a command, want %d", countWaiting(s), n)
+		}
 	}
 }
 
