@@ -58,8 +58,8 @@ func (c *errorConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// plainError is how the answers begin that net/http writes by itself. It writes
-// each in one piece.
+// plainError is what follows the status line of the answers that net/http writes
+// by itself. It writes each in one piece.
 var plainError = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
 const statusLine = "HTTP/1.1 "
@@ -67,7 +67,7 @@ const statusLine = "HTTP/1.1 "
 // Write puts our JSON in the place of a plain error.
 func (c *errorConn) Write(p []byte) (int, error) {
 	head, text, plain := bytes.Cut(p, plainError)
-	if !plain || !bytes.HasPrefix(head, []byte(statusLine)) || len(p) > 1000 {
+	if !plain || !bytes.HasPrefix(head, []byte(statusLine)) || bytes.IndexByte(head, '\n') >= 0 || len(p) > 1000 {
 		return c.Conn.Write(p)
 	}
 	status, err := strconv.Atoi(string(head[len(statusLine) : len(statusLine)+3]))

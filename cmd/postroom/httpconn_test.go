@@ -62,6 +62,24 @@ func TestHeadsThatAreRefused(t *testing.T) {
 	}
 }
 
+// What an answer holds is not looked at, be it a mail that repeats the words of
+// net/http.
+func TestAnswersThatLookLikeRefusalsStay(t *testing.T) {
+	t.Parallel()
+	mail := "Subject: a" + string(plainError) + "400 Bad Request"
+	c := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, mail) }).dial(t)
+	send(t, c, "/")
+	res, err := http.ReadResponse(c.Reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || string(body) != mail {
+		t.Errorf("answered %d %q, %v; want the mail", res.StatusCode, body, err)
+	}
+}
+
 // A connection that has nothing to say gets no answer: 408 would be taken for
 // that to the next request.
 func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
