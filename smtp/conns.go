@@ -16,8 +16,11 @@ const (
 	// longer.
 	shedIdle   = 100 * time.Millisecond
 	shedInMail = 5 * time.Second
-	// maxLeaving is how many clients may be on their way out beyond the limit.
+	// maxLeaving is how many clients may be on their way out beyond the limit, and
+	// enterWait how long the next one waits for one of them to be gone: on a busy
+	// machine those who come in go ahead of those who are to leave.
 	maxLeaving = 256
+	enterWait  = 250 * time.Millisecond
 )
 
 // conns are the connections of a server, counted in all and for each network
@@ -30,8 +33,8 @@ const (
 // nothing, are no work. So those who want to fill the server have to work for
 // every place as those do who have mail.
 type conns struct {
-	max, perNetwork      int
-	shedIdle, shedInMail time.Duration // the constants, but in tests
+	max, perNetwork                 int
+	shedIdle, shedInMail, enterWait time.Duration // the constants, but in tests
 
 	mu        sync.Mutex
 	open      map[*wire]struct{} // those that were shed too, until they are gone
@@ -39,12 +42,15 @@ type conns struct {
 	byNetwork map[netip.Prefix]int
 	doors     []net.Listener
 	stopping  bool
+
+	left chan struct{} // gets one when somebody has left
 }
 
 func (c *conns) init(maxConns, perNetwork int) {
 	c.max, c.perNetwork = maxConns, perNetwork
-	c.shedIdle, c.shedInMail = shedIdle, shedInMail
+	c.shedIdle, c.shedInMail, c.enterWait = shedIdle, shedInMail, enterWait
 	c.open, c.byNetwork = map[*wire]struct{}{}, map[netip.Prefix]int{}
+	c.left = make(chan struct{}, 1)
 }
 
 // network is what an address counts as: an IPv4 address as itself, an IPv6 one
@@ -63,27 +69,46 @@ func network(ip netip.Addr) netip.Prefix {
 
 // enter adds w, or says why not.
 func (c *conns) enter(w *wire) (refusal *Reply) {
+	refusal, crush := c.tryEnter(w)
+	if !crush {
+		return refusal
+	}
+	late := time.NewTimer(c.enterWait)
+	defer late.Stop()
+	for crush {
+		select {
+		case <-c.left:
+			refusal, crush = c.tryEnter(w)
+		case <-late.C:
+			return refusal
+		}
+	}
+	return refusal
+}
+
+// tryEnter is enter without a wait. With crush, it was refused for those who are
+// on their way out, which they soon are.
+func (c *conns) tryEnter(w *wire) (refusal *Reply, crush bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
+	switch full := len(c.open)-c.leaving >= c.max; {
 	case c.stopping:
-		return replyShuttingDown
+		return replyShuttingDown, false
 	case c.byNetwork[w.from] >= c.perNetwork:
-		return replyCrowdedIP
-	case len(c.open)-c.leaving >= c.max && !c.makeRoom(time.Now()):
-		return replyCrowded
+		return replyCrowdedIP, false
+	case full && c.leaving >= maxLeaving:
+		return replyCrowded, true
+	case full && !c.makeRoom(time.Now()):
+		return replyCrowded, false
 	}
 	c.open[w] = struct{}{}
 	c.byNetwork[w.from]++
 	w.server.running.Add(1)
-	return nil
+	return nil, false
 }
 
 // makeRoom sheds the idlest connection, and reports whether there was one.
 func (c *conns) makeRoom(now time.Time) bool {
-	if c.leaving >= maxLeaving {
-		return false
-	}
 	var idlest [2]*wire // outside and inside of a transaction
 	since := [2]int64{now.Add(-c.shedIdle).UnixNano(), now.Add(-c.shedInMail).UnixNano()}
 	for w := range c.open {
@@ -118,6 +143,10 @@ func (c *conns) leave(w *wire) {
 		c.leaving--
 	}
 	w.shedded = false
+	select {
+	case c.left <- struct{}{}:
+	default: // one is there already
+	}
 }
 
 // listen notes a listener that stop is to close; false when it is too late.

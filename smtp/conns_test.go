@@ -183,17 +183,19 @@ func TestPace(t *testing.T) {
 }
 
 // Many who come at once each get a place of their own, though those who made
-// room are not gone yet.
+// room are not gone yet. When too many of them are not, the next one waits for
+// one to be.
 func TestManyMakeRoomAtOnce(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, nil)
-	idle := func(n int) *wire {
+	client := func(n int) *wire {
 		w := newWire(srv, &scriptConn{in: strings.NewReader("")})
 		w.from = network(ipv4(n))
 		return w
 	}
+	var idle []*wire
 	for n := range 1000 {
-		w := idle(n)
+		w := client(n)
 		w.earned = time.Now().Add(-time.Minute)
 		if r := srv.conns.enter(w); r != nil {
 			t.Fatalf("connection %d: %v", n+1, r)
@@ -201,14 +203,28 @@ func TestManyMakeRoomAtOnce(t *testing.T) {
 		if err := w.startWaiting(forCommand, time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
+		idle = append(idle, w)
 	}
 	for n := range maxLeaving {
-		if r := srv.conns.enter(idle(1000 + n)); r != nil {
+		if r := srv.conns.enter(client(1000 + n)); r != nil {
 			t.Fatalf("one more, %d: %v", n+1, r)
 		}
 	}
-	if r := srv.conns.enter(idle(5000)); r != replyCrowded {
+	srv.conns.enterWait = time.Millisecond
+	if r := srv.conns.enter(client(5000)); r != replyCrowded {
 		t.Errorf("while %d are on their way out: %v", maxLeaving, r)
+	}
+	srv.conns.enterWait = time.Minute
+	entered := make(chan *Reply)
+	go func() { entered <- srv.conns.enter(client(5001)) }()
+	for _, w := range idle {
+		if w.shedded {
+			srv.conns.leave(w)
+			break
+		}
+	}
+	if r := <-entered; r != nil {
+		t.Errorf("after one of them has left: %v", r)
 	}
 }
 
