@@ -48,6 +48,7 @@ func (s *session) skipChunk(size int64, r *Reply) {
 		s.hangUp(r)
 		return
 	}
+	s.wire.pace = pace{} // of no mail: not what an earlier one left
 	if err := s.wire.readChunk(size, func([]byte) error { return nil }); err != nil {
 		s.lose(err)
 		return

@@ -1,7 +1,9 @@
 package smtp
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -94,4 +96,26 @@ func TestS14SlowClients(t *testing.T) {
 	if n := len(list(t, s, in)); n != 21 {
 		t.Errorf("%d messages, want 21", n)
 	}
+}
+
+// A chunk that no mail is waiting for has its own time to come in, however long
+// ago the last mail was.
+func TestUnwantedChunkHasItsOwnTime(t *testing.T) {
+	t.Parallel()
+	srv, _ := keeping(t)
+	ours, theirs := net.Pipe() // unlike a scriptConn it heeds deadlines
+	w := newWire(srv, ours)
+	w.pace = pace{began: time.Now().Add(-time.Hour), bytes: 1000}
+	if r := srv.conns.enter(w); r != nil {
+		t.Fatal(r)
+	}
+	go (&session{server: srv, wire: w}).run()
+	c := &client{t, theirs, bufio.NewReader(theirs)}
+	c.want("220")
+	c.cmd("250-", "EHLO x")
+	c.send("BDAT 5 LAST\r\n")
+	c.send("hello")
+	c.want("503 5.5.1 MAIL first")
+	c.cmd("221", "QUIT")
+	c.wantClosed()
 }

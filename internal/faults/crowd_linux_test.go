@@ -45,7 +45,7 @@ func TestS14CrowdBesideHonestSenders(t *testing.T) {
 	steady := make(chan error, 1)
 	go func() { steady <- c.sendSteadily(ctx, pick(128<<10, 24<<20), 64<<10) }()
 	honest := newLedger("honest")
-	took := c.sendHonestly(ctx, t, honest, pick(8, 20), pick(15, 200))
+	took := c.sendHonestly(ctx, t, honest, pick(8, 20), pick(15, 600))
 	if err := <-steady; err != nil {
 		t.Errorf("the mail over a slow line: %v", err)
 	}
@@ -190,7 +190,7 @@ func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, se
 				mu.Lock()
 				took = append(took, d)
 				mu.Unlock()
-				pause(ctx, 100*time.Millisecond)
+				pause(ctx, time.Duration(pick(100, 500))*time.Millisecond) // until the slow line is through
 			}
 		})
 	}
