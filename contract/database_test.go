@@ -3,9 +3,12 @@ package contract_test
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/maintenance"
+	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -23,6 +26,28 @@ func (in *install) openDatabase(t *testing.T) *sql.DB {
 	}
 	t.Cleanup(func() { _ = db.Close() }) // of a database that is thrown away
 	return db
+}
+
+// openStore opens the store of the install beside the program, with a clock of
+// its own, until the test ends.
+func (in *install) openStore(t *testing.T, now func() time.Time) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Database: in.database, CursorKey: make([]byte, 32), SealKey: make([]byte, 32), Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // of a database that is thrown away
+	return s
+}
+
+// retain deletes what retention will have deleted when that time has passed.
+func (in *install) retain(ctx context.Context, t *testing.T, ahead time.Duration) {
+	t.Helper()
+	later := func() time.Time { return time.Now().Add(ahead) }
+	r := maintenance.NewRetention(maintenance.RetentionConfig{Store: in.openStore(t, later), Log: slog.New(slog.DiscardHandler)})
+	if gone, err := r.RunOnce(ctx); err != nil || gone.Nothing() {
+		t.Errorf("retention %v ahead deleted %+v: %v", ahead, gone, err)
+	}
 }
 
 // holdWrites keeps the program from writing inboxes, messages and drafts until release

@@ -154,11 +154,7 @@ func (w *world) deletedTarget(t *testing.T, op *contractcheck.Operation) target 
 // stranger is a full-access key of another account.
 func (w *world) stranger(t *testing.T) string {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Database: w.database, CursorKey: make([]byte, 32), SealKey: make([]byte, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }() // what it wrote is committed
+	s := w.openStore(t, time.Now)
 	a, err := s.CreateAccount(t.Context(), "strangers")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // scriptSteps are the steps of the script, in their order. Each begins with
@@ -19,11 +20,12 @@ var scriptSteps = []struct {
 	{"search", scriptSearch},
 	{"sending, replying, forwarding", scriptSending},
 	{"files", scriptFiles},
+	{"a test key", scriptTestKey},
 	{"policies", scriptPolicies},
 	{"drafts", scriptDrafts},
 	{"simulating", scriptSimulating},
 	{"deleting messages", scriptDeleting},
-	{"content that is gone", scriptExpired},
+	{"retention", scriptRetention},
 	{"a key of one inbox", scriptNarrowKey},
 	{"a deleted inbox", scriptDeletedInbox},
 	{"usage", scriptUsage},
@@ -219,6 +221,17 @@ func scriptFiles(s *script) {
 	s.ask("getMessageRaw", path+"/raw", "")
 }
 
+func scriptTestKey(s *script) {
+	in := s.inbox("tester", ``)
+	made := read[key](s.t, s.send(s.t, s.call("createKey").saying(`{"name":"test","mode":"test"}`)).want(s.t, http.StatusCreated))
+	for _, to := range []string{"ana", "bounced", "ana+failed", "complained", "hardbounce"} {
+		s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":"`+to+`@example.org","subject":"`+to+`","text":"t"}`, asKey(made.Key))
+		s.settle()
+	}
+	s.ask("listMessages", "", "", asking("inbox_id", in.ID), asKey(made.Key))
+	s.ask("listMessages", "", "", asking("inbox_id", in.ID), asking("status", "bounced"))
+}
+
 func scriptPolicies(s *script) {
 	closed := s.inbox("closed", `,"send_policy":"reply_only"`)
 	m := s.mail(closed, "From: Ana@example.org\nReply-To: eve@example.net\nCc: carl@example.org\nMessage-ID: <p@example.org>\nSubject: Hi\n\nx\n")
@@ -292,18 +305,41 @@ func scriptDeleting(s *script) {
 	s.ask("getInbox", "/v1/inboxes/"+in.ID, "")
 }
 
-func scriptExpired(s *script) {
-	in := s.inbox("expired", ``)
+// scriptRetention lets the days go by that the inbox keeps its mail, and then
+// the 35 that it keeps the rest.
+func scriptRetention(s *script) {
+	in := s.inbox("retention", `,"retention_days":2`)
 	m := s.mail(in, codeMail)
-	s.deleteContent(s.t.Context(), s.t, m.ID)
-	path := "/v1/messages/" + m.ID
-	s.ask("getMessage", path, "")
-	s.ask("getMessageRaw", path+"/raw", "")
-	s.ask("getAttachment", path+"/attachments/"+m.Attachments[0].ID, "")
-	s.ask("forwardMessage", path+"/forward", `{"to":"ana@example.org"}`)
-	s.ask("replyToMessage", path+"/reply", `{"text":"t"}`)
+	path, link := "/v1/messages/"+m.ID, s.linkOf(s.t, m)
+	s.ask("replyToMessage", path+"/reply", `{"text":"Early."}`)
 	s.settle()
-	s.ask("getThread", "/v1/inboxes/"+in.ID+"/threads/"+m.ThreadID, "")
+	s.ask("updateInbox", "/v1/inboxes/"+in.ID, `{"send_policy":"approval"}`)
+	d := read[draft](s.t, s.ask("forwardMessage", path+"/forward", `{"to":"ana@example.org"}`, withHeader(idempotencyKey, "k")))
+	look := func() {
+		s.ask("getMessage", path, "")
+		s.ask("getMessageRaw", path+"/raw", "")
+		s.ask("getAttachment", path+"/attachments/"+m.Attachments[0].ID, "")
+		s.ask("downloadFile", link, "", asKey(""))
+		s.ask("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", "")
+		s.ask("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", "", asking("q", "sign-in"))
+		s.ask("listMessages", "", "", asking("q", "Early"), asking("inbox_id", in.ID))
+		s.ask("waitForMessage", "/v1/inboxes/"+in.ID+"/messages/wait", "", asking("has", "code"), asking("timeout", "1"))
+		s.ask("listThreads", "/v1/inboxes/"+in.ID+"/threads", "")
+		s.ask("getThread", "/v1/inboxes/"+in.ID+"/threads/"+m.ThreadID, "")
+		s.ask("getDraft", "/v1/drafts/"+d.ID, "")
+		s.ask("listInboxDrafts", "/v1/inboxes/"+in.ID+"/drafts", "")
+	}
+	look()
+	s.retain(s.t.Context(), s.t, 3*24*time.Hour)
+	look()
+	s.ask("updateDraft", "/v1/drafts/"+d.ID, `{"text":"t"}`)
+	s.ask("sendDraft", "/v1/drafts/"+d.ID+"/send", "")
+	s.ask("forwardMessage", path+"/forward", `{"to":"ana@example.org"}`)
+	s.ask("replyToMessage", path+"/reply", `{"text":"Late."}`)
+	s.retain(s.t.Context(), s.t, 39*24*time.Hour)
+	look()
+	s.ask("replyToMessage", path+"/reply", `{"text":"Too late."}`)
+	s.ask("getInbox", "/v1/inboxes/"+in.ID, "")
 }
 
 func scriptNarrowKey(s *script) {

@@ -120,9 +120,9 @@ func (in *install) scoped(t *testing.T, scopes ...string) key {
 }
 
 // linkOf returns the path of a download link of the message as received.
-func (w *world) linkOf(t *testing.T, m message) string {
+func (in *install) linkOf(t *testing.T, m message) string {
 	t.Helper()
-	a := w.send(t, w.call("getMessageRaw").at("/v1/messages/"+m.ID+"/raw")).want(t, http.StatusFound)
+	a := in.send(t, in.call("getMessageRaw").at("/v1/messages/"+m.ID+"/raw")).want(t, http.StatusFound)
 	link, err := url.Parse(a.header.Get("Location"))
 	if err != nil || link.Path == "" {
 		t.Fatalf("Location %q: %v", a.header.Get("Location"), err)
