@@ -8231,7 +8231,8 @@ func NewAddressArrayRecipients(v AddressArray) Recipients {
 }
 
 // `open` sends to anyone, `reply_only` only to addresses that have written to this inbox, `approval`
-// turns every send, reply and forward into a draft.
+// turns every send, reply and forward into a draft. A key with the scope `send` may change the policy
+// of an inbox that it sees.
 // Ref: #/components/schemas/SendPolicy
 type SendPolicy string
 

@@ -125,12 +125,6 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	if err != nil {
 		return middleware.Response{}, err
 	}
-	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
-		return middleware.Response{}, &apiError{
-			status: http.StatusUnprocessableEntity, code: gen.ErrorCodeIdempotencyKeyReused, param: idempotencyHeader,
-			message: "this Idempotency-Key was used with another body",
-		}
-	}
 	newType := answerTypes[ans.Kind]
 	if newType == nil {
 		return middleware.Response{}, fmt.Errorf("stored answer of unknown type %q", ans.Kind)
@@ -141,6 +135,12 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	}
 	if !seesAnswer(callerOf(ctx), v) {
 		return middleware.Response{}, fmt.Errorf("stored answer: %w", store.ErrNotFound)
+	}
+	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
+		return middleware.Response{}, &apiError{
+			status: http.StatusUnprocessableEntity, code: gen.ErrorCodeIdempotencyKeyReused, param: idempotencyHeader,
+			message: "this Idempotency-Key was used with another body",
+		}
 	}
 	if w := infoOf(ctx).w; w != nil {
 		w.Header().Set("Idempotent-Replayed", "true")

@@ -95,8 +95,10 @@ func TestIdempotencyShowsNothingHidden(t *testing.T) {
 		for name, call := range s.onceable(t) {
 			key := with(idempotencyKey, name)
 			s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
-			if res := s.do(t, http.MethodPost, call.path, call.body, key, limited); res.status != 404 && res.status != 403 {
-				t.Errorf("%s: answered %d: %s", name, res.status, res.body)
+			for _, body := range []string{call.body, call.other} {
+				if res := s.do(t, http.MethodPost, call.path, body, key, limited); res.status != 404 && res.status != 403 {
+					t.Errorf("%s: answered %d: %s", name, res.status, res.body)
+				}
 			}
 		}
 	})
