@@ -156,6 +156,21 @@ func finish(m *store.NewMessage, edits []func(*store.NewMessage)) *store.NewMess
 	return m
 }
 
+// NewDraft is a small draft of a mail from the inbox, ready to be stored.
+func NewDraft(in store.Inbox, edits ...func(*store.NewDraft)) store.NewDraft {
+	n := store.NewDraft{Draft: store.Draft{
+		AccountID: in.AccountID, InboxID: in.ID, Kind: store.DraftNew, Subject: fmt.Sprintf("Draft %d", count.Add(1)), CreatedBy: "key_storetest",
+		Addresses: store.JSON[store.Addresses]{V: store.Addresses{To: []store.Address{{Email: "ann@out.example"}}}},
+		Content: &store.DraftContent{
+			Text: "Hello.", Headers: store.JSON[[][2]string]{V: [][2]string{}}, Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+		},
+	}}
+	for _, edit := range edits {
+		edit(&n)
+	}
+	return n
+}
+
 // Clock is a clock that stands still until it is told to move. It is safe for
 // use by many goroutines.
 type Clock struct {

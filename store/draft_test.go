@@ -1,0 +1,121 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// Everything that changes drafts at once, while their threads become parts of
+// others and their messages are deleted: nobody waits for one who waits for him,
+// and each sent draft is one message.
+func TestDraftWritersNeverMeetALock(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		before := deadlocks(t, cfg)
+		account := storetest.Account(t, s).Seq
+		var workers sync.WaitGroup
+		for range 4 {
+			in := storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = account })
+			for w := range 3 {
+				workers.Go(func() {
+					for round := range 10 {
+						if err := draftRound(t.Context(), s, in, w, round); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			workers.Go(func() {
+				for range 20 {
+					if _, err := s.ExpireDrafts(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		workers.Wait()
+		var sent, messages int
+		db := openRaw(t, cfg)
+		if err := db.Get(&sent, `SELECT count(*) FROM drafts WHERE status = 'sent'`); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Get(&messages, `SELECT count(*) FROM messages m JOIN drafts d ON d.message_id = m.id AND d.status = 'sent'
+			WHERE m.direction = 'out' AND m.thread_seq = d.thread_seq`); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, cfg, "drafts"); n != 4*3*10 || sent == 0 || messages != sent {
+			t.Errorf("%d drafts, of which %d are sent, as %d messages", n, sent, messages)
+		}
+		if n := deadlocks(t, cfg) - before; n > 0 {
+			t.Errorf("%d deadlocks", n)
+		}
+	})
+}
+
+// draftRound drafts a reply to a mail and sends it, while the thread of the mail
+// becomes part of another, and the draft is edited or rejected.
+func draftRound(ctx context.Context, s *store.Store, in store.Inbox, worker, round int) error {
+	late, root := fmt.Sprintf("<late-%d-%d@x>", worker, round), fmt.Sprintf("<root-%d-%d@x>", worker, round)
+	var source store.Message
+	for _, m := range []mail{{reply: late}, {id: root}} {
+		ms, err := s.AddReceived(ctx, []*store.NewMessage{storetest.NewReceived(in, m.edit)}, nil)
+		if err != nil {
+			return err
+		}
+		if m.id != root {
+			source = ms[0]
+		}
+	}
+	d, err := s.CreateDraft(ctx, storetest.NewDraft(in, func(n *store.NewDraft) {
+		n.Kind, n.SourceID, n.ThreadSeq, n.ThreadID = store.DraftReply, &source.ID, &source.ThreadSeq, &source.ThreadID
+	}), nil)
+	if err != nil {
+		return err
+	}
+	return atOnce(
+		func() error { // makes one of both threads
+			_, err := s.AddReceived(ctx, []*store.NewMessage{storetest.NewReceived(in, mail{id: late, reply: root}.edit)}, nil)
+			return err
+		},
+		func() error {
+			m := storetest.NewSent(in, []string{"ann@out.example"}, func(m *store.NewMessage) { m.NewThread, m.JoinThread = false, source.ThreadSeq })
+			_, err := s.SendDraft(ctx, m, store.Approval{DraftSeq: d.Seq, DraftID: d.ID, Version: d.Version, By: "key_1"}, nil)
+			return err
+		},
+		func() (err error) {
+			switch round % 3 {
+			case 0:
+				_, err = s.UpdateDraft(ctx, in.AccountID, d.ID, func(d *store.Draft) error { d.Content.Text = "Edited."; return nil })
+			case 1:
+				_, err = s.RejectDraft(ctx, in.AccountID, d.ID, "key_2", nil, nil)
+			}
+			return err
+		},
+		func() error { return s.DeleteMessage(ctx, in.AccountID, source.ID) },
+	)
+}
+
+// atOnce does all at one time, and returns the errors but for those of who came
+// too late.
+func atOnce(all ...func() error) error {
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, do := range all {
+		calls.Go(func() { errs[i] = do() })
+	}
+	calls.Wait()
+	for i, err := range errs {
+		if errors.Is(err, store.ErrState) {
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
