@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -201,7 +202,7 @@ func TestH10PathForms(t *testing.T) {
 			path := fmt.Sprintf(form, good)
 			answer := s.raw(t, path)
 			status := strings.SplitN(answer+"  ", " ", 3)[1]
-			if status != "403" && status != "404" && status != "400" || strings.Contains(answer, secretContent) {
+			if status != "403" && status != "404" || strings.Contains(answer, secretContent) {
 				t.Errorf("%s: %s", form, answer)
 			}
 		}
@@ -209,7 +210,7 @@ func TestH10PathForms(t *testing.T) {
 			"/v1/files/../../../../etc/passwd", "/v1/files/..%2f..%2f..%2f..%2fetc%2fpasswd", "/v1/files/%2e%2e/%2e%2e/etc/passwd",
 			"/v1/files//etc/passwd", "/v1/files/%00", "/v1/files/", "/v1/files",
 		} {
-			if answer := s.raw(t, etc); strings.Contains(answer, "root:") || !strings.HasPrefix(answer, "HTTP/1.1 40") {
+			if answer := s.raw(t, etc); strings.Contains(answer, "root:") || !regexp.MustCompile(`^HTTP/1.1 40[34] `).MatchString(answer) {
 				t.Errorf("%s: %s", etc, answer)
 			}
 		}

@@ -29,11 +29,16 @@ import (
 // mark is a word that stands in all that a message says, and nowhere else.
 const mark = "zq7vanishingzq7"
 
+// trace is a word that stands in all that is kept of a message without its
+// content: subject, addresses, Message-IDs.
+const trace = "zq8lastingzq8"
+
 // marked is a mail with the mark in every place that content has, and an
 // attachment of a size.
 func marked(size int) string {
 	content := strings.Repeat(mark+"\r\n", 1+size/len(mark))
-	return "Subject: Your order\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" +
+	return "Subject: " + trace + "\nFrom: " + trace + " <" + trace + "@out.example>\nMessage-ID: <" + store.NewID(trace, time.Now()) +
+		"@out.example>\nReferences: <" + store.NewID(trace, time.Now()) + "@out.example>\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" +
 		"Content-Type: multipart/alternative; boundary=c\n\n--c\n\nYour verification code is 482913. " + mark +
 		"\nhttps://shop.example/confirm?token=" + mark + "\n\n--c\nContent-Type: text/html\n\n<p>" + mark +
 		" <a href=\"https://shop.example/confirm?token=" + mark + "\">Confirm your address</a></p>\n--c--\n--b\n" +
@@ -157,6 +162,18 @@ func (s retained) remnants(t *testing.T, text string) (found []string) {
 	return found
 }
 
+// wantIn says that a text is found in these places, whatever letters are added
+// to their names, and perhaps in others.
+func (s retained) wantIn(t *testing.T, text string, places ...string) {
+	t.Helper()
+	found := strings.Join(s.remnants(t, text), "\n")
+	for _, place := range places {
+		if !strings.Contains(found, place) {
+			t.Errorf("%s was never in %s: found in\n%s", text, place, found)
+		}
+	}
+}
+
 func (s retained) tables(t *testing.T) (names []string) {
 	t.Helper()
 	q := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
@@ -240,16 +257,15 @@ func TestC15RetentionLeavesNothing(t *testing.T) {
 	eachRetained(t, func(t *testing.T, s retained) {
 		const days = 3
 		in := s.newInbox(t, func(in *store.Inbox) { in.RetentionDays = days })
-		expiring, subjects := s.fill(t, in)
+		expiring := s.fill(t, in)
 		orphan, err := s.store.PutBlob(t.Context(), strings.NewReader(mark), int64(len(mark)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"contents.raw", "contents.body", "contents.extracted", "contents.attachments", "idempotency.body", "blob " + orphan, "draft_contents.text", "search_index"} {
-			if all := strings.Join(s.remnants(t, mark), "\n"); !strings.Contains(all, name) {
-				t.Fatalf("the mark was never in %s: found in\n%s", name, all)
-			}
-		}
+		s.wantIn(t, mark, "contents.raw", "contents.body", "contents.extracted", "contents.attachments", "idempotency.body", "blob "+orphan,
+			"draft_contents.text", "search_index")
+		s.wantIn(t, trace, "messages.subject", "messages.addresses", "messages.from_email", "messages.header_id", "messages.refs",
+			"recipients.email", "threads.subject", "threads.participants", "thread_references.header_id", "drafts.addresses")
 
 		s.clock.Add(days*24*time.Hour - time.Hour)
 		s.maintain(t)
@@ -268,12 +284,12 @@ func TestC15RetentionLeavesNothing(t *testing.T) {
 
 		s.clock.Add(store.RecordLife - time.Hour)
 		s.maintain(t)
-		if found := s.remnants(t, subjects); len(found) == 0 {
+		if found := s.remnants(t, trace); len(found) == 0 {
 			t.Error("an hour too early the records are gone")
 		}
 		s.clock.Add(time.Hour)
 		s.maintain(t)
-		if found := s.remnants(t, subjects); len(found) != 0 {
+		if found := s.remnants(t, trace); len(found) != 0 {
 			t.Errorf("35 days later the records are still in\n%s", strings.Join(found, "\n"))
 		}
 		for _, m := range expiring {
@@ -287,15 +303,14 @@ func TestC15RetentionLeavesNothing(t *testing.T) {
 	})
 }
 
-// fill puts marked messages of every kind into an inbox, and returns them with
-// the one subject that all of them have.
-func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message, subject string) {
+// fill puts marked messages of every kind into an inbox, and returns them.
+func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 	t.Helper()
 	for _, size := range []int{0, store.BodyInRow, store.RawInRow} {
 		all = append(all, s.receive(t, in, marked(size)))
 	}
-	forward := `{"to":"bob@out.example","text":"` + mark + `"}`
-	send := `{"to":"bob@out.example","subject":"Your order","text":"` + mark + `","html":"<p>` + mark + `</p>","attachments":[{"filename":"` +
+	forward := `{"to":"` + trace + `@out.example","text":"` + mark + `"}`
+	send := `{"to":"` + trace + `@out.example","subject":"` + trace + `","text":"` + mark + `","html":"<p>` + mark + `</p>","attachments":[{"filename":"` +
 		mark + `.txt","content":"` + base64.StdEncoding.EncodeToString([]byte(mark)) + `"}]}`
 	for path, body := range map[string]string{
 		"/v1/inboxes/" + in.ID + "/messages":           send,
@@ -320,7 +335,7 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message, subje
 			t.Fatal(err)
 		}
 		if len(claimed) == 0 {
-			return all, "your order"
+			return all
 		}
 		for _, c := range claimed {
 			err := s.store.RecordAttempt(t.Context(), store.Attempt{
@@ -341,7 +356,7 @@ func (s retained) fillDrafts(t *testing.T, in store.Inbox) {
 	for _, size := range []int{0, 0, store.RawInRow} {
 		file := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(mark, 1+size/len(mark))))
 		draft := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages",
-			`{"to":"bob@out.example","subject":"Your order","text":"`+mark+`","headers":{"X-Note":"`+mark+`"},
+			`{"to":"`+trace+`@out.example","subject":"`+trace+`","text":"`+mark+`","headers":{"X-Note":"`+mark+`"},
 			"attachments":[{"filename":"`+mark+`.txt","content":"`+file+`"}]}`, with(idempotencyKey, fmt.Sprint("draft ", count.Add(1)))).
 			want(t, http.StatusAccepted).str(t, "id")
 		switch size {
@@ -351,7 +366,7 @@ func (s retained) fillDrafts(t *testing.T, in store.Inbox) {
 			s.do(t, http.MethodPost, "/v1/drafts/"+draft+"/send", "").want(t, http.StatusCreated)
 		}
 	}
-	s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"bob@out.example","subject":"Your order","text":"`+mark+`"}`).
+	s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"`+trace+`@out.example","subject":"`+trace+`","text":"`+mark+`"}`).
 		want(t, http.StatusAccepted)
 }
 
@@ -360,11 +375,11 @@ func TestC15DeletedInboxLeavesNothing(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
 		in, other := s.newInbox(t), s.newInbox(t)
-		_, subject := s.fill(t, in)
+		s.fill(t, in)
 		kept := s.receive(t, other, "Subject: Something else\n\nHello.")
 		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
 		s.maintain(t)
-		for _, text := range []string{mark, subject} {
+		for _, text := range []string{mark, trace} {
 			if found := s.remnants(t, text); len(found) != 0 {
 				t.Errorf("%q is still in\n%s", text, strings.Join(found, "\n"))
 			}

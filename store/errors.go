@@ -28,8 +28,8 @@ var (
 	// ErrLoop means that a thread has had so many messages from us lately that
 	// two programs may be answering each other.
 	ErrLoop = errors.New("too many sends in one thread")
-	// ErrUnavailable means that the database does not answer or the store is
-	// closed. Trying again later may help.
+	// ErrUnavailable means that the database or the blob storage does not answer,
+	// or that the store is closed. Trying again later may help.
 	ErrUnavailable = errors.New("storage unavailable")
 	// ErrFull means that the disk has no room.
 	ErrFull = errors.New("no space left")

@@ -2,11 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -16,7 +11,7 @@ import (
 // message is not delivered any more. Drafts that were decided and hold the same
 // content lose it; a pending one, whose mail is its own, does not.
 func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) error {
-	const find = `SELECT m.seq, m.inbox_seq, i.id AS inbox_id, m.thread_seq, m.addresses
+	const find = `SELECT m.seq, m.inbox_seq, i.id AS inbox_id
 		FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq
 		WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
 	var m Message
@@ -64,9 +59,6 @@ func (s *Store) deleteMessage(ctx context.Context, tx *sqlx.Tx, m Message) (blob
 	if err := s.removeRecords(ctx, tx, []oldMessage{old}); err != nil {
 		return nil, err
 	}
-	if err := mendThread(ctx, tx, old.ThreadSeq, participants(m.Addresses.V)); err != nil {
-		return nil, errIn("mend thread", err)
-	}
 	files, err := s.dropDecidedDrafts(ctx, tx, m.ID)
 	return append(blobs, files...), err
 }
@@ -82,54 +74,4 @@ func (s *Store) dropDecidedDrafts(ctx context.Context, tx *sqlx.Tx, messageID st
 	}
 	blobs, err = s.dropDraftContents(ctx, tx, seqs)
 	return blobs, errIn("contents of drafts", err)
-}
-
-// mendThread makes a thread, if it has messages left, tell of those alone, after
-// one that named some people was deleted from it.
-func mendThread(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []string) error {
-	const (
-		known  = `SELECT participants FROM threads WHERE seq = $1`
-		update = `
-		UPDATE threads
-		   SET participants = $2, last_message_at = (SELECT max(m.created_at) FROM messages m WHERE m.thread_seq = $1),
-		       subject = (SELECT m.subject FROM messages m WHERE m.thread_seq = $1 ORDER BY m.created_at, m.seq LIMIT 1)
-		 WHERE seq = $1`
-	)
-	var all JSON[[]string]
-	if err := tx.GetContext(ctx, &all, known, threadSeq); errors.Is(err, sql.ErrNoRows) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	gone, err := nowhereIn(ctx, tx, threadSeq, people)
-	if err != nil {
-		return err
-	}
-	all.V = slices.DeleteFunc(all.V, func(p string) bool { return slices.Contains(gone, p) })
-	_, err = tx.ExecContext(ctx, update, threadSeq, all)
-	return err
-}
-
-// nowhereIn returns those of the people who stand in no message of the thread.
-// It looks at the newest messages first, and stops when all are found.
-func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []string) ([]string, error) {
-	const q = `SELECT addresses FROM messages WHERE thread_seq = $1 ORDER BY created_at DESC`
-	rows, err := tx.QueryContext(ctx, q, threadSeq)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	for len(people) > 0 && rows.Next() {
-		var raw sql.RawBytes
-		if err := rows.Scan(&raw); err != nil {
-			return nil, err
-		}
-		var a Addresses
-		if err := json.Unmarshal(raw, &a); err != nil {
-			return nil, fmt.Errorf("addresses of a message: %w", err)
-		}
-		there := participants(a)
-		people = slices.DeleteFunc(people, func(p string) bool { return slices.Contains(there, p) })
-	}
-	return people, errors.Join(rows.Err(), rows.Close())
 }

@@ -37,9 +37,15 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 }
 
 // removeRecords deletes messages that have no content any more, with their
-// recipients, and the threads that this leaves empty. The messages are held.
+// recipients and what was told of these, and takes them out of their threads.
+// The messages are held.
 func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
+	// As the index events_recipient has it: the others name nobody.
+	const told = `DELETE FROM events WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')`
 	seqs := seqsOf(old)
+	if err := execIn(ctx, tx, told, seqs); err != nil {
+		return errIn("delete events of recipients", err)
+	}
 	if err := execIn(ctx, tx, `DELETE FROM recipients WHERE message_seq IN (?)`, seqs); err != nil {
 		return errIn("delete recipients", err)
 	}
@@ -53,26 +59,6 @@ func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage
 		return errIn("delete messages", err)
 	}
 	return shrinkThreads(ctx, tx, old)
-}
-
-// shrinkThreads takes deleted messages out of the count of their threads, and
-// deletes the threads that have no others.
-func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
-	const (
-		count = `UPDATE threads SET message_count = message_count - $2 WHERE seq = $1`
-		empty = `DELETE FROM threads WHERE seq IN (?) AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.thread_seq = threads.seq)`
-	)
-	lost := map[int64]int{}
-	for _, m := range gone {
-		lost[m.ThreadSeq]++
-	}
-	threads := rising(gone, func(m oldMessage) int64 { return m.ThreadSeq })
-	for _, seq := range threads {
-		if _, err := tx.ExecContext(ctx, count, seq, lost[seq]); err != nil {
-			return errIn("count a thread", err)
-		}
-	}
-	return errIn("delete empty threads", execIn(ctx, tx, empty, threads))
 }
 
 // removeUnnamed deletes those of the blobs that no row names, after the transaction

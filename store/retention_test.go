@@ -282,6 +282,13 @@ func TestThreadLosesItsMessagesOneByOne(t *testing.T) {
 		clock.Add(store.RecordLife)
 		wantRemoved(t, expire(t, s), store.Removed{Contents: 1, Records: 1})
 		threads("[1]")
+		var people string
+		if err := openRaw(t, cfg).Get(&people, `SELECT participants FROM threads`); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(people, first.FromEmail) || !strings.Contains(people, second.FromEmail) {
+			t.Errorf("the thread is of %s", people)
+		}
 		clock.Add(store.RecordLife)
 		wantRemoved(t, expire(t, s), store.Removed{Records: 1})
 		threads("[]")

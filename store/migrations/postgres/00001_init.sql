@@ -210,6 +210,8 @@ CREATE TABLE events (
     data        TEXT NOT NULL,
     created_at  BIGINT NOT NULL
 );
+-- Those that name a recipient, to go with their message (store/remove.go).
+CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
 -- The full-text index. What it does not hold yet is in search_tail. Words are
 -- indexed with the number of a bucket before them: some thousand messages of one
