@@ -21,7 +21,7 @@ const envPrefix = "POSTROOM_"
 type Config struct {
 	Data           string     `env:"DATA" envDefault:"./data" usage:"folder of the SQLite file, large mail and the install secret" want:"path of a folder"`
 	Database       database   `env:"DATABASE" usage:"where everything is kept: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
-	Blobs          blobs      `env:"BLOBS" usage:"where mail over 256 KiB is kept: a folder, or a bucket of S3-compatible storage (see below)" unset:"blobs in the data folder" want:"path of a folder, or s3://bucket/prefix?endpoint=https://host&region=name" hide:"password"`
+	Blobs          blobs      `env:"BLOBS" usage:"where mail over 256 KiB is kept: a folder, or a bucket of S3-compatible storage, with the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" unset:"blobs in the data folder" want:"path of a folder, or s3://bucket/prefix?endpoint=https://host&region=name" hide:"password"`
 	Migrate        onOff      `env:"MIGRATE" envDefault:"on" usage:"bring the database schema up to date at start" want:"on or off"`
 	Secret         secret     `env:"SECRET" usage:"install secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, made at first start" want:"32 characters or more, the same on every node" hide:"all"`
 	HTTP           listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"where the API listens" want:"host:port, such as 127.0.0.1:8080"`
