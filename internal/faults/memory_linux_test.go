@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/store/storetest"
 )
 
 const (
@@ -31,25 +33,39 @@ const (
 // TestMemoryOfLargeMail receives mails of 10 MB over eight connections and gives
 // them back, whole and their attachments alone.
 func TestMemoryOfLargeMail(t *testing.T) {
-	onEachEngineAlone(t, func(t *testing.T, in *install) {
-		in.start()
-		box := in.createInboxes("large")[0]
-		mails := pick(60, 1000)
-		largest := newLargeMail(10 * mib)
+	onEachEngineAlone(t, func(t *testing.T, in *install) { passLarge(t, in, pick(60, 1000)) })
+}
 
-		began := time.Now()
-		inParallel(t, mails, func(ctx context.Context, i int) error { return receiveLarge(ctx, in, box, largest, i) })
-		t.Logf("%d mails of %d MiB received in %s, peak %d MiB", mails, largest.size()/mib, seconds(time.Since(began)), in.peak())
+// TestMemoryOfLargeMailInABucket is TestMemoryOfLargeMail and
+// TestMemoryOfLargeSends for mail that is kept in a bucket.
+func TestMemoryOfLargeMailInABucket(t *testing.T) {
+	in := newInstall(t, storetest.SQLite)
+	useBucket(t, in)
+	alone.Lock()
+	defer alone.Unlock()
+	passLarge(t, in, pick(2*atOnce, 200))
+	sendLarge(t, in, pick(atOnce/2, 50))
+}
 
-		began = time.Now()
-		all := in.messages("in")
-		if len(all) != mails {
-			t.Fatalf("%d messages", len(all))
-		}
-		inParallel(t, mails, func(ctx context.Context, i int) error { return giveBack(ctx, in, all[i], largest) })
-		t.Logf("given back in %s, peak %d MiB", seconds(time.Since(began)), in.peak())
-		in.wantLittleMemory()
-	})
+// passLarge receives so many mails of 10 MB and gives them back.
+func passLarge(t *testing.T, in *install, mails int) {
+	t.Helper()
+	in.start()
+	box := in.createInboxes("large")[0]
+	largest := newLargeMail(10 * mib)
+
+	began := time.Now()
+	inParallel(t, mails, func(ctx context.Context, i int) error { return receiveLarge(ctx, in, box, largest, i) })
+	t.Logf("%d mails of %d MiB received in %s, peak %d MiB", mails, largest.size()/mib, seconds(time.Since(began)), in.peak())
+
+	began = time.Now()
+	all := in.messages("in")
+	if len(all) != mails {
+		t.Fatalf("%d messages", len(all))
+	}
+	inParallel(t, mails, func(ctx context.Context, i int) error { return giveBack(ctx, in, all[i], largest) })
+	t.Logf("given back in %s, peak %d MiB", seconds(time.Since(began)), in.peak())
+	in.wantLittleMemory()
 }
 
 // TestMemoryOfLargeSends sends mails with attachments of 20 MB, eight at a time,
@@ -57,29 +73,45 @@ func TestMemoryOfLargeMail(t *testing.T) {
 func TestMemoryOfLargeSends(t *testing.T) {
 	onEachEngineAlone(t, func(t *testing.T, in *install) {
 		in.start()
-		boxes := in.createInboxes("from", "to")
-		sends := pick(atOnce, 200)
-		content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 20*mib/9))
-		body := fmt.Sprintf(`{"to":%q,"subject":"large","text":"See the file.","attachments":[{"filename":"a.bin","content":%q}]}`,
-			boxes[1].Address, content)
-
-		began := time.Now()
-		inParallel(t, sends, func(ctx context.Context, _ int) error {
-			return in.post(ctx, "/v1/inboxes/"+boxes[0].ID+"/messages", body)
-		})
-		t.Logf("%d mails of %d MiB sent in %s, peak %d MiB", sends, len(body)/mib, seconds(time.Since(began)), in.peak())
-		in.settle()
-		if n := len(in.messages("in")); n != sends {
-			t.Errorf("%d of %d arrived", n, sends)
-		}
-		all := in.messages("in")
-		inParallel(t, sends/2, func(ctx context.Context, i int) error {
-			return in.post(ctx, "/v1/messages/"+all[i].ID+"/forward", `{"to":"`+boxes[1].Address+`"}`)
-		})
-		in.settle()
-		t.Logf("with the forwards and all deliveries %s, peak %d MiB", seconds(time.Since(began)), in.peak())
-		in.wantLittleMemory()
+		sendLarge(t, in, pick(atOnce, 200))
 	})
+}
+
+// sendLarge sends so many mails with attachments of 20 MB to an inbox of the
+// install, which forwards half of them to itself.
+func sendLarge(t *testing.T, in *install, sends int) {
+	t.Helper()
+	boxes := in.createInboxes("from", "to")
+	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 20*mib/9))
+	body := fmt.Sprintf(`{"to":%q,"subject":"large","text":"See the file.","attachments":[{"filename":"a.bin","content":%q}]}`,
+		boxes[1].Address, content)
+	arrived := func() (all []message) {
+		in.settle()
+		for _, m := range in.messages("in") {
+			if m.InboxID == boxes[1].ID {
+				all = append(all, m)
+			}
+		}
+		return all
+	}
+
+	began := time.Now()
+	inParallel(t, sends, func(ctx context.Context, _ int) error {
+		return in.post(ctx, "/v1/inboxes/"+boxes[0].ID+"/messages", body)
+	})
+	t.Logf("%d mails of %d MiB sent in %s, peak %d MiB", sends, len(body)/mib, seconds(time.Since(began)), in.peak())
+	all := arrived()
+	if len(all) != sends {
+		t.Errorf("%d of %d arrived", len(all), sends)
+	}
+	inParallel(t, len(all)/2, func(ctx context.Context, i int) error {
+		return in.post(ctx, "/v1/messages/"+all[i].ID+"/forward", `{"to":"`+boxes[1].Address+`"}`)
+	})
+	if n := len(arrived()); n != sends+len(all)/2 {
+		t.Errorf("%d arrived, with the forwards", n)
+	}
+	t.Logf("with the forwards and all deliveries %s, peak %d MiB", seconds(time.Since(began)), in.peak())
+	in.wantLittleMemory()
 }
 
 // onEachEngineAlone is onEachEngine for tests that write much, one after the
