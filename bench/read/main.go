@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 )
 
@@ -27,6 +28,7 @@ type options struct {
 	conns    int
 	duration time.Duration
 	pprof    string
+	only     string
 }
 
 func main() {
@@ -48,6 +50,7 @@ func parse() options {
 	flag.IntVar(&o.conns, "c", 8, "connections, beside one")
 	flag.DurationVar(&o.duration, "d", 3*time.Second, "length of a measurement")
 	flag.StringVar(&o.pprof, "pprof", "", "where the service serves profiles, such as 127.0.0.1:6060")
+	flag.StringVar(&o.only, "only", "", "measure only what has this in its name, such as page")
 	flag.Parse()
 	return o
 }
@@ -90,6 +93,9 @@ func measure(ctx context.Context, o options, p *place, f *filler, mails int) err
 	}
 	for _, conns := range []int{1, o.conns} {
 		for _, c := range cases {
+			if !strings.Contains(c.name, o.only) {
+				continue
+			}
 			r, err := load(ctx, s, c, conns, o.duration)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)

@@ -3,6 +3,7 @@ package message
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // separatorKind tells a line like "-----Original Message-----".
@@ -229,16 +230,28 @@ func isSignature(line string) bool {
 			return true
 		}
 	}
-	// Most lines are neither, and are many: no more of one is made lower case
-	// than has to be.
+	// Most lines are neither, and are many: only one that may be is made lower
+	// case, and no more of it than has to be.
 	line = strings.TrimLeft(line, " *_<[(")
+	if !mayStartSignature(line) {
+		return false
+	}
 	low := strings.ToLower(line[:min(len(line), maxSignatureStart)])
 	for _, start := range signatureStarts {
-		if low != "" && low[0] == start[0] && strings.HasPrefix(low, start) {
+		if low[0] == start[0] && strings.HasPrefix(low, start) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayStartSignature reports whether a line begins with the first two letters of
+// one of signatureStarts, or with one that is not ASCII.
+func mayStartSignature(line string) bool {
+	if len(line) < 2 {
+		return false
+	}
+	return line[0] >= utf8.RuneSelf || signatureLetters[[2]byte{lowerASCII(line[0]), lowerASCII(line[1])}]
 }
 
 // isDeviceLine reports whether a line, which stands apart, is one that a
