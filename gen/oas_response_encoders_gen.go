@@ -36,9 +36,9 @@ func encodeCancelEmailResponse(response *Email, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -57,9 +57,9 @@ func encodeCreateApiKeyResponse(response *ApiKeyCreated, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -78,9 +78,9 @@ func encodeCreateContactResponse(response *Contact, w http.ResponseWriter) error
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -99,9 +99,9 @@ func encodeCreateDomainResponse(response *Domain, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -120,9 +120,9 @@ func encodeCreateInboxResponse(response *Inbox, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -141,9 +141,9 @@ func encodeCreateKeyResponse(response *ApiKeyCreated, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -154,9 +154,9 @@ func encodeCreateSuppressionResponse(response *Suppression, w http.ResponseWrite
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -167,9 +167,9 @@ func encodeCreateTemplateResponse(response *Template, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -188,9 +188,9 @@ func encodeCreateWebhookResponse(response *WebhookEndpointCreated, w http.Respon
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -201,9 +201,9 @@ func encodeDeleteContactResponse(response *DeletedContact, w http.ResponseWriter
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -214,9 +214,9 @@ func encodeDeleteDomainResponse(response *DeletedDomain, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -235,9 +235,9 @@ func encodeDeleteInboxResponse(response *DeletedInbox, w http.ResponseWriter) er
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -248,9 +248,9 @@ func encodeDeleteKeyResponse(response *DeletedApiKey, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -261,9 +261,9 @@ func encodeDeleteMessageResponse(response *DeletedMessage, w http.ResponseWriter
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -274,9 +274,9 @@ func encodeDeleteSuppressionResponse(response *DeletedSuppression, w http.Respon
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -287,9 +287,9 @@ func encodeDeleteTemplateResponse(response *DeletedTemplate, w http.ResponseWrit
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -300,9 +300,9 @@ func encodeDeleteWebhookResponse(response *DeletedWebhook, w http.ResponseWriter
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -330,9 +330,9 @@ func encodeForwardMessageResponse(response ForwardMessageRes, w http.ResponseWri
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(201)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -350,9 +350,9 @@ func encodeForwardMessageResponse(response ForwardMessageRes, w http.ResponseWri
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(202)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -367,9 +367,9 @@ func encodeGetAttachmentResponse(response *AttachmentDownload, w http.ResponseWr
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -388,9 +388,9 @@ func encodeGetContactResponse(response *Contact, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -409,9 +409,9 @@ func encodeGetDomainResponse(response *Domain, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -430,9 +430,9 @@ func encodeGetDraftResponse(response *Draft, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -451,9 +451,9 @@ func encodeGetEmailResponse(response *Email, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -466,9 +466,9 @@ func encodeGetHealthResponse(response GetHealthRes, w http.ResponseWriter) error
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(200)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -478,9 +478,9 @@ func encodeGetHealthResponse(response GetHealthRes, w http.ResponseWriter) error
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(503)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -503,9 +503,9 @@ func encodeGetInboxResponse(response *Inbox, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -524,9 +524,9 @@ func encodeGetMessageResponse(response *Message, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -575,9 +575,9 @@ func encodeGetStatsResponse(response *Stats, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -588,9 +588,9 @@ func encodeGetTemplateResponse(response *Template, w http.ResponseWriter) error 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -609,9 +609,9 @@ func encodeGetThreadResponse(response *ThreadWithMessages, w http.ResponseWriter
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -630,9 +630,9 @@ func encodeGetUsageResponse(response *Usage, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -651,9 +651,9 @@ func encodeGetWebhookResponse(response *WebhookEndpoint, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -672,9 +672,9 @@ func encodeListApiKeysResponse(response *ApiKeyList, w http.ResponseWriter) erro
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -693,9 +693,9 @@ func encodeListContactsResponse(response *ContactList, w http.ResponseWriter) er
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -714,9 +714,9 @@ func encodeListDomainsResponse(response *DomainList, w http.ResponseWriter) erro
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -735,9 +735,9 @@ func encodeListDraftsResponse(response *DraftList, w http.ResponseWriter) error 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -756,9 +756,9 @@ func encodeListEmailsResponse(response *EmailList, w http.ResponseWriter) error 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -777,9 +777,9 @@ func encodeListInboxDraftsResponse(response *DraftList, w http.ResponseWriter) e
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -798,9 +798,9 @@ func encodeListInboxMessagesResponse(response *MessageList, w http.ResponseWrite
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -819,9 +819,9 @@ func encodeListInboxesResponse(response *InboxList, w http.ResponseWriter) error
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -840,9 +840,9 @@ func encodeListKeysResponse(response *ApiKeyList, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -861,9 +861,9 @@ func encodeListMessagesResponse(response *MessageList, w http.ResponseWriter) er
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -882,9 +882,9 @@ func encodeListSuppressionsResponse(response *SuppressionList, w http.ResponseWr
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -903,9 +903,9 @@ func encodeListTemplatesResponse(response *TemplateList, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -924,9 +924,9 @@ func encodeListThreadsResponse(response *ThreadList, w http.ResponseWriter) erro
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -945,9 +945,9 @@ func encodeListWebhookDeliveriesResponse(response *WebhookDeliveryList, w http.R
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -966,9 +966,9 @@ func encodeListWebhooksResponse(response *WebhookList, w http.ResponseWriter) er
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -987,9 +987,9 @@ func encodePreviewTemplateResponse(response *TemplatePreview, w http.ResponseWri
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1008,9 +1008,9 @@ func encodeRejectDraftResponse(response *Draft, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1021,9 +1021,9 @@ func encodeReplaceTemplateResponse(response *Template, w http.ResponseWriter) er
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1044,9 +1044,9 @@ func encodeReplyToMessageResponse(response ReplyToMessageRes, w http.ResponseWri
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(201)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -1064,9 +1064,9 @@ func encodeReplyToMessageResponse(response ReplyToMessageRes, w http.ResponseWri
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(202)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -1089,9 +1089,9 @@ func encodeRescheduleEmailResponse(response *Email, w http.ResponseWriter) error
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1110,9 +1110,9 @@ func encodeRetryWebhookDeliveryResponse(response *WebhookDelivery, w http.Respon
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(202)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1123,9 +1123,9 @@ func encodeRevokeApiKeyResponse(response *DeletedApiKey, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1144,9 +1144,9 @@ func encodeRotateWebhookSecretResponse(response *WebhookEndpointRotated, w http.
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1165,9 +1165,9 @@ func encodeSendDraftResponse(response *Message, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1186,9 +1186,9 @@ func encodeSendEmailResponse(response *EmailCreated, w http.ResponseWriter) erro
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1207,9 +1207,9 @@ func encodeSendEmailBatchResponse(response *EmailBatch, w http.ResponseWriter) e
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1230,9 +1230,9 @@ func encodeSendMessageResponse(response SendMessageRes, w http.ResponseWriter) e
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(201)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -1250,9 +1250,9 @@ func encodeSendMessageResponse(response SendMessageRes, w http.ResponseWriter) e
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(202)
 
-		e := new(jx.Encoder)
+		e := jx.NewStreamingEncoder(w, 8<<10)
 		response.Encode(e)
-		if _, err := e.WriteTo(w); err != nil {
+		if err := e.Close(); err != nil {
 			return errors.Wrap(err, "write")
 		}
 
@@ -1275,9 +1275,9 @@ func encodeSimulateMessageResponse(response *Message, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1295,9 +1295,9 @@ func encodeTestWebhookResponse(response *WebhookTestResult, w http.ResponseWrite
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1316,9 +1316,9 @@ func encodeUpdateContactResponse(response *Contact, w http.ResponseWriter) error
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1337,9 +1337,9 @@ func encodeUpdateDraftResponse(response *Draft, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1358,9 +1358,9 @@ func encodeUpdateInboxResponse(response *Inbox, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1371,9 +1371,9 @@ func encodeUpdateTemplateResponse(response *Template, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1392,9 +1392,9 @@ func encodeUpdateWebhookResponse(response *WebhookEndpoint, w http.ResponseWrite
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1413,9 +1413,9 @@ func encodeUpsertContactsResponse(response *ContactBatchResult, w http.ResponseW
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1434,9 +1434,9 @@ func encodeVerifyDomainResponse(response *DomainVerification, w http.ResponseWri
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1455,9 +1455,9 @@ func encodeWaitForMessageResponse(response *WaitResult, w http.ResponseWriter) e
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 
@@ -1531,9 +1531,9 @@ func encodeErrorResponse(response *ErrorStatusCodeWithHeaders, w http.ResponseWr
 	}
 	w.WriteHeader(code)
 
-	e := new(jx.Encoder)
+	e := jx.NewStreamingEncoder(w, 8<<10)
 	response.Response.Encode(e)
-	if _, err := e.WriteTo(w); err != nil {
+	if err := e.Close(); err != nil {
 		return errors.Wrap(err, "write")
 	}
 

@@ -9,7 +9,8 @@
 // The ogen input is the contract minus what ogen cannot use or what would
 // make a client brittle; ogen.go lists the differences. The output depends on
 // the input alone, so that a second run changes nothing. What cannot be
-// written faithfully is an error, never left out.
+// written faithfully is an error, never left out. After ogen, -stream mends how
+// its server writes answers (stream.go).
 package main
 
 import (
@@ -25,9 +26,16 @@ func main() {
 	in := flag.String("in", "openapi.yaml", "the contract")
 	gen := flag.String("gen", "gen", "folder of the generated package")
 	ogen := flag.String("ogen", "tmp/openapi.ogen.yaml", "where to write the input of ogen")
+	stream := flag.String("stream", "", "change only this file, which ogen made, so that answers are written as they are encoded")
 	flag.Parse()
 
-	if err := run(*in, *gen, *ogen); err != nil {
+	var err error
+	if *stream != "" {
+		err = streamAnswers(*stream)
+	} else {
+		err = run(*in, *gen, *ogen)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "specgen:", err)
 		os.Exit(1)
 	}
