@@ -12,8 +12,9 @@ import (
 // receive puts a mail into the inbox over SMTP and returns the message.
 func (in *install) receive(t *testing.T, to inbox) message {
 	t.Helper()
+	since := time.Now().UTC().Format(time.RFC3339Nano) // not one of the last minute
 	in.deliver(t, to.Address)
-	c := in.call("waitForMessage").at("/v1/inboxes/" + to.ID + "/messages/wait")
+	c := in.call("waitForMessage").at("/v1/inboxes/"+to.ID+"/messages/wait").asking("since", since)
 	res := read[struct{ Message *message }](t, in.send(t, c).want(t, http.StatusOK))
 	if res.Message == nil || len(res.Message.Attachments) != 1 {
 		t.Fatalf("wait: %+v", res.Message)
