@@ -117,6 +117,7 @@ func (in *install) dump(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
 	var names []string
 	for rows.Next() {
 		var name string

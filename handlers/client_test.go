@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +52,8 @@ func addressed(peer, key string, headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/v1/inboxes", nil)
 	r.RemoteAddr = netip.AddrPortFrom(netip.MustParseAddr(peer), 40000).String()
 	r.Header.Set("Authorization", "Bearer "+key)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Add(headers[i], headers[i+1])
+	for pair := range slices.Chunk(headers, 2) {
+		r.Header.Add(pair[0], pair[1])
 	}
 	return r
 }
@@ -93,7 +94,7 @@ func TestNoHeaderMakesAnotherAddress(t *testing.T) {
 		appended := addressed(proxyAddress, key, headers...)
 		line := strings.Join(append(appended.Header.Values("X-Forwarded-For"), otherAddress), ", ")
 		appended.Header.Set("X-Forwarded-For", line)
-		added := addressed(proxyAddress, key, append(headers[:len(headers):len(headers)], "X-Forwarded-For", otherAddress)...)
+		added := addressed(proxyAddress, key, append(slices.Clip(headers), "X-Forwarded-For", otherAddress)...)
 		for _, r := range []*http.Request{appended, added} {
 			if got := status(trusting, r); got != http.StatusForbidden {
 				t.Errorf("%s, behind a proxy, %q: %d", name, r.Header.Values("X-Forwarded-For"), got)

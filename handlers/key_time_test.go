@@ -27,7 +27,7 @@ var sharedLengths = []int{0, 10, 20, 30, 40}
 // H1: how long a wrong key takes to be refused does not tell how much of it is
 // right. One of ten runs may look otherwise by chance: two do so in 4 of 1,000.
 func TestTimeDoesNotTellAKey(t *testing.T) {
-	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // no secret
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
 			st := storetest.Open(t, e)
@@ -135,7 +135,7 @@ func sameDistribution(groups [][]float64) float64 {
 
 // The comparison sees one group that is slower by a hundredth.
 func TestSameDistribution(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	rng := rand.New(rand.NewPCG(1, 2))
 	groups := func(last float64) [][]float64 {
 		all := make([][]float64, len(sharedLengths))
 		for g := range all {

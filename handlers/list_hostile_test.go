@@ -205,7 +205,7 @@ func hostileQueries() []hostileQuery {
 		"alpha", "beta", "gamma delta", "drop table messages", "' OR '1'='1", "1=1", "$1", "?1", "@a", "x'00'", "paren", "(paren)", "[bracket]", "caret^hat",
 		"star*", "colon:", "near", "not or", "it's", "rowid", "search_index", "text", "ünïcode", "ＡＬＰＨＡ", "\t", "é́", "☃",
 	}
-	r := rand.New(rand.NewPCG(19, 19)) //nolint:gosec // the same each time
+	r := rand.New(rand.NewPCG(19, 19))
 	var all []hostileQuery
 	add := func(q string) {
 		if q = strings.TrimSpace(q); q != "" && len([]rune(q)) <= 200 {
@@ -245,7 +245,7 @@ func literally(q string, m hostileMail) bool {
 	has := func(phrase string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(p, " "+phrase+" ") })
 	}
-	any := false
+	something := false
 	for i, part := range strings.Split(q, `"`) {
 		texts := []string{part}
 		if i%2 == 0 {
@@ -256,10 +256,10 @@ func literally(q string, m hostileMail) bool {
 			if phrase == "" {
 				continue
 			}
-			if any = true; !has(phrase) {
+			if something = true; !has(phrase) {
 				return false
 			}
 		}
 	}
-	return any
+	return something
 }

@@ -122,29 +122,37 @@ func (s retained) maintain(t *testing.T) {
 	}
 }
 
+// remnantsIn are the columns of a table that hold a text, once for each row.
+func (s retained) remnantsIn(t *testing.T, table, text string) (found []string) {
+	t.Helper()
+	rows, err := s.db.QueryxContext(t.Context(), `SELECT * FROM `+table)
+	if err != nil {
+		t.Fatalf("%s: %v", table, err)
+	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	for rows.Next() {
+		row := map[string]any{}
+		if err := rows.MapScan(row); err != nil {
+			t.Fatal(err)
+		}
+		for column, value := range row {
+			if strings.Contains(strings.ToLower(fmt.Sprintf("%s", value)), strings.ToLower(text)) {
+				found = append(found, table+"."+column)
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 // remnants are the places where a text is found, letter case aside: columns of
 // tables and blobs. All tables are looked through, those of indexes too.
 func (s retained) remnants(t *testing.T, text string) (found []string) {
 	t.Helper()
 	for _, table := range s.tables(t) {
-		rows, err := s.db.QueryxContext(t.Context(), `SELECT * FROM `+table)
-		if err != nil {
-			t.Fatalf("%s: %v", table, err)
-		}
-		for rows.Next() {
-			row := map[string]any{}
-			if err := rows.MapScan(row); err != nil {
-				t.Fatal(err)
-			}
-			for column, value := range row {
-				if strings.Contains(strings.ToLower(fmt.Sprintf("%s", value)), strings.ToLower(text)) {
-					found = append(found, table+"."+column)
-				}
-			}
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+		found = append(found, s.remnantsIn(t, table, text)...)
 	}
 	err := fs.WalkDir(os.DirFS(s.blobs), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -339,7 +347,7 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 		}
 		for _, c := range claimed {
 			err := s.store.RecordAttempt(t.Context(), store.Attempt{
-				RecipientSeq: c.Recipient.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered,
+				RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered,
 				Response: "250 OK", Signature: "DKIM-Signature: " + mark + "\r\n",
 			})
 			if err != nil {

@@ -170,10 +170,13 @@ func TestA6MailIsAcceptedWithoutDNS(t *testing.T) {
 // panicking is a resolver with a fault of its own.
 type panicking struct{}
 
-func (panicking) LookupTXT(context.Context, string) ([]string, error)               { panic("broken") }
-func (panicking) LookupMX(context.Context, string) ([]*net.MX, error)               { panic("broken") }
+func (panicking) LookupTXT(context.Context, string) ([]string, error) { panic("broken") }
+
+func (panicking) LookupMX(context.Context, string) ([]*net.MX, error) { panic("broken") }
+
 func (panicking) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { panic("broken") }
-func (panicking) LookupAddr(context.Context, string) ([]string, error)              { panic("broken") }
+
+func (panicking) LookupAddr(context.Context, string) ([]string, error) { panic("broken") }
 
 // lasting is a resolver that takes as long as it may.
 type lasting struct{ panicking }

@@ -40,7 +40,7 @@ func join(parts ...any) (all []step) {
 			all = append(all, p...)
 		case string:
 			i++
-			all = append(all, step{p, parts[i].(string)})
+			all = append(all, step{p, parts[i].(string)}) //nolint:gosec // a pair was begun
 		}
 	}
 	return all

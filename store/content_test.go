@@ -150,7 +150,7 @@ func TestBlobsArePutByManyAtOnce(t *testing.T) {
 	keys := make([]string, 64)
 	for i := range keys {
 		callers.Go(func() {
-			key, err := s.PutBlob(t.Context(), bytes.NewReader([]byte{byte(i)}), 1)
+			key, err := s.PutBlob(t.Context(), bytes.NewReader([]byte{byte(i)}), 1) //nolint:gosec // of 64
 			if err != nil {
 				t.Error(err)
 			}

@@ -33,7 +33,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see abo
 	ours := func() []string {
 		buf := make([]byte, 1<<20)
 		var found []string
-		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 			if strings.Contains(g, "postroom/store.(") || strings.Contains(g, "lib/pq.") || strings.Contains(g, "database/sql.(*DB)") {
 				found = append(found, g)
 			}

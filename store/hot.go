@@ -96,8 +96,10 @@ func (s *Store) prepareHot(ctx context.Context) error {
 func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) error {
 	var b hotBatch
 	err := s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
-		b = hotBatch{store: s, tx: tx, shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{},
-			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{}}
+		b = hotBatch{
+			store: s, tx: tx, shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{},
+			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{},
+		}
 		// The transaction's own watch over ctx is enough: another for each
 		// statement would cost a goroutine each.
 		err := b.write(context.WithoutCancel(ctx), batch)
@@ -107,7 +109,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) er
 	if err != nil && ctx.Err() != nil { // commitTimeout is over
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if err != nil && !(b.complete && s.committed(ctx, b.txName, err, askFor, len(b.messages))) {
+	if err != nil && (!b.complete || !s.committed(ctx, b.txName, err, askFor, len(b.messages))) {
 		return err
 	}
 	topics := make([]topic, 0, len(b.topics))

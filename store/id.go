@@ -16,8 +16,8 @@ var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPaddi
 // so that ids sort by time, and 80 random bits, so that none can be guessed.
 func NewID(prefix string, now time.Time) string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16) //nolint:gosec // the clock is after 1970
-	_, _ = rand.Read(b[6:])                                        // crypto/rand never fails
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
+	_, _ = rand.Read(b[6:]) // crypto/rand never fails
 	var sb strings.Builder
 	sb.Grow(len(prefix) + 26)
 	sb.WriteString(prefix)

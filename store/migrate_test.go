@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,7 +168,7 @@ func TestPostgreSQLCommitsSynchronously(t *testing.T) {
 func count(t testing.TB, cfg store.Config, table string) int {
 	t.Helper()
 	var n int
-	if err := openRaw(t, cfg).Get(&n, fmt.Sprintf(`SELECT count(*) FROM %s`, table)); err != nil && err != sql.ErrNoRows {
+	if err := openRaw(t, cfg).Get(&n, fmt.Sprintf(`SELECT count(*) FROM %s`, table)); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		t.Fatal(err)
 	}
 	return n

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -64,7 +65,7 @@ func (d *postgresDialect) open(ctx context.Context) (write, read *sqlx.DB, err e
 		return nil, nil, errors.Join(err, write.Close())
 	}
 	d.read = read
-	go d.notifier()
+	go d.notifier() //nolint:gosec // it lives until close, longer than ctx
 	return write, read, nil
 }
 
@@ -158,7 +159,7 @@ func (*postgresDialect) badText(err error) bool { return hasCode(err, "22021") }
 
 func (*postgresDialect) full(err error) bool { return hasCode(err, "53100") }
 
-func hasCode(err error, codes ...pq.ErrorCode) bool {
+func hasCode(err error, codes ...pqerror.Code) bool {
 	var e *pq.Error
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }

@@ -62,7 +62,7 @@ func (d *postgresDialect) follow(ctx context.Context, log *slog.Logger, woken fu
 		_ = l.Close() // it is open; this ends Listen too
 		<-listening
 		go func() { // the listener blocks on who does not read, and ends within a second
-			for range l.Notify { //nolint:revive // only to be emptied
+			for range l.Notify {
 			}
 		}()
 	}()

@@ -43,12 +43,12 @@ func (r *reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) 
 		r.stmts[query] = st
 		return st, nil
 	}
-	return known, st.Close() // somebody else was faster
+	return known, st.Close() //nolint:sqlclosecheck // somebody else was faster
 }
 
 // get reads one row.
 func (r *reads) get(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := r.prepared(ctx, query)
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	switch {
 	case err != nil:
 		return err
@@ -60,7 +60,7 @@ func (r *reads) get(ctx context.Context, dest any, query string, args ...any) er
 
 // all reads all rows.
 func (r *reads) all(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := r.prepared(ctx, query)
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	switch {
 	case err != nil:
 		return err
@@ -72,15 +72,15 @@ func (r *reads) all(ctx context.Context, dest any, query string, args ...any) er
 
 // scan reads one row without the help of reflection.
 func (r *reads) scan(ctx context.Context, query string, args []any, dest ...any) error {
-	st, err := r.prepared(ctx, query)
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	if err != nil {
 		return err
 	}
 	var row *sql.Row
 	if st == nil {
-		row = r.db.DB.QueryRowContext(ctx, query, args...)
+		row = r.db.QueryRowContext(ctx, query, args...)
 	} else {
-		row = st.Stmt.QueryRowContext(ctx, args...)
+		row = st.QueryRowContext(ctx, args...)
 	}
 	return row.Scan(dest...)
 }

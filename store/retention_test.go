@@ -184,7 +184,7 @@ func TestContentOfQueuedMailWaitsForItsDelivery(t *testing.T) {
 func deliver(t *testing.T, s *store.Store, c store.Claimed) {
 	t.Helper()
 	err := s.RecordAttempt(t.Context(), store.Attempt{
-		RecipientSeq: c.Recipient.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered, Response: "250 OK",
+		RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered, Response: "250 OK",
 	})
 	if err != nil {
 		t.Fatal(err)

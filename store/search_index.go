@@ -65,8 +65,9 @@ func (m *Message) marks() []string {
 
 func markInbox(seq int64) string       { return "i" + strconv.FormatInt(seq, 36) }
 func markDirection(d Direction) string { return "w" + string(d) }
-func markSender(email string) string   { return "f" + strconv.FormatUint(uint64(hash64(email)), 36) }  //nolint:gosec // bits
-func markDomain(domain string) string  { return "d" + strconv.FormatUint(uint64(hash64(domain)), 36) } //nolint:gosec // bits
+func markSender(email string) string   { return "f" + strconv.FormatUint(uint64(hash64(email)), 36) } //nolint:gosec // bits
+
+func markDomain(domain string) string { return "d" + strconv.FormatUint(uint64(hash64(domain)), 36) } //nolint:gosec // bits
 
 // unindex takes messages out of the full-text index, and out of the list of what
 // it is to hold: with the transaction they can no longer be found by a word.

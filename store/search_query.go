@@ -88,11 +88,11 @@ func (f *MessageFilter) marks() [][]string {
 	if f.InboxSeq != 0 {
 		groups = append(groups, []string{markInbox(f.InboxSeq)})
 	} else if len(f.inboxes) > 0 && len(f.inboxes) <= maxMarks {
-		var any []string
+		var visible []string
 		for _, seq := range f.inboxes {
-			any = append(any, markInbox(seq))
+			visible = append(visible, markInbox(seq))
 		}
-		groups = append(groups, any)
+		groups = append(groups, visible)
 	}
 	switch {
 	case f.Direction != "":

@@ -30,15 +30,15 @@ func (f *filler) cases(ctx context.Context, s *service) ([]testCase, error) {
 	}
 	list := func(params ...string) func() string {
 		q := url.Values{"limit": {fmt.Sprint(perPage)}}
-		for i := 0; i < len(params); i += 2 {
-			q.Set(params[i], params[i+1])
+		for pair := range slices.Chunk(params, 2) {
+			q.Set(pair[0], pair[1])
 		}
 		return func() string { return "/v1/messages?" + q.Encode() }
 	}
 	rare := min(perPage, f.have/100)
 	cases := []testCase{
 		{"page of 50", list(), perPage},
-		{"one message", func() string { return "/v1/messages/" + ids[rand.IntN(len(ids))] }, -1}, //nolint:gosec // any
+		{"one message", func() string { return "/v1/messages/" + ids[rand.IntN(len(ids))] }, -1},
 		{"q, a word of 95 %", list("q", commonWord), perPage},
 		{"q, a word of 1 %", list("q", rareWord), rare},
 		{"q, a word of none", list("q", noWord), 0},

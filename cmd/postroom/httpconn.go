@@ -52,7 +52,7 @@ func (c *errorConn) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && !c.active.Load() {
 		c.begun.Store(false)
-		_ = c.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // the client may not read either
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // the client may not read either
 		_, _ = c.Conn.Write(jsonError(http.StatusRequestTimeout, "the head of the request took too long to arrive"))
 	}
 	return n, err

@@ -14,13 +14,13 @@ import (
 )
 
 // runEvery does a round at once and then one every so often, until ctx ends. A
-// round that fails does not end it.
-func runEvery(ctx context.Context, every time.Duration, log *slog.Logger, failed string, round func(context.Context) error) error {
+// round that fails does not end it: what was to be done then is logged.
+func runEvery(ctx context.Context, every time.Duration, log *slog.Logger, what string, round func(context.Context) error) error {
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		if err := round(ctx); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, failed, "error", err)
+			log.WarnContext(ctx, "a round of maintenance failed", "work", what, "error", err)
 		}
 		select {
 		case <-ctx.Done():

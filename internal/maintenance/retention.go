@@ -41,7 +41,7 @@ func NewRetention(cfg RetentionConfig) *Retention {
 // Run does a round at once and then one every RetentionConfig.Every, until ctx
 // ends. A round that fails does not end it.
 func (r *Retention) Run(ctx context.Context) error {
-	return runEvery(ctx, r.cfg.Every, r.cfg.Log, "deleting old mail failed", func(ctx context.Context) error {
+	return runEvery(ctx, r.cfg.Every, r.cfg.Log, "delete old mail", func(ctx context.Context) error {
 		_, err := r.RunOnce(ctx)
 		return err
 	})

@@ -39,7 +39,7 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 // Run does a round at once and then one every SweeperConfig.Every, until ctx
 // ends. A round that fails does not end it.
 func (s *Sweeper) Run(ctx context.Context) error {
-	return runEvery(ctx, s.cfg.Every, s.cfg.Log, "sweeping failed", func(ctx context.Context) error {
+	return runEvery(ctx, s.cfg.Every, s.cfg.Log, "sweep", func(ctx context.Context) error {
 		_, err := s.RunOnce(ctx)
 		return err
 	})

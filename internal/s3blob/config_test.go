@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{
+	for address, want := range map[string]string{ //nolint:gosec // none of these is a secret
 		"mail":                          "form s3://bucket",
 		"http://mail":                   "form s3://bucket",
 		"s3://":                         "no name of a bucket",

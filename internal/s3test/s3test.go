@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// AccessKey and SecretKey are the credentials of every server.
+	// AccessKey is the public half of the credentials of every server.
 	AccessKey = "POSTROOMTESTS"
+	// SecretKey is the secret half of them.
 	SecretKey = "secret-of-the-s3-server-of-the-tests"
 
 	// version names the program that `make` puts into the folder bin.
@@ -54,7 +55,7 @@ func Start(t testing.TB) *Server {
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,8 @@ func (s *Server) Stop() {
 // Resume starts the server again, where it was.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.process = exec.Command(s.program, "--access", AccessKey, "--secret", SecretKey, "--port", s.addr, "--quiet",
+	s.process = exec.Command(s.program, //nolint:gosec,noctx // found by us, and ended by Stop
+		"--access", AccessKey, "--secret", SecretKey, "--port", s.addr, "--quiet",
 		"posix", "--nometa", filepath.Dir(s.Dir))
 	s.process.Stdout, s.process.Stderr = s.t.Output(), s.t.Output()
 	s.process.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(min(2, runtime.NumCPU())))

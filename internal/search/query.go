@@ -19,7 +19,7 @@ func Parse(q string) *store.TextQuery {
 		if quoted {
 			add(out, part)
 		} else {
-			for _, word := range strings.Fields(part) {
+			for word := range strings.FieldsSeq(part) {
 				add(out, word)
 			}
 		}

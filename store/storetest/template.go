@@ -25,7 +25,7 @@ var sqliteTemplate = sync.OnceValues(func() (_ []byte, err error) {
 	if _, err := store.Migrate(context.Background(), cfg); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) //nolint:gosec // our own file
+	return os.ReadFile(path)
 })
 
 func copySQLiteTemplate(t testing.TB, path string) {
