@@ -3,7 +3,6 @@ package smtp
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -24,42 +23,80 @@ type incoming struct {
 	thread  string // subject without reply marks, for comparison
 }
 
-// read reads the mail and takes out what is to be stored beside it. No more
-// than a few mails are read at the same time, so that the memory for it is
-// bounded whatever the number of sessions.
-func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool, judging *judging) (*incoming, error) {
+// maxLarge is how many large mails are held at a time as what they say, which is
+// some megabytes each.
+const maxLarge = 8
+
+// take reads the mail and takes out what is to be stored beside it. A large mail
+// is read only when the verdicts are there, for which somebody else's DNS may be
+// slow, and when there is room for what it says, until leave is called.
+func (r *Receiver) take(ctx context.Context, env Envelope, raw *Spool, judging *judging) (in *incoming, leave func(), err error) {
+	if err := r.examine(ctx, raw, judging); err != nil {
+		return nil, nil, err
+	}
+	kept, err := r.keepRaw(ctx, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	leave = func() {}
+	if kept.BlobKey != nil {
+		judging.wait()
+		if leave, err = enter(ctx, r.large); err != nil {
+			return nil, nil, err
+		}
+	}
+	if in, err = r.read(ctx, env, raw); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	in.content.Raw, in.content.BlobKey = kept.Raw, kept.BlobKey
+	return in, leave, nil
+}
+
+// enter waits for a place.
+func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
 	select {
-	case r.reading <- struct{}{}:
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	in, err := r.parse(env, raw, judging)
-	<-r.reading
-	if err != nil {
-		return nil, err
-	}
-	return in, r.keepRaw(ctx, in, raw)
 }
 
-// parse does the work of read that needs a processor.
-func (r *Receiver) parse(env Envelope, raw *Spool, judging *judging) (*incoming, error) {
+// examine refuses what has come too far round, and gives the mail to the judge,
+// so that the DNS is asked while the rest is done. Like read it runs for no more
+// than a few mails at the same time, so that the memory for it is bounded
+// whatever the number of sessions.
+func (r *Receiver) examine(ctx context.Context, raw *Spool, judging *judging) error {
+	leave, err := enter(ctx, r.reading)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	whole, err := raw.Reader()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	hops, err := countReceived(whole)
 	if err != nil {
-		return nil, fmt.Errorf("read the mail: %w", err)
+		return fmt.Errorf("read the mail: %w", err)
 	}
 	if hops > maxReceived {
-		return nil, replyLoop
+		return replyLoop
 	}
-	// First, so that the DNS is asked while the rest is read.
-	if err := judging.read(whole, r.limits); err != nil {
+	return judging.read(whole, r.limits)
+}
+
+// read parses the mail.
+func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool) (*incoming, error) {
+	leave, err := enter(ctx, r.reading)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := whole.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read the mail: %w", err)
+	defer leave()
+	whole, err := raw.Reader()
+	if err != nil {
+		return nil, err
 	}
 	m, err := message.Parse(whole, r.limits)
 	if err != nil {
@@ -102,23 +139,21 @@ func (r *Receiver) newIncoming(env Envelope, m *message.Message, size int64) *in
 	return in
 }
 
-// keepRaw puts the raw mail into the row, or, when it is too large for that,
-// into a blob that all copies share.
-func (r *Receiver) keepRaw(ctx context.Context, in *incoming, raw *Spool) error {
+// keepRaw is content with the raw mail alone: as it goes into the row, or, when it
+// is too large for that, as a blob that all copies share.
+func (r *Receiver) keepRaw(ctx context.Context, raw *Spool) (store.Content, error) {
 	if b, ok := raw.Bytes(); ok {
-		in.content.Raw = b
-		return nil
+		return store.Content{Raw: b}, nil
 	}
 	whole, err := raw.Reader()
 	if err != nil {
-		return err
+		return store.Content{}, err
 	}
 	key, err := r.store.PutBlob(ctx, whole, raw.Size())
 	if err != nil {
-		return fmt.Errorf("keep the raw mail: %w", err)
+		return store.Content{}, fmt.Errorf("keep the raw mail: %w", err)
 	}
-	in.content.BlobKey = &key
-	return nil
+	return store.Content{BlobKey: &key}, nil
 }
 
 // copies makes one message for each target.

@@ -39,6 +39,13 @@ func (j *judging) read(whole io.ReadSeeker, lim message.Limits) error {
 	return j.check.Read(whole, lim)
 }
 
+// wait waits until the verdicts are there, which they always come to be.
+func (j *judging) wait() {
+	if j != nil {
+		j.check.Wait()
+	}
+}
+
 // stop ends what is under way.
 func (j *judging) stop() {
 	if j != nil {

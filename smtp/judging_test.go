@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -199,4 +200,71 @@ func TestHeaderTooLargeIsRefusedByTheJudgeToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want("552 5.3.4")
+}
+
+// slowDNS answers no question before it is told to, and tells of those for a
+// policy.
+type slowDNS struct {
+	mailauth.Resolver
+	policies chan struct{}
+	answer   chan struct{}
+}
+
+func (d slowDNS) LookupTXT(_ context.Context, name string) ([]string, error) {
+	if strings.HasPrefix(name, "_dmarc.") {
+		d.policies <- struct{}{}
+	}
+	<-d.answer
+	return nil, nil
+}
+
+// What large mail says is not held while somebody else's DNS is waited for: who
+// is slow there could fill the memory. It runs alone, to see how much there is.
+func TestLargeMailWaitsForItsVerdictsOnTheDisk(t *testing.T) { //nolint:paralleltest // as it says
+	const mails = 12
+	s := storetest.OpenSQLite(t)
+	in := botInbox(t, s)
+	dns := slowDNS{policies: make(chan struct{}, mails), answer: make(chan struct{})}
+	r := newReceiver(t, s, func(c *ReceiverConfig) { c.Auth = mailauth.NewChecker(dns, time.Minute, nil) })
+	raw := mail(strings.Repeat(strings.Repeat("word ", 15)+"\r\n", 2<<20/77))
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	failed := make(chan error, mails)
+	for range mails {
+		go func() {
+			spool := r.NewSpool()
+			defer r.close(t.Context(), spool)
+			_, err := io.WriteString(spool, raw)
+			if err == nil {
+				_, err = r.Receive(t.Context(), Envelope{MailFrom: "a@out.example", RcptTo: []string{bot}, RemoteAddr: "192.0.2.1", HELO: "x.example"}, spool)
+			}
+			failed <- err
+		}()
+	}
+	for range mails {
+		<-dns.policies
+	}
+	for range cap(r.reading) { // nobody reads any more
+		r.reading <- struct{}{}
+	}
+	if held := int64(heap()) - int64(before); held > 8<<20 { //nolint:gosec // far from the limits
+		t.Errorf("%d mails of %d MiB hold %d MiB while they wait", mails, len(raw)>>20, held>>20)
+	}
+	for range cap(r.reading) {
+		<-r.reading
+	}
+	close(dns.answer)
+	for range mails {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(list(t, s, in)); n != mails {
+		t.Errorf("%d messages stored, want %d", n, mails)
+	}
 }

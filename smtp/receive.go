@@ -57,6 +57,7 @@ type Receiver struct {
 	limits  message.Limits
 	spools  *spools
 	reading chan struct{} // holds a token for each mail that is being read
+	large   chan struct{} // and one for each large mail that is held
 	now     func() time.Time
 	log     *slog.Logger
 }
@@ -94,6 +95,7 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 		limits:  cfg.Limits,
 		spools:  spools,
 		reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		large:   make(chan struct{}, maxLarge),
 		now:     cfg.Now,
 		log:     cfg.Log,
 	}, nil
@@ -147,10 +149,11 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempt *store.Attempt) ([]store.Message, error) {
 	judging := r.judge(ctx, env)
 	defer judging.stop()
-	in, err := r.read(ctx, env, raw, judging)
+	in, leave, err := r.take(ctx, env, raw, judging)
 	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	in.content.Auth = r.verdicts(ctx, judging)
 	for {
 		stored, err := r.store.AddReceived(ctx, in.copies(to), attempt)

@@ -375,7 +375,7 @@ func TestReceiveReadsFewMailsAtATime(t *testing.T) {
 	cancel()
 	raw := r.NewSpool()
 	defer func() { _ = raw.Close() }()
-	if _, err := r.read(ctx, Envelope{}, raw, nil); !errors.Is(err, context.Canceled) {
+	if _, err := r.read(ctx, Envelope{}, raw); !errors.Is(err, context.Canceled) {
 		t.Errorf("read() = %v while all places are taken", err)
 	}
 	<-r.reading

@@ -25,10 +25,11 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 		return store.Message{}, fmt.Errorf("read the mail: %w", err)
 	}
 	// A reverse-path of somebody: the null one would make every mail automated.
-	in, err := r.read(ctx, Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil)
+	in, leave, err := r.take(ctx, Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil)
 	if err != nil {
 		return store.Message{}, simulateError(err)
 	}
+	defer leave()
 	in.message.TestMode = true
 	in.content.Auth = &store.JSON[store.AuthResults]{V: notAuthenticated}
 	return r.store.AddSimulated(ctx, in.copies([]target{{inbox: inbox.Mailbox()}})[0], once)
