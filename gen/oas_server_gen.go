@@ -372,7 +372,8 @@ type MessagesHandler interface {
 	// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
 	// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
 	// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
-	// (`loop_detected`), and so is an automatic reply to automated mail.
+	// (`loop_detected`), and so is an automatic reply to automated mail. A mail that names more than 50 to
+	// answer is refused with 400.
 	//
 	// POST /v1/messages/{message_id}/reply
 	ReplyToMessage(ctx context.Context, req *MessageReply, params ReplyToMessageParams) (ReplyToMessageRes, error)

@@ -56,6 +56,30 @@ func TestReplyGoesTo(t *testing.T) {
 	})
 }
 
+// Whoever writes the mail that is answered does not decide how many are written
+// to.
+func TestReplyHasNoMoreRecipientsThanASend(t *testing.T) {
+	t.Parallel()
+	some := func(n int) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf("p%d@out.example", i)
+		}
+		return strings.Join(list, ",\n ")
+	}
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		for _, tt := range []struct{ header, body, field string }{
+			{"Reply-To: ", `{"text":"t"}`, "to"},
+			{"Cc: ", `{"text":"t","reply_all":true}`, "cc"},
+		} {
+			most, more := s.receive(t, in, tt.header+some(50)), s.receive(t, in, tt.header+some(51))
+			s.do(t, http.MethodPost, "/v1/messages/"+most.ID+"/reply", tt.body).want(t, http.StatusCreated)
+			s.do(t, http.MethodPost, "/v1/messages/"+more.ID+"/reply", tt.body).wantError(t, http.StatusBadRequest, "invalid_request "+tt.field)
+		}
+	})
+}
+
 func TestReplyToOwnMessageGoesToItsRecipients(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -39,11 +39,8 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	if s.text == "" && s.html == "" {
 		return nil, errContentRequired
 	}
-	s.to = without(s.to)
-	s.cc = without(s.cc, s.to)
-	s.bcc = without(s.bcc, s.to, s.cc)
-	if len(s.to)+len(s.cc)+len(s.bcc) == 0 {
-		return nil, errInvalid("to", "leaves no recipient")
+	if err := s.settle(); err != nil {
+		return nil, err
 	}
 	s.testMode = s.testMode || callerOf(ctx).Mode == store.KeyTest
 	if err := a.checkPolicy(ctx, s); err != nil {
@@ -57,6 +54,29 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 		return a.hold(ctx, s)
 	}
 	return a.enqueue(ctx, s, mail)
+}
+
+// maxRecipients is how many addresses a field may have. The contract holds
+// requests to it; a mail that is answered may name any number.
+const maxRecipients = 50
+
+// settle names every recipient once, and refuses none at all and too many.
+func (s *submission) settle() error {
+	s.to = without(s.to)
+	s.cc = without(s.cc, s.to)
+	s.bcc = without(s.bcc, s.to, s.cc)
+	if len(s.to)+len(s.cc)+len(s.bcc) == 0 {
+		return errInvalid("to", "leaves no recipient")
+	}
+	for _, field := range []struct {
+		name string
+		of   []message.Address
+	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
+		if n := len(field.of); n > maxRecipients {
+			return errInvalid(field.name, "would have %d addresses, and may have at most %d", n, maxRecipients)
+		}
+	}
+	return nil
 }
 
 // enqueue queues a composed mail, and with it sends the draft that it comes
