@@ -37,3 +37,12 @@ func (s *Store) SweepRates(ctx context.Context) (int, error) {
 func (s *Store) Unindex(ctx context.Context, seqs ...int64) error {
 	return s.inTx(ctx, "unindex", func(tx *sqlx.Tx) error { return s.unindex(ctx, tx, seqs) })
 }
+
+// Narrow makes the bounds of a page of a list so small that a test comes to
+// them.
+func (s *Store) Narrow(listScan, searchLook, searchRead, searchBuckets int, bucketSize int64) {
+	s.bounds = bounds{listScan, searchLook, searchRead, s.bounds.searchReadBytes, searchBuckets, bucketSize}
+}
+
+// NarrowBytes bounds how many bytes of mail a page of a search reads.
+func (s *Store) NarrowBytes(n int) { s.bounds.searchReadBytes = n }

@@ -7,11 +7,6 @@ import (
 	"strconv"
 )
 
-// listScan bounds how many messages one page of a list looks at. Filters that
-// fewer than that let pass still cost no more: the page is cut, and the next one
-// goes on from there.
-const listScan = 50_000
-
 // ListMessages returns a page of messages with their content, newest first. A
 // page may hold fewer than the limit, or none, and yet not be the last: when the
 // filters let so little pass that looking for more would take long.
@@ -132,7 +127,7 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 	var all []position
 	var end *position
 	for _, st := range streams {
-		ps, stopped, err := s.scan(ctx, f, st, before, limit+1, max(limit+1, listScan/len(streams)))
+		ps, stopped, err := s.scan(ctx, f, st, before, limit+1, max(limit+1, s.bounds.listScan/len(streams)))
 		if err != nil {
 			return found{}, err
 		}

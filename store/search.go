@@ -8,15 +8,6 @@ import (
 )
 
 const (
-	// searchLook bounds how many messages that the index names one page of a
-	// search looks at, for the filters that the index does not know.
-	searchLook = 10_000
-	// searchRead and searchReadBytes bound the mail that it reads: what the index
-	// does not hold yet, and what may have a phrase.
-	searchRead      = 1000
-	searchReadBytes = 8 << 20
-	// searchBuckets bounds how many buckets of the index it goes through.
-	searchBuckets = 256
 	// searchTerms bounds how many words are looked up by one query.
 	searchTerms = 512
 	// searchSkew is how much the clocks of two nodes may differ before a search
@@ -30,7 +21,7 @@ func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit
 	if len(f.Text.Words) == 0 {
 		return found{}, nil
 	}
-	sr := &searcher{store: s, filter: f, limit: limit, looks: searchLook, reads: searchRead, bytes: searchReadBytes}
+	sr := &searcher{store: s, filter: f, limit: limit, looks: s.bounds.searchLook, reads: s.bounds.searchRead, bytes: s.bounds.searchReadBytes}
 	floor, err := s.searchFloor(ctx, f)
 	if err != nil {
 		return found{}, err
@@ -87,13 +78,14 @@ type searcher struct {
 // readTail reads the numbers of the newest messages that the index does not
 // hold.
 func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
+	most := sr.store.bounds.searchRead
 	q := `SELECT message_seq FROM search_tail WHERE account_id = $1 AND message_seq < $2 AND message_seq >= $3
-		ORDER BY message_seq DESC LIMIT ` + strconv.Itoa(searchRead)
+		ORDER BY message_seq DESC LIMIT ` + strconv.Itoa(most)
 	if err := sr.store.reads.all(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
 		return sr.store.wrap(err, "search")
 	}
-	if len(sr.tail) == searchRead {
-		sr.tailFloor = sr.tail[searchRead-1]
+	if len(sr.tail) == most {
+		sr.tailFloor = sr.tail[most-1]
 	}
 	return nil
 }

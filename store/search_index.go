@@ -13,12 +13,6 @@ import (
 )
 
 const (
-	// bucketSize is about how many messages of an account share a bucket of the
-	// full-text index. A search goes through the buckets from the newest on: a
-	// larger one makes a search for a common word slower on a database that has
-	// to find all of a bucket to know the newest, a smaller one that for a rare
-	// word.
-	bucketSize = 4096
 	// indexLease is how long a node that fills the index may be silent before
 	// another one takes over.
 	indexLease = 10 * time.Second
@@ -291,7 +285,7 @@ func (s *Store) openBucket(ctx context.Context, tx *sqlx.Tx, accountID int64) (*
 	}
 	var newest int64
 	if len(found) == 1 {
-		if found[0].Messages < bucketSize {
+		if found[0].Messages < s.bounds.bucketSize {
 			return &found[0], nil
 		}
 		newest = found[0].Newest

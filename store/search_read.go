@@ -86,14 +86,15 @@ func (r *indexReader) rest(n int) int64 {
 // begin reads the list of buckets.
 func (r *indexReader) begin(ctx context.Context) error {
 	r.begun, r.group, r.within = true, 1, r.below
+	most := r.store.bounds.searchBuckets
 	q := `SELECT ` + bucketColumns + ` FROM search_buckets WHERE account_id = $1 AND oldest < $2 AND newest >= $3
-		ORDER BY newest DESC, seq DESC LIMIT ` + strconv.Itoa(searchBuckets+1)
+		ORDER BY newest DESC, seq DESC LIMIT ` + strconv.Itoa(most+1)
 	if err := r.store.reads.all(ctx, &r.left, q, r.account, r.below, r.oldest); err != nil {
 		return r.store.wrap(err, "search")
 	}
-	if len(r.left) > searchBuckets {
-		r.cut = r.left[searchBuckets].Newest
-		r.left = r.left[:searchBuckets]
+	if len(r.left) > most {
+		r.cut = r.left[most].Newest
+		r.left = r.left[:most]
 	}
 	return nil
 }

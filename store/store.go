@@ -81,6 +81,7 @@ type Store struct {
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	reads     *reads
+	bounds    bounds
 }
 
 // Open connects and checks that the schema is there (see Migrate). The store
@@ -111,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without looking at the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, now: cfg.Now, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}}
+	s := &Store{blobs: cfg.Blobs, now: cfg.Now, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, bounds: usualBounds}
 	if s.now == nil {
 		s.now = time.Now
 	}
