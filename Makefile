@@ -18,7 +18,7 @@ VERSITYGW_VERSION := v1.8.0
 VERSITYGW := bin/versitygw-$(VERSITYGW_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test vet check format lint bench score fuzz faults test-tools bin/withpg check-generated
+.PHONY: help run build test vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
@@ -61,6 +61,9 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 
 faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
 	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 30m $(ARGS) ./internal/faults/...
+
+rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
+	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store
 
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg
