@@ -49,6 +49,9 @@ func TestS22DiskFull(t *testing.T) {
 				d.in.settle() // mail that is under way gives room back
 				d.fill()
 				d.want(large, 452, http.StatusServiceUnavailable)
+				if got := d.send(larger); got != http.StatusServiceUnavailable {
+					t.Errorf("a call whose request has no room is answered with %d", got)
+				}
 				if e == storetest.SQLite { // PostgreSQL has a disk of its own
 					d.refuseSmall()
 				}

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	small = 2 << 10   // lies in the row
-	large = 300 << 10 // lies in the blob storage
+	small  = 2 << 10   // lies in the row
+	large  = 300 << 10 // lies in the blob storage
+	larger = 2 << 20   // and its request in a file before that
 )
 
 // pair is an install with two inboxes: one sends, over the API, and the other
