@@ -68,7 +68,7 @@ func passLarge(t *testing.T, in *install, mails int) {
 	in.wantLittleMemory()
 }
 
-// TestMemoryOfLargeSends sends mails with attachments of 20 MB, eight at a time,
+// TestMemoryOfLargeSends sends mails with attachments of 25 MB, eight at a time,
 // and lets them arrive in another inbox.
 func TestMemoryOfLargeSends(t *testing.T) {
 	onEachEngineAlone(t, func(t *testing.T, in *install) {
@@ -77,12 +77,12 @@ func TestMemoryOfLargeSends(t *testing.T) {
 	})
 }
 
-// sendLarge sends so many mails with attachments of 20 MB to an inbox of the
+// sendLarge sends so many mails with attachments of 25 MB to an inbox of the
 // install, which forwards half of them to itself.
 func sendLarge(t *testing.T, in *install, sends int) {
 	t.Helper()
 	boxes := in.createInboxes("from", "to")
-	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 20*mib/9))
+	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 25*mib/9))
 	body := fmt.Sprintf(`{"to":%q,"subject":"large","text":"See the file.","attachments":[{"filename":"a.bin","content":%q}]}`,
 		boxes[1].Address, content)
 	arrived := func() (all []message) {
