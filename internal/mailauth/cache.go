@@ -23,15 +23,16 @@ const (
 	questionTimeout = 5 * time.Second
 	// maxQuestions is how many are under way at a time.
 	maxQuestions = 256
-	// downAfter is how many timeouts in a row mean that nobody answers at all.
-	// Then mail does not wait: for as long as troubleLife nothing is asked.
-	downAfter = 32
+	// downAfter is how many timeouts in a row mean that nobody may be answering at
+	// all. Then mail does not wait long: for as long as troubleLife, or until there
+	// is an answer, a question takes no more than downTimeout. They may also be of
+	// somebody whose own servers are slow on purpose, so that nobody is judged:
+	// what others have to say is still asked.
+	downAfter   = 32
+	downTimeout = 500 * time.Millisecond
 )
 
-var (
-	errDNSDown = errors.New("the DNS does not answer") // nothing is asked
-	errPanic   = errors.New("the resolver broke down")
-)
+var errPanic = errors.New("the resolver broke down")
 
 // Cache is a Resolver that remembers what another one said, for a minute, within
 // bounded memory. The same question asked many times at once is asked once.
@@ -45,7 +46,7 @@ type Cache struct {
 	mu       sync.Mutex
 	answers  map[question]*answer
 	timeouts int       // in a row
-	downTill time.Time // nothing is asked before
+	downTill time.Time // nobody is waited for long before
 }
 
 var _ Resolver = (*Cache)(nil)
@@ -99,34 +100,27 @@ func (c *Cache) LookupAddr(ctx context.Context, addr string) ([]string, error) {
 // else is waiting for, or a new one. A question goes on when the one who asked
 // it first goes away.
 func lookup[T any](ctx context.Context, c *Cache, q question, ask func(context.Context) (T, error)) (T, error) {
-	var none T
 	a, mine := c.find(q)
-	if a == nil {
-		return none, errDNSDown
-	}
 	if mine {
 		go c.ask(context.WithoutCancel(ctx), q, a, func(ctx context.Context) (any, error) { return ask(ctx) })
 	}
 	select {
 	case <-a.done:
 	case <-ctx.Done():
+		var none T
 		return none, ctx.Err()
 	}
 	value, _ := a.value.(T) // nil beside an error
 	return value, a.err
 }
 
-// find returns the answer to q, or one that the caller is to ask for. It is nil
-// when nothing is asked at the moment.
+// find returns the answer to q, or one that the caller is to ask for.
 func (c *Cache) find(q question) (a *answer, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
 	if a := c.answers[q]; a != nil && (a.until.IsZero() || now.Before(a.until)) {
 		return a, false
-	}
-	if now.Before(c.downTill) {
-		return nil, false
 	}
 	if len(c.answers) >= maxAnswers {
 		c.drop(now)
@@ -154,9 +148,19 @@ func (c *Cache) drop(now time.Time) {
 	}
 }
 
+// patience is how long a question may take now.
+func (c *Cache) patience() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now().Before(c.downTill) {
+		return downTimeout
+	}
+	return questionTimeout
+}
+
 // ask asks, and keeps what it is told.
 func (c *Cache) ask(ctx context.Context, q question, a *answer, ask func(context.Context) (any, error)) {
-	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
 	var value any
 	err := errPanic // unless something else is found out
@@ -190,7 +194,7 @@ func (c *Cache) keep(q question, a *answer, value any, err error) {
 			c.downTill = now.Add(troubleLife)
 		}
 	} else {
-		c.timeouts = 0
+		c.timeouts, c.downTill = 0, time.Time{}
 	}
 	if bytesOf(value) > maxAnswerBytes {
 		delete(c.answers, q)
