@@ -56,6 +56,9 @@ func TestParseTwice(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if first := firstAuthor(t, raw); m.From != nil && m.From.Email != "" && m.From.Email != first {
+					t.Errorf("shown is %q, judged %q", m.From.Email, first)
+				}
 				text := strings.ReplaceAll(m.Text, "\r\n", "\n")
 				if diff := cmp.Diff(tt.want, seen{m.From, m.To, m.Cc, m.Subject, text, m.HTML, m.HeaderID}); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
@@ -63,4 +66,23 @@ func TestParseTwice(t *testing.T) {
 			}
 		})
 	}
+}
+
+// firstAuthor returns the first address in the From fields as those see it who
+// judge where a mail is from.
+func firstAuthor(t *testing.T, raw string) string {
+	t.Helper()
+	fields, _, err := ReadHeader(strings.NewReader(raw), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		if !f.Is("from") {
+			continue
+		}
+		if list, _ := f.Addresses(1); len(list) > 0 {
+			return list[0].Email
+		}
+	}
+	return ""
 }
