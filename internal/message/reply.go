@@ -7,7 +7,7 @@ import "strings"
 // only its signature. Answers below or between the quoted lines are kept. A
 // forwarded mail is not a quotation where nothing was written above it.
 func ReplyText(text string) string {
-	r := replyReader{lines: strings.Split(text, "\n")}
+	r := replyReader{lines: strings.Split(text, "\n"), mayAsk: mayAskAbove(text)}
 	for i, line := range r.lines {
 		r.lines[i] = strings.TrimRight(line, " \t\r\u00a0")
 	}
@@ -28,7 +28,8 @@ func ReplyText(text string) string {
 
 // replyReader holds the lines of a mail without the space at their ends.
 type replyReader struct {
-	lines []string
+	lines  []string
+	mayAsk bool // to be answered above a line
 }
 
 // quoteKind is how a mail introduces the one that it quotes.
@@ -46,6 +47,9 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	for i, line := range r.lines {
 		if line == "" || isQuoted(line) {
 			continue
+		}
+		if r.mayAsk && asksAbove(line) {
+			return i, i + 1, replyQuote
 		}
 		if kind := separatorKind(line); kind != noQuote {
 			return i, i + 1, kind

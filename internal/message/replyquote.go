@@ -1,16 +1,13 @@
 package message
 
 import (
+	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // separatorKind tells a line like "-----Original Message-----".
 func separatorKind(line string) quoteKind {
-	if mayAskAbove(line) && hasAny(strings.ToLower(line), aboveWords) {
-		return replyQuote
-	}
 	trimmed := strings.Trim(line, " *_")
 	dashed := strings.HasPrefix(trimmed, "--")
 	if !dashed && !strings.HasPrefix(trimmed, "Begin forwarded") {
@@ -38,10 +35,15 @@ func dropInvisible(r rune) rune {
 	return r
 }
 
-// mayAskAbove reports whether a line can be the one that a help desk wants to be
-// answered above: short, drawn about or a sentence.
-func mayAskAbove(line string) bool {
-	return len(line) <= 120 && byteKind[line[0]]&(lowerByte|digitByte) == 0 && strings.IndexByte(line, ' ') > 0
+// asksAbove reports whether a line is the one that a help desk wants to be
+// answered above.
+func asksAbove(line string) bool {
+	return len(line) <= 200 && hasAny(strings.ToLower(line), aboveWords)
+}
+
+// mayAskAbove reports whether a text can have such a line, which few have.
+func mayAskAbove(text string) bool {
+	return slices.ContainsFunc(aboveStems, func(stem string) bool { return strings.Contains(text, stem) })
 }
 
 const (
@@ -230,28 +232,14 @@ func isSignature(line string) bool {
 			return true
 		}
 	}
-	// Most lines are neither, and are many: only one that may be is made lower
-	// case, and no more of it than has to be.
+	// Most lines are neither, and are many.
 	line = strings.TrimLeft(line, " *_<[(")
-	if !mayStartSignature(line) {
-		return false
-	}
-	low := strings.ToLower(line[:min(len(line), maxSignatureStart)])
 	for _, start := range signatureStarts {
-		if low[0] == start[0] && strings.HasPrefix(low, start) {
+		if len(line) >= len(start) && lowerASCII(line[0]) == start[0] && strings.EqualFold(line[:len(start)], start) {
 			return true
 		}
 	}
 	return false
-}
-
-// mayStartSignature reports whether a line begins with the first two letters of
-// one of signatureStarts, or with one that is not ASCII.
-func mayStartSignature(line string) bool {
-	if len(line) < 2 {
-		return false
-	}
-	return line[0] >= utf8.RuneSelf || signatureLetters[[2]byte{lowerASCII(line[0]), lowerASCII(line[1])}]
 }
 
 // isDeviceLine reports whether a line, which stands apart, is one that a
@@ -264,9 +252,6 @@ func isDeviceLine(line string) bool {
 	low := strings.ToLower(line)
 	return hasAny(low, deviceWords) && hasAny(low, sentWords)
 }
-
-// maxSignatureStart is more bytes than any of signatureStarts has.
-const maxSignatureStart = 64
 
 // maxSentWords is how many words the line has that a telephone adds.
 const maxSentWords = 7

@@ -50,14 +50,8 @@ var aboveWords = []string{
 	"responder por encima de esta línea", "rispondere sopra questa riga", "rispondi sopra questa riga", "responda acima desta linha", "antwoord boven deze regel", "svara ovanför denna", "skriv dit svar over denne",
 }
 
-// signatureLetters are the first two bytes of each of signatureStarts.
-var signatureLetters = func() map[[2]byte]bool {
-	set := map[[2]byte]bool{}
-	for _, start := range signatureStarts {
-		set[[2]byte{start[0], start[1]}] = true
-	}
-	return set
-}()
+// aboveStems are those of their words of which each has one.
+var aboveStems = []string{"above", "ABOVE", "Above", "oberhalb", "au-dessus", "por encima", "sopra questa", "acima desta", "boven deze", "ovanför denna", "over denne"}
 
 func labelSet(list string) map[string]bool {
 	set := map[string]bool{}
