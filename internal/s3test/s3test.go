@@ -3,7 +3,6 @@
 package s3test
 
 import (
-	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -126,10 +125,13 @@ func (s *Server) Resume() {
 		s.process = nil
 		s.t.Fatalf("start the S3 server: %v", err)
 	}
-	err := errors.New("it was not asked")
+	health, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.Endpoint+"/health", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var res *http.Response
-		if res, err = http.Get(s.Endpoint + "/health"); err == nil {
+		if res, err = http.DefaultClient.Do(health); err == nil {
 			_ = res.Body.Close() // whatever it says, it answers
 			return
 		}

@@ -54,8 +54,10 @@ func TestPublicJSON(t *testing.T) {
 
 	tests := []struct{ name, in, want string }{
 		{"keeps the order of keys", `{b: 1, a: 2}`, `{"b":1,"a":2}`},
-		{"drops what only our tools read", `{x-shared: {a: &a 1}, x-ogen-name: X, b: [{x-ogen-raw-response: true, c: *a}]}`,
-			`{"b":[{"c":1}]}`},
+		{
+			"drops what only our tools read", `{x-shared: {a: &a 1}, x-ogen-name: X, b: [{x-ogen-raw-response: true, c: *a}]}`,
+			`{"b":[{"c":1}]}`,
+		},
 		{"keeps other extensions", `{x-logo: a}`, `{"x-logo":"a"}`},
 		{"keeps numbers as written", `{a: 12345678901234567890, b: 1.50}`, `{"a":12345678901234567890,"b":1.50}`},
 		{"keeps quoted numbers strings", `{a: '1', '200': b}`, `{"a":"1","200":"b"}`},
@@ -240,17 +242,27 @@ func TestOgenYAMLRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"a time in both", both + `{properties: {t: {format: date-time}}}}}`, "this time is used"},
 		{"an enum in an object of both", both + `{properties: {e: {enum: [a]}}}}}`, "this enum is used"},
-		{"a reference to an enum in an object of both",
-			both + `{properties: {e: {$ref: '#/components/schemas/E'}}}}}`, "this enum is used"},
-		{"a default beside a reference",
-			`components: {schemas: {S: {properties: {e: {$ref: '#/x', default: a}}}}}`, "a default beside it"},
-		{"an object without a word on its fields",
-			`components: {schemas: {S: {type: object}}}`, "needs additionalProperties"},
+		{
+			"a reference to an enum in an object of both",
+			both + `{properties: {e: {$ref: '#/components/schemas/E'}}}}}`, "this enum is used",
+		},
+		{
+			"a default beside a reference",
+			`components: {schemas: {S: {properties: {e: {$ref: '#/x', default: a}}}}}`, "a default beside it",
+		},
+		{
+			"an object without a word on its fields",
+			`components: {schemas: {S: {type: object}}}`, "needs additionalProperties",
+		},
 		{"an operation without a tag", `paths: {/a: {get: {responses: {}}}}`, "get /a: needs exactly one tag"},
-		{"operations of one path under different tags",
-			`paths: {/a: {get: {tags: [A]}, put: {tags: [B]}}}`, "different tags"},
-		{"a raw operation beside another",
-			`paths: {/a: {get: {tags: [A]}, put: {tags: [A], x-ogen-raw-response: true}}}`, "raw operations share"},
+		{
+			"operations of one path under different tags",
+			`paths: {/a: {get: {tags: [A]}, put: {tags: [B]}}}`, "different tags",
+		},
+		{
+			"a raw operation beside another",
+			`paths: {/a: {get: {tags: [A]}, put: {tags: [A], x-ogen-raw-response: true}}}`, "raw operations share",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
