@@ -418,16 +418,17 @@ type MessagesInvoker interface {
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams, options ...RequestOption) (*GetMessageRawFound, error)
 	// ListInboxMessages invokes listInboxMessages operation.
 	//
-	// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
-	// than `limit`, or none, although `has_more` is true: the next one goes on from there.
+	// Newest first. All filters must match. When filters let little pass, or messages have very long
+	// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
+	// one goes on from there.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error)
 	// ListMessages invokes listMessages operation.
 	//
 	// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-	// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
-	// next one goes on from there.
+	// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
+	// although `has_more` is true: the next one goes on from there.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error)
@@ -569,7 +570,8 @@ type ThreadsInvoker interface {
 	// GetThread invokes getThread operation.
 	//
 	// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-	// the latest 100; the list of messages with `thread_id` goes through all of them.
+	// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
+	// through all of them.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 	GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error)
@@ -4148,7 +4150,8 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 // GetThread invokes getThread operation.
 //
 // Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-// the latest 100; the list of messages with `thread_id` goes through all of them.
+// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
+// through all of them.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (c *Client) GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error) {
@@ -5375,8 +5378,9 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 // ListInboxMessages invokes listInboxMessages operation.
 //
-// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
-// than `limit`, or none, although `has_more` is true: the next one goes on from there.
+// Newest first. All filters must match. When filters let little pass, or messages have very long
+// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
+// one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (c *Client) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -5891,8 +5895,8 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 // ListMessages invokes listMessages operation.
 //
 // Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
-// next one goes on from there.
+// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
+// although `has_more` is true: the next one goes on from there.
 //
 // GET /v1/messages
 func (c *Client) ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error) {

@@ -4471,7 +4471,8 @@ func (s *Server) handleGetTemplateRequest(args [1]string, argsEscaped bool, w ht
 // handleGetThreadRequest handles getThread operation.
 //
 // Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-// the latest 100; the list of messages with `thread_id` goes through all of them.
+// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
+// through all of them.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (s *Server) handleGetThreadRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5777,8 +5778,9 @@ func (s *Server) handleListInboxDraftsRequest(args [1]string, argsEscaped bool, 
 
 // handleListInboxMessagesRequest handles listInboxMessages operation.
 //
-// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
-// than `limit`, or none, although `has_more` is true: the next one goes on from there.
+// Newest first. All filters must match. When filters let little pass, or messages have very long
+// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
+// one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6242,8 +6244,8 @@ func (s *Server) handleListKeysRequest(args [0]string, argsEscaped bool, w http.
 // handleListMessagesRequest handles listMessages operation.
 //
 // Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
-// next one goes on from there.
+// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
+// although `has_more` is true: the next one goes on from there.
 //
 // GET /v1/messages
 func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -354,16 +354,17 @@ type MessagesHandler interface {
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams) (*GetMessageRawFound, error)
 	// ListInboxMessages implements listInboxMessages operation.
 	//
-	// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
-	// than `limit`, or none, although `has_more` is true: the next one goes on from there.
+	// Newest first. All filters must match. When filters let little pass, or messages have very long
+	// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
+	// one goes on from there.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams) (*MessageList, error)
 	// ListMessages implements listMessages operation.
 	//
 	// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-	// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
-	// next one goes on from there.
+	// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
+	// although `has_more` is true: the next one goes on from there.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams) (*MessageList, error)
@@ -505,7 +506,8 @@ type ThreadsHandler interface {
 	// GetThread implements getThread operation.
 	//
 	// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-	// the latest 100; the list of messages with `thread_id` goes through all of them.
+	// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
+	// through all of them.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 	GetThread(ctx context.Context, params GetThreadParams) (*ThreadWithMessages, error)

@@ -319,7 +319,8 @@ func (UnimplementedHandler) GetTemplate(ctx context.Context, params GetTemplateP
 // GetThread implements getThread operation.
 //
 // Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-// the latest 100; the list of messages with `thread_id` goes through all of them.
+// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
+// through all of them.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (UnimplementedHandler) GetThread(ctx context.Context, params GetThreadParams) (r *ThreadWithMessages, _ error) {
@@ -400,8 +401,9 @@ func (UnimplementedHandler) ListInboxDrafts(ctx context.Context, params ListInbo
 
 // ListInboxMessages implements listInboxMessages operation.
 //
-// Newest first. All filters must match. When filters let little pass, a page may hold fewer messages
-// than `limit`, or none, although `has_more` is true: the next one goes on from there.
+// Newest first. All filters must match. When filters let little pass, or messages have very long
+// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
+// one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (UnimplementedHandler) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams) (r *MessageList, _ error) {
@@ -429,8 +431,8 @@ func (UnimplementedHandler) ListKeys(ctx context.Context, params ListKeysParams)
 // ListMessages implements listMessages operation.
 //
 // Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-// little pass, a page may hold fewer messages than `limit`, or none, although `has_more` is true: the
-// next one goes on from there.
+// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
+// although `has_more` is true: the next one goes on from there.
 //
 // GET /v1/messages
 func (UnimplementedHandler) ListMessages(ctx context.Context, params ListMessagesParams) (r *MessageList, _ error) {

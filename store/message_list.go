@@ -9,7 +9,8 @@ import (
 
 // ListMessages returns a page of messages with their content, newest first. A
 // page may hold fewer than the limit, or none, and yet not be the last: when the
-// filters let so little pass that looking for more would take long.
+// filters let so little pass that looking for more would take long, or when the
+// messages say so much that more would be too much to hold.
 func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List[Message], error) {
 	scope := f.scope()
 	before := position{at: maxPosition, seq: maxPosition}
@@ -32,11 +33,19 @@ func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List
 	if err != nil {
 		return List[Message]{}, err
 	}
-	l := List[Message]{Rows: found.messages}
+	n, err := s.fillPage(ctx, found.messages)
+	if err != nil {
+		return List[Message]{}, err
+	}
+	l := List[Message]{Rows: found.messages[:n]}
+	if n < len(found.messages) {
+		last := l.Rows[n-1].position()
+		found.end = &last
+	}
 	if found.end != nil {
 		l.Cursor = s.cursors.make(scope, *found.end)
 	}
-	return l, s.fill(ctx, l.Rows)
+	return l, nil
 }
 
 const maxPosition = 1<<63 - 1

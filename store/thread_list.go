@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// ThreadMessages is how many messages of a thread Thread returns, the latest.
+// ThreadMessages is how many messages of a thread Thread returns at most, the
+// latest.
 const ThreadMessages = 100
 
 // Thread is messages of an inbox that belong together.

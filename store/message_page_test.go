@@ -1,0 +1,51 @@
+package store_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// A page of large mail is cut before it fills the memory, and the next one goes
+// on from there.
+func TestListIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		const mails, each = 11, 2 << 20
+		in := storetest.Inbox(t, s)
+		text := strings.Repeat("word ", each/5)
+		key := "elsewhere"
+		var want []string
+		for range mails {
+			m := storetest.Received(t, s, in, func(m *store.NewMessage) {
+				m.Size, m.Content.Raw, m.Content.BlobKey, m.Content.Body = each, nil, &key, &store.JSON[store.Body]{V: store.Body{Text: text, HTML: text}}
+			})
+			want = append(want, m.ID)
+		}
+		slices.Reverse(want)
+		var got []string
+		for p := (store.Page{Limit: 100}); ; {
+			l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID}, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := 0
+			for _, m := range l.Rows {
+				got = append(got, m.ID)
+				held += len(m.Content.Body.V.Text) + len(m.Content.Body.V.HTML)
+			}
+			if held > 40<<20 || len(l.Rows) == 0 {
+				t.Errorf("a page holds %d messages and %d MiB of text", len(l.Rows), held>>20)
+			}
+			if p.Cursor = l.Cursor; p.Cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
