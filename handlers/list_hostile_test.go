@@ -172,7 +172,10 @@ func (s *server) subjectsOf(t *testing.T, in store.Inbox, params url.Values) []s
 	return subjects
 }
 
-type hostileMail struct{ from, subject, text string }
+type hostileMail struct {
+	from, subject, text string
+	folded              [2]string // subject and text, as searched
+}
 
 // hostileMails have in them what the queries are made of.
 func hostileMails() []hostileMail {
@@ -185,7 +188,9 @@ func hostileMails() []hostileMail {
 	for i, subject := range subjects {
 		for j := range 2 {
 			n := i*2 + j
-			mails = append(mails, hostileMail{froms[n%len(froms)], subject + fmt.Sprintf(" %d", n), subjects[(i+3*j+1)%len(subjects)] + " in the text."})
+			m := hostileMail{from: froms[n%len(froms)], subject: subject + fmt.Sprintf(" %d", n), text: subjects[(i+3*j+1)%len(subjects)] + " in the text."}
+			m.folded = [2]string{" " + message.FoldForSearch(m.subject) + " ", " " + message.FoldForSearch(m.text) + " "}
+			mails = append(mails, m)
 		}
 	}
 	return mails
@@ -209,7 +214,7 @@ func hostileQueries() []hostileQuery {
 	var all []hostileQuery
 	add := func(q string) {
 		if q = strings.TrimSpace(q); q != "" && len([]rune(q)) <= 200 {
-			all = append(all, hostileQuery{url.Values{"q": {q}, "limit": {"100"}}, func(m hostileMail) bool { return literally(q, m) }})
+			all = append(all, hostileQuery{url.Values{"q": {q}, "limit": {"100"}}, literally(q)})
 		}
 	}
 	for _, p := range pieces {
@@ -240,26 +245,25 @@ func hostileQueries() []hostileQuery {
 }
 
 // literally says whether a mail has the words and phrases of q, by reading it.
-func literally(q string, m hostileMail) bool {
-	parts := []string{" " + message.FoldForSearch(m.subject) + " ", " " + message.FoldForSearch(m.text) + " "}
-	has := func(phrase string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(p, " "+phrase+" ") })
-	}
-	something := false
+func literally(q string) func(hostileMail) bool {
+	var phrases []string
 	for i, part := range strings.Split(q, `"`) {
 		texts := []string{part}
 		if i%2 == 0 {
 			texts = strings.Fields(part)
 		}
 		for _, text := range texts {
-			phrase := message.FoldForSearch(text)
-			if phrase == "" {
-				continue
-			}
-			if something = true; !has(phrase) {
-				return false
+			if phrase := message.FoldForSearch(text); phrase != "" {
+				phrases = append(phrases, " "+phrase+" ")
 			}
 		}
 	}
-	return something
+	return func(m hostileMail) bool {
+		for _, phrase := range phrases {
+			if !strings.Contains(m.folded[0], phrase) && !strings.Contains(m.folded[1], phrase) {
+				return false
+			}
+		}
+		return len(phrases) > 0
+	}
 }
