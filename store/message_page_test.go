@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -46,6 +48,36 @@ func TestListIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// The contents of a batch that is indexed are not all held at once.
+func TestIndexHoldsFewContents(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		const mails = 12
+		in, key := storetest.Inbox(t, s), "elsewhere"
+		for range mails {
+			storetest.Received(t, s, in, func(m *store.NewMessage) {
+				m.Size, m.Content.Raw, m.Content.BlobKey, m.Content.Body = 4<<20, nil, &key, &store.JSON[store.Body]{V: store.Body{Text: "word"}}
+			})
+		}
+		var read []weak.Pointer[store.Content]
+		held := 0
+		n, err := s.Index(t.Context(), "test", 64, func(m store.Message) (string, error) {
+			if read = append(read, weak.Make(m.Content)); len(read) == mails {
+				runtime.GC()
+				for _, c := range read {
+					if c.Value() != nil {
+						held++
+					}
+				}
+			}
+			return m.Content.Body.V.Text, nil
+		})
+		if n != mails || err != nil || held > 4 {
+			t.Errorf("indexed %d messages, error %v, and held %d contents at the end", n, err, held)
 		}
 	})
 }

@@ -109,19 +109,47 @@ func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexT
 	}
 	// Reading the words takes most of the time, and needs no transaction: what
 	// is deleted meanwhile is not in the list any more when they are written.
-	words := make([][]string, len(ms))
-	for i := range ms {
-		t, err := text(ms[i])
-		if err != nil {
-			s.log.WarnContext(ctx, "a message cannot be searched", "message_id", ms[i].ID, "error", err)
-		}
-		words[i] = distinct(t)
+	words, err := s.wordsOf(ctx, ms, text)
+	if err != nil {
+		return 0, err
 	}
 	err = s.inTx(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, ms, words) })
 	if err != nil {
 		return 0, err
 	}
 	return len(ms), nil
+}
+
+// wordsOf returns the words of messages, and reads few enough of their contents
+// at a time to hold them. Of these is left that they were there.
+func (s *Store) wordsOf(ctx context.Context, ms []Message, text IndexText) ([][]string, error) {
+	words := make([][]string, 0, len(ms))
+	for rest := ms; len(rest) > 0; {
+		n := portion(rest)
+		bySeq := make(map[int64]*Message, n)
+		var seqs []int64
+		for i := range rest[:n] {
+			if m := &rest[i]; m.ExpiredAt == nil {
+				bySeq[m.Seq], seqs = m, append(seqs, m.Seq)
+			}
+		}
+		if err := s.fillContents(ctx, bySeq, seqs); err != nil {
+			return nil, err
+		}
+		for i := range rest[:n] {
+			m := &rest[i]
+			t, err := text(*m)
+			if err != nil {
+				s.log.WarnContext(ctx, "a message cannot be searched", "message_id", m.ID, "error", err)
+			}
+			words = append(words, distinct(t))
+			if m.Content != nil {
+				m.Content = &Content{}
+			}
+		}
+		rest = rest[n:]
+	}
+	return words, nil
 }
 
 // distinct returns the words of a folded text in order, none twice.
@@ -173,8 +201,8 @@ func (s *Store) LetIndexGo(ctx context.Context, holder string) error {
 	})
 }
 
-// unindexed returns the oldest messages that are to be indexed, with their
-// content. Of one that is gone, or whose content is, there is the number alone.
+// unindexed returns the oldest messages that are to be indexed, without their
+// content. Of one that is gone there is the number alone.
 func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 	const list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT $1`
 	var waiting []Message
@@ -194,13 +222,10 @@ func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	seqs = seqs[:0]
 	for _, m := range ms {
-		if *bySeq[m.Seq] = m; m.ExpiredAt == nil {
-			seqs = append(seqs, m.Seq)
-		}
+		*bySeq[m.Seq] = m
 	}
-	return waiting, s.fillContents(ctx, bySeq, seqs)
+	return waiting, nil
 }
 
 // writeIndex puts messages into the index and out of the list. It fails when the
