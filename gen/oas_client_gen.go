@@ -217,12 +217,15 @@ type DraftsInvoker interface {
 	// ListDrafts invokes listDrafts operation.
 	//
 	// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
+	// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
+	// true: the next one goes on from there.
 	//
 	// GET /v1/drafts
 	ListDrafts(ctx context.Context, params ListDraftsParams, options ...RequestOption) (*DraftList, error)
 	// ListInboxDrafts invokes listInboxDrafts operation.
 	//
-	// Newest first.
+	// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
+	// `has_more` is true: the next one goes on from there.
 	//
 	// GET /v1/inboxes/{inbox_id}/drafts
 	ListInboxDrafts(ctx context.Context, params ListInboxDraftsParams, options ...RequestOption) (*DraftList, error)
@@ -4882,6 +4885,8 @@ func (c *Client) sendListDomains(ctx context.Context, params ListDomainsParams, 
 // ListDrafts invokes listDrafts operation.
 //
 // Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
+// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
+// true: the next one goes on from there.
 //
 // GET /v1/drafts
 func (c *Client) ListDrafts(ctx context.Context, params ListDraftsParams, options ...RequestOption) (*DraftList, error) {
@@ -5211,7 +5216,8 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 
 // ListInboxDrafts invokes listInboxDrafts operation.
 //
-// Newest first.
+// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
+// `has_more` is true: the next one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/drafts
 func (c *Client) ListInboxDrafts(ctx context.Context, params ListInboxDraftsParams, options ...RequestOption) (*DraftList, error) {

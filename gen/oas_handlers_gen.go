@@ -5320,6 +5320,8 @@ func (s *Server) handleListDomainsRequest(args [0]string, argsEscaped bool, w ht
 // handleListDraftsRequest handles listDrafts operation.
 //
 // Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
+// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
+// true: the next one goes on from there.
 //
 // GET /v1/drafts
 func (s *Server) handleListDraftsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5625,7 +5627,8 @@ func (s *Server) handleListEmailsRequest(args [0]string, argsEscaped bool, w htt
 
 // handleListInboxDraftsRequest handles listInboxDrafts operation.
 //
-// Newest first.
+// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
+// `has_more` is true: the next one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/drafts
 func (s *Server) handleListInboxDraftsRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -153,12 +153,15 @@ type DraftsHandler interface {
 	// ListDrafts implements listDrafts operation.
 	//
 	// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
+	// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
+	// true: the next one goes on from there.
 	//
 	// GET /v1/drafts
 	ListDrafts(ctx context.Context, params ListDraftsParams) (*DraftList, error)
 	// ListInboxDrafts implements listInboxDrafts operation.
 	//
-	// Newest first.
+	// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
+	// `has_more` is true: the next one goes on from there.
 	//
 	// GET /v1/inboxes/{inbox_id}/drafts
 	ListInboxDrafts(ctx context.Context, params ListInboxDraftsParams) (*DraftList, error)

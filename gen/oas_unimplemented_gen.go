@@ -375,6 +375,8 @@ func (UnimplementedHandler) ListDomains(ctx context.Context, params ListDomainsP
 // ListDrafts implements listDrafts operation.
 //
 // Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
+// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
+// true: the next one goes on from there.
 //
 // GET /v1/drafts
 func (UnimplementedHandler) ListDrafts(ctx context.Context, params ListDraftsParams) (r *DraftList, _ error) {
@@ -392,7 +394,8 @@ func (UnimplementedHandler) ListEmails(ctx context.Context, params ListEmailsPar
 
 // ListInboxDrafts implements listInboxDrafts operation.
 //
-// Newest first.
+// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
+// `has_more` is true: the next one goes on from there.
 //
 // GET /v1/inboxes/{inbox_id}/drafts
 func (UnimplementedHandler) ListInboxDrafts(ctx context.Context, params ListInboxDraftsParams) (r *DraftList, _ error) {

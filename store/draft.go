@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-
-	"github.com/jmoiron/sqlx"
 )
 
 // DraftStatus is what became of a draft.
@@ -77,6 +75,7 @@ const (
 	draftColumns        = draftStored + `, i.id AS inbox_id`
 	draftTables         = ` FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
 	draftContentColumns = `draft_seq, text, html, headers, attachments, blob_key`
+	listedDraftContent  = `draft_seq, text, headers, attachments, blob_key` // in a list html is not shown
 )
 
 // Draft returns the account's draft with its content, unless its inbox is
@@ -88,7 +87,7 @@ func (s *Store) Draft(ctx context.Context, accountID int64, id string) (Draft, e
 		return Draft{}, s.wrap(err, "draft")
 	}
 	one := []Draft{d}
-	err := s.fillDrafts(ctx, one)
+	err := s.fillDrafts(ctx, one, draftContentColumns)
 	return one[0], err
 }
 
@@ -100,7 +99,9 @@ type DraftFilter struct {
 	Status    DraftStatus
 }
 
-// ListDrafts returns a page of drafts with their content, newest first.
+// ListDrafts returns a page of drafts with their content but for its html,
+// newest first. A page may hold fewer than the limit and yet not be the last:
+// when the drafts say so much that more would be too much to hold.
 func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Draft], error) {
 	scope := fmt.Sprintf("drafts/%d/%d/%t/%q/%q", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs, f.Status)
 	before, err := s.beforeSeq(scope, p.Cursor)
@@ -129,12 +130,43 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
 		return List[Draft]{}, s.wrap(err, "list drafts")
 	}
-	l := page(s, scope, p.Limit, rows, func(d Draft) position { return position{seq: d.Seq} })
-	return l, s.fillDrafts(ctx, l.Rows)
+	most, err := s.draftsToHold(ctx, rows[:min(len(rows), p.Limit)])
+	if err != nil {
+		return List[Draft]{}, err
+	}
+	l := page(s, scope, most, rows, func(d Draft) position { return position{seq: d.Seq} })
+	return l, s.fillDrafts(ctx, l.Rows, listedDraftContent)
 }
 
-// fillDrafts reads the content of drafts, without their files.
-func (s *Store) fillDrafts(ctx context.Context, ds []Draft) error {
+// draftsToHold is how many of the first drafts go into one page, by what of
+// them a list shows: one at least, when there are any.
+func (s *Store) draftsToHold(ctx context.Context, ds []Draft) (int, error) {
+	const q = `SELECT draft_seq, octet_length(text) + octet_length(headers) + octet_length(attachments) AS bytes
+		FROM draft_contents WHERE draft_seq IN (?)`
+	var sizes []struct {
+		DraftSeq int64 `db:"draft_seq"`
+		Bytes    int   `db:"bytes"`
+	}
+	if len(ds) > 0 {
+		if err := selectIn(ctx, s.read, &sizes, q, rising(ds, func(d Draft) int64 { return d.Seq })); err != nil {
+			return 0, s.wrap(err, "sizes of drafts")
+		}
+	}
+	bySeq := make(map[int64]int, len(sizes))
+	for _, size := range sizes {
+		bySeq[size.DraftSeq] = size.Bytes
+	}
+	held := 0
+	for i, d := range ds {
+		if held += bySeq[d.Seq]; held > pageBytes && i > 0 {
+			return i, nil
+		}
+	}
+	return len(ds), nil
+}
+
+// fillDrafts reads these columns of the content of drafts.
+func (s *Store) fillDrafts(ctx context.Context, ds []Draft, columns string) error {
 	bySeq := make(map[int64]*Draft, len(ds))
 	var seqs []int64
 	for i := range ds {
@@ -146,12 +178,8 @@ func (s *Store) fillDrafts(ctx context.Context, ds []Draft) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	q, args, err := sqlx.In(`SELECT `+draftContentColumns+` FROM draft_contents WHERE draft_seq IN (?)`, seqs)
-	if err != nil {
-		return fmt.Errorf("read the contents of drafts: %w", err)
-	}
 	var rows []DraftContent
-	if err := s.read.SelectContext(ctx, &rows, s.read.Rebind(q), args...); err != nil {
+	if err := selectIn(ctx, s.read, &rows, `SELECT `+columns+` FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
 		return s.wrap(err, "read the contents of drafts")
 	}
 	for i := range rows {

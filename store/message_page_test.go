@@ -52,6 +52,47 @@ func TestListIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
 	})
 }
 
+// A page of large drafts is cut likewise, and holds nothing that a list does not
+// show.
+func TestListOfDraftsIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		const drafts, each = 11, 2 << 20
+		in := storetest.Inbox(t, s)
+		text := strings.Repeat("word ", each/5)
+		var want []string
+		for range drafts {
+			d, err := s.CreateDraft(t.Context(), storetest.NewDraft(in, func(n *store.NewDraft) { n.Content.Text, n.Content.HTML = text, text }), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, d.ID)
+		}
+		slices.Reverse(want)
+		var got []string
+		for p := (store.Page{Limit: 10}); ; {
+			l, err := s.ListDrafts(t.Context(), store.DraftFilter{AccountID: in.AccountID}, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := 0
+			for _, d := range l.Rows {
+				got = append(got, d.ID)
+				held += len(d.Content.Text) + len(d.Content.HTML)
+			}
+			if held > 16<<20 || len(l.Rows) == 0 {
+				t.Errorf("a page holds %d drafts and %d MiB of text", len(l.Rows), held>>20)
+			}
+			if p.Cursor = l.Cursor; p.Cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
 // The contents of a batch that is indexed are not all held at once.
 func TestIndexHoldsFewContents(t *testing.T) {
 	t.Parallel()
