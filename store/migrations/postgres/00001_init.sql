@@ -185,7 +185,7 @@ CREATE INDEX drafts_inbox ON drafts (inbox_seq, seq);
 CREATE INDEX drafts_pending ON drafts (account_id, seq) WHERE status = 'pending';
 CREATE INDEX drafts_source ON drafts (source_id) WHERE source_id IS NOT NULL;
 CREATE INDEX drafts_message ON drafts (message_id) WHERE message_id IS NOT NULL;
-CREATE INDEX drafts_kept ON drafts (content_at) WHERE expired_at IS NULL;
+CREATE INDEX drafts_kept ON drafts (inbox_seq, content_at) WHERE expired_at IS NULL;
 CREATE INDEX drafts_expired ON drafts (expired_at) WHERE expired_at IS NOT NULL;
 
 CREATE TABLE draft_contents (
