@@ -105,6 +105,38 @@ func TestKeyCreateChecksItsFlags(t *testing.T) {
 	}
 }
 
+// TestCommandsThatDoNotExist are refused: a script that misspells `key revoke`
+// must not go on as if the key were gone.
+func TestCommandsThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"at the top", []string{"serv"}, `unknown command "serv" for "postroom"`},
+		{"one that is close to another", []string{"key", "revok", "key_1"}, `unknown command "revok" for "postroom key": did you mean revoke?`},
+		{"of accounts", []string{"account", "remove"}, `unknown command "remove" for "postroom account"`},
+		{"of the domain", []string{"domain", "add", "--data", "x"}, `unknown command "add" for "postroom domain"`},
+		{"no argument where one is wanted", []string{"key", "revoke"}, "usage: postroom key revoke ID"},
+		{"one argument too few", []string{"account", "plan", "acc_1"}, "usage: postroom account plan ID PLAN"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, stderr, err := runCommand(t, t.TempDir(), nil, tt.args...)
+			if err == nil || out != "" || !strings.Contains(stderr, tt.want) {
+				t.Errorf("%v\n%s%s\nwant an error with %q", err, out, stderr, tt.want)
+			}
+		})
+	}
+	for _, args := range [][]string{nil, {"key"}, {"account"}, {"domain"}, {"key", "--help"}} {
+		if out, stderr, err := runCommand(t, t.TempDir(), nil, args...); err != nil || !strings.Contains(out, "Usage:") {
+			t.Errorf("postroom %v: %v\n%s%s\nwant its help", args, err, out, stderr)
+		}
+	}
+}
+
 func TestAccountCommandsBesideARunningService(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, data string, env []string) {
