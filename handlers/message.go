@@ -89,7 +89,7 @@ func (a *API) DeleteMessage(ctx context.Context, p gen.DeleteMessageParams) (*ge
 // fromLike is the filter on the header From: an address or a wildcard.
 func fromLike(from gen.OptString) string {
 	if s := from.Or(""); s != "" {
-		return message.LikePattern(strings.ToLower(s))
+		return message.LikePattern(s)
 	}
 	return ""
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// HaveWritten returns those of the addresses, in lower case, that have
+// HaveWritten returns those of the addresses, folded as FromEmail is, that have
 // themselves written to an inbox: a received mail names them in its header
 // From, and its record is still kept. Simulated mail counts only when simulated
 // is set. It looks through the messages of the inbox: an index of senders would
