@@ -4423,7 +4423,8 @@ type ListInboxMessagesParams struct {
 	Since OptDateTime `json:",omitempty,omitzero"`
 	// Full-text search over subject and body. All words must occur, case and accents are folded, and
 	// "phrases" stand in quotes; nothing else has a meaning. What is written without a space, such as an
-	// address, is a phrase. Messages whose content is deleted are not found.
+	// address, is a phrase. In Chinese and Japanese give two characters or more: one is found only where
+	// it stands alone. Messages whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
 	// The inbox.
 	InboxID string
@@ -5456,7 +5457,8 @@ type ListMessagesParams struct {
 	Since OptDateTime `json:",omitempty,omitzero"`
 	// Full-text search over subject and body. All words must occur, case and accents are folded, and
 	// "phrases" stand in quotes; nothing else has a meaning. What is written without a space, such as an
-	// address, is a phrase. Messages whose content is deleted are not found.
+	// address, is a phrase. In Chinese and Japanese give two characters or more: one is found only where
+	// it stands alone. Messages whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
 	// Only this inbox. One that the key cannot see is 404.
 	InboxID OptString `json:",omitempty,omitzero"`
