@@ -52,6 +52,11 @@ func (s *Store) NarrowBytes(n int) { s.bounds.searchReadBytes = n }
 // DueDrafts is the query for the drafts that retention deletes from.
 const DueDrafts = dueDrafts
 
+// HaveWrittenQuery is what HaveWritten asks.
+func HaveWrittenQuery(inboxSeq int64, addresses ...string) (query string, args []any) {
+	return haveWritten(inboxSeq, addresses, false)
+}
+
 // Explain tells how the database would answer a query, were its tables large.
 func (s *Store) Explain(ctx context.Context, query string, args ...any) (string, error) {
 	explain := "EXPLAIN QUERY PLAN "

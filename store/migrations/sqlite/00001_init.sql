@@ -116,7 +116,7 @@ CREATE TABLE messages (
     expired_at     BIGINT
 );
 CREATE INDEX messages_account ON messages (account_id, created_at);
-CREATE INDEX messages_inbox ON messages (inbox_seq, created_at);
+CREATE INDEX messages_inbox ON messages (inbox_seq, created_at, from_email, direction, test_mode);
 CREATE INDEX messages_thread ON messages (thread_seq, created_at);
 CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
 CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT NULL;
