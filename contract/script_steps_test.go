@@ -24,6 +24,7 @@ var scriptSteps = []struct {
 	{"policies", scriptPolicies},
 	{"drafts", scriptDrafts},
 	{"simulating", scriptSimulating},
+	{"templates", scriptTemplates},
 	{"deleting messages", scriptDeleting},
 	{"retention", scriptRetention},
 	{"a key of one inbox", scriptNarrowKey},
@@ -375,4 +376,31 @@ func scriptDeletedInbox(s *script) {
 
 func scriptUsage(s *script) {
 	s.ask("getUsage", "", "")
+}
+
+func scriptTemplates(s *script) {
+	var id string
+	for _, body := range []string{
+		`{"name":"Wełna","subject":"Hello, {{name}}","html":"<p style=\"color:{{c}}\">{{ name }}</p>","text":"{{{name}}} {{n}}"}`,
+		`{"name":"n","subject":"s","html":"<p>","text":null}`, `{"name":"","subject":"s","html":"h"}`, `{"name":"n","subject":"{{#x}}","html":"h"}`,
+		`{"name":"n","subject":"s","html":"<a {{x}}>"}`, `{"name":"n","subject":"s"}`,
+	} {
+		if a := s.ask("createTemplate", "", body); id == "" {
+			id = read[struct{ ID string }](s.t, a).ID
+		}
+	}
+	path := "/v1/templates/" + id
+	for _, body := range []string{
+		`{"data":{"name":"Zoë & Ü","c":"red","n":1.50}}`, `{"data":{"c":"red;x"}}`, `{}`, `{"data":{"name":"a\nb"}}`, `{"data":{"name":{}}}`, `{"data":[]}`,
+	} {
+		s.ask("previewTemplate", path+"/preview", body)
+	}
+	for _, body := range []string{`{"text":null}`, `{"name":"ĄĆ","html":"{{x}}"}`, `{"html":null}`, `{}`, `{"subject":"{{"}`} {
+		s.ask("updateTemplate", path, body)
+	}
+	s.ask("replaceTemplate", path, `{"name":"r","subject":"s","html":"h"}`)
+	s.pages("listTemplates", "", asking("limit", "1"))
+	s.ask("deleteTemplate", path, "")
+	s.ask("getTemplate", path, "")
+	s.ask("deleteTemplate", path, "")
 }

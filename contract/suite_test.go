@@ -35,6 +35,7 @@ func TestContract(t *testing.T) {
 			{"drafts", drafts},
 			{"deleted messages", deletedMessages},
 			{"simulated messages", simulatedMessages},
+			{"templates", templates},
 			{"files", files},
 			{"expired messages", expiredMessages},
 			{"what is not in the contract", whatIsNotInTheContract},

@@ -189,8 +189,11 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 	case "email":
 		return "gone@example.org"
 	case "id":
-		if op.OperationID == "deleteKey" {
+		switch {
+		case op.OperationID == "deleteKey":
 			return w.newKey(t, "").ID
+		case strings.HasPrefix(op.Path, "/v1/templates/"):
+			return w.newTemplate(t)
 		}
 	}
 	return "x_01k5tt9h8yq4n0c3m2v7w6x5zd"

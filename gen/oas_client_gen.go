@@ -524,7 +524,11 @@ type SuppressionsInvoker interface {
 type TemplatesInvoker interface {
 	// CreateTemplate invokes createTemplate operation.
 	//
-	// Variables are written `{{variable}}` in subject, html and text.
+	// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
+	// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
+	// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
+	// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
+	// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
 	//
 	// POST /v1/templates
 	CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error)
@@ -548,7 +552,9 @@ type TemplatesInvoker interface {
 	ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error)
 	// PreviewTemplate invokes previewTemplate operation.
 	//
-	// Renders with the given data and sends nothing. A missing variable is rendered as nothing and listed.
+	// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
+	// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
+	// would break the line of the subject, and for what becomes longer than a mail may be.
 	//
 	// POST /v1/templates/{id}/preview
 	PreviewTemplate(ctx context.Context, request *TemplatePreviewRequest, params PreviewTemplateParams, options ...RequestOption) (*TemplatePreview, error)
@@ -1544,7 +1550,11 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 
 // CreateTemplate invokes createTemplate operation.
 //
-// Variables are written `{{variable}}` in subject, html and text.
+// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
+// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
+// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
+// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
+// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
 //
 // POST /v1/templates
 func (c *Client) CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error) {
@@ -6896,7 +6906,9 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 
 // PreviewTemplate invokes previewTemplate operation.
 //
-// Renders with the given data and sends nothing. A missing variable is rendered as nothing and listed.
+// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
+// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
+// would break the line of the subject, and for what becomes longer than a mail may be.
 //
 // POST /v1/templates/{id}/preview
 func (c *Client) PreviewTemplate(ctx context.Context, request *TemplatePreviewRequest, params PreviewTemplateParams, options ...RequestOption) (*TemplatePreview, error) {

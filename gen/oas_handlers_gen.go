@@ -1226,7 +1226,11 @@ func (s *Server) handleCreateSuppressionRequest(args [0]string, argsEscaped bool
 
 // handleCreateTemplateRequest handles createTemplate operation.
 //
-// Variables are written `{{variable}}` in subject, html and text.
+// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
+// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
+// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
+// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
+// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
 //
 // POST /v1/templates
 func (s *Server) handleCreateTemplateRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7166,7 +7170,9 @@ func (s *Server) handleListWebhooksRequest(args [0]string, argsEscaped bool, w h
 
 // handlePreviewTemplateRequest handles previewTemplate operation.
 //
-// Renders with the given data and sends nothing. A missing variable is rendered as nothing and listed.
+// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
+// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
+// would break the line of the subject, and for what becomes longer than a mail may be.
 //
 // POST /v1/templates/{id}/preview
 func (s *Server) handlePreviewTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

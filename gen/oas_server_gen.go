@@ -460,7 +460,11 @@ type SuppressionsHandler interface {
 type TemplatesHandler interface {
 	// CreateTemplate implements createTemplate operation.
 	//
-	// Variables are written `{{variable}}` in subject, html and text.
+	// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
+	// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
+	// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
+	// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
+	// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
 	//
 	// POST /v1/templates
 	CreateTemplate(ctx context.Context, req *TemplateCreate, params CreateTemplateParams) (*Template, error)
@@ -484,7 +488,9 @@ type TemplatesHandler interface {
 	ListTemplates(ctx context.Context, params ListTemplatesParams) (*TemplateList, error)
 	// PreviewTemplate implements previewTemplate operation.
 	//
-	// Renders with the given data and sends nothing. A missing variable is rendered as nothing and listed.
+	// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
+	// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
+	// would break the line of the subject, and for what becomes longer than a mail may be.
 	//
 	// POST /v1/templates/{id}/preview
 	PreviewTemplate(ctx context.Context, req *TemplatePreviewRequest, params PreviewTemplateParams) (*TemplatePreview, error)

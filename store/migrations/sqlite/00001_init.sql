@@ -199,6 +199,19 @@ CREATE TABLE draft_contents (
 );
 CREATE INDEX draft_contents_blob ON draft_contents (blob_key) WHERE blob_key IS NOT NULL;
 
+CREATE TABLE templates (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    name       TEXT NOT NULL,
+    subject    TEXT NOT NULL,
+    html       TEXT NOT NULL,
+    text       TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX templates_account ON templates (account_id, seq);
+
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id  BIGINT NOT NULL,
