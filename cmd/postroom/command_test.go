@@ -158,6 +158,7 @@ func TestAccountCommandsBesideARunningService(t *testing.T) {
 		}
 		id := run("account", "create", "--name", "growth", "--of-plan", "tiny")
 		key := run("key", "create", "--account", id, "--name", "first")
+		refused("if it is another's, name that with --account", "key", "revoke", keyID(t, run("key", "list", "--account", id), "first"))
 		usage := func() string {
 			t.Helper()
 			status, u := s.call(t, key, http.MethodGet, "/v1/usage", "")

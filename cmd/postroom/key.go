@@ -200,10 +200,14 @@ func (p program) keyRevokeCommand() *cobra.Command {
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
-				if err := s.RevokeKey(ctx, a.Seq, args[0]); err != nil {
+				err := s.RevokeKey(ctx, a.Seq, args[0])
+				if errors.Is(err, store.ErrNotFound) {
+					return fmt.Errorf("%w in the account %s; if it is another's, name that with --account", err, a.ID)
+				}
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(p.stdout, "Revoked %s.\n", args[0])
+				_, err = fmt.Fprintf(p.stdout, "Revoked %s.\n", args[0])
 				return err
 			})
 		},
