@@ -42,6 +42,7 @@ var (
 	errContentRequired = &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeContentRequired, param: "text", message: "give text, html or both"}
 	errUnauthorized    = &apiError{status: http.StatusUnauthorized, code: gen.ErrorCodeUnauthorized, message: "missing or invalid API key"}
 	errNotFound        = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
+	errNoInbox         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, param: "inbox_id", message: "inbox_id is no inbox that this key can see"}
 	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}

@@ -35,7 +35,7 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 		Status: store.MessageStatus(p.Status.Or("")),
 	}
 	if id, ok := p.InboxID.Get(); ok {
-		in, err := a.inboxOf(ctx, id)
+		in, err := a.filteredInbox(ctx, id)
 		if err != nil {
 			return nil, err
 		}
