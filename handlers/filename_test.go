@@ -100,3 +100,21 @@ func (s *server) checkDownloadName(t *testing.T, messageID, id, want string) {
 		t.Errorf("%q is no name for a file", want)
 	}
 }
+
+// TestAttachmentsThatTheMailGivesNoName have one all the same, in the message
+// and in the download.
+func TestAttachmentsThatTheMailGivesNoName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		for contentType, want := range map[string]string{
+			"text/calendar": "attachment.ics", "image/png": "attachment.png", "application/x-unknown": "attachment",
+		} {
+			m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate",
+				`{"raw":"From: a@b.example\nSubject: s\nMIME-Version: 1.0\nContent-Type: `+contentType+`\n\nx\n"}`).want(t, http.StatusCreated)
+			m.wantAt(t, "attachments.0.filename", `"`+want+`"`)
+			at := s.do(t, http.MethodGet, "/v1/messages/"+m.str(t, "id")+"/attachments/"+m.str(t, "attachments.0.id"), "").want(t, http.StatusOK)
+			at.wantAt(t, "filename", `"`+want+`"`)
+		}
+	})
+}

@@ -210,7 +210,7 @@ func recipientToAPI(r store.Recipient) gen.Recipient {
 
 func attachmentToAPI(at store.Attachment) gen.Attachment {
 	return gen.Attachment{
-		ID: at.ID, Filename: at.Filename, ContentType: at.ContentType, Size: at.Size, Inline: at.Inline, ContentID: emptyIsNull(at.ContentID),
+		ID: at.ID, Filename: attachmentName(at), ContentType: at.ContentType, Size: at.Size, Inline: at.Inline, ContentID: emptyIsNull(at.ContentID),
 	}
 }
 
