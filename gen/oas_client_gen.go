@@ -161,7 +161,8 @@ type ContactsInvoker interface {
 	UpdateContact(ctx context.Context, request *ContactUpdate, params UpdateContactParams, options ...RequestOption) (*Contact, error)
 	// UpsertContacts invokes upsertContacts operation.
 	//
-	// Matches by address. The last of duplicates wins. All or nothing.
+	// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+	// wins, and the others do nothing. All or nothing.
 	//
 	// POST /v1/contacts/batch
 	UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error)
@@ -4685,6 +4686,23 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 
 		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
 			if val, ok := params.Cursor.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "email" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "email",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Email.Get(); ok {
 				return e.EncodeValue(conv.StringToString(val))
 			}
 			return nil
@@ -9344,7 +9362,8 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 
 // UpsertContacts invokes upsertContacts operation.
 //
-// Matches by address. The last of duplicates wins. All or nothing.
+// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+// wins, and the others do nothing. All or nothing.
 //
 // POST /v1/contacts/batch
 func (c *Client) UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error) {

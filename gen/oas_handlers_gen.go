@@ -5125,6 +5125,10 @@ func (s *Server) handleListContactsRequest(args [0]string, argsEscaped bool, w h
 					Name: "cursor",
 					In:   "query",
 				}: params.Cursor,
+				{
+					Name: "email",
+					In:   "query",
+				}: params.Email,
 			},
 			Raw: r,
 		}
@@ -10250,7 +10254,8 @@ func (s *Server) handleUpdateWebhookRequest(args [1]string, argsEscaped bool, w 
 
 // handleUpsertContactsRequest handles upsertContacts operation.
 //
-// Matches by address. The last of duplicates wins. All or nothing.
+// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+// wins, and the others do nothing. All or nothing.
 //
 // POST /v1/contacts/batch
 func (s *Server) handleUpsertContactsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -97,7 +97,8 @@ type ContactsHandler interface {
 	UpdateContact(ctx context.Context, req *ContactUpdate, params UpdateContactParams) (*Contact, error)
 	// UpsertContacts implements upsertContacts operation.
 	//
-	// Matches by address. The last of duplicates wins. All or nothing.
+	// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+	// wins, and the others do nothing. All or nothing.
 	//
 	// POST /v1/contacts/batch
 	UpsertContacts(ctx context.Context, req *ContactBatch, params UpsertContactsParams) (*ContactBatchResult, error)

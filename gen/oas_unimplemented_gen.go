@@ -686,7 +686,8 @@ func (UnimplementedHandler) UpdateWebhook(ctx context.Context, req *WebhookUpdat
 
 // UpsertContacts implements upsertContacts operation.
 //
-// Matches by address. The last of duplicates wins. All or nothing.
+// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+// wins, and the others do nothing. All or nothing.
 //
 // POST /v1/contacts/batch
 func (UnimplementedHandler) UpsertContacts(ctx context.Context, req *ContactBatch, params UpsertContactsParams) (r *ContactBatchResult, _ error) {

@@ -69,6 +69,8 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		}
 	case errors.Is(err, store.ErrAddressTaken):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
+	case errors.Is(err, store.ErrContactExists):
+		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeContactExists, param: "email", message: "this address is a contact's already"}
 	case isLimit(err):
 		return a.limitError(err)
 	case errors.Is(err, store.ErrLoop):

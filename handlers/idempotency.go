@@ -22,10 +22,12 @@ const idempotencyHeader = "Idempotency-Key"
 // answerTypes are the answers that can be stored, by the name they are stored
 // under. The names stand in databases: never change one.
 var answerTypes = map[string]func() any{
-	"Draft":    func() any { return new(gen.Draft) },
-	"Inbox":    func() any { return new(gen.Inbox) },
-	"Message":  func() any { return new(gen.Message) },
-	"Template": func() any { return new(gen.Template) },
+	"Contact":            func() any { return new(gen.Contact) },
+	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
+	"Draft":              func() any { return new(gen.Draft) },
+	"Inbox":              func() any { return new(gen.Inbox) },
+	"Message":            func() any { return new(gen.Message) },
+	"Template":           func() any { return new(gen.Template) },
 }
 
 // runningCalls are the calls with an idempotency key that this node is busy
@@ -163,7 +165,7 @@ func seesAnswer(k store.Key, answer any) bool {
 		return slices.Contains(ids, v.InboxID)
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
-	case *gen.Template: // is of no inbox
+	case *gen.Contact, *gen.ContactBatchResult, *gen.Template: // are of no inbox
 		return true
 	}
 	return false
