@@ -40,7 +40,7 @@ func (a *API) GetContact(ctx context.Context, p gen.GetContactParams) (*gen.Cont
 
 // ListContacts implements GET /v1/contacts.
 func (a *API) ListContacts(ctx context.Context, p gen.ListContactsParams) (*gen.ContactList, error) {
-	l, err := a.store.ListContacts(ctx, callerOf(ctx).AccountID, foldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListContacts(ctx, callerOf(ctx).AccountID, message.FoldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.U
 	}
 	c, err := a.store.UpdateContact(ctx, callerOf(ctx).AccountID, p.ID, func(c *store.Contact) {
 		if email, ok := req.Email.Get(); ok {
-			c.Email, c.EmailFold = string(email), foldAddress(string(email))
+			c.Email, c.EmailFold = string(email), message.FoldAddress(string(email))
 		}
 		known.set(c)
 	})
@@ -150,7 +150,7 @@ func contactFromAPI(place string, req *gen.ContactCreate) (store.ContactInput, e
 	}
 	known := contactFields{first: req.FirstName, last: req.LastName, tags: req.Tags}
 	err := known.readMetadata(place, req.Metadata)
-	return store.ContactInput{Email: email, EmailFold: foldAddress(email), Edit: known.set}, err
+	return store.ContactInput{Email: email, EmailFold: message.FoldAddress(email), Edit: known.set}, err
 }
 
 func contactToAPI(c store.Contact) (*gen.Contact, error) {
