@@ -25,6 +25,7 @@ var scriptSteps = []struct {
 	{"drafts", scriptDrafts},
 	{"simulating", scriptSimulating},
 	{"templates", scriptTemplates},
+	{"contacts", scriptContacts},
 	{"deleting messages", scriptDeleting},
 	{"retention", scriptRetention},
 	{"a key of one inbox", scriptNarrowKey},
@@ -403,4 +404,31 @@ func scriptTemplates(s *script) {
 	s.ask("deleteTemplate", path, "")
 	s.ask("getTemplate", path, "")
 	s.ask("deleteTemplate", path, "")
+}
+
+func scriptContacts(s *script) {
+	var id string
+	for _, body := range []string{
+		`{"email":"Łukasz@Example.org","first_name":"Łukasz","metadata":{"n":1.50,"z":[{"ü":"<&>"}]},"tags":{"b":"2","a":"1"}}`,
+		`{"email":"łukasz@example.ORG"}`, `{"email":"ÄÖ@example.org"}`, `{"email":"nobody"}`, `{"email":"b@example.org","tags":{"a:b":"c"}}`, `{}`,
+	} {
+		if a := s.ask("createContact", "", body); id == "" {
+			id = read[struct{ ID string }](s.t, a).ID
+		}
+	}
+	path := "/v1/contacts/" + id
+	for _, body := range []string{
+		`{"contacts":[{"email":"ŁUKASZ@example.org","tags":{}},{"email":"c@example.org"},{"email":"C@example.org","last_name":"C"}]}`,
+		`{"contacts":[{"email":"d@example.org"},{"email":"d@"}]}`, `{"contacts":[]}`,
+	} {
+		s.ask("upsertContacts", "", body)
+	}
+	for _, body := range []string{`{"email":"c@EXAMPLE.org"}`, `{"first_name":null}`, `{"metadata":{}}`, `{}`, `{"email":null}`} {
+		s.ask("updateContact", path, body)
+	}
+	s.ask("listContacts", "", "", asking("email", "łUKASZ@example.org"))
+	s.ask("listContacts", "", "", asking("email", "%"))
+	s.pages("listContacts", "", asking("limit", "2"))
+	s.ask("deleteContact", path, "")
+	s.ask("getContact", path, "")
 }

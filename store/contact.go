@@ -69,15 +69,20 @@ func (s *Store) Contact(ctx context.Context, accountID int64, id string) (Contac
 // ListContacts returns a page of the account's contacts, newest first; with an
 // emailFold, at most the one who has that address.
 func (s *Store) ListContacts(ctx context.Context, accountID int64, emailFold string, p Page) (List[Contact], error) {
-	const q = `SELECT ` + contactColumns + ` FROM contacts
-		WHERE account_id = $1 AND seq < $2 AND ($3 = '' OR email_fold = $3) ORDER BY seq DESC LIMIT $4`
 	scope := fmt.Sprintf("contacts/%d/%q", accountID, emailFold)
 	before, err := s.beforeSeq(scope, p.Cursor)
 	if err != nil {
 		return List[Contact]{}, err
 	}
+	var w where
+	w.add("account_id = ?", accountID)
+	w.add("seq < ?", before)
+	if emailFold != "" {
+		w.add("email_fold = ?", emailFold)
+	}
+	q := `SELECT ` + contactColumns + ` FROM contacts` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
 	var rows []Contact
-	if err := s.reads.all(ctx, &rows, q, accountID, before, emailFold, p.Limit+1); err != nil {
+	if err := s.reads.all(ctx, &rows, q, w.args...); err != nil {
 		return List[Contact]{}, s.wrap(err, "list contacts")
 	}
 	return page(s, scope, p.Limit, rows, func(c Contact) position { return position{seq: c.Seq} }), nil
