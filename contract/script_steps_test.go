@@ -26,6 +26,7 @@ var scriptSteps = []struct {
 	{"simulating", scriptSimulating},
 	{"templates", scriptTemplates},
 	{"contacts", scriptContacts},
+	{"suppressions", scriptSuppressions},
 	{"deleting messages", scriptDeleting},
 	{"retention", scriptRetention},
 	{"a key of one inbox", scriptNarrowKey},
@@ -431,4 +432,22 @@ func scriptContacts(s *script) {
 	s.pages("listContacts", "", asking("limit", "2"))
 	s.ask("deleteContact", path, "")
 	s.ask("getContact", path, "")
+}
+
+func scriptSuppressions(s *script) {
+	for _, body := range []string{
+		`{"email":"Stop@Example.net","category":"marketing"}`, `{"email":"stop@example.net"}`, `{"email":"stop@example.net","category":"marketing"}`,
+		`{"email":"néws@example.net","category":"marketing"}`, `{"email":"nobody"}`, `{"email":"a@example.net","category":"some"}`, `{}`,
+	} {
+		s.ask("createSuppression", "", body)
+	}
+	in := s.inbox("careful", ``)
+	list := "/v1/inboxes/" + in.ID + "/messages"
+	for _, to := range []string{`"STOP@example.net"`, `["stop@example.net","néws@example.net"]`} {
+		s.ask("sendMessage", list, `{"to":`+to+`,"subject":"s","text":"t"}`)
+	}
+	s.pages("listSuppressions", "", asking("limit", "1"))
+	s.ask("deleteSuppression", "/v1/suppressions/"+url.PathEscape("sTOP@example.net"), "")
+	s.ask("deleteSuppression", "/v1/suppressions/"+url.PathEscape("stop@example.net"), "")
+	s.settle()
 }

@@ -190,7 +190,7 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 	case "api_key_id":
 		return w.newKey(t, "").ID
 	case "email":
-		return "gone@example.org"
+		return w.newSuppression(t)
 	case "id":
 		switch {
 		case op.OperationID == "deleteKey":

@@ -500,8 +500,8 @@ type StatsInvoker interface {
 type SuppressionsInvoker interface {
 	// CreateSuppression invokes createSuppression operation.
 	//
-	// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-	// be.
+	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+	// address that is on the list already keeps its entry, widened if need be.
 	//
 	// POST /v1/suppressions
 	CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error)
@@ -528,8 +528,10 @@ type TemplatesInvoker interface {
 	// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
 	// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
 	// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-	// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
-	// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
+	// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+	// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+	// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+	// 10,000 of them.
 	//
 	// POST /v1/templates
 	CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error)
@@ -547,7 +549,8 @@ type TemplatesInvoker interface {
 	GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error)
 	// ListTemplates invokes listTemplates operation.
 	//
-	// Newest first.
+	// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+	// although `has_more` is true.
 	//
 	// GET /v1/templates
 	ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error)
@@ -1437,8 +1440,8 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 // CreateSuppression invokes createSuppression operation.
 //
-// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-// be.
+// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+// address that is on the list already keeps its entry, widened if need be.
 //
 // POST /v1/suppressions
 func (c *Client) CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error) {
@@ -1554,8 +1557,10 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 // Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
 // inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
 // them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
-// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
+// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+// 10,000 of them.
 //
 // POST /v1/templates
 func (c *Client) CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error) {
@@ -6328,7 +6333,8 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 
 // ListTemplates invokes listTemplates operation.
 //
-// Newest first.
+// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+// although `has_more` is true.
 //
 // GET /v1/templates
 func (c *Client) ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error) {

@@ -27,6 +27,7 @@ var answerTypes = map[string]func() any{
 	"Draft":              func() any { return new(gen.Draft) },
 	"Inbox":              func() any { return new(gen.Inbox) },
 	"Message":            func() any { return new(gen.Message) },
+	"Suppression":        func() any { return new(gen.Suppression) },
 	"Template":           func() any { return new(gen.Template) },
 }
 
@@ -165,7 +166,7 @@ func seesAnswer(k store.Key, answer any) bool {
 		return slices.Contains(ids, v.InboxID)
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
-	case *gen.Contact, *gen.ContactBatchResult, *gen.Template: // are of no inbox
+	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // are of no inbox
 		return true
 	}
 	return false

@@ -228,6 +228,19 @@ CREATE TABLE contacts (
 );
 CREATE INDEX contacts_account ON contacts (account_id, seq);
 
+CREATE TABLE suppressions (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    email      TEXT NOT NULL,
+    email_fold TEXT NOT NULL,
+    reason     TEXT NOT NULL CHECK (reason IN ('hard_bounce', 'complaint', 'unsubscribe', 'manual')),
+    category   TEXT NOT NULL CHECK (category IN ('all', 'marketing')),
+    created_at BIGINT NOT NULL,
+    UNIQUE (account_id, email_fold)
+);
+CREATE INDEX suppressions_account ON suppressions (account_id, seq);
+
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id  BIGINT NOT NULL,
