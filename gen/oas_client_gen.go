@@ -174,13 +174,15 @@ type ContactsInvoker interface {
 type DomainsInvoker interface {
 	// CreateDomain invokes createDomain operation.
 	//
-	// The answer lists the DNS records to set. 409 `domain_taken` when the account has it already.
+	// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
+	// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
+	// account has it already, and for the install's own mail domain.
 	//
 	// POST /v1/domains
 	CreateDomain(ctx context.Context, request *DomainCreate, params CreateDomainParams, options ...RequestOption) (*Domain, error)
 	// DeleteDomain invokes deleteDomain operation.
 	//
-	// For good. Emails from it fail afterwards and its inboxes are suspended.
+	// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
 	//
 	// DELETE /v1/domains/{id}
 	DeleteDomain(ctx context.Context, params DeleteDomainParams, options ...RequestOption) (*DeletedDomain, error)
@@ -1117,7 +1119,9 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 
 // CreateDomain invokes createDomain operation.
 //
-// The answer lists the DNS records to set. 409 `domain_taken` when the account has it already.
+// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
+// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
+// account has it already, and for the install's own mail domain.
 //
 // POST /v1/domains
 func (c *Client) CreateDomain(ctx context.Context, request *DomainCreate, params CreateDomainParams, options ...RequestOption) (*Domain, error) {
@@ -1882,7 +1886,7 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 
 // DeleteDomain invokes deleteDomain operation.
 //
-// For good. Emails from it fail afterwards and its inboxes are suspended.
+// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
 //
 // DELETE /v1/domains/{id}
 func (c *Client) DeleteDomain(ctx context.Context, params DeleteDomainParams, options ...RequestOption) (*DeletedDomain, error) {

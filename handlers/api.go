@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/store"
 )
 
@@ -22,6 +23,8 @@ type Config struct {
 	Store *store.Store
 	// Incoming takes mail that is simulated.
 	Incoming Incoming
+	// Domains are the accounts' own domains.
+	Domains *domains.Domains
 	// MailDomain is the install's own mail domain, lower case.
 	MailDomain string
 	// Hostname is the name that verdicts on received mail are given under.

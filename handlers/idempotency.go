@@ -24,6 +24,7 @@ const idempotencyHeader = "Idempotency-Key"
 var answerTypes = map[string]func() any{
 	"Contact":            func() any { return new(gen.Contact) },
 	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
+	"Domain":             func() any { return new(gen.Domain) },
 	"Draft":              func() any { return new(gen.Draft) },
 	"Inbox":              func() any { return new(gen.Inbox) },
 	"Message":            func() any { return new(gen.Message) },
@@ -160,6 +161,8 @@ func seesAnswer(k store.Key, answer any) bool {
 		return true
 	}
 	switch v := answer.(type) {
+	case *gen.Domain:
+		return true // is of no inbox
 	case *gen.Inbox:
 		return slices.Contains(ids, v.ID)
 	case *gen.Draft:

@@ -29,6 +29,10 @@ const (
 	EventDraftRejected EventType = "draft.rejected"
 )
 
+// EventDomainDegraded tells that a required DNS record of a verified domain is
+// gone.
+const EventDomainDegraded EventType = "domain.health.degraded"
+
 // DraftEventData is what an event about a draft keeps. It holds no content
 // either.
 type DraftEventData struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/netguard"
@@ -35,7 +36,14 @@ func (n *node) assemble(
 		return nil, fmt.Errorf("make the SMTP server: %w", err)
 	}
 	told := &metrics{store: s}
-	api, err := n.apiPart(s, in, receiver, doors, temp, stopping, told)
+	owned, err := domains.New(domains.Config{
+		Store: s, Resolver: dns, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
+		TokenKey: in.keys.domains, NewKeys: smtp.NewKeys, Log: n.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	api, err := n.apiPart(s, in, receiver, owned, doors, temp, stopping, told)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +60,7 @@ func (n *node) assemble(
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{
 		api, mail, queue, worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
+		worker("domains", owned.Run),
 	}
 	if doors.metrics != nil {
 		parts = append(parts, metricsPart(doors.metrics, told))
@@ -63,7 +72,7 @@ func (n *node) assemble(
 }
 
 func (n *node) apiPart(
-	s *store.Store, in install, receiver *smtp.Receiver, doors listeners, temp string, stopping chan struct{},
+	s *store.Store, in install, receiver *smtp.Receiver, owned *domains.Domains, doors listeners, temp string, stopping chan struct{},
 	told *metrics,
 ) (part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr())
@@ -71,7 +80,7 @@ func (n *node) apiPart(
 		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
 	api, err := handlers.New(handlers.Config{
-		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
+		Store: s, Incoming: receiver, Domains: owned, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
 		BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files), TempDir: temp,
 		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
 		TrustedProxies: n.cfg.TrustedProxies, Answered: told.answered,
