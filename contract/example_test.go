@@ -33,6 +33,9 @@ func examples(op *contractcheck.Operation) []string {
 // example is a request example as JSON, with real ids in place of its own.
 func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) []byte {
 	t.Helper()
+	if op.OperationID == "createDomain" {
+		return w.domainBody() // a name that is taken is refused
+	}
 	b, err := json.Marshal(bodyOf(op).Examples[name].Value.Value)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ type install struct {
 	metrics string // http://host:port/metrics
 
 	secrets secrets
+	domains atomic.Int64 // names given out
 }
 
 // onEachEngine runs test once on SQLite and once on PostgreSQL, as parallel
@@ -73,11 +75,13 @@ func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, setti
 		in.database = testpg.Schema(t)
 		in.gate, served = newGate(t, in.database)
 	}
+	dns := smtptest.NewDNS(t, nil) // knows nothing
 	relay := smtptest.NewMX(t, smtptest.MXConfig{})
 	in.run(t, append(environ(),
 		"POSTROOM_DATA="+data, "POSTROOM_DATABASE="+served, "POSTROOM_MAIL_DOMAIN="+mailDomain,
 		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY="+firstKey,
-		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe"), settings)
+		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0",
+		"POSTROOM_RESOLVER="+dns, "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe"), settings)
 	return in
 }
 

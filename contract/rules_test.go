@@ -31,6 +31,7 @@ var bodyRules = []rule{
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
 	},
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
+	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "the grammar of domain names, in any script, is no pattern to read"},
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`is not a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
 	{has(`^(send|replyTo)Message$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},
