@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,6 +22,18 @@ func (a *API) inboxWorks(in store.Inbox) error {
 		return errForbidden(gen.ErrorCodeInboxExpired, "this inbox has expired")
 	}
 	return nil
+}
+
+// checkSender refuses mail from an inbox whose domain is no longer the account's.
+func (a *API) checkSender(ctx context.Context, in store.Inbox) error {
+	if in.Domain == a.cfg.MailDomain {
+		return nil
+	}
+	owner, err := a.store.DomainOwner(ctx, in.Domain)
+	if errors.Is(err, store.ErrNotFound) || err == nil && owner != in.AccountID {
+		return fmt.Errorf("domain %s: %w", in.Domain, store.ErrDomainNotVerified)
+	}
+	return err
 }
 
 // checkPolicy refuses a mail that the inbox may not send, to whomever has

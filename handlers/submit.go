@@ -39,6 +39,9 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
+	if err := a.checkSender(ctx, s.inbox); err != nil {
+		return nil, err
+	}
 	if s.text == "" && s.html == "" {
 		return nil, errContentRequired
 	}
