@@ -57,8 +57,8 @@ func domains(t *testing.T, w *world) {
 // TestVerifiedDomain publishes what a domain needs and takes an inbox on it.
 func TestVerifiedDomain(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
-		zones := smtptest.Zones{}
-		w := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off", "POSTROOM_RESOLVER="+smtptest.NewDNS(t, zones))
+		dns, zones := smtptest.NewChangingDNS(t), smtptest.Zones{}
+		w := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off", "POSTROOM_RESOLVER="+dns.Addr())
 		d := w.newDomain(t)
 		for _, r := range d.Records {
 			z := zones[r.Name+"."]
@@ -67,8 +67,9 @@ func TestVerifiedDomain(t *testing.T) {
 			} else {
 				z.TXT = append(z.TXT, r.Value)
 			}
-			zones[r.Name+"."] = z // nobody has asked yet
+			zones[r.Name+"."] = z
 		}
+		dns.Set(t, zones)
 		got := read[domain](t, w.send(t, w.call("verifyDomain").at("/v1/domains/"+d.ID+"/verify")).want(t, http.StatusOK))
 		if got.Status != "verified" {
 			t.Fatalf("everything is published: %+v", got)

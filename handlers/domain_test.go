@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,28 +48,18 @@ func newDomains(t *testing.T, st *store.Store, r dnsrec.Resolver) *domains.Domai
 	return d
 }
 
-// dns is a DNS server whose zone grows. Each time another server takes its place.
+// dns is a DNS server with the zones of domains.
 type dns struct {
-	*net.Resolver
+	*smtptest.ChangingDNS
 	t     *testing.T
 	zones smtptest.Zones
-	addr  atomic.Value // string
-}
-
-func newDNS(t *testing.T) *dns {
-	d := &dns{t: t, zones: smtptest.Zones{}}
-	d.addr.Store(smtptest.NewDNS(t, nil))
-	var dialer net.Dialer
-	d.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, d.addr.Load().(string)) //nolint:forcetypeassert // nothing else is stored
-	}}
-	return d
+	asked *domains.Domains // that ask it
 }
 
 // publish adds the records of the domain that are of these kinds.
 func (d *dns) publish(of domain, kinds ...string) {
 	d.t.Helper()
-	d.zones = maps.Clone(d.zones)
+	d.zones = cloned(d.zones)
 	for _, r := range of.Records {
 		z := d.zones[r.Name+"."]
 		switch {
@@ -84,19 +72,26 @@ func (d *dns) publish(of domain, kinds ...string) {
 		}
 		d.zones[r.Name+"."] = z
 	}
-	d.addr.Store(smtptest.NewDNS(d.t, d.zones))
+	d.Set(d.t, d.zones)
+}
+
+// cloned leaves the zones of a server that is being asked alone.
+func cloned(zones smtptest.Zones) smtptest.Zones {
+	all := smtptest.Zones{}
+	maps.Copy(all, zones)
+	return all
 }
 
 // withdraw takes the records of the domain that are of these kinds away.
 func (d *dns) withdraw(of domain, kinds ...string) {
 	d.t.Helper()
-	d.zones = maps.Clone(d.zones)
+	d.zones = cloned(d.zones)
 	for _, r := range of.Records {
 		if slices.Contains(kinds, r.Record) {
 			delete(d.zones, r.Name+".")
 		}
 	}
-	d.addr.Store(smtptest.NewDNS(d.t, d.zones))
+	d.Set(d.t, d.zones)
 }
 
 // eachDomain is each with a DNS server.
@@ -105,8 +100,9 @@ func eachDomain(t *testing.T, test func(t *testing.T, s *server, zone *dns)) {
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
-		st, zone := storetest.OpenConfig(t, cfg), newDNS(t)
-		s := newServer(t, st, clock, func(c *handlers.Config) { c.Domains = newDomains(t, st, zone) })
+		st, zone := storetest.OpenConfig(t, cfg), &dns{ChangingDNS: smtptest.NewChangingDNS(t), t: t}
+		zone.asked = newDomains(t, st, smtp.NewResolver(zone.Addr()))
+		s := newServer(t, st, clock, func(c *handlers.Config) { c.Domains = zone.asked })
 		s.database = cfg.Database
 		test(t, s, zone)
 	})
@@ -299,6 +295,40 @@ func TestDeletedDomainSuspendsItsInboxes(t *testing.T) {
 		s.do(t, http.MethodGet, "/v1/domains/"+d.ID, "").want(t, http.StatusNotFound)
 		s.do(t, http.MethodDelete, "/v1/domains/"+d.ID, "").want(t, http.StatusNotFound)
 		s.do(t, http.MethodPost, "/v1/inboxes", `{"domain":"ann.example"}`).wantError(t, http.StatusForbidden, "domain_not_verified domain")
+	})
+}
+
+// TestFailedDomainSendsNothing lets a domain lose its token for three days: its
+// inboxes stay as they are, and send again when it is back.
+func TestFailedDomainSendsNothing(t *testing.T) {
+	t.Parallel()
+	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
+		d := s.newDomain(t, "ann.example")
+		zone.publish(d, "OWNERSHIP", "DKIM")
+		s.verify(t, d.ID)
+		id := s.do(t, http.MethodPost, "/v1/inboxes", `{"domain":"ann.example"}`).want(t, http.StatusCreated).str(t, "id")
+		send := func() response {
+			return s.do(t, http.MethodPost, "/v1/inboxes/"+id+"/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`)
+		}
+		send().want(t, http.StatusCreated)
+		zone.withdraw(d, "OWNERSHIP")
+		for _, wait := range []time.Duration{24 * time.Hour, 72 * time.Hour} {
+			s.clock.Add(wait)
+			if _, err := zone.asked.RunOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.do(t, http.MethodGet, "/v1/domains/"+d.ID, "").wantAt(t, "status", `"failed"`)
+		s.do(t, http.MethodGet, "/v1/inboxes/"+id, "").wantAt(t, "status", `"active"`)
+		send().wantError(t, http.StatusForbidden, "domain_not_verified domain")
+		if d := s.verify(t, d.ID); d.Status != "pending" {
+			t.Errorf("verified without the token: %s", d.Status)
+		}
+		zone.publish(d, "OWNERSHIP")
+		if d := s.verify(t, d.ID); d.Status != "verified" {
+			t.Errorf("with the token again: %s", d.Status)
+		}
+		send().want(t, http.StatusCreated)
 	})
 }
 

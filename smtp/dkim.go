@@ -24,6 +24,8 @@ const (
 	maxSignedHeader = 1 << 20
 	// keysLife is after how long keys are read again.
 	keysLife = time.Minute
+	// maxParsed is how many domains' keys are kept.
+	maxParsed = 1000
 )
 
 // DKIMKeys is where the signing keys of a domain are. Store is one.
@@ -38,7 +40,7 @@ type Signer struct {
 	now  func() time.Time
 
 	mu     sync.Mutex
-	parsed map[string]parsedKeys // by domain; ours are few
+	parsed map[string]parsedKeys // by domain, at most maxParsed
 }
 
 type parsedKeys struct {
@@ -183,6 +185,9 @@ func (s *Signer) keysOf(ctx context.Context, domain string) ([]signingKey, error
 			return nil, err
 		}
 		keys = append(keys, signingKey{k.Selector, key})
+	}
+	if len(s.parsed) >= maxParsed {
+		clear(s.parsed) // which is read again in a minute anyway
 	}
 	s.parsed[domain] = parsedKeys{keys, now.Add(keysLife)}
 	return keys, nil

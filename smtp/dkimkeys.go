@@ -93,13 +93,18 @@ func Records(ctx context.Context, keys DKIMKeys, domain string) ([]Record, error
 	}
 	records := make([]Record, 0, len(stored))
 	for _, k := range stored {
-		records = append(records, Record{
-			Name:  k.Selector + "._domainkey." + domain,
-			Type:  "TXT",
-			Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + k.Public,
-		})
+		records = append(records, KeyRecord(k))
 	}
 	return records, nil
+}
+
+// KeyRecord returns the TXT record of a key.
+func KeyRecord(k store.DKIMKey) Record {
+	return Record{
+		Name:  k.Selector + "._domainkey." + k.Domain,
+		Type:  "TXT",
+		Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + k.Public,
+	}
 }
 
 // publicKey is what stands in p=: the bare key for Ed25519, and a

@@ -40,7 +40,8 @@ const (
 //   - Anything else (4yz, no answer, no DNS, a fault of ours): tried again on
 //     the schedule of nextAttempt, for 24 hours, and then bounced with the last
 //     answer.
-//   - The content of the message is gone: failed.
+//   - The content of the message is gone, or the domain that it is from is no
+//     longer verified for the account that sends: failed.
 //
 // A mail is handed over at least once. It may be twice when a server took it and
 // its answer never came (RFC 1047), or when this process died before it could

@@ -19,9 +19,10 @@ type target struct {
 }
 
 // Resolve returns the inbox that receives mail for rcpt, and the tag in it, nil
-// without one. Its error is an *Reply (550 5.1.1 for an
-// unknown or deleted inbox, 5.2.1 for one that is suspended or expired, 5.7.1
-// for a foreign domain, 501 5.1.3 for what is no address), or the store's.
+// without one. Its error is an *Reply (550 5.1.1 for an unknown or deleted inbox,
+// and for one of an account that the domain is no longer verified for, 5.2.1 for
+// one that is suspended or expired, 5.7.1 for a foreign domain, 501 5.1.3 for what
+// is no address), or the store's.
 func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *string, error) {
 	local, tag, domain := splitAddress(rcpt)
 	if strings.ContainsAny(local, routing) {
