@@ -54,16 +54,13 @@ func (s *Domains) Add(ctx context.Context, accountID int64, name string, once *s
 	if name == s.cfg.MailDomain {
 		return store.Domain{}, store.ErrDomainTaken
 	}
-	// Keys take some tenths of a second, so they are not made in vain. With an
-	// idempotency key the store has to see whether the call is a repeat.
-	if once == nil {
-		has, err := s.cfg.Store.HasDomain(ctx, accountID, name)
-		if err != nil {
-			return store.Domain{}, err
-		}
-		if has {
-			return store.Domain{}, store.ErrDomainTaken
-		}
+	// Keys take some tenths of a second, so they are not made in vain.
+	has, err := s.cfg.Store.HasDomain(ctx, accountID, name)
+	if err != nil {
+		return store.Domain{}, err
+	}
+	if has {
+		return store.Domain{}, store.ErrDomainTaken
 	}
 	keys, err := s.cfg.NewKeys(name)
 	if err != nil {
