@@ -3,6 +3,8 @@ package store_test
 import (
 	"encoding/json"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,6 +235,39 @@ func TestDomainKeysAreSealed(t *testing.T) { // K1
 		}
 		if _, err := d.RecordCheck(t.Context(), d.Domain, nil, false); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a look-up that was under way: %v", err)
+		}
+	})
+}
+
+// TestDomainIsVerifiedForOneAccount lets eight accounts be right about a domain at
+// the same time.
+func TestDomainIsVerifiedForOneAccount(t *testing.T) {
+	eachDomain(t, func(t *testing.T, d *domainOf) {
+		claims := []store.Domain{d.Domain}
+		for range 7 {
+			made, err := d.CreateDomain(t.Context(), store.Domain{AccountID: storetest.Account(t, d.Store).Seq, Name: d.Name, Token: "t"}, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claims = append(claims, made)
+		}
+		found := []store.DomainRecord{{Kind: "OWNERSHIP", Required: true, Status: store.RecordVerified}}
+		var wg sync.WaitGroup
+		var verified atomic.Int64
+		for _, claim := range claims {
+			wg.Go(func() {
+				after, err := d.RecordCheck(t.Context(), claim, found, true)
+				if err != nil {
+					t.Error(err)
+				}
+				if after.Status == store.DomainVerified {
+					verified.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if n := verified.Load(); n != 1 {
+			t.Errorf("verified for %d accounts", n)
 		}
 	})
 }
