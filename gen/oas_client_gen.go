@@ -200,7 +200,8 @@ type DomainsInvoker interface {
 	ListDomains(ctx context.Context, params ListDomainsParams, options ...RequestOption) (*DomainList, error)
 	// VerifyDomain invokes verifyDomain operation.
 	//
-	// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+	// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+	// while the domain is verified for another account.
 	//
 	// POST /v1/domains/{id}/verify
 	VerifyDomain(ctx context.Context, params VerifyDomainParams, options ...RequestOption) (*DomainVerification, error)
@@ -9486,7 +9487,8 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 
 // VerifyDomain invokes verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+// while the domain is verified for another account.
 //
 // POST /v1/domains/{id}/verify
 func (c *Client) VerifyDomain(ctx context.Context, params VerifyDomainParams, options ...RequestOption) (*DomainVerification, error) {

@@ -10416,7 +10416,8 @@ func (s *Server) handleUpsertContactsRequest(args [0]string, argsEscaped bool, w
 
 // handleVerifyDomainRequest handles verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+// while the domain is verified for another account.
 //
 // POST /v1/domains/{id}/verify
 func (s *Server) handleVerifyDomainRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

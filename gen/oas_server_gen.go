@@ -136,7 +136,8 @@ type DomainsHandler interface {
 	ListDomains(ctx context.Context, params ListDomainsParams) (*DomainList, error)
 	// VerifyDomain implements verifyDomain operation.
 	//
-	// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+	// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+	// while the domain is verified for another account.
 	//
 	// POST /v1/domains/{id}/verify
 	VerifyDomain(ctx context.Context, params VerifyDomainParams) (*DomainVerification, error)

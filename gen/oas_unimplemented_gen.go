@@ -701,7 +701,8 @@ func (UnimplementedHandler) UpsertContacts(ctx context.Context, req *ContactBatc
 
 // VerifyDomain implements verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+// while the domain is verified for another account.
 //
 // POST /v1/domains/{id}/verify
 func (UnimplementedHandler) VerifyDomain(ctx context.Context, params VerifyDomainParams) (r *DomainVerification, _ error) {
