@@ -47,6 +47,7 @@ var (
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
 	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
+	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is turned off"}
 	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
@@ -68,6 +69,8 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		}
 	case errors.Is(err, store.ErrAddressTaken):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
+	case errors.Is(err, store.ErrTooManyWebhooks):
+		return &apiError{status: http.StatusForbidden, code: gen.ErrorCodePlanLimitReached, message: store.ErrTooManyWebhooks.Error()}
 	case isLimit(err):
 		return a.limitError(err)
 	case errors.Is(err, store.ErrLoop):

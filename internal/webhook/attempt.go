@@ -1,0 +1,135 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// Why a delivery ends without an attempt, or is put off.
+const (
+	faultEventGone = "the event is no longer kept"
+	faultGone      = "what the event is about is deleted"
+	faultOurs      = "the event could not be read"
+	reasonGone     = "the endpoint answered 410 Gone"
+)
+
+// Test sends a test event to the endpoint now, whether it is on or off, and
+// returns what came of it. It is not tried again and says nothing about the
+// endpoint's health.
+func (d *Dispatcher) Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error) {
+	c, err := d.cfg.Store.StartTest(ctx, w, d.cfg.Lease)
+	if err != nil {
+		return store.DeliveryResult{}, err
+	}
+	r := d.attempt(ctx, w, c)
+	if r.Untried { // who asked has gone
+		fault := "the test was broken off"
+		r = store.DeliveryResult{Seq: r.Seq, EndpointSeq: r.EndpointSeq, Fence: r.Fence, Status: store.DeliveryFailed, Error: &fault}
+	}
+	d.record(ctx, c, r)
+	return r, nil
+}
+
+// attempt makes one attempt and returns what to record of it.
+func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.ClaimedDelivery) store.DeliveryResult {
+	r := store.DeliveryResult{Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliveryFailed}
+	if c.Event == nil {
+		return failed(r, faultEventGone)
+	}
+	header, body, err := d.compose(ctx, w, *c.Event)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return failed(r, faultGone)
+	case err != nil && ctx.Err() != nil:
+		return untried(r)
+	case err != nil:
+		d.cfg.Log.ErrorContext(ctx, "cannot compose a webhook", "delivery_id", c.ID, "event_id", c.EventID, "error", err)
+		return d.again(failed(r, faultOurs), c, 0)
+	}
+	begun := time.Now() // a duration, not a time of day
+	a := d.post.post(ctx, w.URL, header, body)
+	took := time.Since(begun).Milliseconds()
+	if a.status == 0 && ctx.Err() != nil {
+		return untried(r)
+	}
+	r.DurationMs, r.Judge = &took, c.EventType != store.EventWebhookTest
+	if a.status == 0 {
+		return d.again(failed(r, a.fault), c, 0)
+	}
+	r.StatusCode, r.Body = &a.status, &a.body
+	if a.ok() {
+		r.Status = store.DeliverySucceeded
+		return r
+	}
+	r = failed(r, "the endpoint answered "+strconv.Itoa(a.status))
+	if a.status == http.StatusGone {
+		r.Gone = reasonGone
+		return r
+	}
+	return d.again(r, c, a.retryAfter)
+}
+
+// compose makes the request of an event. The signature is of this moment.
+func (d *Dispatcher) compose(ctx context.Context, w store.Webhook, e store.Event) (http.Header, []byte, error) {
+	body, err := d.cfg.Body(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := d.cfg.Now()
+	keys, err := d.cfg.Store.WebhookKeys(w, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	return http.Header{
+		"Webhook-Id":        {e.ID},
+		"Webhook-Timestamp": {timestamp(now)},
+		"Webhook-Signature": {sign(keys, e.ID, now, body)},
+	}, body, nil
+}
+
+func failed(r store.DeliveryResult, why string) store.DeliveryResult {
+	r.Status, r.Error = store.DeliveryFailed, &why
+	return r
+}
+
+func untried(r store.DeliveryResult) store.DeliveryResult {
+	r.Untried, r.Judge = true, false
+	return r
+}
+
+// again puts a failed attempt's delivery on the schedule, if it is not at its
+// end. A test is not tried again: who made it was told.
+func (d *Dispatcher) again(r store.DeliveryResult, c store.ClaimedDelivery, asked time.Duration) store.DeliveryResult {
+	if c.EventType == store.EventWebhookTest {
+		return r
+	}
+	if next, ok := nextAttempt(c.Attempts, d.cfg.Now(), asked, d.cfg.Jitter()); ok {
+		at := store.NewTime(next)
+		r.Status, r.Next = store.DeliveryPending, &at
+	}
+	return r
+}
+
+// record stores what came of an attempt. When that fails the delivery is
+// attempted again at the end of its lease.
+func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r store.DeliveryResult) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	log := d.cfg.Log.With("delivery_id", c.ID, "event_id", c.EventID, "attempt", c.Attempts)
+	if err := d.cfg.Store.RecordDelivery(ctx, r); errors.Is(err, store.ErrState) {
+		log.InfoContext(ctx, "webhook delivery was taken over or deleted")
+	} else if err != nil {
+		log.WarnContext(ctx, "cannot record a webhook delivery", "error", err)
+	}
+	if r.Error != nil && !r.Untried {
+		log.InfoContext(ctx, "webhook delivery failed", "status", string(r.Status), "error", *r.Error)
+	}
+	if r.Gone != "" {
+		log.WarnContext(ctx, "webhook endpoint turned off", "reason", r.Gone)
+	}
+}

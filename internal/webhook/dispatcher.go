@@ -1,0 +1,212 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// pollEvery is after how long the dispatcher looks for work whatever it was
+	// told.
+	pollEvery = time.Second
+	// storeTimeout is how long a claim, or one try to record an outcome, may take.
+	storeTimeout = 10 * time.Second
+)
+
+// Dispatcher delivers events to webhook endpoints. Any number of them, on any
+// number of nodes, can run on one store.
+type Dispatcher struct {
+	cfg  Config
+	post *poster
+
+	mu      sync.Mutex
+	serving map[int64]bool // endpoints; whether it was failing
+	failing int            // how many of them
+	turns   sync.WaitGroup
+	freed   chan struct{} // receives when an endpoint is no longer served
+}
+
+// New returns a dispatcher that does nothing until Run, RunOnce or Test.
+func New(cfg Config) (*Dispatcher, error) {
+	if cfg.Store == nil || cfg.Body == nil || cfg.Targets == nil {
+		return nil, errors.New("webhooks: store, body and targets are required")
+	}
+	cfg.setDefaults()
+	return &Dispatcher{
+		cfg: cfg, post: newPoster(cfg.Targets, cfg.RootCAs, cfg.Timeout, cfg.Agent),
+		serving: map[int64]bool{}, freed: make(chan struct{}, 1),
+	}, nil
+}
+
+// Run delivers what is due until ctx ends. Then it claims nothing more, lets
+// attempts finish for the time of Grace, breaks off the others, whose deliveries
+// are then as they were, and returns when nothing of it runs any more.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	defer d.post.close()
+	wake := d.cfg.Store.WakeWebhooks()
+	defer wake.Stop()
+	woken := wake.C
+	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer breakOff()
+	for ctx.Err() == nil {
+		pause, err := d.round(ctx, func(e store.DueEndpoint) { d.serve(ctx, work, e) })
+		if err != nil && ctx.Err() == nil {
+			d.cfg.Log.WarnContext(ctx, "cannot look for webhook deliveries", "error", err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case _, open := <-woken:
+			if !open { // the store is closed: only the poll is left
+				woken = nil
+			}
+		case <-d.freed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	d.drain(breakOff)
+	return nil
+}
+
+// drain waits for what is under way, and breaks it off after a while.
+func (d *Dispatcher) drain(breakOff func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.turns.Wait()
+	}()
+	grace := time.NewTimer(d.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		breakOff()
+		<-done
+	}
+}
+
+// RunOnce gives each endpoint that has something due one turn and returns, when
+// all of it is recorded, how many deliveries were attempted.
+func (d *Dispatcher) RunOnce(ctx context.Context) (int, error) {
+	var mu sync.Mutex
+	all := 0
+	var errs []error
+	_, err := d.round(ctx, func(e store.DueEndpoint) {
+		n, err := d.turn(ctx, e)
+		mu.Lock()
+		defer mu.Unlock()
+		all += n
+		errs = append(errs, err)
+	})
+	d.turns.Wait()
+	return all, errors.Join(append(errs, err)...)
+}
+
+// round begins to serve the endpoints that have something due, as far as there is
+// room. pause is how long there is nothing more to do, as far as is known.
+func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (pause time.Duration, err error) {
+	due, err := d.cfg.Store.DueEndpoints(ctx, d.busy())
+	if err != nil {
+		return pollEvery, err
+	}
+	now := d.cfg.Now()
+	for _, e := range due {
+		if wait := e.Due.Sub(now); wait > 0 {
+			return min(wait, pollEvery), nil
+		}
+		if !d.take(e) {
+			continue // freed will tell
+		}
+		go func() {
+			defer d.release(e)
+			serve(e)
+		}()
+	}
+	return pollEvery, nil
+}
+
+// serve attempts what is due of an endpoint until there is no more, or it fails:
+// then others have their turn first.
+func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
+	for ctx.Err() == nil {
+		n, err := d.turn(work, e)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
+		}
+		if err != nil || n < d.cfg.PerEndpoint {
+			return
+		}
+	}
+}
+
+// turn claims some deliveries of an endpoint, attempts them at the same time, and
+// returns when their outcomes are recorded, and how many there were.
+func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (int, error) {
+	limit := d.cfg.PerEndpoint
+	if e.FailingSince != nil {
+		limit = 1
+	}
+	claiming, cancel := context.WithTimeout(ctx, storeTimeout)
+	w, claimed, err := d.cfg.Store.ClaimDeliveries(claiming, e.Seq, limit, d.cfg.Lease)
+	cancel()
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil // deleted or turned off since
+	}
+	if err != nil {
+		return 0, err
+	}
+	var all sync.WaitGroup
+	for _, c := range claimed {
+		all.Go(func() { d.record(ctx, c, d.attempt(ctx, w, c)) })
+	}
+	all.Wait()
+	return len(claimed), nil
+}
+
+// take reserves the endpoint, unless there is no room. Half of the room is for
+// those that do not fail, however many of the others hang.
+func (d *Dispatcher) take(e store.DueEndpoint) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	failing := e.FailingSince != nil
+	if len(d.serving) >= d.cfg.MaxEndpoints || failing && d.failing >= max(d.cfg.MaxEndpoints/2, 1) {
+		return false
+	}
+	d.serving[e.Seq] = failing
+	if failing {
+		d.failing++
+	}
+	d.turns.Add(1)
+	return true
+}
+
+func (d *Dispatcher) release(e store.DueEndpoint) {
+	d.mu.Lock()
+	if d.serving[e.Seq] {
+		d.failing--
+	}
+	delete(d.serving, e.Seq)
+	d.mu.Unlock()
+	select {
+	case d.freed <- struct{}{}:
+	default:
+	}
+	d.turns.Done()
+}
+
+func (d *Dispatcher) busy() []int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seqs := make([]int64, 0, len(d.serving))
+	for seq := range d.serving {
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	return seqs
+}
