@@ -188,4 +188,3 @@ func subTypeOf(enhanced string) *string {
 	}
 	return nil
 }
-

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,7 +23,7 @@ func (anyTarget) Check(_ context.Context, url string) error {
 	return nil
 }
 
-// stubTester answers for endpoints: those with this path do not.
+// stubTester answers for the endpoints, but for those whose path is /dead.
 type stubTester struct{ store *store.Store }
 
 func (s stubTester) Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error) {
@@ -101,7 +100,7 @@ func TestWebhookRefuses(t *testing.T) {
 			{http.MethodPost, "/v1/webhooks", `{"url":"https://a.example/","events":["email.read"]}`, "invalid_request events[0]"},
 			{http.MethodPatch, path, `{"secret":"x"}`, "invalid_request secret"},
 		} {
-			res := s.do(t, tt.method, tt.path, tt.body).want(t, http.StatusBadRequest)
+			res := s.do(t, tt.method, tt.path, tt.body, broken).want(t, http.StatusBadRequest)
 			if got := res.str(t, "error.code") + " " + res.str(t, "error.param"); got != tt.want {
 				t.Errorf("%s %s %s: got %s, want %s", tt.method, tt.path, tt.body, got, tt.want)
 			}
@@ -165,7 +164,7 @@ func TestWebhooksOfANarrowKey(t *testing.T) {
 		for id, want := range map[string]int{wide: 2, own: 1} {
 			res := s.do(t, http.MethodGet, "/v1/webhooks/"+id+"/deliveries", "").want(t, http.StatusOK)
 			if got := strings.Count(string(res.body), `"dlv_`); got != want {
-				t.Errorf("%s has %d deliveries, want %d: %s", id, got, want, fmt.Sprint(string(res.body)))
+				t.Errorf("%s has %d deliveries, want %d: %s", id, got, want, res.body)
 			}
 		}
 	})
