@@ -48,6 +48,7 @@ type world struct {
 	in, out       message
 	guarded       inbox // send_policy approval
 	draft         draft
+	hook          string // the last webhook endpoint that was made
 }
 
 // newWorld fills an install.
@@ -139,6 +140,9 @@ func (w *world) good(t *testing.T, op *contractcheck.Operation) call {
 	if names := examples(op); len(names) > 0 {
 		c.body = w.example(t, op, names[0])
 	}
+	if op.OperationID == "createWebhook" {
+		w.makeRoom(t)
+	}
 	if _, keyed := op.Scopes(); !keyed {
 		c.key = ""
 	}
@@ -186,6 +190,11 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		return w.in.ThreadID
 	case "api_key_id":
 		return w.newKey(t, "").ID
+	case "webhook_id":
+		w.hook = w.newWebhook(t, `{"url":"`+w.receiver+`"}`).ID
+		return w.hook
+	case "delivery_id": // comes after its endpoint
+		return w.newDelivery(t, w.hook)
 	case "email":
 		return "gone@example.org"
 	case "id":
