@@ -23,7 +23,8 @@ type DueEndpoint struct {
 }
 
 // DueEndpoints returns the active endpoints, without those in busy, that have
-// deliveries pending, by when the first of these is due.
+// deliveries pending: first those that do not fail, each kind by when the first
+// of its deliveries is due.
 func (s *Store) DueEndpoints(ctx context.Context, busy []int64) ([]DueEndpoint, error) {
 	// From one endpoint to the next, by index: what they have pending may be much.
 	q := `
@@ -37,7 +38,7 @@ func (s *Store) DueEndpoints(ctx context.Context, busy []int64) ([]DueEndpoint, 
 				WHERE d.endpoint_seq = w.seq AND d.next_attempt_at IS NOT NULL) AS due
 		  FROM pending p JOIN webhook_endpoints w ON w.seq = p.seq
 		 WHERE w.active AND NOT (` + s.dialect.oneOf("w.seq", "$1") + `)
-		 ORDER BY due LIMIT $2`
+		 ORDER BY CASE WHEN w.failing_since IS NULL THEN 0 ELSE 1 END, due LIMIT $2`
 	var due []DueEndpoint
 	err := s.read.SelectContext(ctx, &due, q, s.dialect.list(busy), maxDueEndpoints)
 	return due, s.wrap(err, "endpoints with deliveries")

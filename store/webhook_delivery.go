@@ -110,10 +110,33 @@ func (s *Store) RetryDelivery(ctx context.Context, w Webhook, id string) (Delive
 }
 
 // SweepDeliveries deletes some of the deliveries that are older than
-// DeliveryLife, and returns how many; 0 means that there were none.
+// DeliveryLife or whose endpoint is deleted, and returns how many; 0 means that
+// there were none.
 func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
-	const q = `DELETE FROM webhook_deliveries WHERE created_at <= $1 AND seq IN (SELECT seq FROM webhook_deliveries ORDER BY seq LIMIT $2)`
-	return s.sweep(ctx, "sweep deliveries", q, NewTime(s.now().Add(-DeliveryLife)), sweepBatch)
+	const (
+		old = `DELETE FROM webhook_deliveries WHERE created_at <= $1 AND seq IN (SELECT seq FROM webhook_deliveries ORDER BY seq LIMIT $2)`
+		// From one endpoint to the next, by index.
+		orphaned = `
+		WITH RECURSIVE present (seq) AS (
+			SELECT min(endpoint_seq) FROM webhook_deliveries
+			UNION ALL
+			SELECT (SELECT min(d.endpoint_seq) FROM webhook_deliveries d WHERE d.endpoint_seq > present.seq)
+			  FROM present WHERE present.seq IS NOT NULL)
+		SELECT seq FROM present p
+		 WHERE seq IS NOT NULL AND NOT EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.seq = p.seq)
+		 LIMIT 1`
+		orphans = `DELETE FROM webhook_deliveries WHERE seq IN
+			(SELECT seq FROM webhook_deliveries WHERE endpoint_seq = $1 ORDER BY seq LIMIT $2)`
+	)
+	n, err := s.sweep(ctx, "sweep deliveries", old, NewTime(s.now().Add(-DeliveryLife)), sweepBatch)
+	if err != nil || n > 0 {
+		return n, err
+	}
+	var gone []int64
+	if err := s.read.SelectContext(ctx, &gone, orphaned); err != nil || len(gone) == 0 {
+		return 0, s.wrap(err, "deliveries without an endpoint")
+	}
+	return s.sweep(ctx, "sweep deliveries", orphans, gone[0], sweepBatch)
 }
 
 // told is an event that endpoints may have to be told of.

@@ -41,14 +41,23 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 	if c.Event == nil {
 		return failed(r, faultEventGone)
 	}
-	header, body, err := d.compose(ctx, w, *c.Event)
+	// What waits too long for room must not go on after its lease has ended.
+	waiting, cancel := context.WithTimeout(ctx, d.cfg.Lease/2)
+	defer cancel()
+	body, err := d.compose(waiting, *c.Event)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return failed(r, faultGone)
-	case err != nil && ctx.Err() != nil:
+	case err != nil && waiting.Err() != nil:
 		return untried(r)
 	case err != nil:
 		d.cfg.Log.ErrorContext(ctx, "cannot compose a webhook", "delivery_id", c.ID, "event_id", c.EventID, "error", err)
+		return d.again(failed(r, faultOurs), c, 0)
+	}
+	defer d.held.Release(weight(body))
+	header, err := d.sign(w, *c.Event, body)
+	if err != nil {
+		d.cfg.Log.ErrorContext(ctx, "cannot sign a webhook", "delivery_id", c.ID, "error", err)
 		return d.again(failed(r, faultOurs), c, 0)
 	}
 	begun := time.Now() // a duration, not a time of day
@@ -74,22 +83,33 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 	return d.again(r, c, a.retryAfter)
 }
 
-// compose makes the request of an event. The signature is of this moment.
-func (d *Dispatcher) compose(ctx context.Context, w store.Webhook, e store.Event) (http.Header, []byte, error) {
+// compose makes the body of an event, for which room is taken in d.held.
+func (d *Dispatcher) compose(ctx context.Context, e store.Event) ([]byte, error) {
+	if err := d.composing.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer d.composing.Release(1)
 	body, err := d.cfg.Body(ctx, e)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	return body, d.held.Acquire(ctx, weight(body))
+}
+
+func weight(body []byte) int64 { return min(int64(len(body)), maxHeld) }
+
+// sign makes the header of a request. The signature is of this moment.
+func (d *Dispatcher) sign(w store.Webhook, e store.Event, body []byte) (http.Header, error) {
 	now := d.cfg.Now()
 	keys, err := d.cfg.Store.WebhookKeys(w, now)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	return http.Header{
 		"Webhook-Id":        {e.ID},
 		"Webhook-Timestamp": {timestamp(now)},
 		"Webhook-Signature": {sign(keys, e.ID, now, body)},
-	}, body, nil
+	}, nil
 }
 
 func failed(r store.DeliveryResult, why string) store.DeliveryResult {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/store"
 )
@@ -16,13 +19,19 @@ const (
 	pollEvery = time.Second
 	// storeTimeout is how long a claim, or one try to record an outcome, may take.
 	storeTimeout = 10 * time.Second
+	// maxComposing is how many events are read and written at the same time, and
+	// maxHeld how many bytes of what came of it are held while they are posted.
+	maxComposing = 16
+	maxHeld      = 64 << 20
 )
 
 // Dispatcher delivers events to webhook endpoints. Any number of them, on any
 // number of nodes, can run on one store.
 type Dispatcher struct {
-	cfg  Config
-	post *poster
+	cfg       Config
+	post      *poster
+	composing *semaphore.Weighted // events that are read and written at the same time
+	held      *semaphore.Weighted // bytes of what is being posted
 
 	mu      sync.Mutex
 	serving map[int64]bool // endpoints; whether it was failing
@@ -39,6 +48,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	cfg.setDefaults()
 	return &Dispatcher{
 		cfg: cfg, post: newPoster(cfg.Targets, cfg.RootCAs, cfg.Timeout, cfg.Agent),
+		composing: semaphore.NewWeighted(maxComposing), held: semaphore.NewWeighted(maxHeld),
 		serving: map[int64]bool{}, freed: make(chan struct{}, 1),
 	}, nil
 }
@@ -98,7 +108,7 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (int, error) {
 	all := 0
 	var errs []error
 	_, err := d.round(ctx, func(e store.DueEndpoint) {
-		n, err := d.turn(ctx, e)
+		n, _, err := d.turn(ctx, e)
 		mu.Lock()
 		defer mu.Unlock()
 		all += n
@@ -116,9 +126,11 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 		return pollEvery, err
 	}
 	now := d.cfg.Now()
+	pause = pollEvery
 	for _, e := range due {
 		if wait := e.Due.Sub(now); wait > 0 {
-			return min(wait, pollEvery), nil
+			pause = min(pause, wait)
+			continue
 		}
 		if !d.take(e) {
 			continue // freed will tell
@@ -128,26 +140,27 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 			serve(e)
 		}()
 	}
-	return pollEvery, nil
+	return pause, nil
 }
 
 // serve attempts what is due of an endpoint until there is no more, or it fails:
-// then others have their turn first.
+// then it is served as one that fails, and others have their turn first.
 func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
 	for ctx.Err() == nil {
-		n, err := d.turn(work, e)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		n, well, err := d.turn(work, e)
+		if err != nil {
 			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
 		}
-		if err != nil || n < d.cfg.PerEndpoint {
+		if err != nil || !well || n < d.cfg.PerEndpoint {
 			return
 		}
 	}
 }
 
 // turn claims some deliveries of an endpoint, attempts them at the same time, and
-// returns when their outcomes are recorded, and how many there were.
-func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (int, error) {
+// returns when their outcomes are recorded, how many there were, and whether all
+// went well.
+func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (n int, well bool, err error) {
 	limit := d.cfg.PerEndpoint
 	if e.FailingSince != nil {
 		limit = 1
@@ -156,17 +169,24 @@ func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (int, error)
 	w, claimed, err := d.cfg.Store.ClaimDeliveries(claiming, e.Seq, limit, d.cfg.Lease)
 	cancel()
 	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil // deleted or turned off since
+		return 0, false, nil // deleted or turned off since
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var all sync.WaitGroup
+	var bad atomic.Bool
 	for _, c := range claimed {
-		all.Go(func() { d.record(ctx, c, d.attempt(ctx, w, c)) })
+		all.Go(func() {
+			r := d.attempt(ctx, w, c)
+			if r.Status != store.DeliverySucceeded {
+				bad.Store(true)
+			}
+			d.record(ctx, c, r)
+		})
 	}
 	all.Wait()
-	return len(claimed), nil
+	return len(claimed), !bad.Load(), nil
 }
 
 // take reserves the endpoint, unless there is no room. Half of the room is for
