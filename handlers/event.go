@@ -138,15 +138,22 @@ func eventBody(e store.Event, resource func(*jx.Encoder), extra eventExtra) ([]b
 	} else {
 		object = append(object, '}')
 	}
-	return json.Marshal(struct {
-		ID        string          `json:"id"`
-		Object    string          `json:"object"`
-		Type      store.EventType `json:"type"`
-		CreatedAt string          `json:"created_at"`
-		TestMode  bool            `json:"test_mode"`
-		InboxID   *string         `json:"inbox_id"`
-		Data      json.RawMessage `json:"data"`
-	}{e.ID, "event", e.Type, e.CreatedAt.Format(eventTime), e.TestMode, e.InboxID, object})
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	err = enc.Encode(eventEnvelope{e.ID, "event", e.Type, e.CreatedAt.Format(eventTime), e.TestMode, e.InboxID, object})
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
+}
+
+// eventEnvelope is what all events have.
+type eventEnvelope struct {
+	ID        string          `json:"id"`
+	Object    string          `json:"object"`
+	Type      store.EventType `json:"type"`
+	CreatedAt string          `json:"created_at"`
+	TestMode  bool            `json:"test_mode"`
+	InboxID   *string         `json:"inbox_id"`
+	Data      json.RawMessage `json:"data"`
 }
 
 // eventTime is how the API writes times.

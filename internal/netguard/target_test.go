@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"net/url"
 	"testing"
 
 	"github.com/postroom/postroom/internal/netguard"
@@ -51,13 +52,13 @@ func TestPrivateTargetsAreRefused(t *testing.T) { // W1
 	if len(refusedTargets) != 64 {
 		t.Errorf("there are %d targets", len(refusedTargets))
 	}
-	for _, url := range append([]string{
+	for _, target := range append([]string{
 		"http://hooks.example/", "https://", "https:///x", "https:hooks.example", "//hooks.example/", "https://-a.example/", "https://a..example/",
 		"https://hooks.example:0/", "https://hooks.example:99999/", "https://hooks.example/#x", "https://a b/", "https://xn--/\x00", "unresolved.example",
 		"https://unresolved.example:25/",
 	}, refusedTargets...) {
-		if err := targets.Check(t.Context(), url); !errors.Is(err, netguard.ErrRefused) {
-			t.Errorf("%q: got %v, want ErrRefused", url, err)
+		if err := targets.Check(t.Context(), target); !errors.Is(err, netguard.ErrRefused) {
+			t.Errorf("%q: got %v, want ErrRefused", target, err)
 		}
 	}
 }
@@ -65,12 +66,12 @@ func TestPrivateTargetsAreRefused(t *testing.T) { // W1
 func TestPublicTargetsPass(t *testing.T) {
 	t.Parallel()
 	targets := netguard.NewTargets(netguard.New(netguard.Config{}), testNames())
-	for _, url := range []string{
+	for _, target := range []string{
 		"https://hooks.example/", "https://hooks.example", "https://HOOKS.example./a?b=c", "https://hooks.example:443/", "https://hooks.example:8443/",
 		"https://1.1.1.1/", "https://[2606:4700:4700::1111]/", "https://mixed.example/", "https://unresolved.example/",
 	} {
-		if err := targets.Check(t.Context(), url); err != nil {
-			t.Errorf("%q: %v", url, err)
+		if err := targets.Check(t.Context(), target); err != nil {
+			t.Errorf("%q: %v", target, err)
 		}
 	}
 }
@@ -82,12 +83,12 @@ func TestAllowedTargetsPass(t *testing.T) { // W1, the operator's ranges
 		t.Fatal(err)
 	}
 	targets := netguard.NewTargets(netguard.New(netguard.Config{Allow: allow}), testNames())
-	for url, pass := range map[string]bool{
+	for target, pass := range map[string]bool{
 		"http://127.0.0.1:3000/": true, "http://localhost:8080/": true, "https://private.example:5000/": true, "http://10.0.0.1/": true,
 		"http://192.168.0.1/": false, "http://hooks.example/": false, "http://[::1]/": false, "https://2130706433/": false,
 	} {
-		if err := targets.Check(t.Context(), url); pass != (err == nil) {
-			t.Errorf("%q: %v", url, err)
+		if err := targets.Check(t.Context(), target); pass != (err == nil) {
+			t.Errorf("%q: %v", target, err)
 		}
 	}
 }
@@ -117,5 +118,32 @@ func TestControlIsOfTheScheme(t *testing.T) { // W1, W2
 		if tt.pass != (err == nil) || err != nil && !errors.Is(err, netguard.ErrRefused) {
 			t.Errorf("%s %s %s: %v", tt.scheme, tt.network, tt.address, err)
 		}
+	}
+}
+
+// What a target is at, however its URL is written, is refused again when it is
+// dialled (W1).
+func TestPrivateAddressesAreRefusedWhenDialled(t *testing.T) {
+	t.Parallel()
+	targets := netguard.NewTargets(netguard.New(netguard.Config{Own: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}), testNames())
+	n := 0
+	for _, raw := range refusedTargets {
+		u, err := url.Parse(raw)
+		if err != nil {
+			continue
+		}
+		addr, err := netip.ParseAddr(u.Hostname())
+		if err != nil || addr == netip.MustParseAddr("1.1.1.1") {
+			continue
+		}
+		n++
+		for _, scheme := range []string{"http", "https"} {
+			if err := targets.Control(scheme)("tcp", netip.AddrPortFrom(addr, 443).String(), nil); !errors.Is(err, netguard.ErrRefused) {
+				t.Errorf("%s %s: got %v, want ErrRefused", scheme, addr, err)
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("only %d addresses were tried", n)
 	}
 }

@@ -170,9 +170,10 @@ func TestEventsReachTheEndpointsThatWantThem(t *testing.T) {
 
 func TestSchedule(t *testing.T) { // W10, W9: the id stays, the timestamp is fresh
 	t.Parallel()
-	clock := storetest.NewClock(begin)
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		clock := clock
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
 		r := newReceiver(t)
 		r.answers(status(http.StatusInternalServerError))
 		in := storetest.Inbox(t, s)
@@ -206,5 +207,5 @@ func TestSchedule(t *testing.T) { // W10, W9: the id stays, the timestamp is fre
 				t.Errorf("%s %s after %s %s", p.id, p.timestamp, posts[0].id, posts[0].timestamp)
 			}
 		}
-	}, storetest.WithNow(clock.Now))
+	})
 }
