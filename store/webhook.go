@@ -133,9 +133,11 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 		if n >= MaxWebhooks {
 			return ErrTooManyWebhooks
 		}
-		var err error
-		if w.Inboxes, err = inboxRefs(ctx, tx, w.AccountID, inboxIDs); err != nil {
-			return err
+		if inboxIDs != nil {
+			var err error
+			if w.Inboxes, err = inboxRefs(ctx, tx, w.AccountID, inboxIDs); err != nil {
+				return err
+			}
 		}
 		sealed := s.seal.seal(webhookLabel(id), []byte(secret))
 		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now))
@@ -144,9 +146,6 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 }
 
 func inboxRefs(ctx context.Context, tx *sqlx.Tx, accountID int64, ids []string) (*JSON[[]InboxRef], error) {
-	if ids == nil {
-		return nil, nil //nolint:nilnil // all inboxes
-	}
 	refs := JSON[[]InboxRef]{V: []InboxRef{}}
 	if len(ids) == 0 {
 		return &refs, nil

@@ -48,7 +48,7 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return failed(r, faultGone)
-	case err != nil && waiting.Err() != nil:
+	case err != nil && (waiting.Err() != nil || errors.Is(err, store.ErrUnavailable)):
 		return untried(r)
 	case err != nil:
 		d.cfg.Log.ErrorContext(ctx, "cannot compose a webhook", "delivery_id", c.ID, "event_id", c.EventID, "error", err)
@@ -67,6 +67,11 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 		return untried(r)
 	}
 	r.DurationMs, r.Judge = &took, c.EventType != store.EventWebhookTest
+	return d.settle(r, c, a)
+}
+
+// settle says what an answer, or that there was none, makes of a delivery.
+func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a answer) store.DeliveryResult {
 	if a.status == 0 {
 		return d.again(failed(r, a.fault), c, 0)
 	}
@@ -148,8 +153,5 @@ func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r stor
 	}
 	if r.Error != nil && !r.Untried {
 		log.InfoContext(ctx, "webhook delivery failed", "status", string(r.Status), "error", *r.Error)
-	}
-	if r.Gone != "" {
-		log.WarnContext(ctx, "webhook endpoint turned off", "reason", r.Gone)
 	}
 }

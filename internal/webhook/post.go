@@ -88,7 +88,7 @@ func (p *poster) post(ctx context.Context, url string, header http.Header, body 
 	if client == nil {
 		return answer{fault: "the URL is not valid"}
 	}
-	res, err := client.Do(req) //nolint:bodyclose // it is closed below
+	res, err := client.Do(req)
 	if err != nil {
 		return answer{fault: faultOf(err)}
 	}
