@@ -19,6 +19,9 @@ const (
 	pollEvery = time.Second
 	// storeTimeout is how long a claim, or one try to record an outcome, may take.
 	storeTimeout = 10 * time.Second
+	// contendedPause is how long an endpoint is left alone whose deliveries another
+	// node was faster to claim.
+	contendedPause = 50 * time.Millisecond
 	// maxComposing is how many events are read and written at the same time, and
 	// maxHeld how many bytes of what came of it are held while they are posted.
 	maxComposing = 16
@@ -148,12 +151,27 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
 	for ctx.Err() == nil {
 		n, well, err := d.turn(work, e)
-		if err != nil {
+		switch {
+		case err != nil:
 			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
-		}
-		if err != nil || !well || n < d.cfg.PerEndpoint {
+			rest(ctx, pollEvery)
+			return
+		case n == 0: // another node has them
+			rest(ctx, contendedPause)
+			return
+		case !well || n < d.cfg.PerEndpoint:
 			return
 		}
+	}
+}
+
+// rest keeps who found nothing to do from looking again at once.
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
