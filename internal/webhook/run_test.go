@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -213,6 +214,7 @@ func TestRunGivesBackWhatItBreaksOff(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		arrived := make(chan struct{}, 1)
 		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client has gone
 			arrived <- struct{}{}
 			<-r.Context().Done()
 		}))
