@@ -50,8 +50,8 @@ func (in *install) retain(ctx context.Context, t *testing.T, ahead time.Duration
 	}
 }
 
-// holdWrites keeps the program from writing inboxes, messages and drafts until release
-// is called.
+// holdWrites keeps the program from ending a call with an idempotency key, all of
+// which store their answer, until release is called.
 func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := in.openDatabase(t).BeginTx(ctx, nil) // on SQLite this alone does it
@@ -59,7 +59,7 @@ func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()
 		t.Fatal(err)
 	}
 	if in.engine == storetest.PostgreSQL {
-		if _, err := tx.ExecContext(ctx, `LOCK TABLE inboxes, messages, drafts IN SHARE MODE`); err != nil {
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE idempotency IN SHARE MODE`); err != nil {
 			t.Fatal(err)
 		}
 	}

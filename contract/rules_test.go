@@ -35,6 +35,7 @@ var bodyRules = []rule{
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
 	{has(`^(send|replyTo)Message$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},
 	{has(`^updateDraft$`), has(`^text$`), has(`give text, html or both`), "a schema does not know what the draft has"},
+	{has(`^previewTemplate$`), has(`^data\.`), has(`can be put in|may not hold line breaks`), "a schema does not know what the template does with a value"},
 	{has(`Message$`), has(`^attachments\[\d+\]\.content_type$`), has(`is not a media type`), "the grammar of RFC 2045 is no pattern to read"},
 	{has(`Message$`), has(`^attachments\[\d+\]\.filename$`), has(`is longer than 255 bytes`), "a schema counts characters, file systems bytes"},
 }

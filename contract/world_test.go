@@ -140,8 +140,11 @@ func (w *world) good(t *testing.T, op *contractcheck.Operation) call {
 	if names := examples(op); len(names) > 0 {
 		c.body = w.example(t, op, names[0])
 	}
-	if op.OperationID == "createWebhook" {
+	switch op.OperationID {
+	case "createWebhook":
 		w.makeRoom(t)
+	case "createContact":
+		w.forgetContacts(t)
 	}
 	if _, keyed := op.Scopes(); !keyed {
 		c.key = ""
@@ -196,10 +199,15 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 	case "delivery_id": // comes after its endpoint
 		return w.newDelivery(t, w.hook)
 	case "email":
-		return "gone@example.org"
+		return w.newSuppression(t)
 	case "id":
-		if op.OperationID == "deleteKey" {
+		switch {
+		case op.OperationID == "deleteKey":
 			return w.newKey(t, "").ID
+		case strings.HasPrefix(op.Path, "/v1/templates/"):
+			return w.newTemplate(t)
+		case strings.HasPrefix(op.Path, "/v1/contacts/"):
+			return w.newContact(t).ID
 		}
 	}
 	return "x_01k5tt9h8yq4n0c3m2v7w6x5zd"

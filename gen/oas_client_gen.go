@@ -161,7 +161,8 @@ type ContactsInvoker interface {
 	UpdateContact(ctx context.Context, request *ContactUpdate, params UpdateContactParams, options ...RequestOption) (*Contact, error)
 	// UpsertContacts invokes upsertContacts operation.
 	//
-	// Matches by address. The last of duplicates wins. All or nothing.
+	// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+	// wins, and the others do nothing. All or nothing.
 	//
 	// POST /v1/contacts/batch
 	UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error)
@@ -499,8 +500,8 @@ type StatsInvoker interface {
 type SuppressionsInvoker interface {
 	// CreateSuppression invokes createSuppression operation.
 	//
-	// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-	// be.
+	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+	// address that is on the list already keeps its entry, widened if need be.
 	//
 	// POST /v1/suppressions
 	CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error)
@@ -524,7 +525,13 @@ type SuppressionsInvoker interface {
 type TemplatesInvoker interface {
 	// CreateTemplate invokes createTemplate operation.
 	//
-	// Variables are written `{{variable}}` in subject, html and text.
+	// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
+	// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
+	// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
+	// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+	// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+	// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+	// 10,000 of them.
 	//
 	// POST /v1/templates
 	CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error)
@@ -542,13 +549,16 @@ type TemplatesInvoker interface {
 	GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error)
 	// ListTemplates invokes listTemplates operation.
 	//
-	// Newest first.
+	// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+	// although `has_more` is true.
 	//
 	// GET /v1/templates
 	ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error)
 	// PreviewTemplate invokes previewTemplate operation.
 	//
-	// Renders with the given data and sends nothing. A missing variable is rendered as nothing and listed.
+	// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
+	// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
+	// would break the line of the subject, and for what becomes longer than a mail may be.
 	//
 	// POST /v1/templates/{id}/preview
 	PreviewTemplate(ctx context.Context, request *TemplatePreviewRequest, params PreviewTemplateParams, options ...RequestOption) (*TemplatePreview, error)
@@ -1431,8 +1441,8 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 // CreateSuppression invokes createSuppression operation.
 //
-// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-// be.
+// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+// address that is on the list already keeps its entry, widened if need be.
 //
 // POST /v1/suppressions
 func (c *Client) CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error) {
@@ -1545,7 +1555,13 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 
 // CreateTemplate invokes createTemplate operation.
 //
-// Variables are written `{{variable}}` in subject, html and text.
+// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
+// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
+// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
+// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+// 10,000 of them.
 //
 // POST /v1/templates
 func (c *Client) CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error) {
@@ -4684,6 +4700,23 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 			return res, errors.Wrap(err, "encode query")
 		}
 	}
+	{
+		// Encode "email" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "email",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Email.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
 	u.RawQuery = q.Values().Encode()
 
 	r, err := ht.NewRequest(ctx, "GET", u)
@@ -6302,7 +6335,8 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 
 // ListTemplates invokes listTemplates operation.
 //
-// Newest first.
+// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+// although `has_more` is true.
 //
 // GET /v1/templates
 func (c *Client) ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error) {
@@ -6898,7 +6932,9 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 
 // PreviewTemplate invokes previewTemplate operation.
 //
-// Renders with the given data and sends nothing. A missing variable is rendered as nothing and listed.
+// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
+// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
+// would break the line of the subject, and for what becomes longer than a mail may be.
 //
 // POST /v1/templates/{id}/preview
 func (c *Client) PreviewTemplate(ctx context.Context, request *TemplatePreviewRequest, params PreviewTemplateParams, options ...RequestOption) (*TemplatePreview, error) {
@@ -9334,7 +9370,8 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 
 // UpsertContacts invokes upsertContacts operation.
 //
-// Matches by address. The last of duplicates wins. All or nothing.
+// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+// wins, and the others do nothing. All or nothing.
 //
 // POST /v1/contacts/batch
 func (c *Client) UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error) {

@@ -104,6 +104,16 @@ func (a *API) inboxOf(ctx context.Context, id string) (store.Inbox, error) {
 	return a.store.Inbox(ctx, k.AccountID, id)
 }
 
+// filteredInbox is inboxOf for the parameter inbox_id of a list, and says so
+// when there is none.
+func (a *API) filteredInbox(ctx context.Context, id string) (store.Inbox, error) {
+	in, err := a.inboxOf(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return in, errNoInbox
+	}
+	return in, err
+}
+
 // messageOf returns the message of that id if the caller can see it.
 func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
 	k := callerOf(ctx)

@@ -87,7 +87,7 @@ func paramError(err *ogenerrors.DecodeParamError) *apiError {
 	if fields, ok := errors.AsType[*validate.Error](err.Err); ok {
 		return invalidFields(fieldDetails(err.Name, fields))
 	}
-	return invalid(err.Name, reason(err.Err.Error()))
+	return invalid(err.Name, reasonAt(err.Name, err.Err.Error()))
 }
 
 // bodyError is for a body that does not parse, or not into what is wanted.
@@ -111,7 +111,8 @@ func bodyError(err *ogenerrors.DecodeBodyError) *apiError {
 		}
 		return invalid(cut(joinPath(place, name)), "is not a field of this request")
 	}
-	return invalid(cut(at.locate(doc, faultOf(text))), reason(text))
+	place := cut(at.locate(doc, faultOf(text)))
+	return invalid(place, reasonAt(place, text))
 }
 
 // invalidFields is 400 for the faults that validation found.
@@ -134,7 +135,7 @@ func fieldDetails(prefix string, err *validate.Error) []gen.ErrorDetail {
 		if nested, ok := errors.AsType[*validate.Error](f.Error); ok {
 			out = append(out, fieldDetails(path, nested)...)
 		} else {
-			out = append(out, gen.ErrorDetail{Param: cut(path), Message: reason(f.Error.Error())})
+			out = append(out, gen.ErrorDetail{Param: cut(path), Message: reasonAt(path, f.Error.Error())})
 		}
 		if len(out) >= maxDetails {
 			return out[:maxDetails]

@@ -22,7 +22,7 @@ var reasons = []struct {
 	{regexp.MustCompile(`value (\S+) greater than (\S+)$`), "may be at most $2"},
 	{regexp.MustCompile(`no regex match: \^\[\^\\x00-\\x1F`), "may not hold line breaks or other control characters"},
 	{regexp.MustCompile(`no regex match: ([^\n]+)$`), "must match $1"},
-	{regexp.MustCompile(`(?s)invalid value: .*$`), "is not one of the documented values"},
+	{regexp.MustCompile(`(?s)invalid value: .*$`), undocumented},
 	{regexp.MustCompile(`string: (?:no @|got @ .*|@ at .*|blank|space character .*|not printable character .*)$`), "is not an email address"},
 	{regexp.MustCompile(`"\{" expected: unexpected byte`), "must be an object"},
 	{regexp.MustCompile(`"\[" expected: unexpected byte`), "must be an array"},

@@ -42,12 +42,14 @@ var (
 	errContentRequired = &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeContentRequired, param: "text", message: "give text, html or both"}
 	errUnauthorized    = &apiError{status: http.StatusUnauthorized, code: gen.ErrorCodeUnauthorized, message: "missing or invalid API key"}
 	errNotFound        = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
+	errNoInbox         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, param: "inbox_id", message: "inbox_id is no inbox that this key can see"}
 	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
 	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
 	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is turned off"}
+	errSuppressed      = &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed, param: "to", message: "every recipient is on the list of addresses that are not sent to"}
 	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
@@ -71,6 +73,8 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
 	case errors.Is(err, store.ErrTooManyWebhooks):
 		return &apiError{status: http.StatusForbidden, code: gen.ErrorCodePlanLimitReached, message: store.ErrTooManyWebhooks.Error()}
+	case errors.Is(err, store.ErrContactExists):
+		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeContactExists, param: "email", message: "this address is a contact's already"}
 	case isLimit(err):
 		return a.limitError(err)
 	case errors.Is(err, store.ErrLoop):

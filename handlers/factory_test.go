@@ -99,6 +99,7 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 		m.Addresses.V = store.Addresses{To: addresses(p.To), Cc: addresses(p.Cc), ReplyTo: addresses(p.ReplyTo)}
 		if p.From != nil {
 			m.Addresses.V.From = &store.Address{Name: p.From.Name, Email: p.From.Email}
+			m.FromEmail = message.FoldAddress(p.From.Email)
 		}
 		m.HasCode, m.HasLink = len(found.Codes) > 0, len(found.Links) > 0
 		m.Content = &store.Content{

@@ -206,7 +206,7 @@ func (a *API) openFile(ctx context.Context, m store.Message, attachmentID string
 		return nil, "", err
 	}
 	open := func() (io.ReadCloser, error) { return a.openPart(ctx, m.Seq, at.Part) }
-	return &lazySeeker{open: open, size: at.Size}, at.Filename, nil
+	return &lazySeeker{open: open, size: at.Size}, attachmentName(at), nil
 }
 
 // openPart opens the decoded content of one part of a stored message.

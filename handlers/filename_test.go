@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"cmp"
 	"fmt"
 	"mime"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 // fileNames are names as mail gives them to files (M7), and what is left of
 // each: one that names a file in whatever folder it is saved, and nothing else.
+// A name of which nothing is left is made up for the download.
 var fileNames = []struct{ header, want string }{
 	{`filename="order.pdf"`, "order.pdf"},
 	{`filename=order.pdf`, "order.pdf"},
@@ -77,7 +79,7 @@ func TestDownloadNames(t *testing.T) {
 			if list[i].Filename != n.want {
 				t.Errorf("%.60q is named %q, want %q", n.header, list[i].Filename, n.want)
 			}
-			s.checkDownloadName(t, m.ID, list[i].ID, n.want)
+			s.checkDownloadName(t, m.ID, list[i].ID, cmp.Or(n.want, "attachment"))
 		}
 	})
 }
@@ -99,4 +101,22 @@ func (s *server) checkDownloadName(t *testing.T, messageID, id, want string) {
 	if len(want) > 255 || !utf8.ValidString(want) {
 		t.Errorf("%q is no name for a file", want)
 	}
+}
+
+// TestAttachmentsThatTheMailGivesNoName have one all the same, in the message
+// and in the download.
+func TestAttachmentsThatTheMailGivesNoName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		for contentType, want := range map[string]string{
+			"text/calendar": "attachment.ics", "image/png": "attachment.png", "application/x-unknown": "attachment",
+		} {
+			m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate",
+				`{"raw":"From: a@b.example\nSubject: s\nMIME-Version: 1.0\nContent-Type: `+contentType+`\n\nx\n"}`).want(t, http.StatusCreated)
+			m.wantAt(t, "attachments.0.filename", `"`+want+`"`)
+			at := s.do(t, http.MethodGet, "/v1/messages/"+m.str(t, "id")+"/attachments/"+m.str(t, "attachments.0.id"), "").want(t, http.StatusOK)
+			at.wantAt(t, "filename", `"`+want+`"`)
+		}
+	})
 }

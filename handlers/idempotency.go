@@ -22,9 +22,13 @@ const idempotencyHeader = "Idempotency-Key"
 // answerTypes are the answers that can be stored, by the name they are stored
 // under. The names stand in databases: never change one.
 var answerTypes = map[string]func() any{
-	"Draft":   func() any { return new(gen.Draft) },
-	"Inbox":   func() any { return new(gen.Inbox) },
-	"Message": func() any { return new(gen.Message) },
+	"Contact":            func() any { return new(gen.Contact) },
+	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
+	"Draft":              func() any { return new(gen.Draft) },
+	"Inbox":              func() any { return new(gen.Inbox) },
+	"Message":            func() any { return new(gen.Message) },
+	"Suppression":        func() any { return new(gen.Suppression) },
+	"Template":           func() any { return new(gen.Template) },
 }
 
 // runningCalls are the calls with an idempotency key that this node is busy
@@ -148,7 +152,7 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	return middleware.Response{Type: v}, nil
 }
 
-// seesAnswer says whether a key may see the inbox that an answer tells of. Keys
+// seesAnswer says whether a key may see what an answer tells of. Keys
 // of one account share its idempotency keys, but need not see the same inboxes.
 func seesAnswer(k store.Key, answer any) bool {
 	ids := visible(k)
@@ -162,6 +166,8 @@ func seesAnswer(k store.Key, answer any) bool {
 		return slices.Contains(ids, v.InboxID)
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
+	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // are of no inbox
+		return true
 	}
 	return false
 }

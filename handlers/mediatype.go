@@ -5,6 +5,8 @@ import (
 	"mime"
 	"path"
 	"strings"
+
+	"github.com/postroom/postroom/store"
 )
 
 // mediaTypes are those that people attach and that Go does not know on every
@@ -37,4 +39,16 @@ func mediaType(filename string) string {
 	ext := strings.ToLower(path.Ext(filename))
 	known, _, _ := strings.Cut(mime.TypeByExtension(ext), ";")
 	return cmp.Or(mediaTypes[ext], known, "application/octet-stream")
+}
+
+// extensions are those of the types that mails carry without a name.
+var extensions = map[string]string{
+	"application/pdf": ".pdf", "image/gif": ".gif", "image/jpeg": ".jpg", "image/png": ".png",
+	"message/rfc822": ".eml", "text/calendar": ".ics", "text/html": ".html", "text/plain": ".txt",
+}
+
+// attachmentName is what a file is called: as the mail says, or if that gives
+// it no name, after its type.
+func attachmentName(at store.Attachment) string {
+	return cmp.Or(at.Filename, "attachment"+extensions[at.ContentType])
 }

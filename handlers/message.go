@@ -35,7 +35,7 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 		Status: store.MessageStatus(p.Status.Or("")),
 	}
 	if id, ok := p.InboxID.Get(); ok {
-		in, err := a.inboxOf(ctx, id)
+		in, err := a.filteredInbox(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (a *API) DeleteMessage(ctx context.Context, p gen.DeleteMessageParams) (*ge
 // fromLike is the filter on the header From: an address or a wildcard.
 func fromLike(from gen.OptString) string {
 	if s := from.Or(""); s != "" {
-		return message.LikePattern(strings.ToLower(s))
+		return message.LikePattern(s)
 	}
 	return ""
 }
@@ -210,7 +210,7 @@ func recipientToAPI(r store.Recipient) gen.Recipient {
 
 func attachmentToAPI(at store.Attachment) gen.Attachment {
 	return gen.Attachment{
-		ID: at.ID, Filename: at.Filename, ContentType: at.ContentType, Size: at.Size, Inline: at.Inline, ContentID: emptyIsNull(at.ContentID),
+		ID: at.ID, Filename: attachmentName(at), ContentType: at.ContentType, Size: at.Size, Inline: at.Inline, ContentID: emptyIsNull(at.ContentID),
 	}
 }
 

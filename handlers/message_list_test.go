@@ -116,7 +116,7 @@ func TestListMessagesAcrossInboxes(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", query, d)
 			}
 		}
-		s.do(t, http.MethodGet, "/v1/messages?inbox_id=ibx_0", "").wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodGet, "/v1/messages?inbox_id=ibx_0", "").wantError(t, http.StatusNotFound, "not_found inbox_id")
 		// These filters are of the list across inboxes alone; elsewhere they are unknown.
 		if got := l.names(t, s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages?status=queued", "")); len(got) != 4 {
 			t.Errorf("the list of an inbox took the filter status: %v", got)

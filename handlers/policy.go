@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/message"
@@ -92,7 +90,7 @@ func (a *API) haveWritten(
 		found = append(found, m.FromEmail)
 	}
 	for _, addr := range list {
-		if email := foldAddress(addr.Email); !slices.Contains(found, email) {
+		if email := message.FoldAddress(addr.Email); !slices.Contains(found, email) {
 			open = append(open, email)
 		}
 	}
@@ -103,19 +101,7 @@ func (a *API) haveWritten(
 		}
 		found = append(found, more...)
 	}
-	return func(email string) bool { return slices.Contains(found, foldAddress(email)) }, nil
-}
-
-// foldAddress makes an address comparable without regard to case. It leaves
-// letters outside ASCII that fold into it as they are, such as the Kelvin sign:
-// they are other letters to a mail server.
-func foldAddress(email string) string {
-	return strings.Map(func(r rune) rune {
-		if low := unicode.ToLower(r); r < utf8.RuneSelf || low >= utf8.RuneSelf {
-			return low
-		}
-		return r
-	}, email)
+	return func(email string) bool { return slices.Contains(found, message.FoldAddress(email)) }, nil
 }
 
 // followed returns the addresses of a Reply-To that a reply goes to: under

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -26,10 +27,12 @@ type submission struct {
 	attachments []attachment
 	testMode    bool
 	approved    *store.Draft // that it comes from
+	suppressed  []string     // of the recipients, folded, those that are skipped
 }
 
 // submit is the one way that mail leaves: it applies the policy of the inbox,
-// composes the mail, and queues it with the answer to an idempotent call. The
+// composes the mail, leaves out the recipients who are suppressed, and queues it
+// with the answer to an idempotent call. The
 // answer is a *gen.Message or, when somebody has to approve the mail first, a
 // *gen.Draft.
 func (a *API) submit(ctx context.Context, s submission) (any, error) {
@@ -52,6 +55,12 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	}
 	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
 		return a.hold(ctx, s)
+	}
+	switch left, err := a.skipSuppressed(ctx, &s); {
+	case err != nil:
+		return nil, err
+	case !left:
+		return nil, errSuppressed
 	}
 	return a.enqueue(ctx, s, mail)
 }
@@ -170,7 +179,11 @@ func recipientsOf(s submission) []store.Recipient {
 	add := func(kind string, list []message.Address) {
 		for _, a := range list {
 			at := strings.LastIndexByte(a.Email, '@')
-			out = append(out, store.Recipient{Email: a.Email, Domain: strings.ToLower(a.Email[at+1:]), Kind: kind})
+			r := store.Recipient{Email: a.Email, Domain: strings.ToLower(a.Email[at+1:]), Kind: kind}
+			if slices.Contains(s.suppressed, message.FoldAddress(a.Email)) {
+				r.Status = store.RecipientSuppressed
+			}
+			out = append(out, r)
 		}
 	}
 	add("to", s.to)

@@ -69,7 +69,7 @@ func (a *API) GetStats(ctx context.Context, p gen.GetStatsParams) (*gen.Stats, e
 // whole account.
 func (a *API) countedInboxes(ctx context.Context, id gen.OptString) ([]int64, error) {
 	if id, ok := id.Get(); ok {
-		in, err := a.inboxOf(ctx, id)
+		in, err := a.filteredInbox(ctx, id)
 		return []int64{in.Seq}, err
 	}
 	k := callerOf(ctx)

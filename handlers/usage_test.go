@@ -126,8 +126,8 @@ func TestStats(t *testing.T) {
 		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+beside.ID, "").want(t, http.StatusOK).wantText(t, one)
 		limited := as(s.newKey(t, onlyInboxes(beside.ID)))
 		s.do(t, http.MethodGet, "/v1/stats", "", limited).want(t, http.StatusOK).wantText(t, one)
-		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+in.ID, "", limited).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+s.otherInbox(t).ID, "").wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+in.ID, "", limited).wantError(t, http.StatusNotFound, "not_found inbox_id")
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+s.otherInbox(t).ID, "").wantError(t, http.StatusNotFound, "not_found inbox_id")
 		for _, days := range []string{"0", "91", "x"} {
 			s.do(t, http.MethodGet, "/v1/stats?days="+days, "", broken).wantError(t, http.StatusBadRequest, "invalid_request days")
 		}

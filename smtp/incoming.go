@@ -134,7 +134,7 @@ func (r *Receiver) newIncoming(env Envelope, m *message.Message, size int64) *in
 		thread: strings.ToLower(message.NormalizeSubject(subject)),
 	}
 	if m.From != nil {
-		in.message.FromEmail = strings.ToLower(m.From.Email)
+		in.message.FromEmail = message.FoldAddress(m.From.Email)
 	}
 	return in
 }

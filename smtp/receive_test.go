@@ -97,6 +97,22 @@ func TestReceiveStoresWhatTheMailSays(t *testing.T) {
 	})
 }
 
+// Who only looks like another in lower case is another.
+func TestReceiveTellsWhoWroteApart(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		raw := "From: <\u212aAY@Out.example>\r\nSubject: Hi\r\n\r\nHi.\r\n"
+		if _, err := receive(t, newReceiver(t, s), Envelope{MailFrom: "x@out.example", RcptTo: []string{in.Address}}, raw); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.HaveWritten(t.Context(), in.Seq, []string{"kay@out.example", "\u212aay@out.example"}, false)
+		if diff := cmp.Diff([]string{"\u212aay@out.example"}, got); err != nil || diff != "" {
+			t.Errorf("who has written, error %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
 func TestReceiveForSeveralInboxes(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

@@ -104,10 +104,11 @@ func (b *BlobFolder) Put(_ context.Context, r io.Reader, size int64) (key string
 	dir, id := path.Split(key)
 	dir = path.Clean(dir)
 	temp := path.Join(dir, tempPrefix+id)
-	if err := b.mkdir(dir); err != nil {
+	f, err := b.create(dir, temp)
+	if err != nil {
 		return "", err
 	}
-	if err := b.writeFile(temp, r, size); err != nil {
+	if err := fill(f, r, size); err != nil {
 		return "", errors.Join(blobError(err), b.remove(temp))
 	}
 	if err := b.root.Rename(temp, key); err != nil {
@@ -137,11 +138,36 @@ func (b *BlobFolder) mkdir(dir string) error {
 	return nil
 }
 
-func (b *BlobFolder) writeFile(name string, r io.Reader, size int64) error {
-	f, err := b.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+// create makes a file in a folder, which somebody may have removed since it was
+// made: then it is made once more.
+func (b *BlobFolder) create(dir, name string) (*os.File, error) {
+	const flags = os.O_CREATE | os.O_EXCL | os.O_WRONLY
+	if err := b.mkdir(dir); err != nil {
+		return nil, err
 	}
+	f, err := b.root.OpenFile(name, flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		b.forget(dir)
+		if err := b.mkdir(dir); err != nil {
+			return nil, err
+		}
+		f, err = b.root.OpenFile(name, flags, 0o600)
+	}
+	if err != nil {
+		return nil, blobError(err)
+	}
+	return f, nil
+}
+
+// forget lets mkdir make a folder again.
+func (b *BlobFolder) forget(dir string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.durable, dir)
+}
+
+// fill writes the size bytes of r to the disk, and closes the file.
+func fill(f *os.File, r io.Reader, size int64) error {
 	n, err := io.Copy(f, r)
 	if err == nil && n != size {
 		err = fmt.Errorf("%d bytes instead of %d: %w", n, size, io.ErrUnexpectedEOF)

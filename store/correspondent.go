@@ -5,12 +5,22 @@ import (
 	"slices"
 )
 
-// HaveWritten returns those of the addresses, in lower case, that have
+// HaveWritten returns those of the addresses, folded as FromEmail is, that have
 // themselves written to an inbox: a received mail names them in its header
 // From, and its record is still kept. Simulated mail counts only when simulated
-// is set. It looks through the messages of the inbox: an index of senders would
-// cost every mail more than this costs the few who ask.
+// is set.
 func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []string, simulated bool) ([]string, error) {
+	q, args := haveWritten(inboxSeq, addresses, simulated)
+	var found []string
+	err := s.read.SelectContext(ctx, &found, q, args...)
+	return found, s.wrap(err, "who has written to the inbox")
+}
+
+// haveWritten is the query of HaveWritten. The index of the messages of an inbox
+// has all that it asks for: it goes through the inbox there, and reads no
+// message. An index of senders alone would cost every mail more than this costs
+// the few who ask.
+func haveWritten(inboxSeq int64, addresses []string, simulated bool) (query string, args []any) {
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a })
 	var w where
 	w.add("inbox_seq = ?", inboxSeq)
@@ -19,7 +29,5 @@ func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []str
 	if !simulated {
 		w.add("NOT test_mode")
 	}
-	var found []string
-	err := s.read.SelectContext(ctx, &found, `SELECT DISTINCT from_email FROM messages`+w.sql(), w.args...)
-	return found, s.wrap(err, "who has written to the inbox")
+	return `SELECT DISTINCT from_email FROM messages` + w.sql(), w.args
 }

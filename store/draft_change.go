@@ -12,7 +12,8 @@ import (
 type NewDraft struct {
 	// Draft holds AccountID, InboxID, Kind, TestMode, SourceID, ThreadSeq,
 	// ThreadID, Addresses, Subject, Refs, CreatedBy and Content, and ContentAt
-	// when the content is older than the draft. Everything else is the store's to
+	// when the content is older than the draft. The thread is that of the source
+	// when the draft is stored. Everything else is the store's to
 	// fill in, in the copy that it returns.
 	Draft
 	// Files are the bytes of Content.Attachments, in their order.
@@ -48,6 +49,9 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 			return err
 		}
 		d.InboxSeq = in.Seq
+		if d.ThreadSeq, d.ThreadID, err = threadOfDraft(ctx, tx, in.Seq, n.Draft); err != nil {
+			return err
+		}
 		err = tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
 			d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt)
 		if err != nil {
@@ -67,6 +71,33 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	}
 	s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	return d, nil
+}
+
+// threadOfDraft reads again which thread a draft that names one is to join: since
+// its message was looked at, that thread may have become part of another. There
+// is none any more when the thread is deleted. The inbox is held.
+func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (seq *int64, id *string, err error) {
+	const (
+		ofSource = `SELECT t.seq, t.id FROM messages m JOIN threads t ON t.seq = m.thread_seq WHERE m.id = $1 AND m.inbox_seq = $2`
+		named    = `SELECT seq, id FROM threads WHERE seq = $1 AND inbox_seq = $2`
+	)
+	if d.ThreadSeq == nil {
+		return nil, nil, nil
+	}
+	var found []struct {
+		Seq int64  `db:"seq"`
+		ID  string `db:"id"`
+	}
+	if d.SourceID != nil {
+		err = tx.SelectContext(ctx, &found, ofSource, *d.SourceID, inboxSeq)
+	}
+	if err == nil && len(found) == 0 {
+		err = tx.SelectContext(ctx, &found, named, *d.ThreadSeq, inboxSeq)
+	}
+	if err != nil || len(found) == 0 {
+		return nil, nil, errIn("thread of the draft", err)
+	}
+	return &found[0].Seq, &found[0].ID, nil
 }
 
 // UpdateDraft lets edit change subject, text and html of a pending draft, and

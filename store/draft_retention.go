@@ -6,34 +6,19 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// ExpireDrafts does one step of retention, in one short transaction: it deletes
-// the content of drafts that are past the retention of their inbox, or whose
-// inbox is deleted, with the stored answers that show it. It returns how many
-// there were; 0 means that none is left. A pending one stays pending, but can no
+// dueDrafts are the drafts of an inbox with content from no later than a time.
+const dueDrafts = `SELECT seq FROM drafts WHERE inbox_seq = $1 AND content_at <= $2 AND expired_at IS NULL ORDER BY content_at LIMIT $3`
+
+// expireDrafts deletes the content of old drafts of an inbox that is held, with
+// the stored answers that show it. A pending one stays pending, but can no
 // longer be sent.
-func (s *Store) ExpireDrafts(ctx context.Context) (int, error) {
-	const due = `
-		SELECT d.seq FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq
-		 WHERE d.expired_at IS NULL AND (i.status = 'deleted' OR d.content_at <= cast($1 AS bigint) - i.retention_days * 86400000000)
-		 LIMIT $2`
-	var seqs []int64
-	if err := s.read.SelectContext(ctx, &seqs, due, s.now().UnixMicro(), retentionBatch); err != nil {
-		return 0, s.wrap(err, "expired drafts")
+func (s *Store) expireDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, old Time) (Removed, []string, error) {
+	var drafts []int64
+	if err := tx.SelectContext(ctx, &drafts, dueDrafts, inboxSeq, old, retentionBatch); err != nil || len(drafts) == 0 {
+		return Removed{}, nil, errIn("old drafts", err)
 	}
-	if len(seqs) == 0 {
-		return 0, nil
-	}
-	var blobs []string
-	err := s.inTx(ctx, "expire drafts", func(tx *sqlx.Tx) error {
-		var err error
-		blobs, err = s.dropDraftContents(ctx, tx, seqs)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	_, err = s.removeUnnamed(ctx, blobs)
-	return len(seqs), err
+	blobs, err := s.dropDraftContents(ctx, tx, drafts)
+	return Removed{Drafts: len(drafts)}, blobs, err
 }
 
 // dropDraftContents deletes the contents of drafts and returns the keys of

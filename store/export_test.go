@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -46,3 +48,42 @@ func (s *Store) Narrow(listScan, searchLook, searchRead, searchBuckets int, buck
 
 // NarrowBytes bounds how many bytes of mail a page of a search reads.
 func (s *Store) NarrowBytes(n int) { s.bounds.searchReadBytes = n }
+
+// DueDrafts is the query for the drafts that retention deletes from.
+const DueDrafts = dueDrafts
+
+// HaveWrittenQuery is what HaveWritten asks.
+func HaveWrittenQuery(inboxSeq int64, addresses ...string) (query string, args []any) {
+	return haveWritten(inboxSeq, addresses, false)
+}
+
+// Explain tells how the database would answer a query, were its tables large.
+func (s *Store) Explain(ctx context.Context, query string, args ...any) (string, error) {
+	explain := "EXPLAIN QUERY PLAN "
+	_, postgres := s.dialect.(*postgresDialect)
+	if postgres {
+		explain = "EXPLAIN "
+	}
+	var plan []string
+	err := s.inTx(ctx, "explain", func(tx *sqlx.Tx) error {
+		if postgres {
+			if _, err := tx.ExecContext(ctx, `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.QueryxContext(ctx, explain+query, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // its error is that of rows.Err
+		for plan = nil; rows.Next(); {
+			row, err := rows.SliceScan()
+			if err != nil {
+				return err
+			}
+			plan = append(plan, fmt.Sprintf("%s", row[len(row)-1]))
+		}
+		return rows.Err()
+	})
+	return strings.Join(plan, "\n"), err
+}

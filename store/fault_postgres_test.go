@@ -71,7 +71,7 @@ func TestCutConnectionsTellTheTruth(t *testing.T) {
 			default:
 			}
 			if _, err := db.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+				WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`); err != nil {
 				t.Error(err)
 				return
 			}

@@ -182,10 +182,14 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 		contents = append(contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments)
 		for i := range m.Recipients {
 			r := &m.Recipients[i]
-			due := b.now
-			r.AccountID, r.MessageSeq, r.Status, r.CreatedAt, r.NextAttemptAt = m.AccountID, m.Seq, RecipientQueued, b.now, &due
+			r.AccountID, r.MessageSeq, r.CreatedAt, r.NextAttemptAt = m.AccountID, m.Seq, b.now, nil
+			var due any
+			if r.Status != RecipientSuppressed {
+				now := b.now
+				r.Status, r.NextAttemptAt, due = RecipientQueued, &now, now.UnixMicro()
+			}
 			recipients = append(recipients, r.AccountID, r.MessageSeq, r.Email, r.Domain, r.Kind, string(r.Status), int64(0), int64(0),
-				due.UnixMicro(), due.UnixMicro())
+				due, b.now.UnixMicro())
 		}
 		b.announce(h)
 	}

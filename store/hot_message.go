@@ -17,8 +17,9 @@ import (
 type NewMessage struct {
 	// Message holds InboxSeq, Direction, Status, TestMode, FromEmail, Addresses,
 	// Subject, HeaderID, Refs, Automated, HasCode, HasLink, Tag, Size, Content
-	// and, for outbound ones, Recipients (Email, Domain, Kind). Everything else
-	// is the store's to fill in, in the copy that it returns.
+	// and, for outbound ones, Recipients (Email, Domain, Kind, and Status for
+	// those that are RecipientSuppressed). Everything else is the store's to fill
+	// in, in the copy that it returns.
 	Message
 	// SubjectFold is the subject folded for comparison.
 	SubjectFold string
@@ -71,7 +72,7 @@ func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Me
 }
 
 // Enqueue accepts an outbound message: it is stored with its recipients, which
-// are due at once, and returned. With once, the answer is stored too.
+// are due at once unless they are suppressed, and returned. With once, the answer is stored too.
 // ErrNotFound when the inbox is deleted, ErrLoop when its thread has had too many
 // messages from us.
 func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {

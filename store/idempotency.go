@@ -82,17 +82,22 @@ func (s *Store) answered(ctx context.Context, tx *sqlx.Tx, once *Once) (bool, er
 	return n > 0, err
 }
 
+// dropAnswers deletes the stored answers that tell of a resource.
+func (s *Store) dropAnswers(ctx context.Context, tx *sqlx.Tx, resourceID string) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE resource_id = $1`, resourceID)
+	return err
+}
+
 // dropInboxAnswers deletes the stored answers that tell of an inbox, of its
 // messages or of its drafts. One statement for all three would read every answer
 // that there is.
 func (s *Store) dropInboxAnswers(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
 	const (
-		itself   = `DELETE FROM idempotency WHERE resource_id = $1`
 		messages = `DELETE FROM idempotency WHERE resource_id IN (SELECT id FROM messages WHERE inbox_seq = $1 AND created_at > $2)`
 		drafts   = `DELETE FROM idempotency WHERE resource_id IN (SELECT id FROM drafts WHERE inbox_seq = $1 AND updated_at > $2)`
 	)
 	since := NewTime(s.now().Add(-2 * AnswerLife))
-	_, err := tx.ExecContext(ctx, itself, in.ID)
+	err := s.dropAnswers(ctx, tx, in.ID)
 	for _, q := range []string{messages, drafts} {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, q, in.Seq, since)

@@ -60,7 +60,7 @@ type Message struct {
 	Direction   Direction        `db:"direction"`
 	Status      MessageStatus    `db:"status"`
 	TestMode    bool             `db:"test_mode"`
-	FromEmail   string           `db:"from_email"` // of the header From, lower case
+	FromEmail   string           `db:"from_email"` // of the header From, as message.FoldAddress has it
 	Addresses   JSON[Addresses]  `db:"addresses"`
 	Subject     string           `db:"subject"`
 	HeaderID    string           `db:"header_id"` // Message-ID with its brackets; may be empty

@@ -14,7 +14,7 @@ type MessageFilter struct {
 	InboxIDs  []string // not nil: the only inboxes that the caller may see
 	Direction Direction
 	Status    MessageStatus
-	FromLike  string // LIKE pattern over the lower-case header From, escape \
+	FromLike  string // LIKE pattern over FromEmail, escape \
 	Subject   string // folded; a substring of the folded subject
 	ThreadID  string
 	Since     *Time

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -148,6 +150,32 @@ func TestSQLiteIsOpenedAsDurableAsItMustBe(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s is %s, want %s", pragma, got, want)
+		}
+	}
+}
+
+func TestSQLiteFilesAreForTheirUserAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cfg := store.Config{Database: filepath.Join(dir, "postroom.db"), CursorKey: make([]byte, 32), SealKey: make([]byte, 32)}
+	if _, err := store.Migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	for _, name := range []string{"postroom.db", "postroom.db-migrate", "postroom.db-wal", "postroom.db-shm"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o: others on the machine read the mail in it", name, mode)
 		}
 	}
 }

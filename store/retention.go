@@ -50,7 +50,9 @@ func (s *Store) InboxesToExpire(ctx context.Context, after int64) (due []int64, 
 		q = `SELECT seq FROM inboxes i WHERE i.seq > $1 AND i.seq <= $2 AND i.purged_at IS NULL AND (i.status = 'deleted'
 			OR (SELECT m.created_at FROM messages m
 				WHERE m.inbox_seq = i.seq AND m.created_at >= i.expired_to AND m.expired_at IS NULL
-				ORDER BY m.created_at LIMIT 1) <= cast($3 AS bigint) - i.retention_days * 86400000000)
+				ORDER BY m.created_at LIMIT 1) <= cast($3 AS bigint) - i.retention_days * 86400000000
+			OR EXISTS (SELECT 1 FROM drafts d
+				WHERE d.inbox_seq = i.seq AND d.expired_at IS NULL AND d.content_at <= cast($3 AS bigint) - i.retention_days * 86400000000))
 			ORDER BY seq`
 	)
 	if err := s.read.GetContext(ctx, &next, last, after, inboxPage); err != nil {
@@ -69,8 +71,8 @@ type heldInbox struct {
 }
 
 // ExpireInbox does one step of retention in an inbox, in one short
-// transaction: it deletes content that is older than the inbox keeps it, and of
-// a deleted inbox everything. Nothing left to do is no error. What a message
+// transaction: it deletes content that is older than the inbox keeps it, of
+// messages and then of drafts, and of a deleted inbox everything. Nothing left to do is no error. What a message
 // that is still to be sent holds stays until its delivery has ended, and so
 // does what somebody else is changing at the moment.
 func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error) {
@@ -121,9 +123,13 @@ func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, 
 		WHERE m.inbox_seq = $1 AND m.created_at >= $2 AND m.created_at <= $3 AND m.expired_at IS NULL` + notWaiting + `
 		ORDER BY m.created_at, m.seq LIMIT $4`
 	now := s.now()
-	old, err := s.holdOld(ctx, tx, q, inboxSeq, in.ExpiredTo, NewTime(now.Add(-time.Duration(in.RetentionDays)*24*time.Hour)), retentionBatch)
-	if err != nil || len(old) == 0 {
+	until := NewTime(now.Add(-time.Duration(in.RetentionDays) * 24 * time.Hour))
+	old, err := s.holdOld(ctx, tx, q, inboxSeq, in.ExpiredTo, until, retentionBatch)
+	if err != nil {
 		return Removed{}, nil, err
+	}
+	if len(old) == 0 {
+		return s.expireDrafts(ctx, tx, inboxSeq, until)
 	}
 	blobs, err := s.removeContents(ctx, tx, old, NewTime(now))
 	if err == nil {

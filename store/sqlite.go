@@ -39,6 +39,9 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make the folder of the database: %w", err)
 	}
+	if err := makePrivate(d.path); err != nil {
+		return nil, nil, fmt.Errorf("make the database: %w", err)
+	}
 	common := []string{
 		"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		"temp_store(MEMORY)", checkpointAt, "journal_size_limit(67108864)",
@@ -63,6 +66,20 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
 	return write, read, nil
+}
+
+// makePrivate makes an empty file for the user of this process alone, unless
+// there is one: the folder may be one that others can read. SQLite gives the
+// files that it makes beside it (-wal, -shm) the same mode.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func (d *sqliteDialect) connect(ctx context.Context, pragmas []string, more string) (*sqlx.DB, error) {
@@ -124,6 +141,11 @@ func (*sqliteDialect) skipLocked() string { return "" }
 
 // again: there is one writer, and nobody is in its way.
 func (*sqliteDialect) again(error) bool { return false }
+
+func (*sqliteDialect) duplicate(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+}
 
 func (*sqliteDialect) unavailable(err error) bool {
 	var e *sqlite.Error

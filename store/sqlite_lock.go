@@ -22,7 +22,11 @@ type sqliteLocker struct {
 
 // SessionLock waits for the lock for up to five minutes.
 func (l *sqliteLocker) SessionLock(ctx context.Context, _ *sql.Conn) (err error) {
-	dsn := "file:" + (&url.URL{Path: l.path + "-migrate"}).EscapedPath() + "?_pragma=busy_timeout(300000)"
+	path := l.path + "-migrate"
+	if err := makePrivate(path); err != nil {
+		return fmt.Errorf("make the lock of the migrations: %w", err)
+	}
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=busy_timeout(300000)"
 	if l.db, err = sql.Open("sqlite", dsn); err != nil {
 		return fmt.Errorf("open the lock of the migrations: %w", err)
 	}

@@ -18,9 +18,8 @@ import (
 const ownPlan = "default"
 
 func (p program) accountCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "account", Short: "Create, list, suspend and resume accounts, and choose their plans", Args: cobra.NoArgs}
-	cmd.AddCommand(p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
-	return cmd
+	cmd := &cobra.Command{Use: "account", Short: "Create, list, suspend and resume accounts, and choose their plans"}
+	return group(cmd, p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
 }
 
 // withStore runs do on the store, for a command that is over soon.
@@ -138,15 +137,10 @@ func (p program) accountSuspendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suspend ID",
 		Short: "Stop an account from sending; it goes on receiving",
-		Args:  cobra.ExactArgs(1),
+		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				if _, err := s.Account(ctx, args[0]); err != nil {
-					return err
-				}
-				if err := s.PauseAccount(ctx, args[0], reason); errors.Is(err, store.ErrState) {
-					return fmt.Errorf("%s is suspended already", args[0])
-				} else if err != nil {
+				if err := s.PauseAccount(ctx, args[0], reason); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(p.stdout, "Suspended %s.\n", args[0])
@@ -162,7 +156,7 @@ func (p program) accountResumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume ID",
 		Short: "Let an account send again, and begin anew with counting what bounces",
-		Args:  cobra.ExactArgs(1),
+		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				if _, err := s.Account(ctx, args[0]); err != nil {
@@ -184,7 +178,7 @@ func (p program) accountPlanCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan ID PLAN",
 		Short: "Put an account on a plan, or on that of the install with the word " + ownPlan,
-		Args:  cobra.ExactArgs(2),
+		Args:  wants(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				plan, err := planOf(s, args[1])

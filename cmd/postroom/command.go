@@ -22,7 +22,6 @@ func newCommand(p program) *cobra.Command {
 		Short:         "Mailboxes for programs: receive, wait for a mail, send",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 	}
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
@@ -30,8 +29,7 @@ func newCommand(p program) *cobra.Command {
 	for _, s := range settings() {
 		root.PersistentFlags().String(s.flag, s.def, s.help())
 	}
-	root.AddCommand(p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.keyCommand(), p.domainCommand(), p.configCommand(), p.versionCommand())
-	return root
+	return group(root, p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.inboxCommand(), p.keyCommand(), p.domainCommand(), p.configCommand(), p.versionCommand())
 }
 
 // help is the line of a setting in the list of flags.

@@ -105,6 +105,88 @@ func TestKeyCreateChecksItsFlags(t *testing.T) {
 	}
 }
 
+// TestCommandsThatDoNotExist are refused: a script that misspells `key revoke`
+// must not go on as if the key were gone.
+func TestCommandsThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"at the top", []string{"serv"}, `unknown command "serv" for "postroom"`},
+		{"one that is close to another", []string{"key", "revok", "key_1"}, `unknown command "revok" for "postroom key": did you mean revoke?`},
+		{"of accounts", []string{"account", "remove"}, `unknown command "remove" for "postroom account"`},
+		{"of the domain", []string{"domain", "add", "--data", "x"}, `unknown command "add" for "postroom domain"`},
+		{"no argument where one is wanted", []string{"key", "revoke"}, "usage: postroom key revoke ID"},
+		{"one argument too few", []string{"account", "plan", "acc_1"}, "usage: postroom account plan ID PLAN"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, stderr, err := runCommand(t, t.TempDir(), nil, tt.args...)
+			if err == nil || out != "" || !strings.Contains(stderr, tt.want) {
+				t.Errorf("%v\n%s%s\nwant an error with %q", err, out, stderr, tt.want)
+			}
+		})
+	}
+	for _, args := range [][]string{nil, {"key"}, {"account"}, {"domain"}, {"key", "--help"}} {
+		if out, stderr, err := runCommand(t, t.TempDir(), nil, args...); err != nil || !strings.Contains(out, "Usage:") {
+			t.Errorf("postroom %v: %v\n%s%s\nwant its help", args, err, out, stderr)
+		}
+	}
+}
+
+func TestInboxCommandsBesideARunningService(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		s := serve(t, data, env...)
+		command := func(args ...string) string {
+			t.Helper()
+			out, stderr, err := runCommand(t, data, env, args...)
+			return fmt.Sprint(out, stderr, err != nil)
+		}
+		key, _, err := runCommand(t, data, env, "key", "create", "--name", "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key = strings.TrimSpace(key)
+		status, in := s.call(t, key, http.MethodPost, "/v1/inboxes", `{"name":"robot"}`)
+		id, address := fmt.Sprint(in["id"]), fmt.Sprint(in["address"])
+		if status != http.StatusCreated {
+			t.Fatalf("%d %v", status, in)
+		}
+		send := func() int {
+			t.Helper()
+			status, _ := s.call(t, key, http.MethodPost, "/v1/inboxes/"+id+"/messages", `{"to":"`+address+`","subject":"s","text":"t"}`)
+			return status
+		}
+		if got, want := command("inbox", "suspend", address), id+" ("+address+") is suspended.\nfalse"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if _, in := s.call(t, key, http.MethodGet, "/v1/inboxes/"+id, ""); in["status"] != "suspended" {
+			t.Errorf("the inbox is %v", in["status"])
+		}
+		if status := send(); status != http.StatusForbidden {
+			t.Errorf("a send is answered %d", status)
+		}
+		if got := command("inbox", "suspend", id); !strings.Contains(got, id+" is suspended already") {
+			t.Error(got)
+		}
+		if got, want := command("inbox", "resume", id), id+" ("+address+") is active.\nfalse"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if status := send(); status != http.StatusCreated {
+			t.Errorf("a send afterwards is answered %d", status)
+		}
+		for _, args := range [][]string{{"inbox", "resume", id}, {"inbox", "suspend", "ibx_none"}, {"inbox", "resume", "nobody@postroom.localhost"}} {
+			if got := command(args...); !strings.HasSuffix(got, "true") {
+				t.Errorf("%v: %s", args, got)
+			}
+		}
+	})
+}
+
 func TestAccountCommandsBesideARunningService(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, data string, env []string) {
@@ -126,6 +208,7 @@ func TestAccountCommandsBesideARunningService(t *testing.T) {
 		}
 		id := run("account", "create", "--name", "growth", "--of-plan", "tiny")
 		key := run("key", "create", "--account", id, "--name", "first")
+		refused("if it is another's, name that with --account", "key", "revoke", keyID(t, run("key", "list", "--account", id), "first"))
 		usage := func() string {
 			t.Helper()
 			status, u := s.call(t, key, http.MethodGet, "/v1/usage", "")
@@ -150,7 +233,10 @@ func TestAccountCommandsBesideARunningService(t *testing.T) {
 		if list := run("account", "list"); !strings.Contains(list, "tiny         1/1      0/5    0 ") || !strings.Contains(list, "paused: unpaid") {
 			t.Errorf("the list is\n%s", list)
 		}
-		refused("is suspended already", "account", "suspend", id)
+		run("account", "suspend", id, "--reason", "still unpaid")
+		if got := usage(); got != "tiny true still unpaid" {
+			t.Errorf("usage of an account that is suspended again: %s", got)
+		}
 		run("account", "resume", id)
 		run("account", "plan", id, "default")
 		if got := usage(); got != "self_hosted false <nil>" {

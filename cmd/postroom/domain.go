@@ -18,8 +18,7 @@ import (
 const recordTTL = 3600
 
 func (p program) domainCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "domain", Short: "Show what DNS must say", Args: cobra.NoArgs}
-	cmd.AddCommand(&cobra.Command{
+	return group(&cobra.Command{Use: "domain", Short: "Show what DNS must say"}, &cobra.Command{
 		Use:   "show",
 		Short: "Show the DNS records of the mail domain, as lines of a zone file",
 		Args:  cobra.NoArgs,
@@ -36,7 +35,6 @@ func (p program) domainCommand() *cobra.Command {
 			return cfg.showDomain(cmd.Context(), p.stdout, s)
 		},
 	})
-	return cmd
 }
 
 // showDomain writes what the mail domain's zone should hold: where its mail

@@ -18,8 +18,8 @@ import (
 )
 
 func (p program) keyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "key", Short: "Create, list and revoke API keys", Args: cobra.NoArgs}
-	cmd.AddCommand(p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
+	cmd := group(&cobra.Command{Use: "key", Short: "Create, list and revoke API keys"},
+		p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
 	cmd.PersistentFlags().String(accountFlag, "", "id of the account (default: the first)")
 	return cmd
 }
@@ -197,13 +197,17 @@ func (p program) keyRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke a key: from now on it is refused",
-		Args:  cobra.ExactArgs(1),
+		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
-				if err := s.RevokeKey(ctx, a.Seq, args[0]); err != nil {
+				err := s.RevokeKey(ctx, a.Seq, args[0])
+				if errors.Is(err, store.ErrNotFound) {
+					return fmt.Errorf("%w in the account %s; if it is another's, name that with --account", err, a.ID)
+				}
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(p.stdout, "Revoked %s.\n", args[0])
+				_, err = fmt.Fprintf(p.stdout, "Revoked %s.\n", args[0])
 				return err
 			})
 		},

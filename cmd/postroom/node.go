@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -32,6 +33,7 @@ func newNode(cfg Config, out io.Writer, log *slog.Logger) *node {
 // Run serves until ctx ends or a part fails, and then stops everything. It
 // returns nil when ctx ended and every part stopped as it should.
 func (n *node) Run(ctx context.Context) (err error) {
+	defer runtime.KeepAlive(newHeadroom())
 	mine, err := n.cfg.claim()
 	if err != nil {
 		return err

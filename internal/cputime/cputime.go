@@ -14,9 +14,9 @@ import (
 func least(work func()) time.Duration {
 	best := time.Duration(1<<63 - 1)
 	for range 3 {
-		begin := used()
+		begin := Used()
 		work()
-		best = min(best, used()-begin)
+		best = min(best, Used()-begin)
 	}
 	return best
 }
@@ -25,7 +25,7 @@ func least(work func()) time.Duration {
 // everything slow: under it the work is done once, and not measured.
 func AtMost(t *testing.T, limit time.Duration, work func()) {
 	t.Helper()
-	if raceDetector {
+	if RaceDetector {
 		work()
 		return
 	}

@@ -2,4 +2,5 @@
 
 package cputime
 
-const raceDetector = true
+// RaceDetector tells that the race detector makes everything slow.
+const RaceDetector = true

@@ -6,5 +6,5 @@ import "time"
 
 var started = time.Now()
 
-// used is the time of the clock where that of the processor cannot be had.
-func used() time.Duration { return time.Since(started) }
+// Used is the time of the clock where that of the processor cannot be had.
+func Used() time.Duration { return time.Since(started) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// used is what the processor has spent on this process.
-func used() time.Duration {
+// Used is what the processor has spent on this process.
+func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

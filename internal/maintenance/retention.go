@@ -58,11 +58,9 @@ func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 		return n.Records, err
 	})
 	errs = append(errs, err)
-	for _, step := range []func(context.Context) (int, error){r.cfg.Store.ExpireDrafts, r.cfg.Store.DeleteDrafts} {
-		n, err := repeat(ctx, step)
-		gone.Drafts += n
-		errs = append(errs, err)
-	}
+	drafts, err := repeat(ctx, r.cfg.Store.DeleteDrafts)
+	gone.Drafts += drafts
+	errs = append(errs, err)
 	if !gone.Nothing() {
 		r.cfg.Log.InfoContext(ctx, "deleted old mail",
 			"contents", gone.Contents, "records", gone.Records, "blobs", gone.Blobs, "drafts", gone.Drafts)

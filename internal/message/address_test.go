@@ -106,14 +106,30 @@ func TestMatchAddress(t *testing.T) {
 		{"a_b@example.com", "axb@example.com", false},
 		{"a%@example.com", "axb@example.com", false},
 		{`a\@example.com`, `a\@example.com`, true},
+		{"k@example.com", "\u212a@example.com", false},
 		{"*a*a*a*a*a*b", strings.Repeat("a", 200), false},
 	}
 	for _, tt := range tests {
 		if got := MatchAddress(tt.pattern, tt.email); got != tt.want {
 			t.Errorf("%q and %q: got %v", tt.pattern, tt.email, got)
 		}
-		if got := like(LikePattern(tt.pattern), strings.ToLower(tt.email)); got != tt.want {
+		if got := like(LikePattern(tt.pattern), FoldAddress(tt.email)); got != tt.want {
 			t.Errorf("LIKE %q and %q: got %v, unlike MatchAddress", LikePattern(tt.pattern), tt.email, got)
+		}
+	}
+}
+
+func TestFoldAddress(t *testing.T) {
+	t.Parallel()
+	for email, want := range map[string]string{
+		"Ann.Example@OUT.example": "ann.example@out.example",
+		"\u212aay@out.example":    "\u212aay@out.example", // the Kelvin sign
+		"\u0130da@out.example":    "\u0130da@out.example", // I with a dot, which folds into i
+		"Jörg.ÄRGER@out.example":  "jörg.ärger@out.example",
+		"":                        "",
+	} {
+		if got := FoldAddress(email); got != want {
+			t.Errorf("%q: got %q, want %q", email, got, want)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/cputime"
 )
 
 // textMail is an everyday mail of 4 KB with a code in it.
@@ -60,7 +62,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
-			start := cpuTime()
+			start := cputime.Used()
 			for b.Loop() {
 				if _, _, _, err := read(raw); err != nil {
 					b.Fatal(err)
@@ -93,7 +95,7 @@ func BenchmarkExtract(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			start := cpuTime()
+			start := cputime.Used()
 			for b.Loop() {
 				Extract(m.Subject, m.Text, m.HTML)
 			}
@@ -111,7 +113,7 @@ func BenchmarkExtractNumbers(b *testing.B) {
 	}
 	text := lines.String()
 	b.ReportAllocs()
-	start := cpuTime()
+	start := cputime.Used()
 	for b.Loop() {
 		Extract("Your codes", text, "")
 	}
@@ -121,7 +123,7 @@ func BenchmarkExtractNumbers(b *testing.B) {
 // reportCPU adds the processor time, which unlike that of the clock does not
 // depend on what else the machine does.
 func reportCPU(b *testing.B, start time.Duration) {
-	b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 }
 
 func BenchmarkReplyText(b *testing.B) {

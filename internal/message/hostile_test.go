@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/cputime"
 )
 
 // TestHostileMails reads mails that are made to cost much, in processor time.
@@ -91,7 +93,7 @@ func TestHostileMails(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if raceEnabled && len(tt.raw) > maxWithRace {
+			if cputime.RaceDetector && len(tt.raw) > maxWithRace {
 				t.Skip("too large for the race detector")
 			}
 			spent, allocated := measure(t, tt.raw)
@@ -116,7 +118,7 @@ const maxWithRace = 2 << 20
 // slowdown is how often the time of a row may be taken: with the race detector
 // on only what is quadratic is found.
 func slowdown() time.Duration {
-	if raceEnabled {
+	if cputime.RaceDetector {
 		return 10
 	}
 	return 1
@@ -125,7 +127,7 @@ func slowdown() time.Duration {
 // TestHTMLToTextIsLinear takes HTML that browsers and tree builders suffer
 // from: 1 MB in 100 ms, 10 MB in a second (M8).
 func TestHTMLToTextIsLinear(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || cputime.RaceDetector {
 		t.Skip("measures time")
 	}
 	for name, piece := range map[string]string{
@@ -140,9 +142,9 @@ func TestHTMLToTextIsLinear(t *testing.T) {
 			html := strings.Repeat(piece, size/len(piece))
 			best := time.Hour
 			for range 3 { // what the processor does for others slows it too
-				start := cpuTime()
+				start := cputime.Used()
 				HTMLToText(html)
-				if best = min(best, cpuTime()-start); best <= most {
+				if best = min(best, cputime.Used()-start); best <= most {
 					break
 				}
 			}
@@ -165,7 +167,7 @@ func allocated() uint64 {
 func measure(t *testing.T, raw string) (time.Duration, uint64) {
 	t.Helper()
 	runtime.GC() // so that what was before is not swept in its time
-	before, start := allocated(), cpuTime()
+	before, start := allocated(), cputime.Used()
 	m, err := Parse(strings.NewReader(raw), DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +179,7 @@ func measure(t *testing.T, raw string) (time.Duration, uint64) {
 	HTMLToText(m.HTML)
 	HTMLReplyText(m.HTML)
 	NormalizeSubject(m.Subject)
-	return cpuTime() - start, allocated() - before
+	return cputime.Used() - start, allocated() - before
 }
 
 // longBoundaries is a mail whose text has lines that are nearly each of the

@@ -16,7 +16,7 @@ var linkWords = map[wordKind]string{
 	actionWord: `verif|confirm|activat|validat|authenti|authori|sign in|signin|signing in|sign-in|log in|log-in|login|logging in|log on|reset|set your password|set a password|create password|choose a password
 		|new password|change password|recover|accept|approve|magic link|complete|review and sign|sign document|sign the document|sign now|finish|get started|join|unlock|claim|bestätig|verifizier|aktivier|anmelden|einloggen|zurücksetzen|annehmen|freischalten
 		|registrierung|passwort|confirmer|confirmez|vérif|activer|activez|connecter|connectez|connexion|réinitialis|accepter|valider|verificar|verifica|confirma|activa|iniciar sesión|inicia sesión|restablec
-		|aceptar|acepta|acceder|conferma|attiva|accedi|reimposta|accetta|bevestig|activeer|inloggen|herstel|accepteer|potwierd|aktywuj|zaloguj|zresetuj|zweryfikuj|ativar|ative|entrar|redefinir|aceitar
+		|aceptar|acepta|acceder|conferma|completare|completa la|registrazione|attiva|accedi|reimposta|accetta|bevestig|activeer|inloggen|herstel|accepteer|potwierd|aktywuj|zaloguj|zresetuj|zweryfikuj|ativar|ative|entrar|redefinir|aceitar
 		|confirme|bekräfta|verifiera|aktivera|logga in|återställ|bekreft|bekræft|logg inn|vahvista|kirjaudu|doğrula|onayla|etkinleştir|giriş yap|ověř|potvrd|подтверд|активир|войти|войдите|сброс|принять
 		|підтверд|активуй|увійти|επιβεβαί|σύνδεση|konfirmasi|aktifkan|masuk|xác nhận|xác minh|kích hoạt|验证|驗證|确认|確認|激活|啟用|登录|登入|重置|重設|認証|登録を完了|ログイン|有効化|再設定|인증|확인|활성화|로그인|재설정|تأكيد|تحقق|تفعيل|تسجيل الدخول|תאשר
 		|אישור|אימות|सत्यापित|पुष्टि|ยืนยัน
@@ -39,7 +39,7 @@ var linkWords = map[wordKind]string{
 
 // linkParts are parts of paths and queries.
 var linkParts = map[wordKind]string{
-	actionWord: `verif|confirm|activat|validat|reset|magic|login|signin|sign-in|sign_in|auth/|auth?|auth=|authenti|authori|invit|accept|recover|onetime|one-time|otp|token|approve|optin|opt-in|bestaetig|best%c3%a4tig|aktivier|double-opt
+	actionWord: `verif|confirm|conferma|activat|activar|attivazion|validat|reset|magic|login|signin|sign-in|sign_in|auth/|auth?|auth=|authenti|authori|invit|accept|recover|onetime|one-time|otp|token|approve|optin|opt-in|bestaetig|best%c3%a4tig|aktivier|double-opt
 		|register|signup|sign-up|emailverif|emailconfirm|oauth|passwordreset|password-reset|useractiv|sso`,
 	footerWord: `unsub|optout|opt-out|opt_out|abmelden|abbestell|desabon|desinscri|email-preferences|email_preferences|preferences|notification-settings|manage-subscription|manage_subscription|subscription-center
 		|privacy|privacy-policy|terms|legal|imprint|impressum|datenschutz|cookies|view-in-browser|viewinbrowser|view_online|webversion|faq`,

@@ -1,20 +1,36 @@
 package message
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// FoldAddress makes an address comparable without regard to case. It leaves
+// letters outside ASCII that fold into it as they are, such as the Kelvin sign:
+// they are other letters to a mail server.
+func FoldAddress(email string) string {
+	return strings.Map(func(r rune) rune {
+		if low := unicode.ToLower(r); r < utf8.RuneSelf || low >= utf8.RuneSelf {
+			return low
+		}
+		return r
+	}, email)
+}
 
 // MatchAddress reports whether an address matches a pattern: an address, or
 // one with wildcards such as "*@example.com", "*@*.example.com" or
 // "no-reply*@example.com". A "*" stands for any run of characters, also an
 // empty one; everything else, "?" and "%" and "_" too, stands for itself.
-// Letter case does not count.
+// Letter case does not count, as in FoldAddress.
 func MatchAddress(pattern, email string) bool {
-	return glob(strings.ToLower(pattern), strings.ToLower(email))
+	return glob(FoldAddress(pattern), FoldAddress(email))
 }
 
 // LikePattern returns a pattern as MatchAddress takes it in the form of SQL's
-// LIKE, in lower case, to be used as "lower(x) LIKE $1 ESCAPE '\'".
+// LIKE, to be compared with what FoldAddress returns, with ESCAPE '\'.
 func LikePattern(pattern string) (like string) {
-	return likeEscaper.Replace(strings.ToLower(pattern))
+	return likeEscaper.Replace(FoldAddress(pattern))
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`)

@@ -127,6 +127,12 @@ func (r *pageReader) open() {
 	if attr.mark != "" && len(r.quotes) == 0 {
 		r.w.mark(attr.mark)
 	}
+	r.begin(tag, &attr, below)
+}
+
+// begin notes what an element that is seen begins; below is how many are open
+// around it.
+func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 	switch tag {
 	case atom.A, atom.Area:
 		r.endLink()

@@ -54,32 +54,42 @@ func headerCharset(header []byte) string {
 
 // readField takes one field of the header of the mail.
 func (p *parser) readField(f field) {
-	m, written := p.msg, f
+	written := f
 	if p.hint != "" && !utf8.Valid(f.value) {
 		f.value = []byte(toUTF8(f.value, p.hint))
 	}
+	m, letter := p.msg, f.name[0]|0x20
+	switch {
+	case letter == 'b' && f.is("bcc"):
+		p.addresses(&m.Bcc, f)
+	case letter == 'c' && f.is("cc"):
+		p.addresses(&m.Cc, f)
+	case letter == 't' && f.is("to"):
+		p.addresses(&m.To, f)
+	case letter == 'r' && f.is("reply-to"):
+		p.addresses(&m.ReplyTo, f)
+	case letter == 'f' && f.is("from"):
+		if m.From == nil || m.From.Email == "" {
+			if a := hintedSender(f, written); m.From == nil || a != nil && a.Email != "" {
+				m.From = a
+			}
+		}
+	default:
+		p.readFirst(f)
+	}
+}
+
+// readFirst takes a field of which the first counts that says something.
+func (p *parser) readFirst(f field) {
+	m := p.msg
 	switch f.name[0] | 0x20 {
 	case 'a':
 		if m.AutoSubmitted == "" && f.is("auto-submitted") {
 			m.AutoSubmitted = f.text()
 		}
-	case 'b':
-		if f.is("bcc") {
-			p.addresses(&m.Bcc, f)
-		}
-	case 'c':
-		if f.is("cc") {
-			p.addresses(&m.Cc, f)
-		}
 	case 'd':
 		if m.Date.IsZero() && f.is("date") {
 			m.Date = parseDate(f.unfolded())
-		}
-	case 'f':
-		if (m.From == nil || m.From.Email == "") && f.is("from") {
-			if a := hintedSender(f, written); m.From == nil || a != nil && a.Email != "" {
-				m.From = a
-			}
 		}
 	case 'i':
 		if m.InReplyTo == nil && f.is("in-reply-to") {
@@ -102,16 +112,10 @@ func (p *parser) readField(f field) {
 	case 'r':
 		if m.References == nil && f.is("references") {
 			m.References = messageIDs(f.unfolded())
-		} else if f.is("reply-to") {
-			p.addresses(&m.ReplyTo, f)
 		}
 	case 's':
 		if m.Subject == "" && f.is("subject") {
 			m.Subject = f.text()
-		}
-	case 't':
-		if f.is("to") {
-			p.addresses(&m.To, f)
 		}
 	}
 }

@@ -102,8 +102,11 @@ func (m *reportMail) saidOf(r *Reported) string {
 }
 
 // saidFrom returns the text about an address from a line on, up to the next
-// recipient.
+// recipient; "" in a report that says nothing before the original.
 func (m *reportMail) saidFrom(start int, email string) string {
+	if start >= len(m.lines) {
+		return ""
+	}
 	end := start + 1
 	for ; end < len(m.lines); end++ {
 		if next := m.leads[end]; next != "" && !strings.EqualFold(next, email) {

@@ -139,7 +139,7 @@ func finish(m *store.NewMessage, edits []func(*store.NewMessage)) *store.NewMess
 	for _, edit := range edits {
 		edit(m)
 	}
-	if from := m.Addresses.V.From; from != nil {
+	if from := m.Addresses.V.From; from != nil && m.FromEmail == "" {
 		m.FromEmail = strings.ToLower(from.Email)
 	}
 	m.SubjectFold = strings.ToLower(m.Subject)

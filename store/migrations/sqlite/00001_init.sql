@@ -116,7 +116,7 @@ CREATE TABLE messages (
     expired_at     BIGINT
 );
 CREATE INDEX messages_account ON messages (account_id, created_at);
-CREATE INDEX messages_inbox ON messages (inbox_seq, created_at);
+CREATE INDEX messages_inbox ON messages (inbox_seq, created_at, from_email, direction, test_mode);
 CREATE INDEX messages_thread ON messages (thread_seq, created_at);
 CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
 CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT NULL;
@@ -185,7 +185,7 @@ CREATE INDEX drafts_inbox ON drafts (inbox_seq, seq);
 CREATE INDEX drafts_pending ON drafts (account_id, seq) WHERE status = 'pending';
 CREATE INDEX drafts_source ON drafts (source_id) WHERE source_id IS NOT NULL;
 CREATE INDEX drafts_message ON drafts (message_id) WHERE message_id IS NOT NULL;
-CREATE INDEX drafts_kept ON drafts (content_at) WHERE expired_at IS NULL;
+CREATE INDEX drafts_kept ON drafts (inbox_seq, content_at) WHERE expired_at IS NULL;
 CREATE INDEX drafts_expired ON drafts (expired_at) WHERE expired_at IS NOT NULL;
 
 CREATE TABLE draft_contents (
@@ -198,6 +198,48 @@ CREATE TABLE draft_contents (
     blob_key    TEXT
 );
 CREATE INDEX draft_contents_blob ON draft_contents (blob_key) WHERE blob_key IS NOT NULL;
+
+CREATE TABLE templates (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    name       TEXT NOT NULL,
+    subject    TEXT NOT NULL,
+    html       TEXT NOT NULL,
+    text       TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX templates_account ON templates (account_id, seq);
+
+CREATE TABLE contacts (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    email      TEXT NOT NULL,
+    email_fold TEXT NOT NULL,
+    first_name TEXT,
+    last_name  TEXT,
+    metadata   TEXT NOT NULL,
+    tags       TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (account_id, email_fold)
+);
+CREATE INDEX contacts_account ON contacts (account_id, seq);
+
+CREATE TABLE suppressions (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    email      TEXT NOT NULL,
+    email_fold TEXT NOT NULL,
+    reason     TEXT NOT NULL CHECK (reason IN ('hard_bounce', 'complaint', 'unsubscribe', 'manual')),
+    category   TEXT NOT NULL CHECK (category IN ('all', 'marketing')),
+    created_at BIGINT NOT NULL,
+    UNIQUE (account_id, email_fold)
+);
+CREATE INDEX suppressions_account ON suppressions (account_id, seq);
 
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,

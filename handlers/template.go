@@ -1,0 +1,148 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/template"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.TemplatesHandler = (*API)(nil)
+
+// CreateTemplate implements POST /v1/templates.
+func (a *API) CreateTemplate(ctx context.Context, req *gen.TemplateCreate, _ gen.CreateTemplateParams) (*gen.Template, error) {
+	if err := checkTemplate(template.Source{Subject: req.Subject, HTML: req.HTML, Text: req.Text.Or("")}); err != nil {
+		return nil, err
+	}
+	t := store.Template{AccountID: callerOf(ctx).AccountID, Name: req.Name, Subject: req.Subject, HTML: req.HTML, Text: nilOrText(req.Text)}
+	toAPI := func(t store.Template) (any, error) { return templateToAPI(t), nil }
+	t, err := a.store.CreateTemplate(ctx, t, once(ctx, http.StatusCreated, "Template", toAPI))
+	if err != nil {
+		return nil, err
+	}
+	return templateToAPI(t), nil
+}
+
+// GetTemplate implements GET /v1/templates/{id}.
+func (a *API) GetTemplate(ctx context.Context, p gen.GetTemplateParams) (*gen.Template, error) {
+	t, err := a.store.Template(ctx, callerOf(ctx).AccountID, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	return templateToAPI(t), nil
+}
+
+// ListTemplates implements GET /v1/templates.
+func (a *API) ListTemplates(ctx context.Context, p gen.ListTemplatesParams) (*gen.TemplateList, error) {
+	l, err := a.store.ListTemplates(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.TemplateList{Data: make([]gen.Template, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, t := range l.Rows {
+		out.Data = append(out.Data, *templateToAPI(t))
+	}
+	return out, nil
+}
+
+// UpdateTemplate implements PATCH /v1/templates/{id}.
+func (a *API) UpdateTemplate(ctx context.Context, req *gen.TemplateUpdate, p gen.UpdateTemplateParams) (*gen.Template, error) {
+	given := template.Source{Subject: req.Subject.Or(""), HTML: req.HTML.Or(""), Text: req.Text.Or("")}
+	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) {
+		patch(&t.Name, req.Name)
+		patch(&t.Subject, req.Subject)
+		patch(&t.HTML, req.HTML)
+		if req.Text.Set {
+			t.Text = nilOrText(req.Text)
+		}
+	})
+}
+
+// ReplaceTemplate implements PUT /v1/templates/{id}.
+func (a *API) ReplaceTemplate(ctx context.Context, req *gen.TemplateCreate, p gen.ReplaceTemplateParams) (*gen.Template, error) {
+	given := template.Source{Subject: req.Subject, HTML: req.HTML, Text: req.Text.Or("")}
+	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) {
+		t.Name, t.Subject, t.HTML, t.Text = req.Name, req.Subject, req.HTML, nilOrText(req.Text)
+	})
+}
+
+// editTemplate changes a template. The parts that are given are checked before
+// the database is asked for anything: each stands for itself, and that takes a
+// while.
+func (a *API) editTemplate(ctx context.Context, id string, given template.Source, edit func(*store.Template)) (*gen.Template, error) {
+	if err := checkTemplate(given); err != nil {
+		return nil, err
+	}
+	t, err := a.store.UpdateTemplate(ctx, callerOf(ctx).AccountID, id, edit)
+	if err != nil {
+		return nil, err
+	}
+	return templateToAPI(t), nil
+}
+
+// DeleteTemplate implements DELETE /v1/templates/{id}.
+func (a *API) DeleteTemplate(ctx context.Context, p gen.DeleteTemplateParams) (*gen.DeletedTemplate, error) {
+	if err := a.store.DeleteTemplate(ctx, callerOf(ctx).AccountID, p.ID); err != nil {
+		return nil, err
+	}
+	return &gen.DeletedTemplate{Object: "template", ID: p.ID, Deleted: true}, nil
+}
+
+// PreviewTemplate implements POST /v1/templates/{id}/preview.
+func (a *API) PreviewTemplate(ctx context.Context, req *gen.TemplatePreviewRequest, p gen.PreviewTemplateParams) (*gen.TemplatePreview, error) {
+	t, err := a.store.Template(ctx, callerOf(ctx).AccountID, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	data, err := variablesFromAPI("data", req.Data.Or(nil))
+	if err != nil {
+		return nil, err
+	}
+	mail, err := template.Parse(templateSource(t))
+	if err != nil {
+		return nil, templateError("data", err)
+	}
+	shown, missing, err := mail.Render(data)
+	if err != nil {
+		return nil, templateError("data", err)
+	}
+	out := &gen.TemplatePreview{Subject: shown.Subject, HTML: shown.HTML, Text: gen.NilString{Null: true}, MissingVariables: missing}
+	if t.Text != nil {
+		out.Text = gen.NewNilString(shown.Text)
+	}
+	if missing == nil {
+		out.MissingVariables = []string{}
+	}
+	return out, nil
+}
+
+// checkTemplate refuses what could not be rendered.
+func checkTemplate(src template.Source) error {
+	_, err := template.Parse(src)
+	return templateError("data", err)
+}
+
+func templateSource(t store.Template) template.Source {
+	src := template.Source{Subject: t.Subject, HTML: t.HTML}
+	if t.Text != nil {
+		src.Text = *t.Text
+	}
+	return src
+}
+
+// nilOrText is a text that may be absent or null.
+func nilOrText(o gen.OptNilString) *string {
+	if s, ok := o.Get(); ok {
+		return &s
+	}
+	return nil
+}
+
+func templateToAPI(t store.Template) *gen.Template {
+	return &gen.Template{
+		Object: "template", ID: t.ID, Name: t.Name, Subject: t.Subject, HTML: t.HTML, Text: nilString(t.Text),
+		CreatedAt: t.CreatedAt.Time, UpdatedAt: t.UpdatedAt.Time,
+	}
+}

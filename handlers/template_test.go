@@ -1,0 +1,147 @@
+package handlers_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+const welcome = `{"name":"welcome","subject":"Hello, {{name}}","html":"<p>Hello, {{name}}.</p>","text":"Hello, {{name}}."}`
+
+// newTemplate makes the template welcome and returns its path.
+func (s *server) newTemplate(t *testing.T) string {
+	t.Helper()
+	return "/v1/templates/" + s.do(t, http.MethodPost, "/v1/templates", welcome).want(t, http.StatusCreated).str(t, "id")
+}
+
+func TestCreateTemplate(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		tests := []struct {
+			name, body string
+			status     int
+			want       string // the error, or the text of the new template as JSON
+		}{
+			{"all fields", welcome, 201, `"Hello, {{name}}."`},
+			{"without a text", `{"name":"n","subject":"s","html":"h"}`, 201, `null`},
+			{"with a null text", `{"name":"n","subject":"s","html":"h","text":null}`, 201, `null`},
+			{"an empty text stays one", `{"name":"n","subject":"s","html":"h","text":""}`, 201, `""`},
+			{"a name of 100 characters", `{"name":"` + strings.Repeat("ä", 100) + `","subject":"s","html":"h"}`, 201, `null`},
+			{"a name of 101 characters", `{"name":"` + strings.Repeat("ä", 101) + `","subject":"s","html":"h"}`, 400, "invalid_request name"},
+			{"a name with a line break", `{"name":"a\nb","subject":"s","html":"h"}`, 400, "invalid_request name"},
+			{"a subject with a line break", `{"name":"n","subject":"a\r\nBcc: b@c.example","html":"h"}`, 400, "invalid_request subject"},
+			{"no subject", `{"name":"n","html":"h"}`, 400, "invalid_request subject"},
+			{"no html", `{"name":"n","subject":"s"}`, 400, "invalid_request html"},
+			{"no name", `{"subject":"s","html":"h"}`, 400, "invalid_request name"},
+			{"logic in the subject", `{"name":"n","subject":"{{if x}}","html":"h"}`, 400, "invalid_request subject"},
+			{"logic in html", `{"name":"n","subject":"s","html":"{{#each x}}"}`, 400, "invalid_request html"},
+			{"logic in the text", `{"name":"n","subject":"s","html":"h","text":"{{> x}}"}`, 400, "invalid_request text"},
+			{"a variable in a script", `{"name":"n","subject":"s","html":"<script>{{x}}</script>"}`, 400, "invalid_request html"},
+			{"an unknown field", `{"name":"n","subject":"s","html":"h","category":"x"}`, 400, "invalid_request category"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				res := s.do(t, http.MethodPost, "/v1/templates", tt.body, brokenIf(tt.status))
+				if tt.status != http.StatusCreated {
+					res.wantError(t, tt.status, tt.want)
+					return
+				}
+				res.want(t, tt.status).wantAt(t, "text", tt.want)
+				res.wantSame(t, s.do(t, http.MethodGet, "/v1/templates/"+res.str(t, "id"), "").want(t, http.StatusOK))
+			})
+		}
+	})
+}
+
+func TestUpdateTemplate(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		path := s.newTemplate(t)
+		s.clock.Add(time.Minute)
+		res := s.do(t, http.MethodPatch, path, `{"subject":"Hi","text":null}`).want(t, http.StatusOK)
+		res.wantAt(t, "name", `"welcome"`)
+		res.wantAt(t, "subject", `"Hi"`)
+		res.wantAt(t, "html", `"<p>Hello, {{name}}.</p>"`)
+		res.wantAt(t, "text", `null`)
+		res.wantAt(t, "created_at", `"`+after(0)+`"`)
+		res.wantAt(t, "updated_at", `"`+after(time.Minute)+`"`)
+		s.do(t, http.MethodPatch, path, `{"html":"{{"}`).wantError(t, http.StatusBadRequest, "invalid_request html")
+		s.do(t, http.MethodPatch, path, `{"html":null}`, broken).wantError(t, http.StatusBadRequest, "invalid_request html")
+		res.wantSame(t, s.do(t, http.MethodGet, path, "").want(t, http.StatusOK))
+
+		s.do(t, http.MethodPatch, path, `{"text":"t"}`).want(t, http.StatusOK)
+		res = s.do(t, http.MethodPut, path, `{"name":"n","subject":"s","html":"h"}`).want(t, http.StatusOK)
+		res.wantAt(t, "text", `null`)
+		s.do(t, http.MethodPut, path, `{"name":"n","subject":"s"}`, broken).wantError(t, http.StatusBadRequest, "invalid_request html")
+		s.do(t, http.MethodPut, path, `{"name":"n","subject":"{{","html":"h"}`).wantError(t, http.StatusBadRequest, "invalid_request subject")
+		res.wantSame(t, s.do(t, http.MethodGet, path, "").want(t, http.StatusOK))
+	})
+}
+
+func TestPreviewTemplate(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		path := s.newTemplate(t) + "/preview"
+		res := s.do(t, http.MethodPost, path, `{"data":{"name":"Ana & Ben"}}`).want(t, http.StatusOK)
+		res.wantAt(t, "subject", `"Hello, Ana & Ben"`)
+		res.wantAt(t, "html", `"<p>Hello, Ana &amp; Ben.</p>"`)
+		res.wantAt(t, "text", `"Hello, Ana & Ben."`)
+		res.wantAt(t, "missing_variables", `[]`)
+		for _, body := range []string{`{}`, `{"data":{}}`, `{"data":{"name":null,"other":1}}`} {
+			res = s.do(t, http.MethodPost, path, body).want(t, http.StatusOK)
+			res.wantAt(t, "subject", `"Hello, "`)
+			res.wantAt(t, "missing_variables", `["name"]`)
+		}
+		long := strings.Repeat("x", 999)
+		for body, want := range map[string]string{
+			`{"data":{"name":"a\r\nBcc: b@c.example"}}`:             "invalid_request data.name",
+			`{"data":{"name":["a"]}}`:                               "invalid_request data.name",
+			`{"data":{"name":"` + long + `"}}`:                      "invalid_request subject",
+			`{"data":{"big":"` + strings.Repeat("x", 1<<20) + `"}}`: "invalid_request data",
+		} {
+			s.do(t, http.MethodPost, path, body).wantError(t, http.StatusBadRequest, want)
+		}
+	})
+}
+
+func TestDeletedTemplateIsGone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		once := with("Idempotency-Key", "k")
+		first := s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated)
+		again := s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated)
+		first.wantSame(t, again)
+		narrow := as(s.newKey(t, onlyInboxes(s.newInbox(t).ID))) // templates are of no inbox
+		first.wantSame(t, s.do(t, http.MethodPost, "/v1/templates", welcome, once, narrow).want(t, http.StatusCreated))
+
+		path := "/v1/templates/" + first.str(t, "id")
+		s.do(t, http.MethodDelete, path, "").want(t, http.StatusOK).wantAt(t, "deleted", `true`)
+		s.do(t, http.MethodGet, path, "").wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodPatch, path, `{}`).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodPut, path, welcome).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodPost, path+"/preview", `{}`).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodDelete, path, "").wantError(t, http.StatusNotFound, "not_found")
+		if _, err := s.store.Answer(t.Context(), s.account, "POST /v1/templates", "k"); err == nil {
+			t.Error("the stored answer tells of it still")
+		}
+		if s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
+			t.Error("it came back")
+		}
+	})
+}
+
+func TestTemplatesAreOfTheirAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		path := s.newTemplate(t)
+		stranger := as(s.newKey(t, func(k *store.Key) { k.AccountID = s.otherInbox(t).AccountID }))
+		s.do(t, http.MethodGet, path, "", stranger).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodGet, "/v1/templates", "", stranger).want(t, http.StatusOK).wantAt(t, "data", `[]`)
+		reader := as(s.newKey(t, scopes("templates:read")))
+		s.do(t, http.MethodGet, path, "", reader).want(t, http.StatusOK)
+		s.do(t, http.MethodDelete, path, "", reader).wantError(t, http.StatusForbidden, "insufficient_scope")
+	})
+}

@@ -1,0 +1,75 @@
+package store_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// Only who has written to this inbox counts, and what we sent does not.
+func TestHaveWritten(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		other := storetest.Inbox(t, s, func(o *store.Inbox) { o.AccountID = in.AccountID })
+		storetest.Sent(t, s, in, []string{"sent@out.example"})
+		for _, m := range []struct {
+			in        store.Inbox
+			from      string
+			simulated bool
+		}{{in, "Ann@out.example", false}, {in, "ann@out.example", false}, {in, "test@out.example", true}, {other, "other@out.example", false}} {
+			storetest.Received(t, s, m.in, func(n *store.NewMessage) {
+				n.Addresses.V.From, n.TestMode = &store.Address{Email: m.from}, m.simulated
+			})
+		}
+		asked := []string{
+			"ann@out.example", "test@out.example", "other@out.example", "sent@out.example", in.Address, "", "a\x00b@out.example", "ann@out.example",
+		}
+		for simulated, want := range map[bool][]string{false: {"ann@out.example"}, true: {"ann@out.example", "test@out.example"}} {
+			got, err := s.HaveWritten(t.Context(), in.Seq, asked, simulated)
+			slices.Sort(got)
+			if d := cmp.Diff(want, got); err != nil || d != "" {
+				t.Errorf("simulated %v, error %v, -want +got:\n%s", simulated, err, d)
+			}
+		}
+		if got, err := s.HaveWritten(t.Context(), in.Seq, []string{"\x00"}, false); err != nil || len(got) != 0 {
+			t.Errorf("who cannot be stored: %v, %v", got, err)
+		}
+	})
+}
+
+// Who has written is found in an index alone, without a look at the messages.
+// PostgreSQL chooses among indexes by what is in the table: there is no telling
+// from an empty one.
+func TestHaveWrittenIsFoundByIndex(t *testing.T) {
+	t.Parallel()
+	q, args := store.HaveWrittenQuery(1, "ann@out.example", "bob@out.example")
+	plan := wantByIndex(t, storetest.OpenSQLite(t), "messages_inbox", []string{"inbox_seq="}, q, args...)
+	if !strings.Contains(plan, "COVERING INDEX messages_inbox") {
+		t.Errorf("messages are read:\n%s", plan)
+	}
+}
+
+// wantByIndex says that a query is answered by an index, in which these
+// conditions are looked up, and returns how.
+func wantByIndex(t *testing.T, s *store.Store, index string, conds []string, query string, args ...any) (plan string) {
+	t.Helper()
+	plan, err := s.Explain(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, by, _ := strings.Cut(plan, index)
+	by, _, _ = strings.Cut(by, "Filter") // what comes to it without the index
+	by = strings.ReplaceAll(by, " ", "")
+	for _, cond := range conds {
+		if !strings.Contains(by, cond) {
+			t.Errorf("%s is not looked up in %s:\n%s", cond, index, plan)
+		}
+	}
+	return plan
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Template is a mail with variables, to be filled in when it is sent.
+type Template struct {
+	Seq       int64   `db:"seq"`
+	AccountID int64   `db:"account_id"`
+	ID        string  `db:"id"`
+	Name      string  `db:"name"`
+	Subject   string  `db:"subject"`
+	HTML      string  `db:"html"`
+	Text      *string `db:"text"` // nil: it is made from the html
+	CreatedAt Time    `db:"created_at"`
+	UpdatedAt Time    `db:"updated_at"`
+}
+
+const templateColumns = `seq, account_id, id, name, subject, html, text, created_at, updated_at`
+
+// CreateTemplate stores t, which carries AccountID, Name, Subject, HTML and
+// Text, and returns it as stored. With once, the answer is stored too.
+func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Template, error) {
+	const q = `
+		INSERT INTO templates (account_id, id, name, subject, html, text, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+		RETURNING ` + templateColumns
+	now := s.now()
+	err := s.inTx(ctx, "create template", func(tx *sqlx.Tx) error {
+		err := tx.GetContext(ctx, &t, q, t.AccountID, NewID("tmpl_", now), t.Name, t.Subject, t.HTML, t.Text, NewTime(now))
+		if err != nil {
+			return err
+		}
+		return s.saveAnswer(ctx, tx, once, t.ID, t)
+	})
+	return t, err
+}
+
+// Template returns the account's template.
+func (s *Store) Template(ctx context.Context, accountID int64, id string) (Template, error) {
+	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
+	var t Template
+	err := s.reads.get(ctx, &t, q, accountID, id)
+	return t, s.wrap(err, "template")
+}
+
+// ListTemplates returns a page of the account's templates, newest first. A page
+// may hold fewer than the limit and yet not be the last: when the templates say
+// so much that more would be too much to hold.
+func (s *Store) ListTemplates(ctx context.Context, accountID int64, p Page) (List[Template], error) {
+	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
+	scope := fmt.Sprintf("templates/%d", accountID)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[Template]{}, err
+	}
+	found, err := s.read.QueryxContext(ctx, q, accountID, before, p.Limit+1)
+	if err != nil {
+		return List[Template]{}, s.wrap(err, "list templates")
+	}
+	defer func() { _ = found.Close() }() // its error is that of found.Err
+	var rows []Template
+	for held := 0; held <= pageBytes && found.Next(); {
+		var t Template
+		if err := found.StructScan(&t); err != nil {
+			return List[Template]{}, s.wrap(err, "list templates")
+		}
+		if held += t.held(); held > pageBytes {
+			p.Limit = max(1, len(rows)) // t is the first of the next page
+		}
+		rows = append(rows, t)
+	}
+	if err := found.Err(); err != nil {
+		return List[Template]{}, s.wrap(err, "list templates")
+	}
+	return page(s, scope, p.Limit, rows, func(t Template) position { return position{seq: t.Seq} }), nil
+}
+
+// held is how many bytes of text the template has.
+func (t Template) held() int {
+	n := len(t.HTML)
+	if t.Text != nil {
+		n += len(*t.Text)
+	}
+	return n
+}
+
+// UpdateTemplate lets edit change the template and saves name, subject, html
+// and text. ErrNotFound when the account has no such template.
+func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, edit func(*Template)) (Template, error) {
+	const (
+		q    = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
+		save = `UPDATE templates SET name = $2, subject = $3, html = $4, text = $5, updated_at = $6 WHERE seq = $1`
+	)
+	var t Template
+	err := s.inTx(ctx, "update template", func(tx *sqlx.Tx) error {
+		t = Template{}
+		if err := tx.GetContext(ctx, &t, q+s.dialect.lockRow(), accountID, id); err != nil {
+			return err
+		}
+		edit(&t)
+		t.UpdatedAt = NewTime(s.now())
+		_, err := tx.ExecContext(ctx, save, t.Seq, t.Name, t.Subject, t.HTML, t.Text, t.UpdatedAt)
+		return err
+	})
+	return t, err
+}
+
+// DeleteTemplate deletes the template for good, and the stored answer that
+// tells of it. ErrNotFound when the account has no such template.
+func (s *Store) DeleteTemplate(ctx context.Context, accountID int64, id string) error {
+	const q = `DELETE FROM templates WHERE account_id = $1 AND id = $2`
+	return s.inTx(ctx, "delete template", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, accountID, id)
+		if err != nil {
+			return err
+		}
+		if err := one(res, "template "+id, ErrNotFound); err != nil {
+			return err
+		}
+		return s.dropAnswers(ctx, tx, id)
+	})
+}
