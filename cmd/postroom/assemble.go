@@ -174,7 +174,7 @@ func (n *node) prepare(ctx context.Context, what string, do func() error) error 
 		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull):
 			return err
 		}
-		n.log.WarnContext(ctx, "the "+what+" waits for the database", "error", err)
+		n.log.WarnContext(ctx, "waits for the database", "part", what, "error", err)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():

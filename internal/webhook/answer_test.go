@@ -217,7 +217,7 @@ func TestBadCertificatesAreRefused(t *testing.T) { // W6
 	roots := x509.NewCertPool()
 	roots.AddCert(good.Certificate())
 	old := server(func(srv *httptest.Server) {
-		srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} //nolint:gosec // on purpose
+		srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	})
 	for _, tt := range []struct {
 		name, url string
