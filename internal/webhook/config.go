@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/postroom/postroom/internal/netguard"
@@ -20,18 +21,22 @@ type Config struct {
 	Body func(ctx context.Context, e store.Event) ([]byte, error)
 	// Targets says where we may connect to.
 	Targets *netguard.Targets
+	// Resolver finds the addresses of endpoints when they are dialled; nil means
+	// the system's.
+	Resolver *net.Resolver
 	// RootCAs are who may have signed the endpoints' certificates; nil means those
 	// that the system trusts.
 	RootCAs *x509.CertPool
 	// Agent is what we call ourselves; empty means Postroom.
 	Agent string
 	// MaxEndpoints is how many endpoints are served at the same time, of which at
-	// most half may be ones that fail; 0 means 128.
+	// most half may be ones that fail or are slow; 0 means 128.
 	MaxEndpoints int
 	// PerEndpoint is how many deliveries one endpoint gets at the same time, one
 	// that fails getting them one by one; 0 means 8.
 	PerEndpoint int
-	// Timeout is how long an attempt may take; 0 means 10 seconds.
+	// Timeout is how long an attempt may take; 0 means 10 seconds. An endpoint that
+	// takes a fifth of it is slow.
 	Timeout time.Duration
 	// Lease is for how long a claimed delivery is ours alone; 0 means 6 times
 	// Timeout. After a crash it is how long a delivery that was under way waits.

@@ -26,6 +26,8 @@ const (
 	// maxHeld how many bytes of what came of it are held while they are posted.
 	maxComposing = 16
 	maxHeld      = 64 << 20
+	// maxSlow bounds of how many endpoints we remember that they are slow.
+	maxSlow = 10_000
 )
 
 // Dispatcher delivers events to webhook endpoints. Any number of them, on any
@@ -37,8 +39,9 @@ type Dispatcher struct {
 	held      *semaphore.Weighted // bytes of what is being posted
 
 	mu      sync.Mutex
-	serving map[int64]bool // endpoints; whether it was failing
-	failing int            // how many of them
+	serving map[int64]bool // endpoints; whether it holds one of the places for bad ones
+	bad     int            // how many of them do
+	slow    map[int64]bool // endpoints whose last turn took long
 	turns   sync.WaitGroup
 	freed   chan struct{} // receives when an endpoint is no longer served
 }
@@ -50,9 +53,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	cfg.setDefaults()
 	return &Dispatcher{
-		cfg: cfg, post: newPoster(cfg.Targets, cfg.RootCAs, cfg.Timeout, cfg.Agent),
+		cfg: cfg, post: newPoster(cfg),
 		composing: semaphore.NewWeighted(maxComposing), held: semaphore.NewWeighted(maxHeld),
-		serving: map[int64]bool{}, freed: make(chan struct{}, 1),
+		serving: map[int64]bool{}, slow: map[int64]bool{}, freed: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -146,11 +149,14 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 	return pause, nil
 }
 
-// serve attempts what is due of an endpoint until there is no more, or it fails:
-// then it is served as one that fails, and others have their turn first.
+// serve attempts what is due of an endpoint until there is no more, or it fails
+// or is slow: then it is served as such a one, and others have their turn first.
 func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
 	for ctx.Err() == nil {
+		begun := time.Now() // a duration, not a time of day
 		n, well, err := d.turn(work, e)
+		slow := time.Since(begun) > d.cfg.Timeout/5
+		d.note(e.Seq, slow && n > 0)
 		switch {
 		case err != nil:
 			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
@@ -159,7 +165,7 @@ func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
 		case n == 0: // another node has them
 			rest(ctx, contendedPause)
 			return
-		case !well || n < d.cfg.PerEndpoint:
+		case slow || !well || n < d.cfg.PerEndpoint:
 			return
 		}
 	}
@@ -208,26 +214,41 @@ func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (n int, well
 }
 
 // take reserves the endpoint, unless there is no room. Half of the room is for
-// those that do not fail, however many of the others hang.
+// those that neither fail nor are slow, however many of the others hang.
 func (d *Dispatcher) take(e store.DueEndpoint) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	failing := e.FailingSince != nil
-	if len(d.serving) >= d.cfg.MaxEndpoints || failing && d.failing >= max(d.cfg.MaxEndpoints/2, 1) {
+	bad := e.FailingSince != nil || d.slow[e.Seq]
+	if len(d.serving) >= d.cfg.MaxEndpoints || bad && d.bad >= max(d.cfg.MaxEndpoints/2, 1) {
 		return false
 	}
-	d.serving[e.Seq] = failing
-	if failing {
-		d.failing++
+	d.serving[e.Seq] = bad
+	if bad {
+		d.bad++
 	}
 	d.turns.Add(1)
 	return true
 }
 
+// note remembers whether the endpoint is slow. It may well succeed, and hold its
+// place all the same for as long as one that fails.
+func (d *Dispatcher) note(seq int64, slow bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slow {
+		delete(d.slow, seq)
+		return
+	}
+	if len(d.slow) >= maxSlow { // most of them will be gone by now
+		clear(d.slow)
+	}
+	d.slow[seq] = true
+}
+
 func (d *Dispatcher) release(e store.DueEndpoint) {
 	d.mu.Lock()
 	if d.serving[e.Seq] {
-		d.failing--
+		d.bad--
 	}
 	delete(d.serving, e.Seq)
 	d.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -34,14 +33,14 @@ type poster struct {
 	agent   string
 }
 
-func newPoster(targets *netguard.Targets, roots *x509.CertPool, timeout time.Duration, agent string) *poster {
-	p := &poster{clients: map[string]*http.Client{}, timeout: timeout, agent: agent}
+func newPoster(cfg Config) *poster {
+	p := &poster{clients: map[string]*http.Client{}, timeout: cfg.Timeout, agent: cfg.Agent}
 	for _, scheme := range []string{"http", "https"} {
-		dialer := &net.Dialer{Timeout: connectTimeout, Control: targets.Control(scheme)}
+		dialer := &net.Dialer{Timeout: connectTimeout, Resolver: cfg.Resolver, Control: cfg.Targets.Control(scheme)}
 		p.clients[scheme] = &http.Client{
 			Transport: &http.Transport{
 				DialContext:            dialer.DialContext,
-				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
 				TLSHandshakeTimeout:    connectTimeout,
 				DisableCompression:     true, // an answer is kept as it comes, not unpacked
 				MaxResponseHeaderBytes: maxRead,

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,49 +36,6 @@ func start(t *testing.T, d *webhook.Dispatcher) (stop func()) {
 	}
 	t.Cleanup(stop)
 	return stop
-}
-
-// An endpoint that hangs holds up nobody beside it, however much it has waiting.
-func TestADeadEndpointHoldsUpNobody(t *testing.T) { // W4
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		const events = 50
-		release := make(chan struct{})
-		dead := newReceiver(t)
-		dead.answers(func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case <-release:
-			case <-r.Context().Done():
-			}
-		})
-		t.Cleanup(func() { close(release) })
-		arrived := make(chan time.Time, events)
-		healthy := newReceiver(t)
-		healthy.answers(func(http.ResponseWriter, *http.Request) { arrived <- time.Now() })
-		in := storetest.Inbox(t, s)
-		newEndpoint(t, s, in.AccountID, dead.URL)
-		for range 20 { // all before the healthy one has any
-			storetest.Received(t, s, in)
-		}
-		newEndpoint(t, s, in.AccountID, healthy.URL)
-		start(t, newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.MaxEndpoints, c.Grace = 2, time.Millisecond }))
-
-		var took []time.Duration
-		for range events {
-			begun := time.Now()
-			storetest.Received(t, s, in)
-			select {
-			case at := <-arrived:
-				took = append(took, at.Sub(begun))
-			case <-time.After(patience):
-				t.Fatal("an event did not arrive")
-			}
-		}
-		slices.Sort(took)
-		if p99 := took[len(took)*99/100]; p99 >= time.Second {
-			t.Errorf("p99 is %v", p99)
-		}
-	})
 }
 
 // While the secret changes, a receiver that knows the old or the new one takes
