@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -30,7 +31,8 @@ func examples(op *contractcheck.Operation) []string {
 	return slices.Sorted(maps.Keys(media.Examples))
 }
 
-// example is a request example as JSON, with real ids in place of its own.
+// example is a request example as JSON, with real ids in place of its own, and
+// webhooks going to the install's receiver.
 func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) []byte {
 	t.Helper()
 	if op.OperationID == "createDomain" {
@@ -40,6 +42,7 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	b = bytes.ReplaceAll(b, []byte("https://app.example.com/hooks/mail"), []byte(w.receiver))
 	return idIn.ReplaceAllFunc(b, func(id []byte) []byte {
 		if kind, _, _ := strings.Cut(string(id), "_"); kind == "ibx" {
 			return []byte(w.inbox.ID)

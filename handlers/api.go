@@ -25,6 +25,10 @@ type Config struct {
 	Incoming Incoming
 	// Domains are the accounts' own domains.
 	Domains *domains.Domains
+	// WebhookTargets says where webhooks may be sent.
+	WebhookTargets WebhookTargets
+	// WebhookTester sends test events to webhook endpoints.
+	WebhookTester WebhookTester
 	// MailDomain is the install's own mail domain, lower case.
 	MailDomain string
 	// Hostname is the name that verdicts on received mail are given under.

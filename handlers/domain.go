@@ -64,18 +64,17 @@ func (a *API) VerifyDomain(ctx context.Context, p gen.VerifyDomainParams) (*gen.
 	if d, err = a.cfg.Domains.Check(ctx, d, true); err != nil {
 		return nil, err
 	}
-	return &gen.DomainVerification{ID: d.ID, Status: string(d.Status), DNSRecords: a.recordsToAPI(d)}, nil
+	return &gen.DomainVerification{ID: d.ID, Status: string(d.Status), DNSRecords: recordsToAPI(a.cfg.Domains.Records(d))}, nil
 }
 
 func (a *API) domainToAPI(d store.Domain) *gen.Domain {
 	return &gen.Domain{
-		Object: "domain", ID: d.ID, Domain: d.Name, Status: string(d.Status), DNSRecords: a.recordsToAPI(d),
+		Object: "domain", ID: d.ID, Domain: d.Name, Status: string(d.Status), DNSRecords: recordsToAPI(a.cfg.Domains.Records(d)),
 		CreatedAt: d.CreatedAt.Time, VerifiedAt: nilTime(d.VerifiedAt),
 	}
 }
 
-func (a *API) recordsToAPI(d store.Domain) []gen.DnsRecord {
-	records := a.cfg.Domains.Records(d)
+func recordsToAPI(records []store.DomainRecord) []gen.DnsRecord {
 	out := make([]gen.DnsRecord, 0, len(records))
 	for _, r := range records {
 		v := gen.DnsRecord{

@@ -332,6 +332,42 @@ func TestFailedDomainSendsNothing(t *testing.T) {
 	})
 }
 
+// TestDegradedDomainIsTold: an endpoint is told once of what a domain has lost, as
+// it was then, though the records come back and the domain goes.
+func TestDegradedDomainIsTold(t *testing.T) {
+	t.Parallel()
+	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
+		w, d := s.toldTo(t), s.newDomain(t, "ann.example")
+		zone.publish(d, "OWNERSHIP", "DKIM", "MX")
+		s.verify(t, d.ID)
+		zone.withdraw(d, "OWNERSHIP", "MX")
+		s.verify(t, d.ID)
+		s.verify(t, d.ID)
+		zone.publish(d, "OWNERSHIP")
+		s.verify(t, d.ID)
+		s.do(t, http.MethodDelete, "/v1/domains/"+d.ID, "").want(t, http.StatusOK)
+		bodies := s.bodies(t, w)[store.EventDomainDegraded]
+		if len(bodies) != 1 {
+			t.Fatalf("told %d times", len(bodies))
+		}
+		var e struct {
+			Data struct {
+				domain
+				Degraded []dnsRecord `json:"degraded_records"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal([]byte(bodies[0]), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Data.ID != d.ID || e.Data.Status != "verified" || len(e.Data.Records) != len(d.Records) {
+			t.Errorf("told of %+v", e.Data.domain)
+		}
+		if lost := e.Data.Degraded; len(lost) != 1 || lost[0].Record != "OWNERSHIP" || lost[0].Status != "missing" {
+			t.Errorf("told that these are gone: %+v", lost)
+		}
+	})
+}
+
 func TestDomainIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

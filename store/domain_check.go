@@ -98,6 +98,7 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 			WHERE seq = $1`
 	)
 	var rows []Domain
+	var lost []DomainRecord
 	err := s.inTx(ctx, "record a look-up", func(tx *sqlx.Tx) error {
 		var all []Domain
 		if err := tx.SelectContext(ctx, &all, claims+s.dialect.lockRow(), d.Name); err != nil {
@@ -116,7 +117,7 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 		if err := s.noteKeys(ctx, tx, one, foundSelectors(found), now); err != nil {
 			return err
 		}
-		lost := one.judge(found, taken, asked, now)
+		lost = one.judge(found, taken, asked, now)
 		if _, err := tx.ExecContext(ctx, save, one.Seq, one.Status, one.Records, one.PendingSince, one.DegradedAt, one.NextCheckAt, one.VerifiedAt); err != nil {
 			return err
 		}
@@ -124,6 +125,9 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 	})
 	if err != nil {
 		return Domain{}, err
+	}
+	if len(lost) > 0 {
+		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	}
 	return rows[0], nil
 }
@@ -225,7 +229,11 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 	if err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
-	now := s.now()
-	_, err = tx.ExecContext(ctx, q, d.AccountID, NewID("evt_", now), EventDomainDegraded, false, string(data), NewTime(now))
-	return errIn("insert event", err)
+	now := NewTime(s.now())
+	id := NewID("evt_", now.Time)
+	if _, err = tx.ExecContext(ctx, q, d.AccountID, id, EventDomainDegraded, false, string(data), now); err != nil {
+		return errIn("insert event", err)
+	}
+	_, err = s.tellWebhooks(ctx, tx, []told{{d.AccountID, 0, id, EventDomainDegraded}}, now)
+	return err
 }
