@@ -22,6 +22,29 @@ const (
 	EventMessageFailed     EventType = "message.failed"
 )
 
+// The events of emails.
+const (
+	EventEmailQueued     EventType = "email.queued"
+	EventEmailScheduled  EventType = "email.scheduled"
+	EventEmailSent       EventType = "email.sent"
+	EventEmailDelivered  EventType = "email.delivered"
+	EventEmailOpened     EventType = "email.opened"
+	EventEmailClicked    EventType = "email.clicked"
+	EventEmailBounced    EventType = "email.bounced"
+	EventEmailComplained EventType = "email.complained"
+	EventEmailFailed     EventType = "email.failed"
+	EventEmailCancelled  EventType = "email.cancelled"
+)
+
+// ofEmail are the events of an email in the place of those of a message.
+var ofEmail = map[EventType]EventType{
+	EventMessageSent:       EventEmailSent,
+	EventMessageDelivered:  EventEmailDelivered,
+	EventMessageBounced:    EventEmailBounced,
+	EventMessageComplained: EventEmailComplained,
+	EventMessageFailed:     EventEmailFailed,
+}
+
 // The events of drafts.
 const (
 	EventDraftCreated  EventType = "draft.created"
