@@ -48,6 +48,7 @@ var (
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
 	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
+	errNotCancellable  = &apiError{status: http.StatusConflict, code: gen.ErrorCodeNotCancellable, message: "this email is not scheduled any more"}
 	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}

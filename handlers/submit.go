@@ -11,9 +11,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// submission is a mail that an inbox is to send.
+// submission is a mail that is to be sent.
 type submission struct {
-	inbox       store.Inbox
+	account     int64
+	inbox       store.Inbox // whose address it is sent from; an email may have none
+	from        message.Address
 	kind        store.DraftKind
 	source      *store.Message // that a reply or forward is of; nil for an approved draft
 	to, cc, bcc []message.Address
@@ -28,11 +30,27 @@ type submission struct {
 	approved    *store.Draft // that it comes from
 }
 
-// submit is the one way that mail leaves: it applies the policy of the inbox,
-// composes the mail, and queues it with the answer to an idempotent call. The
-// answer is a *gen.Message or, when somebody has to approve the mail first, a
-// *gen.Draft.
+// submit sends the mail of an inbox: it queues it with the answer to an
+// idempotent call. The answer is a *gen.Message or, when somebody has to approve
+// the mail first, a *gen.Draft.
 func (a *API) submit(ctx context.Context, s submission) (any, error) {
+	s.account, s.from = s.inbox.AccountID, message.Address{Email: s.inbox.Address}
+	if s.inbox.DisplayName != nil {
+		s.from.Name = *s.inbox.DisplayName
+	}
+	mail, err := a.prepare(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
+		return a.hold(ctx, s)
+	}
+	return a.enqueue(ctx, s, mail)
+}
+
+// prepare is the one way that mail leaves, of inboxes and emails: it applies the
+// policy of the inbox and composes the mail.
+func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
@@ -43,17 +61,10 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 		return nil, err
 	}
 	s.testMode = s.testMode || callerOf(ctx).Mode == store.KeyTest
-	if err := a.checkPolicy(ctx, s); err != nil {
+	if err := a.checkPolicy(ctx, *s); err != nil {
 		return nil, err
 	}
-	mail, err := a.compose(s)
-	if err != nil {
-		return nil, err
-	}
-	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
-		return a.hold(ctx, s)
-	}
-	return a.enqueue(ctx, s, mail)
+	return a.compose(*s)
 }
 
 // maxRecipients is how many addresses a field may have. The contract holds
@@ -169,8 +180,8 @@ func recipientsOf(s submission) []store.Recipient {
 	var out []store.Recipient
 	add := func(kind string, list []message.Address) {
 		for _, a := range list {
-			at := strings.LastIndexByte(a.Email, '@')
-			out = append(out, store.Recipient{Email: a.Email, Domain: strings.ToLower(a.Email[at+1:]), Kind: kind})
+			_, domain := cutAddress(a.Email)
+			out = append(out, store.Recipient{Email: a.Email, Domain: domain, Kind: kind})
 		}
 	}
 	add("to", s.to)

@@ -147,6 +147,11 @@ func (q *Queue) Close() { q.conns.close() }
 // of the deliveries. pause is how long there is nothing to claim, as far as is
 // known.
 func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, err error) {
+	if n, err := q.store.ReleaseScheduled(work); err != nil {
+		q.log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
+	} else if n > 0 {
+		q.log.InfoContext(ctx, "scheduled mail queued", "emails", n)
+	}
 	room := q.jobs.room()
 	if room <= 0 {
 		return 0, pollEvery, nil

@@ -89,7 +89,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 		}
 		return a
 	}
-	next, ok := nextAttempt(c.Attempts, c.CreatedAt.Time, now, 2*rand.Float64()-1) //nolint:gosec // no secret
+	next, ok := nextAttempt(c.Attempts, retriesEnd(c), now, 2*rand.Float64()-1) //nolint:gosec // no secret
 	if !ok {
 		a.Status = store.RecipientBounced
 		return a

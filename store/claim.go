@@ -18,13 +18,16 @@ type Claimed struct {
 	// From is the address that the mail is from: the inbox's, or that in the
 	// header of an email.
 	From string
+	// Category is the email's, and empty of a message of an inbox.
+	Category Category
 }
 
 // claimColumns are the columns of messages, of inboxes and of none.
 const (
 	claimColumns = `m.seq, m.account_id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(i.id, '') AS inbox_id, m.id, m.direction, m.status,
-		m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.size, m.created_at, i.address AS inbox_address`
-	claimTables = ` FROM messages m LEFT JOIN inboxes i ON i.seq = m.inbox_seq`
+		m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.size, m.created_at, i.address AS inbox_address,
+		coalesce(e.category, '') AS category`
+	claimTables = ` FROM messages m LEFT JOIN inboxes i ON i.seq = m.inbox_seq LEFT JOIN emails e ON e.message_seq = m.seq`
 )
 
 // ClaimRecipients takes up to limit recipients that are due and not for one of
@@ -81,7 +84,8 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 	}
 	var ms []struct {
 		Message
-		InboxAddress *string `db:"inbox_address"`
+		InboxAddress *string  `db:"inbox_address"`
+		Category     Category `db:"category"`
 	}
 	if err := tx.SelectContext(ctx, &ms, tx.Rebind(q), args...); err != nil {
 		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
@@ -96,7 +100,7 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 			if m.InboxAddress != nil {
 				from = *m.InboxAddress
 			}
-			claimed = append(claimed, Claimed{r, m.Message, from})
+			claimed = append(claimed, Claimed{r, m.Message, from, m.Category})
 			break
 		}
 	}

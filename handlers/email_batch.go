@@ -1,0 +1,77 @@
+package handlers
+
+import (
+	"context"
+	"maps"
+	"net/http"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// maxBatchBytes is what the mails of a batch may have together, in bytes: with
+// variables a small request makes large ones.
+const maxBatchBytes = 64 << 20
+
+// SendEmailBatch implements POST /v1/emails/batch.
+func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen.SendEmailBatchParams) (*gen.EmailBatch, error) {
+	var shared emailSubmission
+	shared.category = store.Category(req.Category.Or(gen.EmailBatchSendCategoryTransactional))
+	if err := a.from(ctx, &shared, string(req.From)); err != nil {
+		return nil, err
+	}
+	all := make([]*emailSubmission, 0, len(req.Recipients))
+	for i, r := range req.Recipients { // what is wrong is found before anything is made
+		s := shared
+		if err := a.batchRecipient(ctx, &s, req, placeOf("recipients", i, ""), r); err != nil {
+			return nil, err
+		}
+		all = append(all, &s)
+	}
+	ns, err := a.newEmails(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.store.EnqueueBatch(ctx, ns, once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) {
+		return batchToAPI(b), nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return batchToAPI(b), nil
+}
+
+// batchRecipient makes the email of one recipient, which stands at place.
+func (a *API) batchRecipient(
+	ctx context.Context, s *emailSubmission, req *gen.EmailBatchSend, place string, r gen.EmailBatchRecipient,
+) (err error) {
+	if s.to, err = mailboxesFromAPI(place+"to", r.To); err != nil {
+		return err
+	}
+	if err := s.label(place, r.Tags, r.Metadata); err != nil {
+		return err
+	}
+	data := maps.Clone(req.TemplateData.Value)
+	if data == nil {
+		data = gen.FreeObject{}
+	}
+	maps.Copy(data, r.Variables.Value)
+	return a.fill(ctx, s, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template}, true, data)
+}
+
+// newEmails prepares the emails of a batch.
+func (a *API) newEmails(ctx context.Context, all []*emailSubmission) ([]*store.NewEmail, error) {
+	ns := make([]*store.NewEmail, 0, len(all))
+	total := int64(0)
+	for _, s := range all {
+		n, err := a.newEmail(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if total += n.Size; total > maxBatchBytes {
+			return nil, errInvalid("recipients", "make mails of more than 64 MB together")
+		}
+		ns = append(ns, n)
+	}
+	return ns, nil
+}
