@@ -20,10 +20,14 @@ func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen
 	if err := a.from(ctx, &shared, string(req.From)); err != nil {
 		return nil, err
 	}
+	said, err := a.scriptOf(ctx, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template, render: true})
+	if err != nil {
+		return nil, err
+	}
 	all := make([]*emailSubmission, 0, len(req.Recipients))
 	for i, r := range req.Recipients { // what is wrong is found before anything is made
 		s := shared
-		if err := a.batchRecipient(ctx, &s, req, placeOf("recipients", i, ""), r); err != nil {
+		if err := s.address(placeOf("recipients", i, ""), r, said, req.TemplateData.Value); err != nil {
 			return nil, err
 		}
 		all = append(all, &s)
@@ -41,22 +45,19 @@ func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen
 	return batchToAPI(b), nil
 }
 
-// batchRecipient makes the email of one recipient, which stands at place.
-func (a *API) batchRecipient(
-	ctx context.Context, s *emailSubmission, req *gen.EmailBatchSend, place string, r gen.EmailBatchRecipient,
-) (err error) {
+// address makes the email of a batch one to a recipient, which stands at place in
+// the request and whose variables win over those that all share.
+func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said script, shared gen.FreeObject) (err error) {
 	if s.to, err = mailboxesFromAPI(place+"to", r.To); err != nil {
 		return err
 	}
 	if err := s.label(place, r.Tags, r.Metadata); err != nil {
 		return err
 	}
-	data := maps.Clone(req.TemplateData.Value)
-	if data == nil {
-		data = gen.FreeObject{}
-	}
+	data := make(gen.FreeObject, len(shared)+len(r.Variables.Value))
+	maps.Copy(data, shared)
 	maps.Copy(data, r.Variables.Value)
-	return a.fill(ctx, s, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template}, true, data)
+	return said.fill(s, place+"variables", data)
 }
 
 // newEmails prepares the emails of a batch.

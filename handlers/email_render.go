@@ -2,44 +2,75 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/template"
+	"github.com/postroom/postroom/store"
 )
 
-// parts are what an email says, before variables are filled in.
+// parts are what a request says of the text of an email.
 type parts struct {
 	subject              string
 	html, text, template gen.OptString
+	render               bool // whether inline parts have variables too
 }
 
-// check refuses parts that do not go together, and none.
-func (p parts) check() error {
-	switch {
-	case p.template.Set && p.html.Set:
-		return &apiError{
-			status: http.StatusBadRequest, code: gen.ErrorCodeTemplateConflict, param: "template", message: "template does not go with html",
+// script is what an email says, for any number of recipients.
+type script struct {
+	said template.Source
+	mail *template.Mail // nil when there are no variables to fill in
+}
+
+// scriptOf reads the template that a request names, or its own parts. The
+// request's subject and text win over the template's.
+func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
+	s := script{said: template.Source{Subject: p.subject, HTML: p.html.Value, Text: p.text.Value}}
+	if id, ok := p.template.Get(); ok {
+		if p.html.Set {
+			return s, &apiError{
+				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateConflict, param: "template", message: "template does not go with html",
+			}
 		}
-	case !p.template.Set && p.html.Value == "" && p.text.Value == "":
-		return errContentRequired
+		t, err := a.store.Template(ctx, callerOf(ctx).AccountID, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return s, errInvalid("template", "is not a template of this account")
+		}
+		if err != nil {
+			return s, err
+		}
+		if s.said.HTML = t.HTML; !p.text.Set && t.Text != nil {
+			s.said.Text = *t.Text
+		}
+	} else if !p.render {
+		return s, nil
 	}
-	return nil
+	var err error
+	s.mail, err = template.Parse(s.said)
+	return s, templateError("data", err)
 }
 
-// fill sets what the email says. Variables are filled in when there is data for
-// them, or where they always are.
-func (a *API) fill(_ context.Context, s *emailSubmission, p parts, render bool, _ gen.FreeObject) error {
-	if err := p.check(); err != nil {
-		return err
+// fill sets what an email says, with the variables of data, which is read from
+// field.
+func (s script) fill(e *emailSubmission, field string, data gen.FreeObject) error {
+	said := s.said
+	if s.mail != nil {
+		values, err := variablesFromAPI(field, data)
+		if err != nil {
+			return err
+		}
+		var missing []string
+		if said, missing, err = s.mail.Render(values); err != nil {
+			return templateError(field, err)
+		}
+		if len(missing) > 0 {
+			return &apiError{
+				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateVariableMissing, param: field + "." + missing[0],
+				message: field + "." + missing[0] + " is a variable of the email, and has no value",
+			}
+		}
 	}
-	if p.template.Set {
-		return errInvalid("template", "is not a template of this account")
-	}
-	s.subject, s.html, s.text = p.subject, p.html.Value, p.text.Value
-	// Until there are templates, what has none to fill in is all that can be sent.
-	if render && strings.Contains(s.subject+s.html+s.text, "{{") {
-		return errNotImplemented
-	}
+	e.subject, e.html, e.text = said.Subject, said.HTML, said.Text
 	return nil
 }

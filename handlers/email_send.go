@@ -83,8 +83,11 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 			return nil, err
 		}
 	}
-	p := parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template}
-	return s, a.fill(ctx, s, p, req.Data.Set, req.Data.Value)
+	said, err := a.scriptOf(ctx, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template, render: req.Data.Set})
+	if err != nil {
+		return nil, err
+	}
+	return s, said.fill(s, "data", req.Data.Value)
 }
 
 // from sets who the email is from, if the caller may send as that.
@@ -148,7 +151,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission) (*store.NewEmail
 	content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
 	n := &store.NewEmail{Email: store.Email{
 		Message: store.Message{
-			AccountID: s.account, TestMode: s.testMode, FromEmail: foldAddress(s.from.Email),
+			AccountID: s.account, TestMode: s.testMode, FromEmail: message.FoldAddress(s.from.Email),
 			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)}, Subject: s.subject, HeaderID: mail.out.HeaderID,
 			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s.submission),
 		},

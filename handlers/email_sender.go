@@ -27,7 +27,7 @@ func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, er
 	if !a.sendingDomain(domain) {
 		return none, errSender("is not on a verified domain of this account")
 	}
-	name, _, _ := strings.Cut(foldAddress(local), "+")
+	name, _, _ := strings.Cut(message.FoldAddress(local), "+")
 	in, err := a.store.InboxAt(ctx, name+"@"+domain)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -239,3 +239,47 @@ func TestEmailsCountAgainstThePlan(t *testing.T) {
 		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).says(t, "emails_this_month.used", "100")
 	})
 }
+
+// Templates are filled in always, inline parts when there is data, and in a batch
+// always (T1).
+func TestEmailsWithVariables(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		id := strings.TrimPrefix(s.newTemplate(t), "/v1/templates/")
+		post := func(path, fields string) response {
+			t.Helper()
+			return s.do(t, http.MethodPost, path, `{"from":"`+sender+`",`+fields+`}`)
+		}
+		says := func(res response, subject, html, text string) {
+			t.Helper()
+			id := res.want(t, http.StatusCreated).str(t, "id")
+			e := s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK)
+			e.says(t, "subject", subject).says(t, "html", html).wantAt(t, "text", text)
+		}
+		to := `"to":"ann@out.example",`
+		named := to + `"template":"` + id + `","subject":"For {{name}}","data":{"name":"A & B"}`
+		says(post("/v1/emails", named), `"For A & B"`, `"<p>Hello, A &amp; B.</p>"`, `"Hello, A & B."`)
+		says(post("/v1/emails", named+`,"text":"Own {{name}}"`), `"For A & B"`, `"<p>Hello, A &amp; B.</p>"`, `"Own A & B"`)
+		says(post("/v1/emails", to+`"subject":"{{name}}","text":"{{name}}"`), `"{{name}}"`, `null`, `"{{name}}"`)
+		says(post("/v1/emails", to+`"subject":"{{name}}","text":"{{{name}}}","data":{"name":"{{x}}"}`), `"{{x}}"`, `null`, `"{{x}}"`)
+		for fields, want := range map[string]string{
+			`"template":"` + id + `","subject":"s"`:                             "template_variable_missing data.name",
+			`"template":"` + id + `","subject":"s","data":{"name":null}`:        "template_variable_missing data.name",
+			`"template":"tmpl_none","subject":"s"`:                              "invalid_request template",
+			`"text":"{{if x}}","subject":"s","data":{}`:                         "invalid_request text",
+			`"text":"t","subject":"{{x}}","data":{"x":"a\r\nBcc: b@c.example"}`: "invalid_request data.x",
+		} {
+			post("/v1/emails", to+fields).wantError(t, http.StatusBadRequest, want)
+		}
+		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`",`+to+`"template":"`+id+`","subject":"s","html":"h"}`, broken).
+			wantError(t, http.StatusBadRequest, "template_conflict template")
+
+		batch := `"subject":"{{greeting}}, {{name}}","template":"` + id + `","templateData":{"greeting":"Hi","name":"you"},"recipients":`
+		res := post("/v1/emails/batch", batch+`[{"to":"ann@out.example","variables":{"name":"Ann"}},{"to":"bob@out.example"}]`).want(t, http.StatusCreated)
+		if d := cmp.Diff([]string{"Hi, Ann", "Hi, you"}, res.strs(t, "emails", "subject")); d != "" {
+			t.Errorf("subjects: -want +got:\n%s", d)
+		}
+		post("/v1/emails/batch", batch+`[{"to":"ann@out.example"},{"to":"bob@out.example","variables":{"name":["x"]}}]`).
+			wantError(t, http.StatusBadRequest, "invalid_request recipients[1].variables.name")
+	})
+}
