@@ -1,12 +1,14 @@
 package contract_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -37,13 +39,24 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	b = bytes.ReplaceAll(b, []byte("@mail.example.com"), []byte("@"+mailDomain))
+	b = schedule.ReplaceAll(b, []byte(`"scheduledAt":"`+tomorrow()+`"`))
 	return idIn.ReplaceAllFunc(b, func(id []byte) []byte {
-		if kind, _, _ := strings.Cut(string(id), "_"); kind == "ibx" {
+		switch kind, _, _ := strings.Cut(string(id), "_"); kind {
+		case "ibx":
 			return []byte(w.inbox.ID)
+		case "tmpl":
+			return []byte(w.newTemplate(t))
 		}
 		return id
 	})
 }
+
+// schedule is a time in an example, which no email may be scheduled for.
+var schedule = regexp.MustCompile(`"scheduledAt":"[^"]*"`)
+
+// tomorrow is a time that an email may be scheduled for.
+func tomorrow() string { return time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339) }
 
 var idIn = regexp.MustCompile(`\b[a-z]+_[0-9a-z]{26}\b`)
 

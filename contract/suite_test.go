@@ -36,6 +36,7 @@ func TestContract(t *testing.T) {
 			{"deleted messages", deletedMessages},
 			{"simulated messages", simulatedMessages},
 			{"templates", templates},
+			{"emails", emails},
 			{"files", files},
 			{"expired messages", expiredMessages},
 			{"what is not in the contract", whatIsNotInTheContract},

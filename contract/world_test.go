@@ -194,6 +194,8 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 			return w.newKey(t, "").ID
 		case strings.HasPrefix(op.Path, "/v1/templates/"):
 			return w.newTemplate(t)
+		case strings.HasPrefix(op.Path, "/v1/emails/"):
+			return w.newScheduled(t)
 		}
 	}
 	return "x_01k5tt9h8yq4n0c3m2v7w6x5zd"
