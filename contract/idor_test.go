@@ -173,12 +173,15 @@ func (w *world) stranger(t *testing.T) string {
 	return secret
 }
 
+// onItsWay are the states of mail that delivery will change.
+var onItsWay = regexp.MustCompile(`"(queued|sending)"`)
+
 // settled is everythingListed once no mail is on its way any more.
 func (w *world) settled(t *testing.T) string {
 	t.Helper()
 	for until := time.Now().Add(patience); ; {
 		all := w.everythingListed(t)
-		if !strings.Contains(all, `"queued"`) {
+		if !onItsWay.MatchString(all) {
 			return all
 		}
 		if time.Now().After(until) {

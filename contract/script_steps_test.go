@@ -25,6 +25,7 @@ var scriptSteps = []struct {
 	{"drafts", scriptDrafts},
 	{"simulating", scriptSimulating},
 	{"templates", scriptTemplates},
+	{"emails", scriptEmails},
 	{"deleting messages", scriptDeleting},
 	{"retention", scriptRetention},
 	{"a key of one inbox", scriptNarrowKey},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -24,10 +25,14 @@ func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen
 	if err != nil {
 		return nil, err
 	}
+	values, err := variablesFromAPI("templateData", req.TemplateData.Value)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]*emailSubmission, 0, len(req.Recipients))
 	for i, r := range req.Recipients { // what is wrong is found before anything is made
 		s := shared
-		if err := s.address(placeOf("recipients", i, ""), r, said, req.TemplateData.Value); err != nil {
+		if err := s.address(placeOf("recipients", i, ""), r, said, values); err != nil {
 			return nil, err
 		}
 		all = append(all, &s)
@@ -47,17 +52,30 @@ func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen
 
 // address makes the email of a batch one to a recipient, which stands at place in
 // the request and whose variables win over those that all share.
-func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said script, shared gen.FreeObject) (err error) {
+func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said script, shared map[string]any) (err error) {
 	if s.to, err = mailboxesFromAPI(place+"to", r.To); err != nil {
 		return err
 	}
 	if err := s.label(place, r.Tags, r.Metadata); err != nil {
 		return err
 	}
-	data := make(gen.FreeObject, len(shared)+len(r.Variables.Value))
-	maps.Copy(data, shared)
-	maps.Copy(data, r.Variables.Value)
-	return said.fill(s, place+"variables", data)
+	own, err := variablesFromAPI(place+"variables", r.Variables.Value)
+	if err != nil {
+		return err
+	}
+	values := make(map[string]any, len(shared)+len(own))
+	maps.Copy(values, shared)
+	maps.Copy(values, own)
+	return said.fill(s, values, func(variable string) string {
+		name, _, _ := strings.Cut(variable, ".")
+		if _, isOwn := own[name]; isOwn {
+			return place + "variables"
+		}
+		if _, isShared := shared[name]; isShared {
+			return "templateData"
+		}
+		return place + "variables"
+	})
 }
 
 // newEmails prepares the emails of a batch.

@@ -51,23 +51,22 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 	return s, templateError("data", err)
 }
 
-// fill sets what an email says, with the variables of data, which is read from
-// field.
-func (s script) fill(e *emailSubmission, field string, data gen.FreeObject) error {
+// fill sets what an email says, with the values of its variables. field names the
+// field of the request that a variable is read from.
+func (s script) fill(e *emailSubmission, values map[string]any, field func(variable string) string) error {
 	said := s.said
 	if s.mail != nil {
-		values, err := variablesFromAPI(field, data)
-		if err != nil {
-			return err
-		}
 		var missing []string
-		if said, missing, err = s.mail.Render(values); err != nil {
-			return templateError(field, err)
+		var err error
+		said, missing, err = s.mail.Render(values)
+		if at, ok := errors.AsType[*template.Error](err); ok {
+			return templateError(field(at.Variable), err)
 		}
 		if len(missing) > 0 {
+			param := field(missing[0]) + "." + missing[0]
 			return &apiError{
-				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateVariableMissing, param: field + "." + missing[0],
-				message: field + "." + missing[0] + " is a variable of the email, and has no value",
+				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateVariableMissing, param: param,
+				message: param + " is a variable of the email, and has no value",
 			}
 		}
 	}

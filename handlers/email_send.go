@@ -87,7 +87,11 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 	if err != nil {
 		return nil, err
 	}
-	return s, said.fill(s, "data", req.Data.Value)
+	values, err := variablesFromAPI("data", req.Data.Value)
+	if err != nil {
+		return nil, err
+	}
+	return s, said.fill(s, values, func(string) string { return "data" })
 }
 
 // from sets who the email is from, if the caller may send as that.

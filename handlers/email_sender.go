@@ -12,9 +12,14 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// sendingDomain says whether the account may send from a domain, which is in
-// lower case: the install's own may be used by all.
-func (a *API) sendingDomain(domain string) bool { return domain == a.cfg.MailDomain }
+// checkSendingDomain refuses a domain, in lower case, that the caller's account
+// may not send from: all may use the install's own.
+func (a *API) checkSendingDomain(_ context.Context, domain string) error {
+	if domain != a.cfg.MailDomain {
+		return errSender("is neither on the install's mail domain nor on a verified domain of this account")
+	}
+	return nil
+}
 
 // sender checks that the caller may send an email from an address, and returns
 // the inbox that has it, if any. What an inbox may not send by itself nobody may
@@ -24,8 +29,8 @@ func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, er
 	k := callerOf(ctx)
 	local, domain := cutAddress(from.Email)
 	none := store.Inbox{}
-	if !a.sendingDomain(domain) {
-		return none, errSender("is not on a verified domain of this account")
+	if err := a.checkSendingDomain(ctx, domain); err != nil {
+		return none, err
 	}
 	name, _, _ := strings.Cut(message.FoldAddress(local), "+")
 	in, err := a.store.InboxAt(ctx, name+"@"+domain)
