@@ -61,7 +61,9 @@ var ownKey = regexp.MustCompile(`"idempotencyKey":"[^"]*",?`)
 var schedule = regexp.MustCompile(`"scheduledAt":"[^"]*"`)
 
 // tomorrow is a time that an email may be scheduled for.
-func tomorrow() string { return time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+func tomorrow() string {
+	return time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
 
 var idIn = regexp.MustCompile(`\b[a-z]+_[0-9a-z]{26}\b`)
 

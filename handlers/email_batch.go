@@ -10,9 +10,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxBatchBytes is what the mails of a batch may have together, in bytes: with
-// variables a small request makes large ones.
-const maxBatchBytes = 64 << 20
+// maxBatchBytes is what the texts of a batch may have together, in bytes, with
+// their variables filled in: a small request makes large ones.
+const maxBatchBytes = 16 << 20
 
 // SendEmailBatch implements POST /v1/emails/batch.
 func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen.SendEmailBatchParams) (*gen.EmailBatch, error) {
@@ -30,10 +30,14 @@ func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen
 		return nil, err
 	}
 	all := make([]*emailSubmission, 0, len(req.Recipients))
+	total := 0
 	for i, r := range req.Recipients { // what is wrong is found before anything is made
 		s := shared
 		if err := s.address(placeOf("recipients", i, ""), r, said, values); err != nil {
 			return nil, err
+		}
+		if total += len(s.html) + len(s.text); total > maxBatchBytes {
+			return nil, errInvalid("recipients", "make texts of more than 16 MB together")
 		}
 		all = append(all, &s)
 	}
@@ -81,14 +85,10 @@ func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said 
 // newEmails prepares the emails of a batch.
 func (a *API) newEmails(ctx context.Context, all []*emailSubmission) ([]*store.NewEmail, error) {
 	ns := make([]*store.NewEmail, 0, len(all))
-	total := int64(0)
 	for _, s := range all {
 		n, err := a.newEmail(ctx, s)
 		if err != nil {
 			return nil, err
-		}
-		if total += n.Size; total > maxBatchBytes {
-			return nil, errInvalid("recipients", "make mails of more than 64 MB together")
 		}
 		ns = append(ns, n)
 	}

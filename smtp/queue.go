@@ -38,9 +38,12 @@ const (
 //     mail, or all its servers are at addresses that mail is not sent to:
 //     bounced, and never tried again.
 //   - Anything else (4yz, no answer, no DNS, a fault of ours): tried again on
-//     the schedule of nextAttempt, for 24 hours, and then bounced with the last
-//     answer.
+//     the schedule of nextAttempt, for 24 hours or, if it is marketing, 72, and
+//     then bounced with the last answer.
 //   - The content of the message is gone: failed.
+//
+// Before each round the scheduled emails whose time has come are queued, so that
+// they are at most as late as the poll is long.
 //
 // A mail is handed over at least once. It may be twice when a server took it and
 // its answer never came (RFC 1047), or when this process died before it could
