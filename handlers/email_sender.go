@@ -32,6 +32,9 @@ func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, er
 	if err := a.checkSendingDomain(ctx, domain); err != nil {
 		return none, err
 	}
+	if strings.HasPrefix(local, `"`) { // it would be another way to write an inbox's
+		return none, errInvalid("from", "may not have a quoted local part")
+	}
 	name, _, _ := strings.Cut(message.FoldAddress(local), "+")
 	in, err := a.store.InboxAt(ctx, name+"@"+domain)
 	switch {

@@ -119,7 +119,7 @@ func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (strin
 	if m.signed {
 		return m.signature, nil
 	}
-	_, domain, _ := strings.Cut(m.message.FromEmail, "@")
+	domain := m.message.FromEmail[strings.LastIndexByte(m.message.FromEmail, '@')+1:]
 	signature, err := q.signer.Sign(ctx, domain, raw)
 	if err != nil {
 		return "", fmt.Errorf("sign: %w", err)
