@@ -3,7 +3,6 @@ package handlers
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -58,32 +57,4 @@ func senderToAPI(as store.Addresses) string {
 		return ""
 	}
 	return mailbox(*as.From)
-}
-
-// mailbox writes an address as requests may have it: with its name, which is
-// quoted where it could be taken for something else.
-func mailbox(a store.Address) string {
-	switch {
-	case a.Name == "":
-		return a.Email
-	case strings.ContainsAny(a.Name, `<>"\`):
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(a.Name) + `" <` + a.Email + ">"
-	}
-	return a.Name + " <" + a.Email + ">"
-}
-
-func mailboxes(as []store.Address) []string {
-	out := make([]string, 0, len(as))
-	for _, a := range as {
-		out = append(out, mailbox(a))
-	}
-	return out
-}
-
-// nullMailboxes is nil, which is null, for none.
-func nullMailboxes(as []store.Address) []string {
-	if len(as) == 0 {
-		return nil
-	}
-	return mailboxes(as)
 }

@@ -193,38 +193,3 @@ func (s *emailSubmission) atPlace(err error) error {
 	}
 	return &at
 }
-
-func mailboxesFromAPI(field string, m gen.Mailboxes) ([]message.Address, error) {
-	if m.Type == gen.MailboxArrayMailboxes {
-		return mailboxList(field, m.MailboxArray, true)
-	}
-	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
-}
-
-// optionalMailboxes is mailboxesFromAPI for a field that may be absent or empty.
-func optionalMailboxes(field string, o gen.OptOptionalMailboxes) ([]message.Address, error) {
-	m, ok := o.Get()
-	if !ok {
-		return nil, nil
-	}
-	if m.Type == gen.OptionalMailboxArrayOptionalMailboxes {
-		return mailboxList(field, m.OptionalMailboxArray, true)
-	}
-	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
-}
-
-func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]message.Address, error) {
-	out := make([]message.Address, 0, len(in))
-	for i, m := range in {
-		place := field
-		if indexed {
-			place = fmt.Sprintf("%s[%d]", field, i)
-		}
-		addr, err := message.ParseMailbox(string(m))
-		if err != nil {
-			return nil, errInvalid(place, "%s", err)
-		}
-		out = append(out, addr)
-	}
-	return out, nil
-}
