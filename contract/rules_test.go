@@ -35,7 +35,7 @@ var bodyRules = []rule{
 		has(`is not an email address|has an invalid (local part|domain)|is longer than 254 bytes|must be quoted`),
 		"an address with a name is no format of a schema",
 	},
-	{has(`^sendEmail$`), has(`^template$`), has(`is not a template of this account`), "a schema does not know what there is"},
+	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`is not a template of this account`), "a schema does not know what there is"},
 	{has(`^(sendEmail|rescheduleEmail)$`), has(`^scheduledAt$`), has(`30 days ahead`), "a schema does not know what time it is"},
 	{
 		has(`^(previewTemplate|sendEmail(Batch)?)$`), has(`^(data|templateData|recipients\[\d+\]\.variables)\.`),
