@@ -86,7 +86,7 @@ func TestSendEmail(t *testing.T) {
 func TestEmailsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		other := s.otherInbox(t)
+		other := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.Address = "other@" + mailDomain })
 		for name, tt := range map[string]struct {
 			body, param, code string
 			status            int
