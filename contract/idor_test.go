@@ -174,7 +174,7 @@ func (w *world) stranger(t *testing.T) string {
 }
 
 // onItsWay are the states of mail that delivery will change.
-var onItsWay = regexp.MustCompile(`"(queued|sending)"`)
+var onItsWay = regexp.MustCompile(`"status": ?"(queued|sending)"`)
 
 // settled is everythingListed once no mail is on its way any more.
 func (w *world) settled(t *testing.T) string {
