@@ -19,6 +19,8 @@ func lists(t *testing.T, w *world) {
 	for range 3 {
 		w.newInbox(t)
 		w.newTemplate(t)
+		w.newContact(t)
+		w.newSuppression(t)
 	}
 	for range 2 {
 		w.receive(t, w.inbox)
@@ -29,7 +31,8 @@ func lists(t *testing.T, w *world) {
 	for id, first := range map[string]call{
 		"listInboxes": w.call("listInboxes"), "listKeys": w.call("listKeys"), "listApiKeys": w.call("listApiKeys"),
 		"listMessages": w.call("listMessages"), "listMessages, q": w.call("listMessages").asking("q", "code"), "listThreads": threads,
-		"listTemplates": w.call("listTemplates"),
+		"listTemplates": w.call("listTemplates"), "listContacts": w.call("listContacts"),
+		"listSuppressions": w.call("listSuppressions"),
 	} {
 		seen := map[string]bool{}
 		c := first.asking("limit", "2")

@@ -26,6 +26,8 @@ var scriptSteps = []struct {
 	{"simulating", scriptSimulating},
 	{"templates", scriptTemplates},
 	{"emails", scriptEmails},
+	{"contacts", scriptContacts},
+	{"suppressions", scriptSuppressions},
 	{"deleting messages", scriptDeleting},
 	{"retention", scriptRetention},
 	{"a key of one inbox", scriptNarrowKey},
@@ -404,4 +406,49 @@ func scriptTemplates(s *script) {
 	s.ask("deleteTemplate", path, "")
 	s.ask("getTemplate", path, "")
 	s.ask("deleteTemplate", path, "")
+}
+
+func scriptContacts(s *script) {
+	var id string
+	for _, body := range []string{
+		`{"email":"Łukasz@Example.org","first_name":"Łukasz","metadata":{"n":1.50,"z":[{"ü":"<&>"}]},"tags":{"b":"2","a":"1"}}`,
+		`{"email":"łukasz@example.ORG"}`, `{"email":"ÄÖ@example.org"}`, `{"email":"nobody"}`, `{"email":"b@example.org","tags":{"a:b":"c"}}`, `{}`,
+	} {
+		if a := s.ask("createContact", "", body); id == "" {
+			id = read[struct{ ID string }](s.t, a).ID
+		}
+	}
+	path := "/v1/contacts/" + id
+	for _, body := range []string{
+		`{"contacts":[{"email":"ŁUKASZ@example.org","tags":{}},{"email":"c@example.org"},{"email":"C@example.org","last_name":"C"}]}`,
+		`{"contacts":[{"email":"d@example.org"},{"email":"d@"}]}`, `{"contacts":[]}`,
+	} {
+		s.ask("upsertContacts", "", body)
+	}
+	for _, body := range []string{`{"email":"c@EXAMPLE.org"}`, `{"first_name":null}`, `{"metadata":{}}`, `{}`, `{"email":null}`} {
+		s.ask("updateContact", path, body)
+	}
+	s.ask("listContacts", "", "", asking("email", "łUKASZ@example.org"))
+	s.ask("listContacts", "", "", asking("email", "%"))
+	s.pages("listContacts", "", asking("limit", "2"))
+	s.ask("deleteContact", path, "")
+	s.ask("getContact", path, "")
+}
+
+func scriptSuppressions(s *script) {
+	for _, body := range []string{
+		`{"email":"Stop@Example.net","category":"marketing"}`, `{"email":"stop@example.net"}`, `{"email":"stop@example.net","category":"marketing"}`,
+		`{"email":"néws@example.net","category":"marketing"}`, `{"email":"nobody"}`, `{"email":"a@example.net","category":"some"}`, `{}`,
+	} {
+		s.ask("createSuppression", "", body)
+	}
+	in := s.inbox("careful", ``)
+	list := "/v1/inboxes/" + in.ID + "/messages"
+	for _, to := range []string{`"STOP@example.net"`, `["stop@example.net","néws@example.net"]`} {
+		s.ask("sendMessage", list, `{"to":`+to+`,"subject":"s","text":"t"}`)
+	}
+	s.pages("listSuppressions", "", asking("limit", "1"))
+	s.ask("deleteSuppression", "/v1/suppressions/"+url.PathEscape("sTOP@example.net"), "")
+	s.ask("deleteSuppression", "/v1/suppressions/"+url.PathEscape("stop@example.net"), "")
+	s.settle()
 }

@@ -37,6 +37,8 @@ func TestContract(t *testing.T) {
 			{"simulated messages", simulatedMessages},
 			{"templates", templates},
 			{"emails", emails},
+			{"contacts", contacts},
+			{"suppressions", suppressions},
 			{"files", files},
 			{"expired messages", expiredMessages},
 			{"what is not in the contract", whatIsNotInTheContract},

@@ -139,6 +139,9 @@ func (w *world) good(t *testing.T, op *contractcheck.Operation) call {
 	if names := examples(op); len(names) > 0 {
 		c.body = w.example(t, op, names[0])
 	}
+	if op.OperationID == "createContact" {
+		w.forgetContacts(t)
+	}
 	if _, keyed := op.Scopes(); !keyed {
 		c.key = ""
 	}
@@ -187,7 +190,7 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 	case "api_key_id":
 		return w.newKey(t, "").ID
 	case "email":
-		return "gone@example.org"
+		return w.newSuppression(t)
 	case "id":
 		switch {
 		case op.OperationID == "deleteKey":
@@ -196,6 +199,8 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 			return w.newTemplate(t)
 		case strings.HasPrefix(op.Path, "/v1/emails/"):
 			return w.newScheduled(t)
+		case strings.HasPrefix(op.Path, "/v1/contacts/"):
+			return w.newContact(t).ID
 		}
 	}
 	return "x_01k5tt9h8yq4n0c3m2v7w6x5zd"

@@ -161,7 +161,8 @@ type ContactsInvoker interface {
 	UpdateContact(ctx context.Context, request *ContactUpdate, params UpdateContactParams, options ...RequestOption) (*Contact, error)
 	// UpsertContacts invokes upsertContacts operation.
 	//
-	// Matches by address. The last of duplicates wins. All or nothing.
+	// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+	// wins, and the others do nothing. All or nothing.
 	//
 	// POST /v1/contacts/batch
 	UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error)
@@ -499,8 +500,8 @@ type StatsInvoker interface {
 type SuppressionsInvoker interface {
 	// CreateSuppression invokes createSuppression operation.
 	//
-	// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-	// be.
+	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+	// address that is on the list already keeps its entry, widened if need be.
 	//
 	// POST /v1/suppressions
 	CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error)
@@ -527,8 +528,10 @@ type TemplatesInvoker interface {
 	// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
 	// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
 	// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-	// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
-	// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
+	// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+	// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+	// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+	// 10,000 of them.
 	//
 	// POST /v1/templates
 	CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error)
@@ -546,7 +549,8 @@ type TemplatesInvoker interface {
 	GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error)
 	// ListTemplates invokes listTemplates operation.
 	//
-	// Newest first.
+	// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+	// although `has_more` is true.
 	//
 	// GET /v1/templates
 	ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error)
@@ -1436,8 +1440,8 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 // CreateSuppression invokes createSuppression operation.
 //
-// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-// be.
+// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+// address that is on the list already keeps its entry, widened if need be.
 //
 // POST /v1/suppressions
 func (c *Client) CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error) {
@@ -1553,8 +1557,10 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 // Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
 // inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
 // them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
-// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
+// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+// 10,000 of them.
 //
 // POST /v1/templates
 func (c *Client) CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error) {
@@ -4692,6 +4698,23 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 			return res, errors.Wrap(err, "encode query")
 		}
 	}
+	{
+		// Encode "email" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "email",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Email.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
 	u.RawQuery = q.Values().Encode()
 
 	r, err := ht.NewRequest(ctx, "GET", u)
@@ -6310,7 +6333,8 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 
 // ListTemplates invokes listTemplates operation.
 //
-// Newest first.
+// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+// although `has_more` is true.
 //
 // GET /v1/templates
 func (c *Client) ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error) {
@@ -9344,7 +9368,8 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 
 // UpsertContacts invokes upsertContacts operation.
 //
-// Matches by address. The last of duplicates wins. All or nothing.
+// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+// wins, and the others do nothing. All or nothing.
 //
 // POST /v1/contacts/batch
 func (c *Client) UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error) {

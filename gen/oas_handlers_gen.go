@@ -1069,8 +1069,8 @@ func (s *Server) handleCreateKeyRequest(args [0]string, argsEscaped bool, w http
 
 // handleCreateSuppressionRequest handles createSuppression operation.
 //
-// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-// be.
+// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+// address that is on the list already keeps its entry, widened if need be.
 //
 // POST /v1/suppressions
 func (s *Server) handleCreateSuppressionRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1229,8 +1229,10 @@ func (s *Server) handleCreateSuppressionRequest(args [0]string, argsEscaped bool
 // Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
 // inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
 // them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
-// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
+// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+// 10,000 of them.
 //
 // POST /v1/templates
 func (s *Server) handleCreateTemplateRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5125,6 +5127,10 @@ func (s *Server) handleListContactsRequest(args [0]string, argsEscaped bool, w h
 					Name: "cursor",
 					In:   "query",
 				}: params.Cursor,
+				{
+					Name: "email",
+					In:   "query",
+				}: params.Email,
 			},
 			Raw: r,
 		}
@@ -6574,7 +6580,8 @@ func (s *Server) handleListSuppressionsRequest(args [0]string, argsEscaped bool,
 
 // handleListTemplatesRequest handles listTemplates operation.
 //
-// Newest first.
+// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+// although `has_more` is true.
 //
 // GET /v1/templates
 func (s *Server) handleListTemplatesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10250,7 +10257,8 @@ func (s *Server) handleUpdateWebhookRequest(args [1]string, argsEscaped bool, w 
 
 // handleUpsertContactsRequest handles upsertContacts operation.
 //
-// Matches by address. The last of duplicates wins. All or nothing.
+// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+// wins, and the others do nothing. All or nothing.
 //
 // POST /v1/contacts/batch
 func (s *Server) handleUpsertContactsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -1151,11 +1151,12 @@ func (s *ContactBatchResult) SetUpdated(val int) {
 
 // Ref: #/components/schemas/ContactCreate
 type ContactCreate struct {
-	Email     EmailAddress  `json:"email"`
-	FirstName OptNilString  `json:"first_name"`
-	LastName  OptNilString  `json:"last_name"`
-	Metadata  OptFreeObject `json:"metadata"`
-	Tags      OptTags       `json:"tags"`
+	Email     EmailAddress `json:"email"`
+	FirstName OptNilString `json:"first_name"`
+	LastName  OptNilString `json:"last_name"`
+	// At most 4 KB as UTF-8 of compact JSON.
+	Metadata OptFreeObject `json:"metadata"`
+	Tags     OptTags       `json:"tags"`
 }
 
 // GetEmail returns the value of Email.
@@ -1252,7 +1253,7 @@ type ContactUpdate struct {
 	Email     OptEmailAddress `json:"email"`
 	FirstName OptNilString    `json:"first_name"`
 	LastName  OptNilString    `json:"last_name"`
-	// Replaces the whole object.
+	// Replaces the whole object. At most 4 KB as UTF-8 of compact JSON.
 	Metadata OptFreeObject `json:"metadata"`
 	// Replaces the whole object.
 	Tags OptTags `json:"tags"`

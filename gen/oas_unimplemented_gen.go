@@ -82,8 +82,8 @@ func (UnimplementedHandler) CreateKey(ctx context.Context, req *ApiKeyCreate) (r
 
 // CreateSuppression implements createSuppression operation.
 //
-// From then on it is skipped. An address that is on the list already keeps its entry, widened if need
-// be.
+// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
+// address that is on the list already keeps its entry, widened if need be.
 //
 // POST /v1/suppressions
 func (UnimplementedHandler) CreateSuppression(ctx context.Context, req *SuppressionCreate, params CreateSuppressionParams) (r *Suppression, _ error) {
@@ -95,8 +95,10 @@ func (UnimplementedHandler) CreateSuppression(ctx context.Context, req *Suppress
 // Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
 // inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
 // them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-// https, mailto, tel, sms or cid. 400 for braces that are no variable, and for a variable in a script,
-// in a tag but not in the quotes of an attribute, or in an attribute such as `onclick`.
+// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
+// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
+// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
+// 10,000 of them.
 //
 // POST /v1/templates
 func (UnimplementedHandler) CreateTemplate(ctx context.Context, req *TemplateCreate, params CreateTemplateParams) (r *Template, _ error) {
@@ -457,7 +459,8 @@ func (UnimplementedHandler) ListSuppressions(ctx context.Context, params ListSup
 
 // ListTemplates implements listTemplates operation.
 //
-// Newest first.
+// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
+// although `has_more` is true.
 //
 // GET /v1/templates
 func (UnimplementedHandler) ListTemplates(ctx context.Context, params ListTemplatesParams) (r *TemplateList, _ error) {
@@ -686,7 +689,8 @@ func (UnimplementedHandler) UpdateWebhook(ctx context.Context, req *WebhookUpdat
 
 // UpsertContacts implements upsertContacts operation.
 //
-// Matches by address. The last of duplicates wins. All or nothing.
+// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
+// wins, and the others do nothing. All or nothing.
 //
 // POST /v1/contacts/batch
 func (UnimplementedHandler) UpsertContacts(ctx context.Context, req *ContactBatch, params UpsertContactsParams) (r *ContactBatchResult, _ error) {

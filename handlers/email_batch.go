@@ -41,7 +41,7 @@ func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen
 		}
 		all = append(all, &s)
 	}
-	ns, err := a.newEmails(ctx, all)
+	ns, err := a.newEmails(ctx, all...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +80,4 @@ func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said 
 		}
 		return place + "variables"
 	})
-}
-
-// newEmails prepares the emails of a batch.
-func (a *API) newEmails(ctx context.Context, all []*emailSubmission) ([]*store.NewEmail, error) {
-	ns := make([]*store.NewEmail, 0, len(all))
-	for _, s := range all {
-		n, err := a.newEmail(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		ns = append(ns, n)
-	}
-	return ns, nil
 }

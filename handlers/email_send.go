@@ -1,11 +1,9 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -15,12 +13,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// maxAhead is how far ahead an email may be scheduled.
-	maxAhead = 30 * 24 * time.Hour
-	// maxMetadata is in bytes of compact JSON.
-	maxMetadata = 4 << 10
-)
+// maxAhead is how far ahead an email may be scheduled.
+const maxAhead = 30 * 24 * time.Hour
 
 // emailSubmission is a submission with what only emails have.
 type emailSubmission struct {
@@ -38,11 +32,11 @@ func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmail
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.newEmail(ctx, s)
+	ns, err := a.newEmails(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.store.EnqueueEmail(ctx, n, once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
+	e, err := a.store.EnqueueEmail(ctx, ns[0], once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
 		return emailCreatedToAPI(e), nil
 	}))
 	if err != nil {
@@ -111,17 +105,9 @@ func (s *emailSubmission) label(place string, tags gen.OptTags, metadata gen.Opt
 	if !metadata.Set {
 		return nil
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b) // leaves out the space that the request may have had
-	e.SetEscapeHTML(false)
-	if err := e.Encode(metadata.Value); err != nil {
-		return fmt.Errorf("write metadata: %w", err)
-	}
-	s.metadata = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if len(s.metadata) > maxMetadata {
-		return errInvalid(place+"metadata", "may have at most 4 KB as compact JSON")
-	}
-	return nil
+	var err error
+	s.metadata, err = metadataJSON(place+"metadata", metadata.Value)
+	return err
 }
 
 // schedule is when an email is to be sent, nil for at once.
@@ -140,12 +126,32 @@ func (a *API) checkSchedule(at time.Time) error {
 	return nil
 }
 
-// newEmail prepares an email for the store.
-func (a *API) newEmail(ctx context.Context, s *emailSubmission) (*store.NewEmail, error) {
-	mail, err := a.prepare(ctx, &s.submission)
-	if err != nil {
-		return nil, s.atPlace(err)
+// newEmails prepares emails of one caller for the store.
+func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.NewEmail, error) {
+	mails := make([]*composed, len(all))
+	subs := make([]*submission, len(all))
+	for i, s := range all {
+		var err error
+		if mails[i], err = a.prepare(ctx, &s.submission); err != nil {
+			return nil, s.atPlace(err)
+		}
+		subs[i] = &s.submission
 	}
+	if err := a.skipSuppressed(ctx, all[0].category == store.CategoryMarketing, subs...); err != nil {
+		return nil, all[0].ofAll(err)
+	}
+	ns := make([]*store.NewEmail, len(all))
+	for i, s := range all {
+		var err error
+		if ns[i], err = a.newEmail(ctx, s, mails[i]); err != nil {
+			return nil, err
+		}
+	}
+	return ns, nil
+}
+
+// newEmail is a composed email as the store takes it.
+func (a *API) newEmail(ctx context.Context, s *emailSubmission, mail *composed) (*store.NewEmail, error) {
 	content, err := a.contentOf(ctx, mail)
 	if err != nil {
 		return nil, err
@@ -192,4 +198,14 @@ func (s *emailSubmission) atPlace(err error) error {
 		at.message = at.param + rest
 	}
 	return &at
+}
+
+// ofAll names the field of the request that holds all recipients.
+func (s *emailSubmission) ofAll(err error) error {
+	if e, ok := errors.AsType[*apiError](err); ok && s.place != "" {
+		at := *e
+		at.param = "recipients"
+		return &at
+	}
+	return err
 }

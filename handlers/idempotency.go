@@ -22,12 +22,15 @@ const idempotencyHeader = "Idempotency-Key"
 // answerTypes are the answers that can be stored, by the name they are stored
 // under. The names stand in databases: never change one.
 var answerTypes = map[string]func() any{
-	"Draft":        func() any { return new(gen.Draft) },
-	"EmailBatch":   func() any { return new(gen.EmailBatch) },
-	"EmailCreated": func() any { return new(gen.EmailCreated) },
-	"Inbox":        func() any { return new(gen.Inbox) },
-	"Message":      func() any { return new(gen.Message) },
-	"Template":     func() any { return new(gen.Template) },
+	"Contact":            func() any { return new(gen.Contact) },
+	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
+	"Draft":              func() any { return new(gen.Draft) },
+	"EmailBatch":         func() any { return new(gen.EmailBatch) },
+	"EmailCreated":       func() any { return new(gen.EmailCreated) },
+	"Inbox":              func() any { return new(gen.Inbox) },
+	"Message":            func() any { return new(gen.Message) },
+	"Suppression":        func() any { return new(gen.Suppression) },
+	"Template":           func() any { return new(gen.Template) },
 }
 
 // runningCalls are the calls with an idempotency key that this node is busy
@@ -188,7 +191,7 @@ func (a *API) seesAnswer(ctx context.Context, answer any) bool {
 		return a.seesEmail(ctx, v.ID)
 	case *gen.EmailBatch:
 		return a.seesEmail(ctx, v.Emails[0].ID) // all are from one sender
-	case *gen.Template: // is of no inbox
+	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // are of no inbox
 		return true
 	}
 	return false

@@ -177,7 +177,7 @@ func TestForeignInboxIsNotFound(t *testing.T) {
 			{"POST", "/v1/messages/" + m.ID + "/reply", `{"text":"t"}`},
 			{"POST", "/v1/messages/" + m.ID + "/forward", `{"to":"bob@out.example"}`},
 		} {
-			s.do(t, tt.method, tt.path, tt.body).wantError(t, http.StatusNotFound, "not_found")
+			s.do(t, tt.method, tt.path, tt.body).wantError(t, http.StatusNotFound, notFound(tt.path))
 		}
 		s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
 		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)

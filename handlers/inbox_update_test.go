@@ -135,7 +135,7 @@ func TestDeleteInbox(t *testing.T) {
 			{"POST", "/v1/messages/" + m.ID + "/forward", `{"to":"bob@out.example"}`},
 			{"GET", strings.TrimPrefix(link, s.url), ""},
 		} {
-			s.do(t, gone.method, gone.path, gone.body).wantError(t, http.StatusNotFound, "not_found")
+			s.do(t, gone.method, gone.path, gone.body).wantError(t, http.StatusNotFound, notFound(gone.path))
 		}
 		if ids := s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).strs(t, "data", "id"); slices.Contains(ids, in.ID) {
 			t.Errorf("the list still has it: %v", ids)

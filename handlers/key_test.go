@@ -255,7 +255,7 @@ func TestKeyOfSomeInboxes(t *testing.T) {
 			{"POST", "/v1/inboxes/%s/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, 201},
 			{"DELETE", "/v1/inboxes/%s", "", 200},
 		} {
-			s.do(t, tt.method, fmt.Sprintf(tt.path, other.ID), tt.body, key).wantError(t, http.StatusNotFound, "not_found")
+			s.do(t, tt.method, fmt.Sprintf(tt.path, other.ID), tt.body, key).wantError(t, http.StatusNotFound, notFound(tt.path))
 			if tt.method != http.MethodDelete {
 				s.do(t, tt.method, fmt.Sprintf(tt.path, mine.ID), tt.body, key).want(t, tt.want)
 			}

@@ -104,6 +104,15 @@ func (r response) wantAt(t *testing.T, path, want string) {
 	}
 }
 
+// notFound is how a 404 of path reads: it names the query parameter inbox_id, and
+// no part of a path.
+func notFound(path string) string {
+	if strings.Contains(path, "?inbox_id=") {
+		return "not_found inbox_id"
+	}
+	return "not_found"
+}
+
 // wantSame fails the test unless both answers say the same.
 func (r response) wantSame(t *testing.T, other response) {
 	t.Helper()

@@ -152,7 +152,7 @@ func TestSearchWithFilters(t *testing.T) {
 		if d := cmp.Diff([]string{"second red", "first red"}, got); d != "" {
 			t.Errorf("with a key for one inbox (-want +got):\n%s", d)
 		}
-		s.do(t, http.MethodGet, "/v1/messages?q=red&inbox_id="+two.ID, "", as(only)).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodGet, "/v1/messages?q=red&inbox_id="+two.ID, "", as(only)).wantError(t, http.StatusNotFound, "not_found inbox_id")
 	})
 }
 

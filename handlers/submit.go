@@ -27,7 +27,8 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	approved    *store.Draft // that it comes from
+	approved    *store.Draft    // that it comes from
+	suppressed  map[string]bool // of the recipients, folded, those that are skipped
 }
 
 // submit sends the mail of an inbox: it queues it with the answer to an
@@ -45,11 +46,15 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
 		return a.hold(ctx, s)
 	}
+	if err := a.skipSuppressed(ctx, false, &s); err != nil {
+		return nil, err
+	}
 	return a.enqueue(ctx, s, mail)
 }
 
 // prepare is the one way that mail leaves, of inboxes and emails: it applies the
-// policy of the inbox and composes the mail.
+// policy of the inbox and composes the mail. What is not held for approval then
+// goes through skipSuppressed.
 func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
@@ -181,7 +186,11 @@ func recipientsOf(s submission) []store.Recipient {
 	add := func(kind string, list []message.Address) {
 		for _, a := range list {
 			_, domain := cutAddress(a.Email)
-			out = append(out, store.Recipient{Email: a.Email, Domain: domain, Kind: kind})
+			r := store.Recipient{Email: a.Email, Domain: domain, Kind: kind}
+			if s.suppressed[message.FoldAddress(a.Email)] {
+				r.Status = store.RecipientSuppressed
+			}
+			out = append(out, r)
 		}
 	}
 	add("to", s.to)

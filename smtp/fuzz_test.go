@@ -111,7 +111,7 @@ var states = []string{
 	"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bot@in.example>\r\nBDAT 6\r\nA: b\r\n",
 }
 
-// FuzzSession says anything in any state. Nothing may panic or hang, answers
+// FuzzSession says anything in any state (S25). Nothing may panic or hang, answers
 // are well formed, and what is stored has whole lines. What a server that
 // normalizes stores has them too.
 func FuzzSession(f *testing.F) {
@@ -148,7 +148,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// FuzzBDAT cuts a mail into chunks. It is kept as it is, or refused when a line
+// FuzzBDAT cuts a mail into chunks (S25). It is kept as it is, or refused when a line
 // of it does not end in CRLF, and the command behind the last chunk is answered
 // as one.
 func FuzzBDAT(f *testing.F) {

@@ -182,7 +182,7 @@ func TestReadDataCutShort(t *testing.T) {
 	}
 }
 
-// FuzzDotReader compares the reader with one that is as simple as can be.
+// FuzzDotReader compares the reader with one that is as simple as can be (S25).
 func FuzzDotReader(f *testing.F) {
 	for _, s := range []string{".\r\n", "a\r\n.\r\n", "..\r\n.\r\n", "a\n.\r\n", "a\r\n.\r", "\r\r\n.\r\n", "\r\n..\r\r\n.\r\n", ".\r.\r\n.\r\n"} {
 		f.Add([]byte(s))

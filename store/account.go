@@ -71,15 +71,16 @@ func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
 }
 
 // PauseAccount stops the account from sending; what it has queued still goes
-// out, and it goes on receiving. ErrState when it is paused already.
+// out. When it is paused already, by itself or by an operator, the reason is
+// what changes. ErrNotFound when there is no such account.
 func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
-	const q = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE id = $1 AND paused_at IS NULL`
+	const q = `UPDATE accounts SET paused_at = COALESCE(paused_at, $2), pause_reason = $3 WHERE id = $1`
 	return s.inTx(ctx, "pause account", func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, q, id, NewTime(s.now()), reason)
 		if err != nil {
 			return err
 		}
-		return one(res, "account "+id, ErrState)
+		return one(res, "account "+id, ErrNotFound)
 	})
 }
 

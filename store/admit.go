@@ -60,12 +60,22 @@ func (h *hotMessage) sendsForReal() bool {
 	return h.msg.Direction == DirectionOut && !h.msg.TestMode
 }
 
+// toSend is how many recipients are to be sent to.
+func (m *Message) toSend() (n int64) {
+	for i := range m.Recipients {
+		if m.Recipients[i].Status != RecipientSuppressed {
+			n++
+		}
+	}
+	return n
+}
+
 // admitOne counts the recipients of one write, or says why it must not be sent.
 func (b *hotBatch) admitOne(w *hotWrite, all map[int64]*sender) error {
 	more := map[int64]int64{}
 	add := func(h *hotMessage) {
 		if h.sendsForReal() {
-			more[h.msg.AccountID] += int64(len(h.msg.Recipients))
+			more[h.msg.AccountID] += h.msg.toSend()
 		}
 	}
 	for _, h := range w.messages {

@@ -69,6 +69,9 @@ type dialect interface {
 	// again says whether err is what the database answers to one of two
 	// transactions that got in each other's way: a new try may pass.
 	again(err error) bool
+	// duplicate says whether err means that there is a row already with what no
+	// two may have.
+	duplicate(err error) bool
 	// unavailable says whether err comes from a server that is away, stopping
 	// or starting.
 	unavailable(err error) bool

@@ -118,7 +118,7 @@ func (s *Store) ReleaseScheduled(ctx context.Context) (int, error) {
 func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	const (
 		queue = `UPDATE messages SET status = 'queued' WHERE status = 'scheduled' AND seq IN (?) RETURNING seq, account_id, test_mode`
-		begin = `UPDATE recipients SET next_attempt_at = ?, created_at = ? WHERE message_seq IN (?)`
+		begin = `UPDATE recipients SET next_attempt_at = ?, created_at = ? WHERE status = 'queued' AND message_seq IN (?)`
 	)
 	q, args, err := sqlx.In(queue, seqs)
 	if err != nil {

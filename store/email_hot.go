@@ -63,13 +63,23 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 	for name, value := range e.Tags.V {
 		r.tags = append(r.tags, h.msg.AccountID, name, value, h.msg.Seq)
 	}
-	typ, data := EventEmailQueued, queuedData
-	if e.ScheduledAt != nil {
-		typ, data = EventEmailScheduled, scheduledData
-	} else {
+	switch h.msg.Status {
+	case EmailScheduled:
+		b.event(h.eventID, EventEmailScheduled, &h.msg, scheduledData)
+	case MessageQueued:
+		b.event(h.eventID, EventEmailQueued, &h.msg, queuedData)
 		b.wake(topic{kind: topicQueue})
+	default: // nobody is left to send it to
 	}
-	b.event(h.eventID, typ, &h.msg, data)
+	b.tellOfSuppressed(h.hotMessage, EventEmailFailed)
+}
+
+// tellOfSuppressed notes an event for each recipient that is left out of a new
+// message.
+func (b *hotBatch) tellOfSuppressed(h *hotMessage, typ EventType) {
+	for _, data := range h.suppressed {
+		b.event(NewID("evt_", b.now.Time), typ, &h.msg, data)
+	}
 }
 
 // add adds the rows of a message. inbox, thread and due may be nil.
@@ -83,11 +93,17 @@ func (r *insertRows) add(h *hotMessage, now Time, inbox, thread, due any) {
 	r.contents = append(r.contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments)
 	for i := range m.Recipients {
 		rc := &m.Recipients[i]
-		rc.AccountID, rc.MessageSeq, rc.Status, rc.CreatedAt, rc.NextAttemptAt = m.AccountID, m.Seq, RecipientQueued, now, nil
-		if due != nil {
+		rc.AccountID, rc.MessageSeq, rc.CreatedAt, rc.NextAttemptAt = m.AccountID, m.Seq, now, nil
+		dueAt := due
+		if rc.Status == RecipientSuppressed {
+			dueAt = nil
+		} else {
+			rc.Status = RecipientQueued
+		}
+		if dueAt != nil {
 			rc.NextAttemptAt = &now
 		}
 		r.recipients = append(r.recipients, rc.AccountID, rc.MessageSeq, rc.Email, rc.Domain, rc.Kind, string(rc.Status), int64(0), int64(0),
-			due, now.UnixMicro())
+			dueAt, now.UnixMicro())
 	}
 }

@@ -17,6 +17,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrAddressTaken means that the address is or was an inbox.
 	ErrAddressTaken = errors.New("address is or was in use")
+	// ErrContactExists means that the address is that of another contact.
+	ErrContactExists = errors.New("address is a contact's")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or

@@ -191,6 +191,7 @@ func (b *hotBatch) announce(h *hotMessage) {
 		return
 	}
 	b.event(h.eventID, EventMessageQueued, &h.msg, queuedData)
+	b.tellOfSuppressed(h, EventMessageFailed)
 	b.wake(topic{kind: topicQueue})
 }
 

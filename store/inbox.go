@@ -77,7 +77,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 			return err
 		}
 		if len(out) == 0 {
-			return s.taken(ctx, tx, in.Address, once)
+			return s.taken(ctx, tx, in.Address, ErrAddressTaken, once)
 		}
 		if err := s.countInbox(ctx, tx, in.AccountID); err != nil {
 			return err
@@ -103,17 +103,17 @@ func (s *Store) countInbox(ctx context.Context, tx *sqlx.Tx, accountID int64) er
 	return nil
 }
 
-// taken says why an address cannot be had: by the same call, made twice at the
-// same time, it was not taken but given.
-func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, once *Once) error {
+// taken is the error for an address that cannot be had: exists, unless it was
+// given to the same call, made twice at the same time.
+func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, exists error, once *Once) error {
 	answered, err := s.answered(ctx, tx, once)
 	if err != nil {
 		return err
 	}
 	if answered {
-		return fmt.Errorf("address %s: %w", address, ErrIdempotencyRaced)
+		exists = ErrIdempotencyRaced
 	}
-	return fmt.Errorf("address %s: %w", address, ErrAddressTaken)
+	return fmt.Errorf("address %s: %w", address, exists)
 }
 
 // Inbox returns the account's inbox, unless it is deleted.

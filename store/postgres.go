@@ -134,6 +134,9 @@ func (*postgresDialect) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 // again: 40001 is a serialization failure, 40P01 a deadlock.
 func (*postgresDialect) again(err error) bool { return hasCode(err, "40001", "40P01") }
 
+// duplicate: 23505 is a violation of a unique index.
+func (*postgresDialect) duplicate(err error) bool { return hasCode(err, "23505") }
+
 // unavailable reads the classes 08 (connection), 53 (resources, but not the
 // disk), 57 (operator intervention) of the SQLSTATE codes, and 25006: a standby
 // that was not yet promoted.

@@ -132,7 +132,7 @@ func TestInboxThatIsNotActiveTakesNoMail(t *testing.T) {
 		expires := store.NewTime(begin)
 		expired := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = &expires })
 		suspended := storetest.Inbox(t, s)
-		if _, err := openRaw(t, cfg).Exec(`UPDATE inboxes SET status = 'suspended' WHERE id = $1`, suspended.ID); err != nil {
+		if _, err := s.SuspendInbox(t.Context(), suspended.ID); err != nil {
 			t.Fatal(err)
 		}
 		for name, in := range map[string]store.Inbox{"expired": expired, "suspended": suspended, "never made": {Seq: 1 << 40}} {

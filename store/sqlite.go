@@ -142,6 +142,11 @@ func (*sqliteDialect) skipLocked() string { return "" }
 // again: there is one writer, and nobody is in its way.
 func (*sqliteDialect) again(error) bool { return false }
 
+func (*sqliteDialect) duplicate(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+}
+
 func (*sqliteDialect) unavailable(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

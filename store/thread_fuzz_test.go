@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzThread gives mail that refers to mail, in any order and grouped in any
-// way, to two inboxes, and compares the threads with those of a model.
+// way, to two inboxes, and compares the threads with those of a model (M13).
 func FuzzThread(f *testing.F) {
 	cfg := storetest.Config(f, storetest.SQLite)
 	s := storetest.OpenConfig(f, cfg)

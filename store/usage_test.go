@@ -277,11 +277,14 @@ func TestPausedAccountSendsNothing(t *testing.T) {
 		if err := s.PauseAccount(t.Context(), a.ID, "unpaid"); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.PauseAccount(t.Context(), a.ID, "again"); !errors.Is(err, store.ErrState) {
+		if err := s.PauseAccount(t.Context(), "acc_none", "unpaid"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("an account that there is not: %v", err)
+		}
+		if err := s.PauseAccount(t.Context(), a.ID, "still unpaid"); err != nil {
 			t.Errorf("paused twice: %v", err)
 		}
 		_, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example"}), nil)
-		if p, ok := errors.AsType[*store.PausedError](err); !ok || p.Reason != "unpaid" {
+		if p, ok := errors.AsType[*store.PausedError](err); !ok || p.Reason != "still unpaid" {
 			t.Errorf("a send is answered %v", err)
 		}
 		storetest.Received(t, s, in)

@@ -140,12 +140,7 @@ func (p program) accountSuspendCommand() *cobra.Command {
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				if _, err := s.Account(ctx, args[0]); err != nil {
-					return err
-				}
-				if err := s.PauseAccount(ctx, args[0], reason); errors.Is(err, store.ErrState) {
-					return fmt.Errorf("%s is suspended already", args[0])
-				} else if err != nil {
+				if err := s.PauseAccount(ctx, args[0], reason); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(p.stdout, "Suspended %s.\n", args[0])

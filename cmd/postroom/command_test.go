@@ -137,6 +137,56 @@ func TestCommandsThatDoNotExist(t *testing.T) {
 	}
 }
 
+func TestInboxCommandsBesideARunningService(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		s := serve(t, data, env...)
+		command := func(args ...string) string {
+			t.Helper()
+			out, stderr, err := runCommand(t, data, env, args...)
+			return fmt.Sprint(out, stderr, err != nil)
+		}
+		key, _, err := runCommand(t, data, env, "key", "create", "--name", "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key = strings.TrimSpace(key)
+		status, in := s.call(t, key, http.MethodPost, "/v1/inboxes", `{"name":"robot"}`)
+		id, address := fmt.Sprint(in["id"]), fmt.Sprint(in["address"])
+		if status != http.StatusCreated {
+			t.Fatalf("%d %v", status, in)
+		}
+		send := func() int {
+			t.Helper()
+			status, _ := s.call(t, key, http.MethodPost, "/v1/inboxes/"+id+"/messages", `{"to":"`+address+`","subject":"s","text":"t"}`)
+			return status
+		}
+		if got, want := command("inbox", "suspend", address), id+" ("+address+") is suspended.\nfalse"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if _, in := s.call(t, key, http.MethodGet, "/v1/inboxes/"+id, ""); in["status"] != "suspended" {
+			t.Errorf("the inbox is %v", in["status"])
+		}
+		if status := send(); status != http.StatusForbidden {
+			t.Errorf("a send is answered %d", status)
+		}
+		if got := command("inbox", "suspend", id); !strings.Contains(got, id+" is suspended already") {
+			t.Error(got)
+		}
+		if got, want := command("inbox", "resume", id), id+" ("+address+") is active.\nfalse"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if status := send(); status != http.StatusCreated {
+			t.Errorf("a send afterwards is answered %d", status)
+		}
+		for _, args := range [][]string{{"inbox", "resume", id}, {"inbox", "suspend", "ibx_none"}, {"inbox", "resume", "nobody@postroom.localhost"}} {
+			if got := command(args...); !strings.HasSuffix(got, "true") {
+				t.Errorf("%v: %s", args, got)
+			}
+		}
+	})
+}
+
 func TestAccountCommandsBesideARunningService(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, data string, env []string) {
@@ -183,7 +233,10 @@ func TestAccountCommandsBesideARunningService(t *testing.T) {
 		if list := run("account", "list"); !strings.Contains(list, "tiny         1/1      0/5    0 ") || !strings.Contains(list, "paused: unpaid") {
 			t.Errorf("the list is\n%s", list)
 		}
-		refused("is suspended already", "account", "suspend", id)
+		run("account", "suspend", id, "--reason", "still unpaid")
+		if got := usage(); got != "tiny true still unpaid" {
+			t.Errorf("usage of an account that is suspended again: %s", got)
+		}
 		run("account", "resume", id)
 		run("account", "plan", id, "default")
 		if got := usage(); got != "self_hosted false <nil>" {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,11 +19,7 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"late"}`)
-		waited := make(chan map[string]any, 1)
-		go func() {
-			_, out := s.call(t, s.key, http.MethodGet, fmt.Sprintf("/v1/inboxes/%s/messages/wait?timeout=120", inbox["id"]), "")
-			waited <- out
-		}()
+		waited := s.startWait(t, inbox["id"])
 		c := smtpDial(t, s.smtp)
 		c.ok(250, "EHLO test")
 		c.ok(250, "MAIL FROM:<a@example.org>")
@@ -57,11 +55,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir())
 	_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"slow"}`)
-	waited := make(chan struct{})
-	go func() {
-		defer close(waited)
-		s.call(t, s.key, http.MethodGet, fmt.Sprintf("/v1/inboxes/%s/messages/wait?timeout=120", inbox["id"]), "")
-	}()
+	waited := s.startWait(t, inbox["id"])
 	c := smtpDial(t, s.smtp)
 	c.ok(250, "EHLO test")
 	c.ok(250, "MAIL FROM:<a@example.org>")
@@ -77,6 +71,39 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if took := time.Since(start); took > stopTimeout/2 {
 		t.Errorf("it took %v", took)
 	}
+}
+
+// startWait sends a call that waits for mail to an inbox. It is sent when
+// startWait returns; the channel gives the answer, and is closed without one
+// when there is none.
+func (s *served) startWait(t *testing.T, inboxID any) <-chan map[string]any {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.api, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "GET /v1/inboxes/%s/messages/wait?timeout=120 HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n",
+		inboxID, s.key); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan map[string]any, 1)
+	go func() {
+		defer close(answer)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("the wait got no answer: %v", err)
+			return
+		}
+		defer func() { _ = res.Body.Close() }()
+		var out map[string]any
+		if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+			t.Errorf("the answer to the wait: %v", err)
+			return
+		}
+		answer <- out
+	}()
+	return answer
 }
 
 // smtpConn speaks SMTP, line by line.

@@ -39,6 +39,8 @@ func clean(t *testing.T, what, s string) {
 	}
 }
 
+// FuzzParse reads anything as a mail (M13): alike each time, within the limits,
+// and all text of it valid.
 func FuzzParse(f *testing.F) {
 	addMails(f, func(raw []byte) { f.Add(raw) })
 	lim := DefaultLimits()
@@ -119,6 +121,7 @@ func answer(t *testing.T, m *Message) {
 	}
 }
 
+// FuzzExtract looks for codes and links in anything (M13).
 func FuzzExtract(f *testing.F) {
 	addMails(f, func(raw []byte) {
 		if m, err := Parse(bytes.NewReader(raw), DefaultLimits()); err == nil {
@@ -176,6 +179,7 @@ func FuzzExtract(f *testing.F) {
 	})
 }
 
+// FuzzHTMLText makes text of any html (M13).
 func FuzzHTMLText(f *testing.F) {
 	for _, s := range []string{
 		"<p>One<p>Two", "<div style='display:none'>x</div>y", "<a href=https://a.example/><img alt=x></a>", "<blockquote type=cite>a<br>b</blockquote>",
@@ -200,6 +204,7 @@ func FuzzHTMLText(f *testing.F) {
 	})
 }
 
+// FuzzAddress reads anything as a list of addresses (M13).
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{
 		"Ann <a@b.c>, d@e.f (Dora)", `"Ann, E" <"a b"@b.c>; x`, "Team: a@b.c, Bob <d@e.f>;", `"(<`, "=?utf-8?q?a=2C_b?= <a@b.c>", "<@r:a@b.c>", "'0@c.d", "\xf1@c.d", "a@b@c <d@e>",

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -62,6 +63,9 @@ func parse(part Part, src string) ([]piece, error) {
 	return append(pieces, piece{literal: src[at:]}), nil
 }
 
+// maxVariables bounds what a part takes once it is read.
+const maxVariables = 10_000
+
 // variables finds the variables of a part. Braces that are none are an error.
 func variables(part Part, src string) ([]variable, error) {
 	var all []variable
@@ -81,6 +85,9 @@ func variables(part Part, src string) ([]variable, error) {
 		if v.path == "" || !strings.HasPrefix(rest, shut) {
 			return nil, &Error{Part: part, Reason: "has " + excerpt(src[v.from:]) +
 				", which is no variable: those are written {{name}} or {{order.number}}, and there is no logic"}
+		}
+		if len(all) == maxVariables {
+			return nil, &Error{Part: part, Reason: "has more than " + strconv.Itoa(maxVariables) + " variables"}
 		}
 		v.to = len(src) - len(rest) + len(shut)
 		all = append(all, v)

@@ -172,6 +172,11 @@ func TestLargeRendering(t *testing.T) {
 		}
 		t.Logf("%s: %s", part, time.Since(began))
 	}
+	for n, ok := range map[int]bool{10_000: true, 10_001: false} {
+		if _, err := template.Parse(template.Source{HTML: strings.Repeat("{{x}}", n)}); (err == nil) != ok {
+			t.Errorf("%d variables: %v", n, err)
+		}
+	}
 	for _, tt := range []struct {
 		src, value string
 		ok         bool

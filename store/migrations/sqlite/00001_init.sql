@@ -243,6 +243,35 @@ CREATE TABLE templates (
 );
 CREATE INDEX templates_account ON templates (account_id, seq);
 
+CREATE TABLE contacts (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    email      TEXT NOT NULL,
+    email_fold TEXT NOT NULL,
+    first_name TEXT,
+    last_name  TEXT,
+    metadata   TEXT NOT NULL,
+    tags       TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (account_id, email_fold)
+);
+CREATE INDEX contacts_account ON contacts (account_id, seq);
+
+CREATE TABLE suppressions (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    email      TEXT NOT NULL,
+    email_fold TEXT NOT NULL,
+    reason     TEXT NOT NULL CHECK (reason IN ('hard_bounce', 'complaint', 'unsubscribe', 'manual')),
+    category   TEXT NOT NULL CHECK (category IN ('all', 'marketing')),
+    created_at BIGINT NOT NULL,
+    UNIQUE (account_id, email_fold)
+);
+CREATE INDEX suppressions_account ON suppressions (account_id, seq);
+
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id  BIGINT NOT NULL,

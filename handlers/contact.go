@@ -1,0 +1,165 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.ContactsHandler = (*API)(nil)
+
+// CreateContact implements POST /v1/contacts.
+func (a *API) CreateContact(ctx context.Context, req *gen.ContactCreate, _ gen.CreateContactParams) (*gen.Contact, error) {
+	in, err := contactFromAPI("", req)
+	if err != nil {
+		return nil, err
+	}
+	c := store.Contact{AccountID: callerOf(ctx).AccountID, Email: in.Email, EmailFold: in.EmailFold}
+	c.Metadata.V, c.Tags.V = json.RawMessage(`{}`), map[string]string{}
+	in.Edit(&c)
+	toAPI := func(c store.Contact) (any, error) { return contactToAPI(c) }
+	if c, err = a.store.CreateContact(ctx, c, once(ctx, http.StatusCreated, "Contact", toAPI)); err != nil {
+		return nil, err
+	}
+	return contactToAPI(c)
+}
+
+// GetContact implements GET /v1/contacts/{id}.
+func (a *API) GetContact(ctx context.Context, p gen.GetContactParams) (*gen.Contact, error) {
+	c, err := a.store.Contact(ctx, callerOf(ctx).AccountID, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	return contactToAPI(c)
+}
+
+// ListContacts implements GET /v1/contacts.
+func (a *API) ListContacts(ctx context.Context, p gen.ListContactsParams) (*gen.ContactList, error) {
+	l, err := a.store.ListContacts(ctx, callerOf(ctx).AccountID, message.FoldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.ContactList{Data: make([]gen.Contact, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, c := range l.Rows {
+		v, err := contactToAPI(c)
+		if err != nil {
+			return nil, err
+		}
+		out.Data = append(out.Data, *v)
+	}
+	return out, nil
+}
+
+// UpdateContact implements PATCH /v1/contacts/{id}.
+func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.UpdateContactParams) (*gen.Contact, error) {
+	if email, ok := req.Email.Get(); ok {
+		if err := message.ValidAddress(string(email)); err != nil {
+			return nil, errInvalid("email", "%s", err)
+		}
+	}
+	known := contactFields{first: req.FirstName, last: req.LastName, tags: req.Tags}
+	if err := known.readMetadata("", req.Metadata); err != nil {
+		return nil, err
+	}
+	c, err := a.store.UpdateContact(ctx, callerOf(ctx).AccountID, p.ID, func(c *store.Contact) {
+		if email, ok := req.Email.Get(); ok {
+			c.Email, c.EmailFold = string(email), message.FoldAddress(string(email))
+		}
+		known.set(c)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return contactToAPI(c)
+}
+
+// DeleteContact implements DELETE /v1/contacts/{id}.
+func (a *API) DeleteContact(ctx context.Context, p gen.DeleteContactParams) (*gen.DeletedContact, error) {
+	if err := a.store.DeleteContact(ctx, callerOf(ctx).AccountID, p.ID); err != nil {
+		return nil, err
+	}
+	return &gen.DeletedContact{Object: "contact", ID: p.ID, Deleted: true}, nil
+}
+
+// UpsertContacts implements POST /v1/contacts/batch.
+func (a *API) UpsertContacts(ctx context.Context, req *gen.ContactBatch, _ gen.UpsertContactsParams) (*gen.ContactBatchResult, error) {
+	in := make([]store.ContactInput, 0, len(req.Contacts))
+	for i := range req.Contacts {
+		c, err := contactFromAPI(placeOf("contacts", i, ""), &req.Contacts[i])
+		if err != nil {
+			return nil, err
+		}
+		in = append(in, c)
+	}
+	toAPI := func(n store.ContactCounts) (any, error) { return contactCountsToAPI(n), nil }
+	n, err := a.store.UpsertContacts(ctx, callerOf(ctx).AccountID, in, once(ctx, http.StatusOK, "ContactBatchResult", toAPI))
+	if err != nil {
+		return nil, err
+	}
+	return contactCountsToAPI(n), nil
+}
+
+func contactCountsToAPI(n store.ContactCounts) *gen.ContactBatchResult {
+	return &gen.ContactBatchResult{Created: n.Created, Updated: n.Updated}
+}
+
+// contactFields are what a request says of a contact besides the address.
+type contactFields struct {
+	first, last gen.OptNilString
+	metadata    json.RawMessage // nil when it says nothing
+	tags        gen.OptTags
+}
+
+func (f *contactFields) readMetadata(place string, object gen.OptFreeObject) error {
+	v, ok := object.Get()
+	if !ok {
+		return nil
+	}
+	var err error
+	f.metadata, err = metadataJSON(place+"metadata", v)
+	return err
+}
+
+// set changes what the request says, and leaves the rest as it is.
+func (f *contactFields) set(c *store.Contact) {
+	if f.first.Set {
+		c.FirstName = nilOrText(f.first)
+	}
+	if f.last.Set {
+		c.LastName = nilOrText(f.last)
+	}
+	if f.metadata != nil {
+		c.Metadata.V = f.metadata
+	}
+	if tags, ok := f.tags.Get(); ok {
+		c.Tags.V = tags
+	}
+}
+
+// contactFromAPI reads a contact; place is what stands before the names of its
+// fields.
+func contactFromAPI(place string, req *gen.ContactCreate) (store.ContactInput, error) {
+	email := string(req.Email)
+	if err := message.ValidAddress(email); err != nil {
+		return store.ContactInput{}, errInvalid(place+"email", "%s", err)
+	}
+	known := contactFields{first: req.FirstName, last: req.LastName, tags: req.Tags}
+	err := known.readMetadata(place, req.Metadata)
+	return store.ContactInput{Email: email, EmailFold: message.FoldAddress(email), Edit: known.set}, err
+}
+
+func contactToAPI(c store.Contact) (*gen.Contact, error) {
+	out := &gen.Contact{
+		Object: "contact", ID: c.ID, Email: c.Email, FirstName: nilString(c.FirstName), LastName: nilString(c.LastName),
+		Metadata: gen.FreeObject{}, Tags: c.Tags.V, CreatedAt: c.CreatedAt.Time, UpdatedAt: c.UpdatedAt.Time,
+	}
+	if err := out.Metadata.UnmarshalJSON(c.Metadata.V); err != nil {
+		return nil, fmt.Errorf("read the metadata of contact %s: %w", c.ID, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,47 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// maxMetadataBytes is how many bytes of compact JSON the metadata of a resource of
+// area B may take.
+const maxMetadataBytes = 4096
+
+// metadataJSON is the metadata of a request as it is kept: compact, its members
+// in order, its numbers as they were written.
+func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) {
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", field, err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil {
+		return nil, fmt.Errorf("write %s: %w", field, err)
+	}
+	tooLong := errInvalid(field, "takes more than %d bytes as compact JSON", maxMetadataBytes)
+	if compact.Len() > len(`\u0000`)*maxMetadataBytes { // though every character may be written as an escape
+		return nil, tooLong
+	}
+	d := json.NewDecoder(&compact)
+	d.UseNumber()
+	var v map[string]any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("read %s: %w", field, err)
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("write %s: %w", field, err)
+	}
+	kept := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	if len(kept) > maxMetadataBytes {
+		return nil, tooLong
+	}
+	return kept, nil
+}

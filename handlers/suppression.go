@@ -1,0 +1,86 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.SuppressionsHandler = (*API)(nil)
+
+// CreateSuppression implements POST /v1/suppressions.
+func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate, _ gen.CreateSuppressionParams) (*gen.Suppression, error) {
+	email := string(req.Email)
+	if err := message.ValidAddress(email); err != nil {
+		return nil, errInvalid("email", "%s", err)
+	}
+	sup := store.Suppression{
+		AccountID: callerOf(ctx).AccountID, Email: email, EmailFold: message.FoldAddress(email), Reason: store.SuppressedManual,
+		Category: store.SuppressionCategory(req.Category.Or(gen.SuppressionCreateCategoryAll)),
+	}
+	toAPI := func(sup store.Suppression) (any, error) { return suppressionToAPI(sup), nil }
+	sup, err := a.store.Suppress(ctx, sup, once(ctx, http.StatusCreated, "Suppression", toAPI))
+	if err != nil {
+		return nil, err
+	}
+	return suppressionToAPI(sup), nil
+}
+
+// ListSuppressions implements GET /v1/suppressions.
+func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams) (*gen.SuppressionList, error) {
+	l, err := a.store.ListSuppressions(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.SuppressionList{Data: make([]gen.Suppression, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, sup := range l.Rows {
+		out.Data = append(out.Data, *suppressionToAPI(sup))
+	}
+	return out, nil
+}
+
+// DeleteSuppression implements DELETE /v1/suppressions/{email}.
+func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionParams) (*gen.DeletedSuppression, error) {
+	sup, err := a.store.DeleteSuppression(ctx, callerOf(ctx).AccountID, message.FoldAddress(p.Email))
+	if err != nil {
+		return nil, err
+	}
+	return &gen.DeletedSuppression{Object: "suppression", ID: sup.ID, Email: sup.Email, Deleted: true}, nil
+}
+
+// skipSuppressed notes which recipients of mails of one account it does not send
+// to, and refuses to send when none are left in all of the mails together.
+func (a *API) skipSuppressed(ctx context.Context, marketing bool, mails ...*submission) error {
+	var all []string
+	for _, s := range mails {
+		for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
+			all = append(all, message.FoldAddress(to.Email))
+		}
+	}
+	found, err := a.store.Suppressed(ctx, mails[0].account, all, marketing)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	suppressed := make(map[string]bool, len(found))
+	for _, email := range found {
+		suppressed[email] = true
+	}
+	if !slices.ContainsFunc(all, func(email string) bool { return !suppressed[email] }) {
+		return errSuppressed
+	}
+	for _, s := range mails {
+		s.suppressed = suppressed
+	}
+	return nil
+}
+
+func suppressionToAPI(sup store.Suppression) *gen.Suppression {
+	return &gen.Suppression{
+		Object: "suppression", ID: sup.ID, Email: sup.Email, Reason: string(sup.Reason), Category: string(sup.Category),
+		CreatedAt: sup.CreatedAt.Time,
+	}
+}

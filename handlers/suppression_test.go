@@ -1,0 +1,83 @@
+package handlers_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+)
+
+// suppress puts an address on the list of the server's account.
+func (s *server) suppress(t *testing.T, email string) {
+	t.Helper()
+	s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"`+email+`"}`).want(t, http.StatusCreated)
+}
+
+func TestCreateSuppression(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		once := with("Idempotency-Key", "k")
+		first := s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"Gone@Example.org","category":"marketing"}`, once).want(t, http.StatusCreated)
+		first.wantAt(t, "email", `"Gone@Example.org"`)
+		first.wantAt(t, "reason", `"manual"`)
+		first.wantAt(t, "category", `"marketing"`)
+		first.wantSame(t, s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"Gone@Example.org","category":"marketing"}`, once).want(t, http.StatusCreated))
+
+		wide := s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"gone@example.org"}`).want(t, http.StatusCreated)
+		wide.wantAt(t, "category", `"all"`)
+		wide.wantAt(t, "id", `"`+first.str(t, "id")+`"`)
+		s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"gone@example.org","category":"marketing"}`).
+			want(t, http.StatusCreated).wantAt(t, "category", `"all"`)
+		for body, want := range map[string]string{
+			`{}`:               "invalid_request email",
+			`{"email":"gone"}`: "invalid_request email",
+			`{"email":"a@example.org","category":"some"}`:      "invalid_request category",
+			`{"email":"a@example.org","reason":"hard_bounce"}`: "invalid_request reason",
+		} {
+			s.do(t, http.MethodPost, "/v1/suppressions", body, broken).wantError(t, http.StatusBadRequest, want)
+		}
+		stranger := as(s.newKey(t, func(k *store.Key) { k.AccountID = s.otherInbox(t).AccountID }))
+		s.do(t, http.MethodGet, "/v1/suppressions", "", stranger).want(t, http.StatusOK).wantAt(t, "data", `[]`)
+		s.do(t, http.MethodDelete, "/v1/suppressions/gone@example.org", "", stranger).wantError(t, http.StatusNotFound, "not_found")
+
+		res := s.do(t, http.MethodDelete, "/v1/suppressions/GONE%40example.org", "").want(t, http.StatusOK)
+		res.wantAt(t, "id", `"`+first.str(t, "id")+`"`)
+		res.wantAt(t, "email", `"Gone@Example.org"`)
+		s.do(t, http.MethodDelete, "/v1/suppressions/gone@example.org", "").wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodGet, "/v1/suppressions", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
+	})
+}
+
+func TestSuppressedAreNotSentTo(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.suppress(t, "Gone@out.example")
+		path := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
+		some := s.do(t, http.MethodPost, path, `{"to":["gone@out.example","bob@out.example"],"bcc":"GONE@out.example","subject":"s","text":"t"}`)
+		some.want(t, http.StatusCreated).wantAt(t, "recipients.0.status", `"suppressed"`)
+		some.wantAt(t, "recipients.0.attempts", `0`)
+		some.wantAt(t, "recipients.1.status", `"queued"`)
+
+		all := `{"to":"gone@out.example","subject":"s","text":"t"}`
+		once := with("Idempotency-Key", "k")
+		s.do(t, http.MethodPost, path, all, once).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
+		s.do(t, http.MethodPost, path, all, test).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		s.do(t, http.MethodDelete, "/v1/suppressions/gone@out.example", "").want(t, http.StatusOK)
+		s.do(t, http.MethodPost, path, all, once).want(t, http.StatusCreated) // what was refused is not kept
+	})
+}
+
+func TestDraftToTheSuppressedStaysPending(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.suppress(t, "gone@out.example")
+		in := s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = store.PolicyApproval })
+		d := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"gone@out.example","subject":"s","text":"t"}`).want(t, http.StatusAccepted)
+		path := "/v1/drafts/" + d.str(t, "id")
+		s.do(t, http.MethodPost, path+"/send", "").wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
+		s.do(t, http.MethodDelete, "/v1/suppressions/gone@out.example", "").want(t, http.StatusOK)
+		s.do(t, http.MethodPost, path+"/send", "").want(t, http.StatusCreated)
+	})
+}

@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// newContact is a contact that is ready to be created.
+func newContact(accountID int64, email string) store.Contact {
+	c := store.Contact{AccountID: accountID, Email: email, EmailFold: strings.ToLower(email)}
+	c.Metadata.V, c.Tags.V = json.RawMessage(`{"n":1.50,"big":12345678901234567890}`), map[string]string{"source": "import"}
+	return c
+}
+
+// named is an input of a batch that sets the first name.
+func named(email, name string) store.ContactInput {
+	return store.ContactInput{Email: email, EmailFold: strings.ToLower(email), Edit: func(c *store.Contact) { c.FirstName = &name }}
+}
+
+// firstNames are the contacts of an account by their folded addresses.
+func firstNames(t *testing.T, s *store.Store, accountID int64) map[string]string {
+	t.Helper()
+	l, err := s.ListContacts(t.Context(), accountID, "", store.Page{Limit: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, c := range l.Rows {
+		names[c.EmailFold] = ""
+		if c.FirstName != nil {
+			names[c.EmailFold] = *c.FirstName
+		}
+	}
+	return names
+}
+
+func TestAddressIsOneContacts(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		mine, other := storetest.Account(t, s).Seq, storetest.Account(t, s).Seq
+		ana, err := s.CreateContact(t.Context(), newContact(mine, "Ana@Example.org"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ben, err := s.CreateContact(t.Context(), newContact(mine, "ben@example.org"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Contact(t.Context(), mine, ana.ID); err != nil || cmp.Diff(ana, got) != "" {
+			t.Errorf("read back: %v\n%s", err, cmp.Diff(ana, got))
+		}
+		if _, err := s.CreateContact(t.Context(), newContact(mine, "ana@EXAMPLE.org"), nil); !errors.Is(err, store.ErrContactExists) {
+			t.Errorf("made again: %v", err)
+		}
+		if _, err := s.CreateContact(t.Context(), newContact(other, "ana@example.org"), nil); err != nil {
+			t.Errorf("in another account: %v", err)
+		}
+		clock.Add(time.Minute)
+		move := func(email string) func(*store.Contact) {
+			return func(c *store.Contact) { c.Email, c.EmailFold = email, strings.ToLower(email) }
+		}
+		if _, err := s.UpdateContact(t.Context(), mine, ben.ID, move("ANA@example.org")); !errors.Is(err, store.ErrContactExists) {
+			t.Errorf("moved to an address of another: %v", err)
+		}
+		moved, err := s.UpdateContact(t.Context(), mine, ana.ID, move("ANA@example.org"))
+		if err != nil || moved.Email != "ANA@example.org" || !moved.UpdatedAt.After(ana.UpdatedAt.Time) {
+			t.Errorf("its own address in another case: %v, %+v", err, moved)
+		}
+		l, err := s.ListContacts(t.Context(), mine, "ana@example.org", store.Page{Limit: 10})
+		if err != nil || len(l.Rows) != 1 || l.Rows[0].ID != ana.ID {
+			t.Errorf("looked for: %v, %+v", err, l.Rows)
+		}
+		if err := s.DeleteContact(t.Context(), other, ana.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("deleted by another: %v", err)
+		}
+		if err := s.DeleteContact(t.Context(), mine, ana.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.UpdateContact(t.Context(), mine, ana.ID, move("x@example.org")); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("changed after it was deleted: %v", err)
+		}
+	}, storetest.WithNow(clock.Now))
+}
+
+func TestUpsertContacts(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		mine := storetest.Account(t, s).Seq
+		ana, err := s.CreateContact(t.Context(), newContact(mine, "ana@example.org"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts, err := s.UpsertContacts(t.Context(), mine, []store.ContactInput{
+			named("ben@example.org", "lost"), named("ANA@example.org", "Ana"), named("Ben@example.org", "Ben"), named("cem@example.org", "Cem"),
+		}, nil)
+		if err != nil || counts != (store.ContactCounts{Created: 2, Updated: 1}) {
+			t.Fatalf("%v: %+v", err, counts)
+		}
+		want := map[string]string{"ana@example.org": "Ana", "ben@example.org": "Ben", "cem@example.org": "Cem"}
+		if d := cmp.Diff(want, firstNames(t, s, mine)); d != "" {
+			t.Error(d)
+		}
+		got, err := s.Contact(t.Context(), mine, ana.ID)
+		if err != nil || got.Email != "ANA@example.org" || got.Tags.V["source"] != "import" || string(got.Metadata.V) != string(ana.Metadata.V) {
+			t.Errorf("what the batch does not say has changed: %v, %+v", err, got)
+		}
+	})
+}
+
+// TestBatchesAtTheSameTime name the same contacts in other orders: each is made
+// once, and no batch fails.
+func TestBatchesAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		const batches, contacts = 4, 250
+		mine := storetest.Account(t, s).Seq
+		counts := make([]store.ContactCounts, batches)
+		var running sync.WaitGroup
+		for b := range batches {
+			running.Go(func() {
+				var in []store.ContactInput
+				for i := range contacts {
+					in = append(in, named(fmt.Sprintf("c%d@example.org", (i*7+b*50)%contacts), fmt.Sprint(b)))
+				}
+				var err error
+				if counts[b], err = s.UpsertContacts(t.Context(), mine, in, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		running.Wait()
+		var total store.ContactCounts
+		for _, n := range counts {
+			total.Created += n.Created
+			total.Updated += n.Updated
+		}
+		if total != (store.ContactCounts{Created: contacts, Updated: (batches - 1) * contacts}) {
+			t.Errorf("counted %+v", total)
+		}
+		if n := len(firstNames(t, s, mine)); n != contacts {
+			t.Errorf("%d contacts", n)
+		}
+	})
+}

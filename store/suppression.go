@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// SuppressionReason is why an address is not sent to.
+type SuppressionReason string
+
+// The reasons of a suppression.
+const (
+	SuppressedHardBounce  SuppressionReason = "hard_bounce"
+	SuppressedComplaint   SuppressionReason = "complaint"
+	SuppressedUnsubscribe SuppressionReason = "unsubscribe"
+	SuppressedManual      SuppressionReason = "manual"
+)
+
+// SuppressionCategory is which mail an address is not sent.
+type SuppressionCategory string
+
+// The categories of a suppression.
+const (
+	SuppressAll       SuppressionCategory = "all"
+	SuppressMarketing SuppressionCategory = "marketing"
+)
+
+// Suppression is an address that an account does not send to.
+type Suppression struct {
+	Seq       int64               `db:"seq"`
+	AccountID int64               `db:"account_id"`
+	ID        string              `db:"id"`
+	Email     string              `db:"email"`
+	EmailFold string              `db:"email_fold"` // the address without regard to case
+	Reason    SuppressionReason   `db:"reason"`
+	Category  SuppressionCategory `db:"category"`
+	CreatedAt Time                `db:"created_at"`
+}
+
+const suppressionColumns = `seq, account_id, id, email, email_fold, reason, category, created_at`
+
+// Suppress puts an address on the account's list; sup carries AccountID, Email,
+// EmailFold, Reason and Category. It returns the entry as stored. An address
+// that is there keeps its entry, which is widened, and takes the new reason,
+// when it was about marketing alone and sup is about all mail. With once, the
+// answer is stored too.
+func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
+	const q = `
+		INSERT INTO suppressions (account_id, id, email, email_fold, reason, category, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (account_id, email_fold) DO UPDATE
+		   SET reason = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
+		                     THEN excluded.reason ELSE suppressions.reason END,
+		       category = CASE WHEN excluded.category = 'all' THEN excluded.category ELSE suppressions.category END
+		RETURNING ` + suppressionColumns
+	now := s.now()
+	var out Suppression
+	err := s.inTx(ctx, "suppress", func(tx *sqlx.Tx) error {
+		out = Suppression{}
+		err := tx.GetContext(ctx, &out, q, sup.AccountID, NewID("sup_", now), sup.Email, sup.EmailFold, sup.Reason, sup.Category, NewTime(now))
+		if err != nil {
+			return err
+		}
+		return s.saveAnswer(ctx, tx, once, out.ID, out)
+	})
+	return out, err
+}
+
+// Suppressed returns those of the addresses, folded, that the account does not
+// send to; marketing says that such mail is meant.
+func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []string, marketing bool) ([]string, error) {
+	var w where
+	w.add("account_id = ?", accountID)
+	w.in("email_fold", addresses)
+	if !marketing {
+		w.add("category = 'all'")
+	}
+	read := s.read.SelectContext
+	if len(addresses) == 1 { // as most mail has
+		read = s.reads.all
+	}
+	var found []string
+	err := read(ctx, &found, `SELECT email_fold FROM suppressions`+w.sql(), w.args...)
+	return found, s.wrap(err, "who is suppressed")
+}
+
+// ListSuppressions returns a page of the account's list, newest first.
+func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (List[Suppression], error) {
+	const q = `SELECT ` + suppressionColumns + ` FROM suppressions WHERE account_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
+	scope := fmt.Sprintf("suppressions/%d", accountID)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[Suppression]{}, err
+	}
+	var rows []Suppression
+	if err := s.reads.all(ctx, &rows, q, accountID, before, p.Limit+1); err != nil {
+		return List[Suppression]{}, s.wrap(err, "list suppressions")
+	}
+	return page(s, scope, p.Limit, rows, func(sup Suppression) position { return position{seq: sup.Seq} }), nil
+}
+
+// DeleteSuppression takes an address, folded, off the account's list, and
+// returns the entry that it had. ErrNotFound when it was not there.
+func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, emailFold string) (Suppression, error) {
+	const q = `DELETE FROM suppressions WHERE account_id = $1 AND email_fold = $2 RETURNING ` + suppressionColumns
+	var sup Suppression
+	err := s.inTx(ctx, "delete suppression", func(tx *sqlx.Tx) error {
+		if err := tx.GetContext(ctx, &sup, q, accountID, emailFold); err != nil {
+			return err
+		}
+		return s.dropAnswers(ctx, tx, sup.ID)
+	})
+	return sup, err
+}

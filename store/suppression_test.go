@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func TestSuppressionIsWidenedAndNeverNarrowed(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		mine := storetest.Account(t, s).Seq
+		suppress := func(reason store.SuppressionReason, category store.SuppressionCategory) store.Suppression {
+			t.Helper()
+			sup, err := s.Suppress(t.Context(), store.Suppression{
+				AccountID: mine, Email: "Gone@example.org", EmailFold: "gone@example.org", Reason: reason, Category: category,
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return sup
+		}
+		wantSuppressed := func(marketing bool, want ...string) {
+			t.Helper()
+			got, err := s.Suppressed(t.Context(), mine, []string{"gone@example.org", "here@example.org"}, marketing)
+			if err != nil || cmp.Diff(want, got) != "" {
+				t.Errorf("marketing %t: %v, %v", marketing, got, err)
+			}
+		}
+		first := suppress(store.SuppressedUnsubscribe, store.SuppressMarketing)
+		wantSuppressed(false)
+		wantSuppressed(true, "gone@example.org")
+		wide := suppress(store.SuppressedHardBounce, store.SuppressAll)
+		wantSuppressed(false, "gone@example.org")
+		again := suppress(store.SuppressedManual, store.SuppressMarketing)
+		want := first
+		want.Reason, want.Category = store.SuppressedHardBounce, store.SuppressAll
+		if d := cmp.Diff([]store.Suppression{want, want}, []store.Suppression{wide, again}); d != "" {
+			t.Error(d)
+		}
+
+		other := storetest.Account(t, s).Seq
+		if found, err := s.Suppressed(t.Context(), other, []string{"gone@example.org"}, true); err != nil || len(found) > 0 {
+			t.Errorf("in another account: %v, %v", found, err)
+		}
+		if _, err := s.DeleteSuppression(t.Context(), other, "gone@example.org"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("deleted by another: %v", err)
+		}
+		if gone, err := s.DeleteSuppression(t.Context(), mine, "gone@example.org"); err != nil || gone != want {
+			t.Errorf("deleted %+v, %v", gone, err)
+		}
+		wantSuppressed(true)
+	})
+}
+
+// TestSuppressedRecipientIsNotTried looks at what a mail to two becomes, of whom
+// one is suppressed: the other alone is due, and counts for the plan.
+func TestSuppressedRecipientIsNotTried(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		m := storetest.Sent(t, s, in, []string{"here@out.example", "gone@out.example"}, func(m *store.NewMessage) {
+			m.Recipients[1].Status = store.RecipientSuppressed
+		})
+		due, err := s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		if err != nil || len(due) != 1 || due[0].Email != "here@out.example" {
+			t.Fatalf("due: %+v, %v", due, err)
+		}
+		err = s.RecordAttempt(t.Context(), store.Attempt{
+			RecipientSeq: due[0].Seq, MessageSeq: due[0].MessageSeq, Fence: due[0].Fence, Status: store.RecipientDelivered, Response: "250",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Message(t.Context(), in.AccountID, m.ID)
+		if err != nil || got.Status != store.MessageDelivered || len(got.Recipients) != 2 || got.Recipients[1].Status != store.RecipientSuppressed {
+			t.Errorf("%v: %+v", err, got)
+		}
+		u, err := s.Usage(t.Context(), in.AccountID)
+		if err != nil || u.Today != 1 {
+			t.Errorf("%v: %+v", err, u)
+		}
+	})
+}
