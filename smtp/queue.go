@@ -176,14 +176,28 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if err != nil || len(claimed) == 0 {
 		return 0, pollEvery, err
 	}
-	jobs := q.jobsOf(claimed)
+	send, skip, err := q.splitSuppressed(claiming, claimed)
+	if err != nil {
+		q.log.WarnContext(ctx, "queue cannot see who is suppressed", "error", err)
+		send, skip = nil, claimed
+	}
+	ended := verdictSuppressed
+	if err != nil { // who must not get it is not known
+		ended = verdictLocal
+	}
 	round := q.round.Add(1)
+	q.dispatch(q.jobsOf(send), now, round, func(j *job) { q.begin(ctx, work, j) })
+	q.dispatch(q.jobsOf(skip), now, round, func(j *job) { q.record(work, j, all(len(j.rcpts), ended)) })
+	return len(claimed), 0, nil
+}
+
+// dispatch gives jobs that were claimed at a time to the dispatcher.
+func (q *Queue) dispatch(jobs []*job, claimed time.Time, round uint64, start func(*job)) {
 	for _, j := range jobs {
-		j.round, j.start = round, func() { q.begin(ctx, work, j) }
-		j.until, j.late = now.Add(q.lease*9/10), now.Add(q.lease/2)
+		j.round, j.start = round, func() { start(j) }
+		j.until, j.late = claimed.Add(q.lease*9/10), claimed.Add(q.lease/2)
 	}
 	q.jobs.add(jobs)
-	return len(claimed), 0, nil
 }
 
 // begin runs a job, unless ctx has ended while it waited for its turn.

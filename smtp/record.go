@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -78,6 +79,9 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),
 	}
 	if v.status != store.RecipientQueued {
+		if a.Suppress = suppressionOf(c, v.status, v.response); a.Suppress != "" {
+			a.EmailFold = message.FoldAddress(c.Email)
+		}
 		return a
 	}
 	now := q.now()

@@ -28,6 +28,11 @@ type Attempt struct {
 	// Signature, when not empty, is what signing put before the raw message.
 	// The first one is kept, and every later attempt sends the same bytes.
 	Signature string
+	// Suppress, when not empty, is why the recipient, whose address is EmailFold
+	// without regard to case, is put on the account's list of those that are not
+	// sent to.
+	Suppress  SuppressionReason
+	EmailFold string
 }
 
 // maxResponse bounds, in bytes, what is kept of another server's words.
@@ -108,6 +113,9 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) erro
 			return errIn("move message", err)
 		}
 		moved[o.messageSeq] = m
+	}
+	if err := b.suppress(ctx, outcomes, moved); err != nil {
+		return errIn("suppress", err)
 	}
 	return b.attemptEvents(outcomes, moved)
 }
@@ -217,6 +225,8 @@ var attemptEvents = map[RecipientStatus][]EventType{
 	RecipientClicked:   {EventMessageSent, EventMessageDelivered, EventEmailOpened, EventEmailClicked},
 	RecipientBounced:   {EventMessageBounced},
 	RecipientFailed:    {EventMessageFailed},
+	// Nothing else tells that nothing will come of it.
+	RecipientSuppressed: {EventMessageFailed},
 	// Who complains has got the mail.
 	RecipientComplained: {EventMessageSent, EventMessageDelivered, EventMessageComplained},
 }

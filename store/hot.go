@@ -41,7 +41,7 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, counts bulkInsert
+	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, counts, suppressions bulkInsert
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages listQuery
 
@@ -68,6 +68,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		emailTags: st.addBulk(ctx, d, "email_tags", "account_id, name, value, message_seq"),
 		events: st.addBulk(ctx, d, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
+		suppressions: st.addUpsert(ctx, d, "suppressions", suppressionWritten, widen),
 		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
 			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
 
