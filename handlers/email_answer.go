@@ -11,7 +11,8 @@ import (
 func emailToAPI(e store.Email) (*gen.Email, error) {
 	as := e.Addresses.V
 	out := &gen.Email{
-		Object: "email", ID: e.ID, Status: string(e.Status), From: senderToAPI(as), To: mailboxes(as.To), Cc: nullMailboxes(as.Cc),
+		Object: "email", ID: e.ID, Status: string(e.Status), Expired: e.ExpiredAt != nil, From: senderToAPI(as), To: mailboxes(as.To),
+		Cc:  nullMailboxes(as.Cc),
 		Bcc: nullMailboxes(as.Bcc), ReplyTo: gen.NilString{Null: true}, Subject: e.Subject, HTML: gen.NilString{Null: true},
 		Text: gen.NilString{Null: true}, Tags: gen.Tags(e.Tags.V), Metadata: gen.FreeObject{}, Category: string(e.Category),
 		Recipients: make([]gen.Recipient, 0, len(e.Recipients)), CreatedAt: e.CreatedAt.Time, ScheduledAt: nilTime(e.ScheduledAt),

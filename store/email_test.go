@@ -210,3 +210,49 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		}
 	})
 }
+
+// The content of emails goes after some time, and the rest RecordLife later;
+// nothing goes of what is still to be sent.
+func TestEmailsExpire(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		account := storetest.Account(t, s).Seq
+		key, err := s.PutBlob(t.Context(), strings.NewReader("a large mail"), 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := []string{"ann@out.example"}
+		sent := storetest.Email(t, s, account, to, func(e *store.NewEmail) {
+			e.Content.BlobKey, e.Content.Raw = &key, nil
+			e.Tags.V = store.EmailTags{"flow": "receipt", "n": "1"}
+		})
+		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientDelivered)
+		waiting := storetest.Email(t, s, account, to)
+		due := store.NewTime(clock.Now().Add(29 * day))
+		scheduled := storetest.Email(t, s, account, to, func(e *store.NewEmail) { e.ScheduledAt = &due })
+		expire := func() store.Removed {
+			gone := toTheEnd(t, func() (store.Removed, error) { return s.ExpireEmails(t.Context(), 7*day) })
+			gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireRecords(t.Context()) }))
+			return gone
+		}
+		clock.Add(7*day - time.Minute)
+		wantRemoved(t, expire(), store.Removed{})
+		clock.Add(time.Hour)
+		wantRemoved(t, expire(), store.Removed{Contents: 1, Blobs: 1})
+		for _, e := range []store.Email{sent, waiting, scheduled} {
+			got, err := s.Email(t.Context(), account, nil, e.ID)
+			if gone := e.ID == sent.ID; err != nil || (got.ExpiredAt != nil) != gone || (got.Content == nil || got.Content.Body == nil) != gone {
+				t.Errorf("%s: expired at %v, content %v, %v", e.Status, got.ExpiredAt, got.Content, err)
+			}
+		}
+		clock.Add(store.RecordLife)
+		wantRemoved(t, expire(), store.Removed{Records: 1})
+		if _, err := s.Email(t.Context(), account, nil, sent.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the record: %v", err)
+		}
+		l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account, Tag: &[2]string{"flow", "receipt"}}, store.Page{Limit: 10})
+		if err != nil || len(l.Rows) != 0 {
+			t.Errorf("by its tag: %+v, %v", l.Rows, err)
+		}
+	})
+}

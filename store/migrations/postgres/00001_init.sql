@@ -119,8 +119,9 @@ CREATE TABLE messages (
     CHECK ((inbox_seq IS NULL) = (thread_seq IS NULL))
 );
 CREATE INDEX messages_account ON messages (account_id, created_at) WHERE inbox_seq IS NOT NULL;
-CREATE INDEX messages_inbox ON messages (inbox_seq, created_at, from_email, direction, test_mode);
-CREATE INDEX messages_thread ON messages (thread_seq, created_at);
+CREATE INDEX messages_inbox ON messages (inbox_seq, created_at, from_email, direction, test_mode) WHERE inbox_seq IS NOT NULL;
+CREATE INDEX messages_thread ON messages (thread_seq, created_at) WHERE thread_seq IS NOT NULL;
+CREATE INDEX messages_email ON messages (created_at) WHERE inbox_seq IS NULL AND expired_at IS NULL;
 CREATE INDEX messages_header ON messages (inbox_seq, header_hash, seq);
 CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT NULL;
 
@@ -147,7 +148,7 @@ CREATE TABLE email_tags (
     account_id  BIGINT NOT NULL,
     name        TEXT NOT NULL,
     value       TEXT NOT NULL,
-    message_seq BIGINT NOT NULL REFERENCES emails (message_seq),
+    message_seq BIGINT NOT NULL,
     PRIMARY KEY (account_id, name, value, message_seq)
 );
 
