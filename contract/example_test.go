@@ -32,7 +32,8 @@ func examples(op *contractcheck.Operation) []string {
 	return slices.Sorted(maps.Keys(media.Examples))
 }
 
-// example is a request example as JSON, with real ids in place of its own.
+// example is a request example as JSON, with real ids in place of its own, and
+// webhooks going to the install's receiver.
 func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) []byte {
 	t.Helper()
 	b, err := json.Marshal(bodyOf(op).Examples[name].Value.Value)
@@ -42,6 +43,7 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 	b = bytes.ReplaceAll(b, []byte("@mail.example.com"), []byte("@"+mailDomain))
 	b = ownKey.ReplaceAll(b, nil)
 	b = schedule.ReplaceAll(b, []byte(`"scheduledAt":"`+tomorrow()+`"`))
+	b = bytes.ReplaceAll(b, []byte("https://app.example.com/hooks/mail"), []byte(w.receiver))
 	return idIn.ReplaceAllFunc(b, func(id []byte) []byte {
 		switch kind, _, _ := strings.Cut(string(id), "_"); kind {
 		case "ibx":

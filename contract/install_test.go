@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,8 @@ const (
 )
 
 // install is a running program on an empty database of its own. What it sends
-// to other domains is taken by a relay that throws it away.
+// to other domains is taken by a relay that throws it away, and its webhooks by
+// a receiver that does the same.
 type install struct {
 	engine   storetest.Engine
 	database string // address or path, not through the gate
@@ -42,6 +44,8 @@ type install struct {
 	api     string // http://host:port
 	smtp    string // host:port
 	metrics string // http://host:port/metrics
+
+	receiver string // URL that takes all webhooks
 
 	secrets secrets
 }
@@ -73,11 +77,17 @@ func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, setti
 		in.database = testpg.Schema(t)
 		in.gate, served = newGate(t, in.database)
 	}
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	t.Cleanup(receiver.Close)
+	in.receiver = receiver.URL + "/hooks/mail"
 	relay := smtptest.NewMX(t, smtptest.MXConfig{})
 	in.run(t, append(environ(),
 		"POSTROOM_DATA="+data, "POSTROOM_DATABASE="+served, "POSTROOM_MAIL_DOMAIN="+mailDomain,
 		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY="+firstKey,
-		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe"), settings)
+		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe",
+		"POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8"), settings)
 	return in
 }
 

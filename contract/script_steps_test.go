@@ -23,6 +23,7 @@ var scriptSteps = []struct {
 	{"a test key", scriptTestKey},
 	{"policies", scriptPolicies},
 	{"drafts", scriptDrafts},
+	{"webhooks", scriptWebhooks},
 	{"simulating", scriptSimulating},
 	{"templates", scriptTemplates},
 	{"emails", scriptEmails},
@@ -282,6 +283,33 @@ func scriptDrafts(s *script) {
 	s.ask("getDraft", "/v1/drafts/drf_none", "")
 	s.pages("listInboxDrafts", "/v1/inboxes/"+in.ID+"/drafts", asking("limit", "1"))
 	s.pages("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", asking("limit", "1"))
+}
+
+func scriptWebhooks(s *script) {
+	for _, body := range []string{
+		`{"url":"http://10.0.0.1/"}`, `{"url":"https://[::1]/"}`, `{"url":"https://2130706433/"}`, `{"url":"ftp://127.0.0.1/"}`, `{}`,
+		`{"url":"` + s.receiver + `","events":[]}`, `{"url":"` + s.receiver + `","events":["draft.made"]}`, `{"url":"` + s.receiver + `","secret":"x"}`,
+	} {
+		s.ask("createWebhook", "", body)
+	}
+	made := read[webhookEndpoint](s.t, s.ask("createWebhook", "", `{"url":"`+s.receiver+`","events":["draft.rejected"]}`))
+	path := "/v1/webhooks/" + made.ID
+	s.ask("createWebhook", "", `{"url":"`+s.receiver+`","active":false}`)
+	s.ask("getWebhook", path, "")
+	for _, body := range []string{`{"active":false}`, `{"active":true,"events":["draft.sent"]}`, `{"url":"http://192.168.0.1/"}`, `{}`} {
+		s.ask("updateWebhook", path, body)
+	}
+	s.ask("testWebhook", path+"/test", "")
+	list := s.ask("listWebhookDeliveries", path+"/deliveries", "", asking("event_type", "webhook.test"), asking("status", "succeeded"))
+	s.ask("listWebhookDeliveries", path+"/deliveries", "", asking("event_type", "draft.sent"))
+	id := read[struct{ Data []delivery }](s.t, list).Data[0].ID
+	s.ask("retryWebhookDelivery", path+"/deliveries/"+id+"/retry", "")
+	s.ask("retryWebhookDelivery", path+"/deliveries/dlv_none/retry", "")
+	s.ask("rotateWebhookSecret", path+"/rotate-secret", "")
+	s.pages("listWebhooks", "", asking("limit", "1"))
+	s.ask("deleteWebhook", path, "")
+	s.ask("deleteWebhook", path, "")
+	s.ask("testWebhook", path+"/test", "")
 }
 
 func scriptSimulating(s *script) {

@@ -138,6 +138,8 @@ var (
 		is   *regexp.Regexp
 		name string
 	}{
+		{regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`), "SECRET"},
+		{regexp.MustCompile(`"(response_time_ms|last_duration_ms)": \d+`), `"$1": N`},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), "TIME"},
 		{regexp.MustCompile(`[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "DATE"},
 		{regexp.MustCompile(`"waited_ms": \d+`), `"waited_ms": N`},
@@ -149,7 +151,7 @@ var (
 
 // plain is text in which what no two runs have in common is named.
 func (s *script) plain(text string) string {
-	text = strings.ReplaceAll(text, s.api, "http://HOST")
+	text = strings.NewReplacer(s.receiver, "http://RECEIVER", s.api, "http://HOST").Replace(text)
 	for _, v := range variables {
 		text = v.is.ReplaceAllString(text, v.name)
 	}

@@ -33,6 +33,7 @@ func TestContract(t *testing.T) {
 			{"lists", lists},
 			{"policies", policies},
 			{"drafts", drafts},
+			{"webhooks", webhooks},
 			{"deleted messages", deletedMessages},
 			{"simulated messages", simulatedMessages},
 			{"templates", templates},

@@ -48,6 +48,7 @@ type world struct {
 	in, out       message
 	guarded       inbox // send_policy approval
 	draft         draft
+	hook          string // the last webhook endpoint that was made
 }
 
 // newWorld fills an install.
@@ -139,7 +140,10 @@ func (w *world) good(t *testing.T, op *contractcheck.Operation) call {
 	if names := examples(op); len(names) > 0 {
 		c.body = w.example(t, op, names[0])
 	}
-	if op.OperationID == "createContact" {
+	switch op.OperationID {
+	case "createWebhook":
+		w.makeRoom(t)
+	case "createContact":
 		w.forgetContacts(t)
 	}
 	if _, keyed := op.Scopes(); !keyed {
@@ -189,6 +193,11 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		return w.in.ThreadID
 	case "api_key_id":
 		return w.newKey(t, "").ID
+	case "webhook_id":
+		w.hook = w.newWebhook(t, `{"url":"`+w.receiver+`"}`).ID
+		return w.hook
+	case "delivery_id": // comes after its endpoint
+		return w.newDelivery(t, w.hook)
 	case "email":
 		return w.newSuppression(t)
 	case "id":

@@ -602,7 +602,8 @@ type ThreadsInvoker interface {
 type WebhooksInvoker interface {
 	// CreateWebhook invokes createWebhook operation.
 	//
-	// The answer holds the signing secret, once. At most 20 endpoints an account. Not idempotent.
+	// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
+	// by a key limited to some inboxes is told of their events alone. Not idempotent.
 	//
 	// POST /v1/webhooks
 	CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error)
@@ -1673,7 +1674,8 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 
 // CreateWebhook invokes createWebhook operation.
 //
-// The answer holds the signing secret, once. At most 20 endpoints an account. Not idempotent.
+// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
+// by a key limited to some inboxes is told of their events alone. Not idempotent.
 //
 // POST /v1/webhooks
 func (c *Client) CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error) {

@@ -1388,7 +1388,8 @@ func (s *Server) handleCreateTemplateRequest(args [0]string, argsEscaped bool, w
 
 // handleCreateWebhookRequest handles createWebhook operation.
 //
-// The answer holds the signing secret, once. At most 20 endpoints an account. Not idempotent.
+// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
+// by a key limited to some inboxes is told of their events alone. Not idempotent.
 //
 // POST /v1/webhooks
 func (s *Server) handleCreateWebhookRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

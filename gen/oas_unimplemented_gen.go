@@ -107,7 +107,8 @@ func (UnimplementedHandler) CreateTemplate(ctx context.Context, req *TemplateCre
 
 // CreateWebhook implements createWebhook operation.
 //
-// The answer holds the signing secret, once. At most 20 endpoints an account. Not idempotent.
+// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
+// by a key limited to some inboxes is told of their events alone. Not idempotent.
 //
 // POST /v1/webhooks
 func (UnimplementedHandler) CreateWebhook(ctx context.Context, req *WebhookCreate) (r *WebhookEndpointCreated, _ error) {

@@ -22,6 +22,10 @@ type Config struct {
 	Store *store.Store
 	// Incoming takes mail that is simulated.
 	Incoming Incoming
+	// WebhookTargets says where webhooks may be sent.
+	WebhookTargets WebhookTargets
+	// WebhookTester sends test events to webhook endpoints.
+	WebhookTester WebhookTester
 	// MailDomain is the install's own mail domain, lower case.
 	MailDomain string
 	// Hostname is the name that verdicts on received mail are given under.

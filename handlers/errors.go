@@ -49,6 +49,7 @@ var (
 	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
 	errNotCancellable  = &apiError{status: http.StatusConflict, code: gen.ErrorCodeNotCancellable, message: "this email is not scheduled any more"}
+	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is turned off"}
 	errSuppressed      = &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed, param: "to", message: "every recipient is on the list of addresses that are not sent to"}
 	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
@@ -71,6 +72,8 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		}
 	case errors.Is(err, store.ErrAddressTaken):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
+	case errors.Is(err, store.ErrTooManyWebhooks):
+		return &apiError{status: http.StatusForbidden, code: gen.ErrorCodePlanLimitReached, message: store.ErrTooManyWebhooks.Error()}
 	case errors.Is(err, store.ErrContactExists):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeContactExists, param: "email", message: "this address is a contact's already"}
 	case isLimit(err):

@@ -95,7 +95,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 	}
 	next, ok := nextAttempt(c.Attempts, retriesEnd(c), now, 2*rand.Float64()-1) //nolint:gosec // no secret
 	if !ok {
-		a.Status = store.RecipientBounced
+		a.Status, a.Soft = store.RecipientBounced, true
 		return a
 	}
 	at := store.NewTime(next)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Attempt is what came of one try for one recipient.
@@ -20,6 +21,8 @@ type Attempt struct {
 	// Status is what the recipient is now; RecipientQueued means that there will
 	// be another try.
 	Status RecipientStatus
+	// Soft says, for RecipientBounced, that nobody refused the mail for good.
+	Soft bool
 	// Next is when, for RecipientQueued, and nil otherwise.
 	Next *Time
 	// Response is what the other server said, or why it was not reached. Only
@@ -201,7 +204,10 @@ func (b *hotBatch) statusOf(ctx context.Context, messageSeq int64) (MessageStatu
 func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) error {
 	for _, o := range outcomes {
 		m := moved[o.messageSeq]
-		data, err := json.Marshal(EventData{Status: m.Status, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]})
+		data, err := json.Marshal(EventData{
+			Status: m.Status, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)],
+			Soft: o.Status == RecipientBounced && (o.Soft || strings.HasPrefix(o.Response, "4")),
+		})
 		if err != nil {
 			return fmt.Errorf("write event: %w", err)
 		}

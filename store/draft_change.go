@@ -69,7 +69,7 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	if err != nil {
 		return Draft{}, err
 	}
-	s.changed([]topic{{kind: topicEvents}}, 1)
+	s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	return d, nil
 }
 
@@ -156,7 +156,7 @@ func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string,
 	if err != nil {
 		return Draft{}, err
 	}
-	s.changed([]topic{{kind: topicEvents}}, 1)
+	s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	return d, nil
 }
 
@@ -193,7 +193,11 @@ func (s *Store) draftEvent(ctx context.Context, tx *sqlx.Tx, typ EventType, d Dr
 	if err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
-	now := s.now()
-	_, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, NewID("evt_", now), typ, d.TestMode, string(data), NewTime(now))
-	return errIn("insert event", err)
+	now := NewTime(s.now())
+	id := NewID("evt_", now.Time)
+	if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
+		return errIn("insert event", err)
+	}
+	_, err = s.tellWebhooks(ctx, tx, []told{{d.AccountID, d.InboxSeq, id, typ}}, now)
+	return err
 }

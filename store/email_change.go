@@ -38,7 +38,7 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 		return s.emailEvents(ctx, tx, EventEmailCancelled, cancelledData, []Message{m})
 	})
 	if err == nil {
-		s.changed([]topic{{kind: topicEvents}}, 1)
+		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string,
 		return s.release(ctx, tx, []int64{m.Seq})
 	})
 	if err == nil && atOnce {
-		s.changed([]topic{{kind: topicQueue}, {kind: topicEvents}}, 1)
+		s.changed([]topic{{kind: topicQueue}, {kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	}
 	return err
 }
@@ -110,7 +110,7 @@ func (s *Store) ReleaseScheduled(ctx context.Context) (int, error) {
 	if err != nil || len(seqs) == 0 {
 		return 0, err
 	}
-	s.changed([]topic{{kind: topicQueue}, {kind: topicEvents}}, len(seqs))
+	s.changed([]topic{{kind: topicQueue}, {kind: topicEvents}, {kind: topicWebhooks}}, len(seqs))
 	return len(seqs), nil
 }
 
@@ -140,10 +140,17 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 
 // emailEvents writes an event about each of the emails.
 func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, data string, ms []Message) error {
-	now := s.now()
+	now := NewTime(s.now())
 	rows := make([]any, 0, len(ms)*s.hot.events.columns)
+	all := make([]told, 0, len(ms))
 	for _, m := range ms {
-		rows = append(rows, m.AccountID, nil, NewID("evt_", now), string(typ), m.Seq, m.TestMode, data, NewTime(now).UnixMicro())
+		id := NewID("evt_", now.Time)
+		rows = append(rows, m.AccountID, nil, id, string(typ), m.Seq, m.TestMode, data, now.UnixMicro())
+		all = append(all, told{m.AccountID, 0, id, typ})
 	}
-	return errIn("insert events", s.hot.events.exec(ctx, tx, rows))
+	if err := s.hot.events.exec(ctx, tx, rows); err != nil {
+		return errIn("insert events", err)
+	}
+	_, err := s.tellWebhooks(ctx, tx, all, now)
+	return err
 }

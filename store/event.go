@@ -52,6 +52,31 @@ const (
 	EventDraftRejected EventType = "draft.rejected"
 )
 
+// EventWebhookTest is sent to one endpoint, because somebody asked for it.
+const EventWebhookTest EventType = "webhook.test"
+
+// Event is one entry of the log of what happened.
+type Event struct {
+	AccountID int64     `db:"account_id"`
+	ID        string    `db:"id"`
+	Type      EventType `db:"type"`
+	InboxID   *string   `db:"inbox_id"`   // of the events of messages and drafts
+	MessageID *string   `db:"message_id"` // of the events of messages that are still there
+	TestMode  bool      `db:"test_mode"`
+	// Data is an EventData, a DraftEventData or a WebhookEventData in JSON.
+	Data      string `db:"data"`
+	CreatedAt Time   `db:"created_at"`
+}
+
+const eventColumns = `e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, e.test_mode, e.data, e.created_at`
+
+const eventTables = ` FROM events e LEFT JOIN inboxes i ON i.seq = e.inbox_seq LEFT JOIN messages m ON m.seq = e.message_seq`
+
+// WebhookEventData is what a test event keeps.
+type WebhookEventData struct {
+	WebhookID string `json:"webhook_id"`
+}
+
 // DraftEventData is what an event about a draft keeps. It holds no content
 // either.
 type DraftEventData struct {
@@ -68,6 +93,13 @@ type EventData struct {
 	Recipient string `json:"recipient,omitempty"`
 	// Response is what the other server said.
 	Response string `json:"response,omitempty"`
+	// Soft says of a bounce that it was not refused for good: the retries were used
+	// up.
+	Soft bool `json:"soft,omitempty"`
+	// Bot says of an open or a click that a machine did it, and Link what was
+	// clicked; a simulated click has none.
+	Bot  bool   `json:"bot,omitempty"`
+	Link string `json:"link,omitempty"`
 }
 
 // SweepEvents deletes some of the events that are older than EventLife, and

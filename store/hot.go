@@ -41,9 +41,9 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, counts, suppressions bulkInsert
+	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions bulkInsert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages listQuery
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, webhooksOf listQuery
 
 	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
 }
@@ -69,6 +69,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		events: st.addBulk(ctx, d, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
 		suppressions: st.addUpsert(ctx, d, "suppressions", suppressionWritten, widen),
+		deliveries: st.addBulk(ctx, d, "webhook_deliveries",
+			"account_id, endpoint_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at"),
 		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
 			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
 
@@ -80,6 +82,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		bySubject:    st.addList(ctx, d, 2, threadsBySubject(d)),
 		recentSends:  st.addList(ctx, d, 1, recentSends),
 		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),
+		webhooksOf:   st.addList(ctx, d, 1, webhooksOf),
 		accounts:     st.addList(ctx, d, 1, senders),
 		lockAccounts: st.addList(ctx, d, 1, senders+d.lockRow()),
 
@@ -146,6 +149,7 @@ type hotBatch struct {
 	txName   string  // to dialect.committed
 	complete bool    // all is written but the commit
 	events   []any   // rows
+	told     []told  // the same, for webhook endpoints
 	counts   map[countKey]int64
 	tries    map[RecipientStatus]int64
 	paused   []pause // accounts that stop sending
@@ -179,7 +183,14 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 		return nil
 	}
 	b.wake(topic{kind: topicEvents})
-	return errIn("insert events", b.store.hot.events.exec(ctx, b.tx, b.events))
+	if err := b.store.hot.events.exec(ctx, b.tx, b.events); err != nil {
+		return errIn("insert events", err)
+	}
+	n, err := b.store.tellWebhooks(ctx, b.tx, b.told, b.now)
+	if n > 0 {
+		b.wake(topic{kind: topicWebhooks})
+	}
+	return err
 }
 
 // finish writes what follows from the messages of w.
@@ -214,6 +225,7 @@ func (w *hotWrite) stored() (id string, row any) {
 // event notes an event about a message, and counts it.
 func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
 	b.countEvent(typ, m)
+	b.told = append(b.told, told{m.AccountID, m.InboxSeq, id, typ})
 	var inbox any
 	if m.InboxSeq != 0 {
 		inbox = m.InboxSeq

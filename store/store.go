@@ -63,6 +63,7 @@ type Store struct {
 	log     *slog.Logger
 	wake    *hub
 	commits []*committer[hotWrite]
+	results *committer[*DeliveryResult]
 	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
 	stored  atomic.Int64 // messages, by this process
 
@@ -104,6 +105,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		work := func(ctx context.Context, batch []hotWrite) error { return s.commitHot(ctx, shard, batch) }
 		s.commits = append(s.commits, newCommitter(&s.running, work, itemAtFault))
 	}
+	s.results = newCommitter(&s.running, s.commitResults, itemAtFault)
 	s.running.Go(func() { s.dialect.follow(background, s.log, s.followed) })
 	s.running.Go(func() { s.sweepRates(background) })
 	s.running.Go(func() { s.noteUsedKeys(background) })
@@ -152,6 +154,9 @@ func (s *Store) Close() error {
 		s.stop()
 		for _, c := range s.commits {
 			c.close()
+		}
+		if s.results != nil {
+			s.results.close()
 		}
 		s.running.Wait()
 		s.wake.close()

@@ -14,6 +14,7 @@ const (
 	topicInbox topicKind = iota
 	topicQueue
 	topicEvents
+	topicWebhooks
 )
 
 // hub wakes goroutines of this process. A wake-up carries no data: who is
@@ -43,6 +44,9 @@ func (s *Store) WakeInbox(inboxSeq int64) *Wake {
 
 // WakeQueue subscribes to newly due recipients.
 func (s *Store) WakeQueue() *Wake { return s.wake.subscribe(topic{kind: topicQueue}) }
+
+// WakeWebhooks subscribes to newly due deliveries to webhook endpoints.
+func (s *Store) WakeWebhooks() *Wake { return s.wake.subscribe(topic{kind: topicWebhooks}) }
 
 // WakeEvents subscribes to new events.
 func (s *Store) WakeEvents() *Wake { return s.wake.subscribe(topic{kind: topicEvents}) }
@@ -128,8 +132,8 @@ func (s *Store) followed(inboxes []int64, all bool) {
 		s.wake.wakeAll()
 		return
 	}
-	topics := make([]topic, 0, 2+len(inboxes))
-	topics = append(topics, topic{kind: topicQueue}, topic{kind: topicEvents})
+	topics := make([]topic, 0, 3+len(inboxes))
+	topics = append(topics, topic{kind: topicQueue}, topic{kind: topicEvents}, topic{kind: topicWebhooks})
 	for _, seq := range inboxes {
 		topics = append(topics, topic{topicInbox, seq})
 	}

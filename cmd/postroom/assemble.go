@@ -35,7 +35,13 @@ func (n *node) assemble(
 		return nil, fmt.Errorf("make the SMTP server: %w", err)
 	}
 	told := &metrics{store: s}
-	api, err := n.apiPart(s, in, receiver, doors, temp, stopping, told)
+	hooks, targets, err := n.webhooks(s)
+	if err != nil {
+		return nil, err
+	}
+	api, err := n.apiPart(s, in, doors, stopping, handlers.Config{
+		Incoming: receiver, WebhookTargets: targets, WebhookTester: hooks, TempDir: temp, Answered: told.answered,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +57,7 @@ func (n *node) assemble(
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{
-		api, mail, queue, worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
+		api, mail, queue, n.webhooksPart(s, hooks), worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
 	}
 	if doors.metrics != nil {
 		parts = append(parts, metricsPart(doors.metrics, told))
@@ -62,21 +68,18 @@ func (n *node) assemble(
 	return parts, nil
 }
 
-func (n *node) apiPart(
-	s *store.Store, in install, receiver *smtp.Receiver, doors listeners, temp string, stopping chan struct{},
-	told *metrics,
-) (part, error) {
+// apiPart makes the API of what cfg says and of the settings.
+func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping chan struct{}, cfg handlers.Config) (part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr())
 	if guessed {
 		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
-	api, err := handlers.New(handlers.Config{
-		Store: s, Incoming: receiver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
-		BaseURL: base, FileKey: in.keys.files, NoFiles: !bool(n.cfg.Files), TempDir: temp,
-		KeyPrefix: string(n.cfg.KeyPrefix), SendPolicy: store.SendPolicy(n.cfg.DefaultSendPolicy), RateLimits: bool(n.cfg.RateLimits),
-		TrustedProxies: n.cfg.TrustedProxies, Answered: told.answered,
-		Version: programVersion(), Stopping: stopping, Now: n.now, Log: n.log,
-	})
+	cfg.Store, cfg.MailDomain, cfg.Hostname = s, string(n.cfg.MailDomain), string(n.cfg.Hostname)
+	cfg.BaseURL, cfg.FileKey, cfg.NoFiles = base, in.keys.files, !bool(n.cfg.Files)
+	cfg.KeyPrefix, cfg.SendPolicy = string(n.cfg.KeyPrefix), store.SendPolicy(n.cfg.DefaultSendPolicy)
+	cfg.RateLimits, cfg.TrustedProxies = bool(n.cfg.RateLimits), n.cfg.TrustedProxies
+	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
+	api, err := handlers.New(cfg)
 	if err != nil {
 		return part{}, fmt.Errorf("make the API: %w", err)
 	}
@@ -146,27 +149,32 @@ func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiv
 }
 
 // prepareQueue makes the domain's signing keys and takes up mail that the last
-// run had in hand. For a database that has gone away since the start it waits,
-// as the rest of the node does.
+// run had in hand.
 func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
-	for {
-		err := smtp.EnsureKeys(ctx, s, string(n.cfg.MailDomain))
-		var left int64
-		if err == nil {
-			left, err = s.ReleaseLeases(ctx)
+	return n.prepare(ctx, "queue", func() error {
+		if err := smtp.EnsureKeys(ctx, s, string(n.cfg.MailDomain)); err != nil {
+			return err
 		}
+		left, err := s.ReleaseLeases(ctx)
+		if left > 0 {
+			n.log.InfoContext(ctx, "took up mail that the last run had in hand", "recipients", left)
+		}
+		return err
+	})
+}
+
+// prepare does what comes before a part's work. For a database that has gone
+// away since the start it waits, as the rest of the node does.
+func (n *node) prepare(ctx context.Context, what string, do func() error) error {
+	for {
+		err := do()
 		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			if left > 0 {
-				n.log.InfoContext(ctx, "took up mail that the last run had in hand", "recipients", left)
-			}
+		case err == nil, ctx.Err() != nil:
 			return nil
 		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull):
 			return err
 		}
-		n.log.WarnContext(ctx, "the queue waits for the database", "error", err)
+		n.log.WarnContext(ctx, "waits for the database", "part", what, "error", err)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():

@@ -43,6 +43,8 @@ type Config struct {
 	MXPort   port     `env:"MX_PORT" envDefault:"25" usage:"port of the MX hosts that mail is delivered to" want:"a port from 1 to 65535"`
 	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
 
+	WebhookAllow prefixes `env:"WEBHOOK_ALLOW" usage:"private address ranges that webhooks may be sent to, also by plain http and on any port" unset:"none" want:"ranges separated by commas, such as 127.0.0.0/8,10.0.0.0/8"`
+
 	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
 	KeyPrefix         keyPrefix    `env:"KEY_PREFIX" envDefault:"sk" usage:"how new keys begin (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`

@@ -24,7 +24,7 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open",
 		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
-		"POSTROOM_RELAY": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
+		"POSTROOM_RELAY": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
 	}
 	got := map[string]string{}
 	for _, s := range settings() {

@@ -47,6 +47,12 @@ func (c *Checker) Operation(id string) *Operation {
 	return nil
 }
 
+// Value says what the contract has against a JSON text as an instance of the
+// named schema.
+func (c *Checker) Value(schema string, text []byte) error {
+	return c.schemas.check(under("#", "components", "schemas", schema), text)
+}
+
 // Request says what the contract has against a request: its parameters and its
 // body. The key is not looked at. A path or method that the contract does not
 // have is an error too.

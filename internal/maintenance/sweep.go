@@ -23,7 +23,7 @@ type SweeperConfig struct {
 
 // Sweeper removes large raw mail that no message names, as a crash between
 // writing the mail and its row leaves it, stored answers of idempotent calls
-// that are too old to be given again, old events, counts of days that are no
+// that are too old to be given again, old events and webhook deliveries, counts of days that are no
 // longer shown, empty parts of the full-text index, and from it the words that
 // only deleted mail had.
 type Sweeper struct{ cfg SweeperConfig }
@@ -59,6 +59,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		{"blobs", st.SweepBlobs},
 		{"answers", inSteps(st.SweepAnswers)},
 		{"events", inSteps(st.SweepEvents)},
+		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
 		{"counts", inSteps(st.SweepCounts)},
 		{"index_buckets", st.SweepIndex},
 	} {

@@ -287,6 +287,49 @@ CREATE TABLE events (
 -- Those that name a recipient, to go with their message (store/remove.go).
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
+-- Signing secrets are sealed. events and inboxes are null for all of them.
+CREATE TABLE webhook_endpoints (
+    seq             INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id      BIGINT NOT NULL REFERENCES accounts (seq),
+    id              TEXT NOT NULL UNIQUE,
+    url             TEXT NOT NULL,
+    events          TEXT,
+    inboxes         TEXT,
+    active          BOOLEAN NOT NULL,
+    disabled_reason TEXT CHECK (disabled_reason IS NULL OR NOT active),
+    secret          BLOB NOT NULL,
+    old_secret      BLOB,
+    old_until       BIGINT,
+    failing_since   BIGINT,
+    created_at      BIGINT NOT NULL
+);
+CREATE INDEX webhook_endpoints_account ON webhook_endpoints (account_id, seq);
+
+-- One event for one endpoint. What is pending is due at next_attempt_at, which
+-- while an attempt runs is the end of its lease.
+CREATE TABLE webhook_deliveries (
+    seq              INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id       BIGINT NOT NULL,
+    endpoint_seq     BIGINT NOT NULL,
+    id               TEXT NOT NULL UNIQUE,
+    event_id         TEXT NOT NULL,
+    event_type       TEXT NOT NULL,
+    status           TEXT NOT NULL CHECK (status IN ('pending', 'succeeded', 'failed')),
+    attempts         BIGINT NOT NULL,
+    fence            BIGINT NOT NULL DEFAULT 0,
+    leased           BOOLEAN NOT NULL DEFAULT false,
+    last_status_code BIGINT,
+    last_error       TEXT,
+    last_body        TEXT,
+    last_duration_ms BIGINT,
+    next_attempt_at  BIGINT,
+    created_at       BIGINT NOT NULL,
+    updated_at       BIGINT NOT NULL,
+    CHECK ((status = 'pending') = (next_attempt_at IS NOT NULL))
+);
+CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_seq, seq);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_seq, next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+
 -- The full-text index. What it does not hold yet is in search_tail. Words are
 -- indexed with the number of a bucket before them: some thousand messages of one
 -- account that were indexed one after the other (store/search_index.go).

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/webhook"
+	"github.com/postroom/postroom/store"
+)
+
+// webhooks makes what delivers events, and what says where to.
+func (n *node) webhooks(s *store.Store) (*webhook.Dispatcher, *netguard.Targets, error) {
+	own, err := netguard.InterfaceAddrs()
+	if err != nil {
+		return nil, nil, err
+	}
+	targets := netguard.NewTargets(netguard.New(netguard.Config{Allow: n.cfg.WebhookAllow, Own: own}), nil)
+	d, err := webhook.New(webhook.Config{
+		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), Now: n.now, Log: n.log,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the webhooks: %w", err)
+	}
+	return d, targets, nil
+}
+
+// webhooksPart takes up what the last run had in hand before it delivers.
+func (n *node) webhooksPart(s *store.Store, d *webhook.Dispatcher) part {
+	return worker("webhooks", func(ctx context.Context) error {
+		err := n.prepare(ctx, "webhooks", func() error {
+			_, err := s.ReleaseDeliveries(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return d.Run(ctx)
+	})
+}

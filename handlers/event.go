@@ -1,0 +1,235 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-faster/jx"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// maxEventBody bounds, in bytes, what an event is told with.
+const maxEventBody = 256 << 10
+
+// EventBody returns what an event is told with: the JSON that the contract
+// describes as Event, with the whole resource as it is now and with the status
+// that it had then. store.ErrNotFound means that the resource is deleted.
+func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte, error) {
+	return func(ctx context.Context, e store.Event) ([]byte, error) {
+		switch e.Type {
+		case store.EventDraftCreated, store.EventDraftSent, store.EventDraftRejected:
+			return draftEvent(ctx, s, e)
+		case store.EventWebhookTest:
+			return webhookEvent(ctx, s, e)
+		}
+		if strings.HasPrefix(string(e.Type), "email.") {
+			return emailEvent(ctx, s, e)
+		}
+		return messageEvent(ctx, s, e)
+	}
+}
+
+// eventExtra is what an event about a message or an email has beside it.
+type eventExtra struct {
+	Recipient  string       `json:"recipient,omitempty"`
+	BounceType string       `json:"bounce_type,omitempty"`
+	Bounce     *eventBounce `json:"bounce,omitempty"`
+	Bot        *bool        `json:"bot,omitempty"`
+	Link       *string      `json:"link,omitempty"`
+	Truncated  bool         `json:"truncated,omitempty"`
+}
+
+type eventBounce struct {
+	SubType      *string `json:"sub_type"`
+	SMTPCode     *int    `json:"smtp_code"`
+	EnhancedCode *string `json:"enhanced_code"`
+	Diagnostic   *string `json:"diagnostic"`
+}
+
+func messageEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
+	data, extra, err := mailEvent(e)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Message(ctx, e.AccountID, *e.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	m.Status = data.Status
+	v, err := messageToAPI(m, withoutHTML)
+	if err != nil {
+		return nil, err
+	}
+	return cutBody(e, v.Encode, extra, &v.Text, &v.ExtractedText)
+}
+
+func emailEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
+	data, extra, err := mailEvent(e)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Email(ctx, e.AccountID, nil, *e.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	m.Status = data.Status
+	v, err := emailToAPI(m)
+	if err != nil {
+		return nil, err
+	}
+	v.HTML = gen.NilString{Null: true}
+	return cutBody(e, v.Encode, extra, &v.Text)
+}
+
+// mailEvent reads what an event about a message or an email keeps.
+func mailEvent(e store.Event) (data store.EventData, extra eventExtra, err error) {
+	if e.MessageID == nil {
+		return data, extra, fmt.Errorf("mail of %s: %w", e.ID, store.ErrNotFound)
+	}
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return data, extra, fmt.Errorf("read %s: %w", e.ID, err)
+	}
+	extra.Recipient = data.Recipient
+	switch e.Type {
+	case store.EventMessageBounced, store.EventEmailBounced:
+		extra.BounceType, extra.Bounce = bounceOf(data)
+	case store.EventEmailClicked:
+		extra.Bot, extra.Link = &data.Bot, &data.Link
+	case store.EventEmailOpened:
+		extra.Bot = &data.Bot
+	}
+	return data, extra, nil
+}
+
+// cutBody is eventBody with as much taken from the texts of the resource as it
+// takes.
+func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, texts ...*gen.NilString) ([]byte, error) {
+	body, err := eventBody(e, resource, extra)
+	for _, text := range texts {
+		if err != nil || len(body) <= maxEventBody {
+			break
+		}
+		extra.Truncated = true
+		cutText(text, len(body)-maxEventBody+len(`,"truncated":true`))
+		body, err = eventBody(e, resource, extra)
+	}
+	return body, err
+}
+
+func draftEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
+	var data store.DraftEventData
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.ID, err)
+	}
+	d, err := s.Draft(ctx, e.AccountID, data.DraftID)
+	if err != nil {
+		return nil, err
+	}
+	d.Status = data.Status
+	v := draftToAPI(d, withoutHTML)
+	return cutBody(e, v.Encode, eventExtra{}, &v.Text)
+}
+
+func webhookEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
+	var data store.WebhookEventData
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.ID, err)
+	}
+	w, err := s.Webhook(ctx, e.AccountID, data.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	return eventBody(e, webhookToAPI(w).Encode, eventExtra{})
+}
+
+// cutText takes at least n bytes from the end of a text, or all of it.
+func cutText(text *gen.NilString, n int) {
+	if text.Null {
+		return
+	}
+	end := max(len(text.Value)-n, 0)
+	for end > 0 && !utf8.RuneStart(text.Value[end]) {
+		end--
+	}
+	text.Value = text.Value[:end]
+}
+
+// eventBody is the envelope around a resource.
+func eventBody(e store.Event, resource func(*jx.Encoder), extra eventExtra) ([]byte, error) {
+	more, err := json.Marshal(extra)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", e.ID, err)
+	}
+	var data jx.Encoder
+	resource(&data)
+	object := bytes.TrimSuffix(data.Bytes(), []byte("}"))
+	if len(more) > len("{}") {
+		object = append(append(object, ','), more[1:]...)
+	} else {
+		object = append(object, '}')
+	}
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	err = enc.Encode(eventEnvelope{e.ID, "event", e.Type, e.CreatedAt.Format(eventTime), e.TestMode, e.InboxID, object})
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
+}
+
+// eventEnvelope is what all events have.
+type eventEnvelope struct {
+	ID        string          `json:"id"`
+	Object    string          `json:"object"`
+	Type      store.EventType `json:"type"`
+	CreatedAt string          `json:"created_at"`
+	TestMode  bool            `json:"test_mode"`
+	InboxID   *string         `json:"inbox_id"`
+	Data      json.RawMessage `json:"data"`
+}
+
+// eventTime is how the API writes times.
+const eventTime = "2006-01-02T15:04:05.000Z07:00"
+
+// bouncedBy are the codes that an answer begins with, as the queue keeps it.
+var bouncedBy = regexp.MustCompile(`^([245]\d\d)(?: ([245]\.\d{1,3}\.\d{1,3}))?(?: |$)`)
+
+// bounceOf says why a recipient bounced.
+func bounceOf(data store.EventData) (kind string, b *eventBounce) {
+	b = &eventBounce{}
+	if data.Response != "" {
+		b.Diagnostic = &data.Response
+	}
+	if m := bouncedBy.FindStringSubmatch(data.Response); m != nil {
+		code, _ := strconv.Atoi(m[1]) // three digits
+		b.SMTPCode = &code
+		if m[2] != "" {
+			b.EnhancedCode = &m[2]
+			b.SubType = subTypeOf(m[2])
+		}
+	}
+	if data.Soft {
+		return "soft", b
+	}
+	return "hard", b
+}
+
+// subTypes are enhanced codes that say what is the matter (RFC 3463), without
+// their class.
+var subTypes = map[string]string{
+	".1.1": "no_mailbox", ".1.2": "no_domain", ".1.10": "no_domain", ".2.1": "mailbox_disabled", ".2.2": "mailbox_full",
+	".3.4": "too_large", ".2.3": "too_large", ".7.1": "refused", ".7.26": "not_authenticated",
+}
+
+func subTypeOf(enhanced string) *string {
+	if t, ok := subTypes[enhanced[1:]]; ok {
+		return &t
+	}
+	return nil
+}

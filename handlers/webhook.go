@@ -1,0 +1,247 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.WebhooksHandler = (*API)(nil)
+
+// WebhookTargets says where webhooks may be sent.
+type WebhookTargets interface {
+	// Check returns an error that says, after the name of the field, why nothing
+	// may be posted to this URL.
+	Check(ctx context.Context, url string) error
+}
+
+// WebhookTester sends test events.
+type WebhookTester interface {
+	// Test sends one to the endpoint and returns what came of it, which is
+	// recorded as a delivery.
+	Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error)
+}
+
+// webhookOf returns the endpoint of that id if the caller can see it.
+func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
+	k := callerOf(ctx)
+	w, err := a.store.Webhook(ctx, k.AccountID, id)
+	if err != nil {
+		return w, err
+	}
+	if !w.SeenBy(visible(k)) {
+		return store.Webhook{}, fmt.Errorf("webhook endpoint: %w", store.ErrNotFound)
+	}
+	return w, nil
+}
+
+// CreateWebhook implements POST /v1/webhooks.
+func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.WebhookEndpointCreated, error) {
+	if err := a.checkWebhookURL(ctx, string(req.URL)); err != nil {
+		return nil, err
+	}
+	k := callerOf(ctx)
+	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true)}
+	w, secret, err := a.store.CreateWebhook(ctx, w, visible(k))
+	if err != nil {
+		return nil, err
+	}
+	v := webhookToAPI(w)
+	return &gen.WebhookEndpointCreated{
+		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, Active: v.Active, DisabledReason: v.DisabledReason,
+		CreatedAt: v.CreatedAt, Secret: secret,
+	}, nil
+}
+
+func (a *API) checkWebhookURL(ctx context.Context, url string) error {
+	if err := a.cfg.WebhookTargets.Check(ctx, url); err != nil {
+		return errInvalid("url", "%s", err.Error())
+	}
+	return nil
+}
+
+// ListWebhooks implements GET /v1/webhooks.
+func (a *API) ListWebhooks(ctx context.Context, p gen.ListWebhooksParams) (*gen.WebhookList, error) {
+	k := callerOf(ctx)
+	l, err := a.store.ListWebhooks(ctx, k.AccountID, visible(k), pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.WebhookList{Data: make([]gen.WebhookEndpoint, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, w := range l.Rows {
+		out.Data = append(out.Data, *webhookToAPI(w))
+	}
+	return out, nil
+}
+
+// GetWebhook implements GET /v1/webhooks/{webhook_id}.
+func (a *API) GetWebhook(ctx context.Context, p gen.GetWebhookParams) (*gen.WebhookEndpoint, error) {
+	w, err := a.webhookOf(ctx, p.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	return webhookToAPI(w), nil
+}
+
+// UpdateWebhook implements PATCH /v1/webhooks/{webhook_id}.
+func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.UpdateWebhookParams) (*gen.WebhookEndpoint, error) {
+	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
+		return nil, err
+	}
+	url, given := req.URL.Get()
+	if given {
+		if err := a.checkWebhookURL(ctx, string(url)); err != nil {
+			return nil, err
+		}
+	}
+	w, err := a.store.UpdateWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID, func(w *store.Webhook) error {
+		if given {
+			w.URL = string(url)
+		}
+		if req.Events != nil {
+			w.Events = eventTypes(req.Events)
+		}
+		patch(&w.Active, req.Active)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return webhookToAPI(w), nil
+}
+
+// DeleteWebhook implements DELETE /v1/webhooks/{webhook_id}.
+func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*gen.DeletedWebhook, error) {
+	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
+		return nil, err
+	}
+	if err := a.store.DeleteWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID); err != nil {
+		return nil, err
+	}
+	return &gen.DeletedWebhook{Object: "webhook_endpoint", ID: p.WebhookID, Deleted: true}, nil
+}
+
+// RotateWebhookSecret implements POST /v1/webhooks/{webhook_id}/rotate-secret.
+func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecretParams) (*gen.WebhookEndpointRotated, error) {
+	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
+		return nil, err
+	}
+	w, secret, err := a.store.RotateWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	v := webhookToAPI(w)
+	return &gen.WebhookEndpointRotated{
+		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, Active: v.Active, DisabledReason: v.DisabledReason,
+		CreatedAt: v.CreatedAt, Secret: secret, PreviousSecretExpiresAt: w.OldUntil.Time,
+	}, nil
+}
+
+// TestWebhook implements POST /v1/webhooks/{webhook_id}/test.
+func (a *API) TestWebhook(ctx context.Context, p gen.TestWebhookParams) (*gen.WebhookTestResult, error) {
+	w, err := a.webhookOf(ctx, p.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.cfg.WebhookTester.Test(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.WebhookTestResult{Success: r.Status == store.DeliverySucceeded}
+	if r.DurationMs != nil {
+		out.ResponseTimeMs = *r.DurationMs
+	}
+	switch {
+	case r.StatusCode != nil:
+		out.StatusCode = *r.StatusCode
+	case r.Error != nil:
+		out.Error = gen.NewOptString(*r.Error)
+	}
+	return out, nil
+}
+
+// ListWebhookDeliveries implements GET /v1/webhooks/{webhook_id}/deliveries.
+func (a *API) ListWebhookDeliveries(ctx context.Context, p gen.ListWebhookDeliveriesParams) (*gen.WebhookDeliveryList, error) {
+	w, err := a.webhookOf(ctx, p.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	f := store.DeliveryFilter{Status: store.DeliveryStatus(p.Status.Or("")), EventType: store.EventType(p.EventType.Or(""))}
+	l, err := a.store.ListDeliveries(ctx, w, f, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.WebhookDeliveryList{Data: make([]gen.WebhookDelivery, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, d := range l.Rows {
+		out.Data = append(out.Data, *deliveryToAPI(w, d))
+	}
+	return out, nil
+}
+
+// RetryWebhookDelivery implements POST
+// /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry.
+func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDeliveryParams) (*gen.WebhookDelivery, error) {
+	w, err := a.webhookOf(ctx, p.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.store.RetryDelivery(ctx, w, p.DeliveryID)
+	if errors.Is(err, store.ErrState) {
+		return nil, errWebhookDisabled
+	}
+	if err != nil {
+		return nil, err
+	}
+	return deliveryToAPI(w, d), nil
+}
+
+// eventTypes is nil, for all of them, when none are named.
+func eventTypes(named gen.WebhookEvents) *store.JSON[[]store.EventType] {
+	if named == nil {
+		return nil
+	}
+	types := make([]store.EventType, len(named))
+	for i, t := range named {
+		types[i] = store.EventType(t)
+	}
+	return &store.JSON[[]store.EventType]{V: types}
+}
+
+func webhookToAPI(w store.Webhook) *gen.WebhookEndpoint {
+	out := &gen.WebhookEndpoint{
+		Object: "webhook_endpoint", ID: w.ID, URL: w.URL, Events: []string{}, Active: w.Active,
+		DisabledReason: nilString(w.DisabledReason), CreatedAt: w.CreatedAt.Time,
+	}
+	if w.Events == nil {
+		for _, t := range gen.EventType("").AllValues() {
+			out.Events = append(out.Events, string(t))
+		}
+		return out
+	}
+	for _, t := range w.Events.V {
+		out.Events = append(out.Events, string(t))
+	}
+	return out
+}
+
+func deliveryToAPI(w store.Webhook, d store.Delivery) *gen.WebhookDelivery {
+	out := &gen.WebhookDelivery{
+		Object: "webhook_delivery", ID: d.ID, WebhookID: w.ID, EventID: d.EventID, EventType: string(d.EventType), Status: string(d.Status),
+		Attempts: d.Attempts, LastStatusCode: gen.NilInt{Null: true}, LastError: nilString(d.LastError),
+		LastResponseBody: nilString(d.LastBody), LastDurationMs: gen.NilInt64{Null: true}, NextAttemptAt: gen.NilDateTime{Null: true},
+		CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
+	}
+	if d.LastStatusCode != nil {
+		out.LastStatusCode = gen.NewNilInt(*d.LastStatusCode)
+	}
+	if d.LastDurationMs != nil {
+		out.LastDurationMs = gen.NewNilInt64(*d.LastDurationMs)
+	}
+	if w.Active { // one that is off is not sent anything
+		out.NextAttemptAt = nilTime(d.NextAttemptAt)
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// anyTarget lets all URLs through but those of one host.
+type anyTarget struct{}
+
+func (anyTarget) Check(_ context.Context, url string) error {
+	if strings.Contains(url, "private.example") {
+		return errors.New("must be at a public address")
+	}
+	return nil
+}
+
+// stubTester answers for the endpoints, but for those whose path is /dead.
+type stubTester struct{ store *store.Store }
+
+func (s stubTester) Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error) {
+	c, err := s.store.StartTest(ctx, w, time.Minute)
+	if err != nil {
+		return store.DeliveryResult{}, err
+	}
+	status, body, took := http.StatusOK, "fine", int64(12)
+	r := store.DeliveryResult{
+		Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliverySucceeded,
+		StatusCode: &status, Body: &body, DurationMs: &took,
+	}
+	if strings.HasSuffix(w.URL, "/dead") {
+		fault := "the connection failed"
+		r.Status, r.StatusCode, r.Body, r.Error = store.DeliveryFailed, nil, nil, &fault
+	}
+	return r, s.store.RecordDelivery(ctx, r)
+}
+
+func (s *server) newWebhook(t *testing.T, fields string, opts ...option) response {
+	t.Helper()
+	return s.do(t, http.MethodPost, "/v1/webhooks", `{"url":"https://hooks.example/mail"`+fields+`}`, opts...).want(t, http.StatusCreated)
+}
+
+func TestWebhookLife(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		made := s.newWebhook(t, `,"events":["message.received"]`)
+		path := "/v1/webhooks/" + made.str(t, "id")
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(made.str(t, "secret"), "whsec_"))
+		if err != nil || len(key) != 32 {
+			t.Errorf("the secret %q is not of 32 bytes: %v", made.str(t, "secret"), err)
+		}
+		got := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK)
+		got.wantAt(t, "events", `["message.received"]`)
+		if strings.Contains(string(got.body), "secret") {
+			t.Errorf("the secret is shown twice: %s", got.body)
+		}
+		s.do(t, http.MethodPatch, path, `{"active":false}`).want(t, http.StatusOK).wantAt(t, "active", `false`)
+		s.do(t, http.MethodGet, path, "").wantAt(t, "url", `"https://hooks.example/mail"`)
+
+		turned := s.do(t, http.MethodPost, path+"/rotate-secret", "").want(t, http.StatusOK)
+		turned.wantAt(t, "previous_secret_expires_at", `"2026-09-24T10:00:00.000Z"`)
+		if turned.str(t, "secret") == made.str(t, "secret") {
+			t.Error("the secret has stayed the same")
+		}
+		s.do(t, http.MethodDelete, path, "").want(t, http.StatusOK).wantAt(t, "deleted", `true`)
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusNotFound)
+		s.do(t, http.MethodDelete, path, "").want(t, http.StatusNotFound)
+	})
+}
+
+func TestWebhookWithoutEventsHasAllTypes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		res := s.newWebhook(t, ``)
+		for _, typ := range []string{"email.queued", "domain.health.degraded", "message.received", "draft.rejected", "webhook.test"} {
+			if !strings.Contains(string(res.body), `"`+typ+`"`) {
+				t.Errorf("%s is missing in %s", typ, res.body)
+			}
+		}
+	})
+}
+
+func TestWebhookRefuses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		path := "/v1/webhooks/" + s.newWebhook(t, ``).str(t, "id")
+		for _, tt := range []struct{ method, path, body, want string }{
+			{http.MethodPost, "/v1/webhooks", `{}`, "invalid_request url"},
+			{http.MethodPost, "/v1/webhooks", `{"url":"https://private.example/"}`, "invalid_request url"},
+			{http.MethodPatch, path, `{"url":"https://private.example/"}`, "invalid_request url"},
+			{http.MethodPost, "/v1/webhooks", `{"url":"https://a.example/","events":[]}`, "invalid_request events"},
+			{http.MethodPost, "/v1/webhooks", `{"url":"https://a.example/","events":["email.read"]}`, "invalid_request events[0]"},
+			{http.MethodPatch, path, `{"secret":"x"}`, "invalid_request secret"},
+		} {
+			res := s.do(t, tt.method, tt.path, tt.body, broken).want(t, http.StatusBadRequest)
+			if got := res.str(t, "error.code") + " " + res.str(t, "error.param"); got != tt.want {
+				t.Errorf("%s %s %s: got %s, want %s", tt.method, tt.path, tt.body, got, tt.want)
+			}
+		}
+		for range store.MaxWebhooks - 1 {
+			s.newWebhook(t, ``)
+		}
+		res := s.do(t, http.MethodPost, "/v1/webhooks", `{"url":"https://a.example/"}`).want(t, http.StatusForbidden)
+		res.wantAt(t, "error.code", `"plan_limit_reached"`)
+	})
+}
+
+func TestWebhookTestIsListedAsADelivery(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		path := "/v1/webhooks/" + s.newWebhook(t, ``).str(t, "id")
+		s.do(t, http.MethodPost, path+"/test", "").want(t, http.StatusOK).wantAt(t, "success", `true`)
+		s.do(t, http.MethodPatch, path, `{"url":"https://hooks.example/dead"}`).want(t, http.StatusOK)
+		dead := s.do(t, http.MethodPost, path+"/test", "").want(t, http.StatusOK)
+		dead.wantAt(t, "status_code", `0`)
+		dead.wantAt(t, "error", `"the connection failed"`)
+
+		list := s.do(t, http.MethodGet, path+"/deliveries?status=failed&event_type=webhook.test", "").want(t, http.StatusOK)
+		list.wantAt(t, "data.0.last_error", `"the connection failed"`)
+		list.wantAt(t, "data.0.next_attempt_at", `null`)
+		id := list.str(t, "data.0.id")
+		s.do(t, http.MethodGet, path+"/deliveries?event_type=message.sent", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
+
+		again := s.do(t, http.MethodPost, path+"/deliveries/"+id+"/retry", "").want(t, http.StatusAccepted)
+		again.wantAt(t, "status", `"pending"`)
+		again.wantAt(t, "next_attempt_at", `"2026-09-23T10:00:00.000Z"`)
+		s.do(t, http.MethodPost, path+"/deliveries/dlv_none/retry", "").want(t, http.StatusNotFound)
+		s.do(t, http.MethodPatch, path, `{"active":false}`).want(t, http.StatusOK)
+		s.do(t, http.MethodPost, path+"/deliveries/"+id+"/retry", "").want(t, http.StatusConflict).wantAt(t, "error.code", `"webhook_disabled"`)
+	})
+}
+
+// A key that sees some inboxes makes endpoints that are told of those alone, and
+// neither sees nor turns away the others.
+func TestWebhooksOfANarrowKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		storetest.Key(t, s.store, s.account, "narrow"+in.ID, func(k *store.Key) {
+			k.InboxIDs = &store.JSON[[]string]{V: []string{in.ID}}
+		})
+		narrow := as(storetest.Secret("narrow" + in.ID))
+		wide := s.newWebhook(t, ``).str(t, "id")
+		own := s.newWebhook(t, ``, narrow).str(t, "id")
+
+		s.do(t, http.MethodGet, "/v1/webhooks/"+wide, "", narrow).want(t, http.StatusNotFound)
+		s.do(t, http.MethodPatch, "/v1/webhooks/"+wide, `{"url":"https://evil.example/"}`, narrow).want(t, http.StatusNotFound)
+		s.do(t, http.MethodDelete, "/v1/webhooks/"+wide, "", narrow).want(t, http.StatusNotFound)
+		list := s.do(t, http.MethodGet, "/v1/webhooks", "", narrow).want(t, http.StatusOK)
+		if got := string(list.body); strings.Contains(got, wide) || !strings.Contains(got, own) {
+			t.Errorf("a narrow key sees %s", got)
+		}
+		storetest.Received(t, s.store, in)
+		other := s.newInbox(t)
+		storetest.Received(t, s.store, other)
+		for id, want := range map[string]int{wide: 2, own: 1} {
+			res := s.do(t, http.MethodGet, "/v1/webhooks/"+id+"/deliveries", "").want(t, http.StatusOK)
+			if got := strings.Count(string(res.body), `"dlv_`); got != want {
+				t.Errorf("%s has %d deliveries, want %d: %s", id, got, want, res.body)
+			}
+		}
+	})
+}

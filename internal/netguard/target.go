@@ -1,0 +1,170 @@
+package netguard
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// lookupTimeout is how long a name may take to resolve when a URL is given.
+const lookupTimeout = 5 * time.Second
+
+// webPorts are the ports that https targets may have outside of the ranges that
+// the operator allows.
+var webPorts = []uint16{443, 8443}
+
+// Resolver finds the addresses of a name. net.DefaultResolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Targets says which URLs we may post to: https ones on port 443 or 8443 of an
+// address that the guard lets through. In the ranges that the operator allows
+// any port and plain http are open too.
+type Targets struct {
+	guard    *Guard
+	resolver Resolver
+}
+
+// NewTargets returns targets for a guard that has no list of ports. resolver may
+// be nil for the system's.
+func NewTargets(g *Guard, resolver Resolver) *Targets {
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	return &Targets{g, resolver}
+}
+
+// Check returns an error that says, for who gave the URL, why nothing may be
+// posted to it; it is ErrRefused. A name that does not resolve passes: what
+// counts is Control when it is dialled.
+func (t *Targets) Check(ctx context.Context, raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return refused("is not a URL")
+	}
+	host, port, err := place(u)
+	if err != nil {
+		return err
+	}
+	addrs := t.addrs(ctx, host)
+	if len(addrs) == 0 {
+		if u.Scheme == "https" && !slices.Contains(webPorts, port) {
+			return refused("must be on port 443 or 8443")
+		}
+		return nil
+	}
+	for _, addr := range addrs {
+		if err = t.judge(u.Scheme, addr, port); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Control returns a net.Dialer.Control for connections of URLs with this scheme.
+// The dialer's error is then ErrRefused, for errors.Is.
+func (t *Targets) Control(scheme string) func(network, address string, _ syscall.RawConn) error {
+	return func(network, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err != nil || !strings.HasPrefix(network, "tcp") {
+			return refused("%s %s", network, address)
+		}
+		return t.judge(scheme, ap.Addr(), ap.Port())
+	}
+}
+
+func (t *Targets) judge(scheme string, addr netip.Addr, port uint16) error {
+	switch {
+	case t.guard.allowed(plain(addr)):
+		return nil
+	case t.guard.Check(addr) != nil:
+		return refused("must be at a public address")
+	case scheme != "https":
+		return refused("must begin with https://")
+	case !slices.Contains(webPorts, port):
+		return refused("must be on port 443 or 8443")
+	}
+	return nil
+}
+
+// addrs returns the addresses of a host, or none when it does not resolve.
+func (t *Targets) addrs(ctx context.Context, host string) []netip.Addr {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{addr}
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761 section 6.3
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	addrs, err := t.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil
+	}
+	return addrs
+}
+
+// place returns host, in lower case and without a last dot, and port of a URL,
+// which must be written in the one way that everybody reads alike.
+func place(u *url.URL) (host string, port uint16, err error) {
+	ports := map[string]uint16{"http": 80, "https": 443}
+	port, known := ports[u.Scheme]
+	host = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	switch {
+	case !known || u.Opaque != "":
+		return "", 0, refused("must begin with https://")
+	case u.User != nil:
+		return "", 0, refused("must not hold a user name or password")
+	case u.Fragment != "":
+		return "", 0, refused("must not have a fragment")
+	case strings.HasPrefix(u.Host, "["):
+		if addr, err := netip.ParseAddr(host); err != nil || !addr.Is6() || addr.Zone() != "" {
+			return "", 0, refused("has no IPv6 address between the brackets")
+		}
+	case !isHost(host):
+		return "", 0, refused("has no host name or address that is written as usual")
+	}
+	if p := u.Port(); p != "" {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return "", 0, refused("has no port from 1 to 65535")
+		}
+		port = uint16(n)
+	}
+	return host, port, nil
+}
+
+// isHost says whether s is an IPv4 address of four decimal numbers, or a name
+// that nobody takes for another way to write one.
+func isHost(s string) bool {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return addr.Is4()
+	}
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	labels := strings.Split(s, ".")
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	return last[0] < '0' || last[0] > '9' // no top-level domain begins with a digit
+}
+
+func refused(format string, args ...any) error { return &targetError{fmt.Sprintf(format, args...)} }
+
+// targetError is ErrRefused with what to tell who gave the URL.
+type targetError struct{ why string }
+
+func (e *targetError) Error() string { return e.why }
+func (e *targetError) Unwrap() error { return ErrRefused }

@@ -1,0 +1,286 @@
+package webhook_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/webhook"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// oneAttempt has the answer given to one event, and returns what is recorded of
+// the delivery, and the endpoint then.
+func oneAttempt(t *testing.T, answer http.HandlerFunc) (store.Delivery, store.Webhook) {
+	t.Helper()
+	r := newReceiver(t)
+	r.answers(answer)
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	w, _ := newEndpoint(t, s, in.AccountID, r.URL)
+	storetest.Received(t, s, in)
+	runOnce(t, newDispatcher(t, s, time.Now), 1)
+	after, err := s.Webhook(t.Context(), in.AccountID, w.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deliveries(t, s, w)[0], after
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) { // W3
+	t.Parallel()
+	followed := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	t.Cleanup(followed.Close)
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		for _, to := range []string{followed.URL, "http://10.0.0.1/"} {
+			d, _ := oneAttempt(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, code) })
+			if d.Status != store.DeliveryPending || *d.LastStatusCode != code || *d.LastError != "the endpoint answered "+strconv.Itoa(code) {
+				t.Errorf("%d to %s: %+v", code, to, d)
+			}
+		}
+	}
+}
+
+func TestLittleOfAnAnswerIsReadAndLessKept(t *testing.T) { // W5
+	t.Parallel()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.CopyN(z, zeros{}, 10<<20)
+	_ = z.Close()
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		status store.DeliveryStatus
+		kept   int
+	}{
+		{"a short one", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") }, store.DeliverySucceeded, 4},
+		{"an endless one", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, letters{}) }, store.DeliverySucceeded, 1024},
+		{"a packed one", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(packed.Bytes())
+		}, store.DeliverySucceeded, -1},
+		{"1 MB of header", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Large", strings.Repeat("x", 1<<20))
+		}, store.DeliveryPending, 0},
+		{"bytes that are no text", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("a\x00\xff\xc3b"))
+		}, store.DeliverySucceeded, 2},
+	}
+	for _, tt := range tests {
+		d, _ := oneAttempt(t, tt.answer)
+		if d.Status != tt.status {
+			t.Errorf("%s: %+v", tt.name, d)
+		}
+		if d.LastBody == nil {
+			if tt.kept != 0 {
+				t.Errorf("%s: nothing is kept", tt.name)
+			}
+			continue
+		}
+		if n := len(*d.LastBody); n > 1024 || tt.kept >= 0 && n != tt.kept {
+			t.Errorf("%s: %d bytes are kept", tt.name, n)
+		}
+	}
+}
+
+// zeros and letters never end.
+type (
+	zeros   struct{}
+	letters struct{}
+)
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func (letters) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte("x"), len(b))), nil }
+
+func TestGoneTurnsTheEndpointOff(t *testing.T) { // W10
+	t.Parallel()
+	d, w := oneAttempt(t, status(http.StatusGone))
+	if d.Status != store.DeliveryFailed || w.Active || w.DisabledReason == nil {
+		t.Errorf("delivery %+v, endpoint %+v", d, w)
+	}
+}
+
+func TestRetryAfterIsObeyed(t *testing.T) { // W10
+	t.Parallel()
+	for _, tt := range []struct {
+		code  int
+		after string
+		want  time.Duration
+	}{
+		{429, "3600", time.Hour},
+		{503, "60", time.Minute},
+		{429, "1", 5 * time.Second},           // not sooner than planned
+		{429, "99999999", 10 * time.Hour},     // not later than we wait at all
+		{429, "tomorrow", 5 * time.Second},    // not a number
+		{500, "3600", 5 * time.Second},        // not one of the two that have it
+		{429, "-5", 5 * time.Second},          // no time
+		{503, "99999999999", 5 * time.Second}, // no number of ours
+	} {
+		clock := storetest.NewClock(begin)
+		s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now))
+		r := newReceiver(t)
+		r.answers(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", tt.after)
+			w.WriteHeader(tt.code)
+		})
+		in := storetest.Inbox(t, s)
+		w, _ := newEndpoint(t, s, in.AccountID, r.URL)
+		storetest.Received(t, s, in)
+		runOnce(t, newDispatcher(t, s, clock.Now), 1)
+		if got := deliveries(t, s, w)[0].NextAttemptAt.Sub(clock.Now()); got != tt.want {
+			t.Errorf("%d with Retry-After %s: again in %v, want %v", tt.code, tt.after, got, tt.want)
+		}
+	}
+}
+
+func TestFiveDaysOfFailuresTurnTheEndpointOff(t *testing.T) { // W10
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now))
+	r := newReceiver(t)
+	r.answers(status(http.StatusBadGateway))
+	in := storetest.Inbox(t, s)
+	w, _ := newEndpoint(t, s, in.AccountID, r.URL)
+	d := newDispatcher(t, s, clock.Now)
+	active := func() bool {
+		got, err := s.Webhook(t.Context(), in.AccountID, w.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Active
+	}
+	attempt := func() {
+		storetest.Received(t, s, in)
+		if _, err := d.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attempt()
+	clock.Add(5*24*time.Hour - time.Second)
+	attempt()
+	if !active() {
+		t.Fatal("it was turned off too early")
+	}
+	r.answers(status(http.StatusOK)) // once, and all begins anew
+	attempt()
+	for range 5 {
+		attempt()
+	}
+	r.answers(status(http.StatusBadGateway))
+	attempt()
+	clock.Add(5*24*time.Hour + time.Second)
+	attempt()
+	if active() {
+		t.Fatal("it is still on")
+	}
+	if _, err := s.UpdateWebhook(t.Context(), in.AccountID, w.ID, func(w *store.Webhook) error { w.Active = true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	attempt()
+	if !active() {
+		t.Error("it was turned off again by what was before")
+	}
+}
+
+func TestBadCertificatesAreRefused(t *testing.T) { // W6
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	quiet := log.New(io.Discard, "", 0)
+	server := func(edit func(*httptest.Server)) *httptest.Server {
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		srv.Config.ErrorLog = quiet
+		if edit != nil {
+			edit(srv)
+		}
+		srv.StartTLS()
+		t.Cleanup(srv.Close)
+		return srv
+	}
+	good := server(nil)
+	roots := x509.NewCertPool()
+	roots.AddCert(good.Certificate())
+	old := server(func(srv *httptest.Server) {
+		srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	})
+	for _, tt := range []struct {
+		name, url string
+		roots     *x509.CertPool
+		want      bool
+	}{
+		{"a good one", good.URL, roots, true},
+		{"signed by nobody that we know", good.URL, x509.NewCertPool(), false},
+		{"of another name", strings.Replace(good.URL, "127.0.0.1", "127.0.0.2", 1), roots, false},
+		{"TLS 1.1", old.URL, roots, false},
+		{"plain http", strings.Replace(newReceiver(t).URL, "http:", "https:", 1), roots, false},
+	} {
+		w, _ := newEndpoint(t, s, in.AccountID, tt.url)
+		d := newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.RootCAs = tt.roots })
+		r, err := d.Test(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok := r.Status == store.DeliverySucceeded; ok != tt.want {
+			t.Errorf("%s: %v %v", tt.name, ok, r.Error)
+		}
+	}
+}
+
+// rebinding resolves to a public address when the URL is given.
+type rebinding struct{}
+
+func (rebinding) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("1.1.1.1")}, nil
+}
+
+func TestWhatIsDialledIsJudged(t *testing.T) { // W2, W12
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	r := newReceiver(t)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := netguard.NewTargets(netguard.New(netguard.Config{}), rebinding{})
+	d := newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.Targets = targets })
+	if err := targets.Check(t.Context(), "https://rebind.example/"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		url := fmt.Sprintf("https://localhost:%s/%d", port, i) // passed the check when it was another address
+		if i%2 == 1 {
+			url = fmt.Sprintf("http://127.0.0.1:%s/%d", port, i)
+		}
+		w, _ := newEndpoint(t, s, in.AccountID, url)
+		result, err := d.Test(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Error == nil || *result.Error != "the address may not be reached" {
+			t.Errorf("%s: %+v", url, result)
+		}
+		if err := s.DeleteWebhook(t.Context(), in.AccountID, w.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.got(); len(got) != 0 {
+		t.Errorf("%d posts arrived", len(got))
+	}
+}

@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// Why a delivery ends without an attempt, or is put off.
+const (
+	faultEventGone = "the event is no longer kept"
+	faultGone      = "what the event is about is deleted"
+	faultOurs      = "the event could not be read"
+	reasonGone     = "the endpoint answered 410 Gone"
+)
+
+// Test sends a test event to the endpoint now, whether it is on or off, and
+// returns what came of it. It is not tried again and says nothing about the
+// endpoint's health.
+func (d *Dispatcher) Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error) {
+	c, err := d.cfg.Store.StartTest(ctx, w, d.cfg.Lease)
+	if err != nil {
+		return store.DeliveryResult{}, err
+	}
+	r := d.attempt(ctx, w, c)
+	if r.Untried { // who asked has gone
+		fault := "the test was broken off"
+		r = store.DeliveryResult{Seq: r.Seq, EndpointSeq: r.EndpointSeq, Fence: r.Fence, Status: store.DeliveryFailed, Error: &fault}
+	}
+	d.record(ctx, c, r)
+	return r, nil
+}
+
+// attempt makes one attempt and returns what to record of it.
+func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.ClaimedDelivery) store.DeliveryResult {
+	r := store.DeliveryResult{Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliveryFailed}
+	if c.Event == nil {
+		return failed(r, faultEventGone)
+	}
+	// What waits too long for room must not go on after its lease has ended.
+	waiting, cancel := context.WithTimeout(ctx, d.cfg.Lease/2)
+	defer cancel()
+	body, err := d.compose(waiting, *c.Event)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return failed(r, faultGone)
+	case err != nil && (waiting.Err() != nil || errors.Is(err, store.ErrUnavailable)):
+		return untried(r)
+	case err != nil:
+		d.cfg.Log.ErrorContext(ctx, "cannot compose a webhook", "delivery_id", c.ID, "event_id", c.EventID, "error", err)
+		return d.again(failed(r, faultOurs), c, 0)
+	}
+	defer d.held.Release(weight(body))
+	header, err := d.sign(w, *c.Event, body)
+	if err != nil {
+		d.cfg.Log.ErrorContext(ctx, "cannot sign a webhook", "delivery_id", c.ID, "error", err)
+		return d.again(failed(r, faultOurs), c, 0)
+	}
+	begun := time.Now() // a duration, not a time of day
+	a := d.post.post(ctx, w.URL, header, body)
+	took := time.Since(begun).Milliseconds()
+	if a.status == 0 && ctx.Err() != nil {
+		return untried(r)
+	}
+	r.DurationMs, r.Judge = &took, c.EventType != store.EventWebhookTest
+	return d.settle(r, c, a)
+}
+
+// settle says what an answer, or that there was none, makes of a delivery.
+func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a answer) store.DeliveryResult {
+	if a.status == 0 {
+		return d.again(failed(r, a.fault), c, 0)
+	}
+	r.StatusCode, r.Body = &a.status, &a.body
+	if a.ok() {
+		r.Status = store.DeliverySucceeded
+		return r
+	}
+	r = failed(r, "the endpoint answered "+strconv.Itoa(a.status))
+	if a.status == http.StatusGone {
+		r.Gone = reasonGone
+		return r
+	}
+	return d.again(r, c, a.retryAfter)
+}
+
+// compose makes the body of an event, for which room is taken in d.held.
+func (d *Dispatcher) compose(ctx context.Context, e store.Event) ([]byte, error) {
+	if err := d.composing.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer d.composing.Release(1)
+	body, err := d.cfg.Body(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return body, d.held.Acquire(ctx, weight(body))
+}
+
+func weight(body []byte) int64 { return min(int64(len(body)), maxHeld) }
+
+// sign makes the header of a request. The signature is of this moment.
+func (d *Dispatcher) sign(w store.Webhook, e store.Event, body []byte) (http.Header, error) {
+	now := d.cfg.Now()
+	keys, err := d.cfg.Store.WebhookKeys(w, now)
+	if err != nil {
+		return nil, err
+	}
+	return http.Header{
+		"Webhook-Id":        {e.ID},
+		"Webhook-Timestamp": {timestamp(now)},
+		"Webhook-Signature": {sign(keys, e.ID, now, body)},
+	}, nil
+}
+
+func failed(r store.DeliveryResult, why string) store.DeliveryResult {
+	r.Status, r.Error = store.DeliveryFailed, &why
+	return r
+}
+
+func untried(r store.DeliveryResult) store.DeliveryResult {
+	r.Untried, r.Judge = true, false
+	return r
+}
+
+// again puts a failed attempt's delivery on the schedule, if it is not at its
+// end. A test is not tried again: who made it was told.
+func (d *Dispatcher) again(r store.DeliveryResult, c store.ClaimedDelivery, asked time.Duration) store.DeliveryResult {
+	if c.EventType == store.EventWebhookTest {
+		return r
+	}
+	if next, ok := nextAttempt(c.Attempts, d.cfg.Now(), asked, d.cfg.Jitter()); ok {
+		at := store.NewTime(next)
+		r.Status, r.Next = store.DeliveryPending, &at
+	}
+	return r
+}
+
+// record stores what came of an attempt. When that fails the delivery is
+// attempted again at the end of its lease.
+func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r store.DeliveryResult) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	log := d.cfg.Log.With("delivery_id", c.ID, "event_id", c.EventID, "attempt", c.Attempts)
+	if err := d.cfg.Store.RecordDelivery(ctx, r); errors.Is(err, store.ErrState) {
+		log.InfoContext(ctx, "webhook delivery was taken over or deleted")
+	} else if err != nil {
+		log.WarnContext(ctx, "cannot record a webhook delivery", "error", err)
+	}
+	if r.Error != nil && !r.Untried {
+		log.InfoContext(ctx, "webhook delivery failed", "status", string(r.Status), "error", *r.Error)
+	}
+}

@@ -1,0 +1,271 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// pollEvery is after how long the dispatcher looks for work whatever it was
+	// told.
+	pollEvery = time.Second
+	// storeTimeout is how long a claim, or one try to record an outcome, may take.
+	storeTimeout = 10 * time.Second
+	// contendedPause is how long an endpoint is left alone whose deliveries another
+	// node was faster to claim.
+	contendedPause = 50 * time.Millisecond
+	// maxComposing is how many events are read and written at the same time, and
+	// maxHeld how many bytes of what came of it are held while they are posted.
+	maxComposing = 16
+	maxHeld      = 64 << 20
+	// maxSlow bounds of how many endpoints we remember that they are slow.
+	maxSlow = 10_000
+)
+
+// Dispatcher delivers events to webhook endpoints. Any number of them, on any
+// number of nodes, can run on one store.
+type Dispatcher struct {
+	cfg       Config
+	post      *poster
+	composing *semaphore.Weighted // events that are read and written at the same time
+	held      *semaphore.Weighted // bytes of what is being posted
+
+	mu      sync.Mutex
+	serving map[int64]bool // endpoints; whether it holds one of the places for bad ones
+	bad     int            // how many of them do
+	slow    map[int64]bool // endpoints whose last turn took long
+	turns   sync.WaitGroup
+	freed   chan struct{} // receives when an endpoint is no longer served
+}
+
+// New returns a dispatcher that does nothing until Run, RunOnce or Test.
+func New(cfg Config) (*Dispatcher, error) {
+	if cfg.Store == nil || cfg.Body == nil || cfg.Targets == nil {
+		return nil, errors.New("webhooks: store, body and targets are required")
+	}
+	cfg.setDefaults()
+	return &Dispatcher{
+		cfg: cfg, post: newPoster(cfg),
+		composing: semaphore.NewWeighted(maxComposing), held: semaphore.NewWeighted(maxHeld),
+		serving: map[int64]bool{}, slow: map[int64]bool{}, freed: make(chan struct{}, 1),
+	}, nil
+}
+
+// Run delivers what is due until ctx ends. Then it claims nothing more, lets
+// attempts finish for the time of Grace, breaks off the others, whose deliveries
+// are then as they were, and returns when nothing of it runs any more.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	defer d.post.close()
+	wake := d.cfg.Store.WakeWebhooks()
+	defer wake.Stop()
+	woken := wake.C
+	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer breakOff()
+	for ctx.Err() == nil {
+		pause, err := d.round(ctx, func(e store.DueEndpoint) { d.serve(ctx, work, e) })
+		if err != nil && ctx.Err() == nil {
+			d.cfg.Log.WarnContext(ctx, "cannot look for webhook deliveries", "error", err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case _, open := <-woken:
+			if !open { // the store is closed: only the poll is left
+				woken = nil
+			}
+		case <-d.freed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	d.drain(breakOff)
+	return nil
+}
+
+// drain waits for what is under way, and breaks it off after a while.
+func (d *Dispatcher) drain(breakOff func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.turns.Wait()
+	}()
+	grace := time.NewTimer(d.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		breakOff()
+		<-done
+	}
+}
+
+// RunOnce gives each endpoint that has something due one turn and returns, when
+// all of it is recorded, how many deliveries were attempted.
+func (d *Dispatcher) RunOnce(ctx context.Context) (int, error) {
+	var mu sync.Mutex
+	all := 0
+	var errs []error
+	_, err := d.round(ctx, func(e store.DueEndpoint) {
+		n, _, err := d.turn(ctx, e)
+		mu.Lock()
+		defer mu.Unlock()
+		all += n
+		errs = append(errs, err)
+	})
+	d.turns.Wait()
+	return all, errors.Join(append(errs, err)...)
+}
+
+// round begins to serve the endpoints that have something due, as far as there is
+// room. pause is how long there is nothing more to do, as far as is known.
+func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (pause time.Duration, err error) {
+	due, err := d.cfg.Store.DueEndpoints(ctx, d.busy())
+	if err != nil {
+		return pollEvery, err
+	}
+	now := d.cfg.Now()
+	pause = pollEvery
+	for _, e := range due {
+		if wait := e.Due.Sub(now); wait > 0 {
+			pause = min(pause, wait)
+			continue
+		}
+		if !d.take(e) {
+			continue // freed will tell
+		}
+		go func() {
+			defer d.release(e)
+			serve(e)
+		}()
+	}
+	return pause, nil
+}
+
+// serve attempts what is due of an endpoint until there is no more, or it fails
+// or is slow: then it is served as such a one, and others have their turn first.
+func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
+	for ctx.Err() == nil {
+		begun := time.Now() // a duration, not a time of day
+		n, well, err := d.turn(work, e)
+		slow := time.Since(begun) > d.cfg.Timeout/5
+		d.note(e.Seq, slow && n > 0)
+		switch {
+		case err != nil:
+			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
+			rest(ctx, pollEvery)
+			return
+		case n == 0: // another node has them
+			rest(ctx, contendedPause)
+			return
+		case slow || !well || n < d.cfg.PerEndpoint:
+			return
+		}
+	}
+}
+
+// rest keeps who found nothing to do from looking again at once.
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// turn claims some deliveries of an endpoint, attempts them at the same time, and
+// returns when their outcomes are recorded, how many there were, and whether all
+// went well.
+func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (n int, well bool, err error) {
+	limit := d.cfg.PerEndpoint
+	if e.FailingSince != nil {
+		limit = 1
+	}
+	claiming, cancel := context.WithTimeout(ctx, storeTimeout)
+	w, claimed, err := d.cfg.Store.ClaimDeliveries(claiming, e.Seq, limit, d.cfg.Lease)
+	cancel()
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, false, nil // deleted or turned off since
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	var all sync.WaitGroup
+	var bad atomic.Bool
+	for _, c := range claimed {
+		all.Go(func() {
+			r := d.attempt(ctx, w, c)
+			if r.Status != store.DeliverySucceeded {
+				bad.Store(true)
+			}
+			d.record(ctx, c, r)
+		})
+	}
+	all.Wait()
+	return len(claimed), !bad.Load(), nil
+}
+
+// take reserves the endpoint, unless there is no room. Half of the room is for
+// those that neither fail nor are slow, however many of the others hang.
+func (d *Dispatcher) take(e store.DueEndpoint) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	bad := e.FailingSince != nil || d.slow[e.Seq]
+	if len(d.serving) >= d.cfg.MaxEndpoints || bad && d.bad >= max(d.cfg.MaxEndpoints/2, 1) {
+		return false
+	}
+	d.serving[e.Seq] = bad
+	if bad {
+		d.bad++
+	}
+	d.turns.Add(1)
+	return true
+}
+
+// note remembers whether the endpoint is slow. It may well succeed, and hold its
+// place all the same for as long as one that fails.
+func (d *Dispatcher) note(seq int64, slow bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slow {
+		delete(d.slow, seq)
+		return
+	}
+	if len(d.slow) >= maxSlow { // most of them will be gone by now
+		clear(d.slow)
+	}
+	d.slow[seq] = true
+}
+
+func (d *Dispatcher) release(e store.DueEndpoint) {
+	d.mu.Lock()
+	if d.serving[e.Seq] {
+		d.bad--
+	}
+	delete(d.serving, e.Seq)
+	d.mu.Unlock()
+	select {
+	case d.freed <- struct{}{}:
+	default:
+	}
+	d.turns.Done()
+}
+
+func (d *Dispatcher) busy() []int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seqs := make([]int64, 0, len(d.serving))
+	for seq := range d.serving {
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	return seqs
+}

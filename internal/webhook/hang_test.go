@@ -1,0 +1,146 @@
+package webhook_test
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/postroom/postroom/internal/webhook"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// newSilent returns the host and port of a server that takes connections and
+// never says anything.
+func newSilent(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}()
+	return l.Addr().String()
+}
+
+// newHanging is a receiver that hangs before its answer, or in the middle of it.
+func newHanging(t *testing.T, inTheMiddle bool) *receiver {
+	t.Helper()
+	release := make(chan struct{})
+	r := newReceiver(t)
+	r.answers(func(w http.ResponseWriter, req *http.Request) {
+		if inTheMiddle {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+		}
+		select {
+		case <-release:
+		case <-req.Context().Done():
+		}
+	})
+	t.Cleanup(func() { close(release) })
+	return r
+}
+
+// queue makes n events of an inbox.
+func queue(t *testing.T, s *store.Store, in store.Inbox, n int) {
+	t.Helper()
+	const mailsAtOnce = 16
+	var g errgroup.Group
+	g.SetLimit(mailsAtOnce)
+	for range n {
+		g.Go(func() error {
+			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// delays tells an endpoint that r answers for of n events, one after the other,
+// and returns how long each took from the change to the post, in order of size.
+func delays(t *testing.T, s *store.Store, in store.Inbox, r *receiver, n int) []time.Duration {
+	t.Helper()
+	arrived := make(chan time.Time, n)
+	r.answers(func(http.ResponseWriter, *http.Request) { arrived <- time.Now() })
+	took := make([]time.Duration, 0, n)
+	for range n {
+		begun := time.Now()
+		storetest.Received(t, s, in)
+		select {
+		case at := <-arrived:
+			took = append(took, at.Sub(begun))
+		case <-time.After(patience):
+			t.Fatal("an event did not arrive")
+		}
+	}
+	slices.Sort(took)
+	return took
+}
+
+func wantSoon(t *testing.T, took []time.Duration) {
+	t.Helper()
+	p99 := took[len(took)*99/100]
+	t.Logf("%d events, median %v, p99 %v, longest %v", len(took), took[len(took)/2], p99, took[len(took)-1])
+	if p99 >= time.Second {
+		t.Errorf("p99 is %v", p99)
+	}
+}
+
+// Endpoints that hang, wherever in the exchange, hold up nobody beside them,
+// however much they have waiting.
+func TestHangingEndpointsHoldUpNobody(t *testing.T) { // W4
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		for _, url := range []string{
+			newUnconnectable(t), "https://" + newSilent(t), newHanging(t, false).URL, newHanging(t, true).URL,
+		} {
+			newEndpoint(t, s, in.AccountID, url)
+		}
+		queue(t, s, in, queuedForHanging)
+		healthy := newReceiver(t)
+		newEndpoint(t, s, in.AccountID, healthy.URL)
+		start(t, newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.Grace = time.Millisecond }))
+		wantSoon(t, delays(t, s, in, healthy, healthyEvents))
+	})
+}
+
+// Not even when there are as many of them as places: half of these are for
+// others, once it is known who hangs. One that hangs after its status has
+// succeeded, and is known by how long it takes.
+func TestNotAllPlacesAreForHangingEndpoints(t *testing.T) { // W4
+	t.Parallel()
+	for name, inTheMiddle := range map[string]bool{"that fail": false, "that are slow": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.OpenSQLite(t)
+			in := storetest.Inbox(t, s)
+			for range 2 {
+				newEndpoint(t, s, in.AccountID, newHanging(t, inTheMiddle).URL)
+			}
+			queue(t, s, in, queuedForHanging/2)
+			healthy := newReceiver(t)
+			newEndpoint(t, s, in.AccountID, healthy.URL)
+			start(t, newDispatcher(t, s, time.Now, func(c *webhook.Config) {
+				c.MaxEndpoints, c.Timeout, c.Grace = 2, 1500*time.Millisecond, time.Millisecond
+			}))
+			delays(t, s, in, healthy, 1) // when that has a place, it is known
+			wantSoon(t, delays(t, s, in, healthy, healthyEvents/2))
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package webhook_test
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/webhook"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// patience is how long anything that is bound to happen may take.
+const patience = 60 * time.Second
+
+// start runs the dispatcher; the returned function ends it and waits for that.
+func start(t *testing.T, d *webhook.Dispatcher) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	var once atomic.Bool
+	stop = func() {
+		cancel()
+		if !once.Swap(true) {
+			if err := <-done; err != nil {
+				t.Errorf("run: %v", err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// While the secret changes, a receiver that knows the old or the new one takes
+// everything.
+func TestBothSecretsSignAfterARotation(t *testing.T) { // W8
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		r := newReceiver(t)
+		in := storetest.Inbox(t, s)
+		w, before := newEndpoint(t, s, in.AccountID, r.URL)
+		d := newDispatcher(t, s, clock.Now)
+		last := func() post {
+			storetest.Received(t, s, in)
+			runOnce(t, d, 1)
+			got := r.got()
+			return got[len(got)-1]
+		}
+		wantSigned := func(p post, secret string, want bool) {
+			t.Helper()
+			if err := verify(p, secret); want != (err == nil) {
+				t.Errorf("signature %q: %v", p.signature, err)
+			}
+		}
+		wantSigned(last(), before, true)
+		_, after, err := s.RotateWebhook(t.Context(), in.AccountID, w.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := last()
+		wantSigned(p, before, true)
+		wantSigned(p, after, true)
+		clock.Add(store.OldSecretLife - time.Second)
+		wantSigned(last(), before, true)
+		clock.Add(2 * time.Second)
+		p = last()
+		wantSigned(p, before, false)
+		wantSigned(p, after, true)
+	})
+}
+
+// A receiver that fails at random gets every event although the sender is
+// stopped again and again in the middle of its work, and two nodes send at the
+// same time.
+func TestNothingIsLost(t *testing.T) { // W9
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		const events = 200
+		s := storetest.OpenConfig(t, cfg)
+		var taken atomic.Int64
+		r := newReceiver(t)
+		r.answers(failSome(0.3, func() { taken.Add(1) }))
+		in := storetest.Inbox(t, s)
+		w, _ := newEndpoint(t, s, in.AccountID, r.URL)
+		for range events {
+			storetest.Received(t, s, in)
+		}
+		soon := func(c *webhook.Config) {
+			c.Grace = time.Millisecond
+			c.Jitter = func() float64 { return -9.99 } // 5 s become 5 ms, and so on
+		}
+		for round := 1; round <= 5; round++ {
+			stop := start(t, newDispatcher(t, s, time.Now, soon))
+			for until := time.Now().Add(patience); taken.Load() < int64(round*events/20) && time.Now().Before(until); {
+				if _, err := newDispatcher(t, s, time.Now, soon).RunOnce(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop()
+		}
+		d := newDispatcher(t, s, time.Now, soon)
+		for until := time.Now().Add(patience); ; {
+			if _, err := d.RunOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			left, err := s.ListDeliveries(t.Context(), w, store.DeliveryFilter{Status: store.DeliveryPending}, store.Page{Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(left.Rows) == 0 {
+				break
+			}
+			if time.Now().After(until) {
+				t.Fatal("deliveries stay pending")
+			}
+		}
+		ids := map[string]bool{}
+		for _, p := range r.got() {
+			ids[p.id] = true
+		}
+		if len(ids) != events {
+			t.Errorf("%d events arrived, want %d", len(ids), events)
+		}
+		cursor, well := "", 0
+		for first := true; first || cursor != ""; first = false {
+			l, err := s.ListDeliveries(t.Context(), w, store.DeliveryFilter{Status: store.DeliverySucceeded}, store.Page{Limit: 90, Cursor: cursor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			well, cursor = well+len(l.Rows), l.Cursor
+		}
+		if well != events {
+			t.Errorf("%d deliveries succeeded, want %d", well, events)
+		}
+	})
+}
+
+// failSome answers 500 to this share of the posts, but not more than twice
+// to one event, and calls took for the others.
+func failSome(share float64, took func()) http.HandlerFunc {
+	var mu sync.Mutex
+	failed := map[string]int{}
+	return func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("webhook-id")
+		mu.Lock()
+		defer mu.Unlock()
+		if failed[id] < 2 && rand.Float64() < share {
+			failed[id]++
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		took()
+	}
+}
+
+// What Run breaks off when it ends is due again at once, as if it had not been
+// tried.
+func TestRunGivesBackWhatItBreaksOff(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		arrived := make(chan struct{}, 1)
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client has gone
+			arrived <- struct{}{}
+			<-r.Context().Done()
+		}))
+		t.Cleanup(server.Close)
+		in := storetest.Inbox(t, s)
+		w, _ := newEndpoint(t, s, in.AccountID, server.URL)
+		stop := start(t, newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.Grace = time.Millisecond }))
+		storetest.Received(t, s, in)
+		select {
+		case <-arrived:
+		case <-time.After(patience):
+			t.Fatal("the event did not arrive")
+		}
+		stop()
+		got := deliveries(t, s, w)[0]
+		if got.Status != store.DeliveryPending || got.Attempts != 0 || got.Leased || got.NextAttemptAt.After(time.Now()) {
+			t.Errorf("broken off: %+v", got)
+		}
+	})
+}
+
+func TestWhatIsGoneEndsTheDelivery(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		r := newReceiver(t)
+		in := storetest.Inbox(t, s)
+		w, _ := newEndpoint(t, s, in.AccountID, r.URL)
+		storetest.Received(t, s, in)
+		d := newDispatcher(t, s, time.Now, func(c *webhook.Config) {
+			c.Body = func(context.Context, store.Event) ([]byte, error) { return nil, store.ErrNotFound }
+		})
+		runOnce(t, d, 1)
+		got := deliveries(t, s, w)[0]
+		if got.Status != store.DeliveryFailed || *got.LastError != "what the event is about is deleted" || len(r.got()) != 0 {
+			t.Errorf("got %+v", got)
+		}
+		after, err := s.Webhook(t.Context(), in.AccountID, w.ID)
+		if err != nil || after.FailingSince != nil {
+			t.Errorf("the endpoint is held to have failed: %+v %v", after, err)
+		}
+	})
+}

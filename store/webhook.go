@@ -1,0 +1,263 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+const (
+	// MaxWebhooks is how many webhook endpoints an account may have.
+	MaxWebhooks = 20
+	// OldSecretLife is how long the secret before a rotation goes on to sign.
+	OldSecretLife = 24 * time.Hour
+
+	secretPrefix = "whsec_"
+	secretBytes  = 32
+)
+
+// ErrTooManyWebhooks means that the account has MaxWebhooks endpoints.
+var ErrTooManyWebhooks = fmt.Errorf("an account has at most %d webhook endpoints", MaxWebhooks)
+
+// Webhook is a webhook endpoint: where an account wants to be told of events.
+type Webhook struct {
+	Seq       int64              `db:"seq"`
+	AccountID int64              `db:"account_id"`
+	ID        string             `db:"id"`
+	URL       string             `db:"url"`
+	Events    *JSON[[]EventType] `db:"events"`  // nil: all, later ones too
+	Inboxes   *JSON[[]InboxRef]  `db:"inboxes"` // nil: of all inboxes
+	Active    bool               `db:"active"`
+	// DisabledReason is why the service turned the endpoint off.
+	DisabledReason *string `db:"disabled_reason"`
+	// OldUntil is until when the secret before the last rotation signs too.
+	OldUntil *Time `db:"old_until"`
+	// FailingSince is when the first of the attempts failed that have all failed
+	// since, or nil after one that succeeded.
+	FailingSince *Time `db:"failing_since"`
+	CreatedAt    Time  `db:"created_at"`
+
+	Sealed    []byte `db:"secret"`
+	SealedOld []byte `db:"old_secret"`
+}
+
+// InboxRef names an inbox.
+type InboxRef struct {
+	Seq int64  `db:"seq" json:"seq"`
+	ID  string `db:"id"  json:"id"`
+}
+
+const webhookColumns = `seq, account_id, id, url, events, inboxes, active, disabled_reason, old_until, failing_since, created_at,
+	secret, old_secret`
+
+// Wants says whether the endpoint is told of events of this type that are about
+// this inbox, or about none (0).
+func (w *Webhook) Wants(typ EventType, inboxSeq int64) bool {
+	if w.Events != nil && !slices.Contains(w.Events.V, typ) {
+		return false
+	}
+	return w.Inboxes == nil || slices.ContainsFunc(w.Inboxes.V, func(in InboxRef) bool { return in.Seq == inboxSeq })
+}
+
+// SeenBy says whether a key that sees only these inboxes, or all when it is nil,
+// sees the endpoint: one that is told more than the key may read it does not.
+func (w *Webhook) SeenBy(inboxIDs []string) bool {
+	if inboxIDs == nil {
+		return true
+	}
+	return w.Inboxes != nil &&
+		!slices.ContainsFunc(w.Inboxes.V, func(in InboxRef) bool { return !slices.Contains(inboxIDs, in.ID) })
+}
+
+func webhookLabel(id string) string { return "webhook/" + id }
+
+// newSecret makes a signing secret as Standard Webhooks has it.
+func newSecret() string {
+	var b [secretBytes]byte
+	_, _ = rand.Read(b[:]) // crypto/rand never fails
+	return secretPrefix + base64.StdEncoding.EncodeToString(b[:])
+}
+
+// WebhookKeys returns the keys that sign what the endpoint is sent at this time:
+// that of its secret and, for a while after a rotation, that of the one before.
+func (s *Store) WebhookKeys(w Webhook, at time.Time) ([][]byte, error) {
+	sealed := [][]byte{w.Sealed}
+	if w.SealedOld != nil && w.OldUntil != nil && at.Before(w.OldUntil.Time) {
+		sealed = append(sealed, w.SealedOld)
+	}
+	keys := make([][]byte, 0, len(sealed))
+	for _, b := range sealed {
+		secret, err := s.seal.open(webhookLabel(w.ID), b)
+		if err != nil {
+			return nil, fmt.Errorf("secret of %s: %w", w.ID, err)
+		}
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(secret), secretPrefix))
+		if err != nil {
+			return nil, fmt.Errorf("secret of %s: %w", w.ID, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// CreateWebhook stores w, which carries AccountID, URL, Events and Active, and
+// returns it with its secret, which is not given out again. inboxIDs, when not
+// nil, are the only inboxes of whose events it is told. ErrTooManyWebhooks when
+// the account has enough.
+func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string) (Webhook, string, error) {
+	const (
+		lock  = `SELECT seq FROM accounts WHERE seq = $1`
+		count = `SELECT count(*) FROM webhook_endpoints WHERE account_id = $1`
+		q     = `
+		INSERT INTO webhook_endpoints (account_id, id, url, events, inboxes, active, secret, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		RETURNING ` + webhookColumns
+	)
+	now, secret := s.now(), newSecret()
+	id := NewID("wh_", now)
+	var out Webhook
+	err := s.inTx(ctx, "create webhook endpoint", func(tx *sqlx.Tx) error {
+		var n int64
+		if err := tx.GetContext(ctx, &n, lock+s.dialect.lockRow(), w.AccountID); err != nil {
+			return errIn("lock the account", err)
+		}
+		if err := tx.GetContext(ctx, &n, count, w.AccountID); err != nil {
+			return err
+		}
+		if n >= MaxWebhooks {
+			return ErrTooManyWebhooks
+		}
+		if inboxIDs != nil {
+			var err error
+			if w.Inboxes, err = inboxRefs(ctx, tx, w.AccountID, inboxIDs); err != nil {
+				return err
+			}
+		}
+		sealed := s.seal.seal(webhookLabel(id), []byte(secret))
+		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now))
+	})
+	return out, secret, err
+}
+
+func inboxRefs(ctx context.Context, tx *sqlx.Tx, accountID int64, ids []string) (*JSON[[]InboxRef], error) {
+	refs := JSON[[]InboxRef]{V: []InboxRef{}}
+	if len(ids) == 0 {
+		return &refs, nil
+	}
+	err := selectIn(ctx, tx, &refs.V, `SELECT seq, id FROM inboxes WHERE account_id = ? AND id IN (?) ORDER BY seq`, accountID, ids)
+	return &refs, errIn("inboxes of the endpoint", err)
+}
+
+// Webhook returns the account's endpoint.
+func (s *Store) Webhook(ctx context.Context, accountID int64, id string) (Webhook, error) {
+	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
+	var w Webhook
+	err := s.read.GetContext(ctx, &w, q, accountID, id)
+	return w, s.wrap(err, "webhook endpoint")
+}
+
+// Webhooks returns all endpoints of the account, newest first: there are at most
+// MaxWebhooks.
+func (s *Store) Webhooks(ctx context.Context, accountID int64) ([]Webhook, error) {
+	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 ORDER BY seq DESC`
+	var ws []Webhook
+	err := s.read.SelectContext(ctx, &ws, q, accountID)
+	return ws, s.wrap(err, "webhook endpoints")
+}
+
+// ListWebhooks returns a page of the account's endpoints, newest first, that a
+// key sees which sees only these inboxes, or all when inboxIDs is nil.
+func (s *Store) ListWebhooks(ctx context.Context, accountID int64, inboxIDs []string, p Page) (List[Webhook], error) {
+	scope := fmt.Sprintf("webhooks/%d/%t/%q", accountID, inboxIDs != nil, inboxIDs)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[Webhook]{}, err
+	}
+	all, err := s.Webhooks(ctx, accountID)
+	if err != nil {
+		return List[Webhook]{}, err
+	}
+	rows := slices.DeleteFunc(all, func(w Webhook) bool { return w.Seq >= before || !w.SeenBy(inboxIDs) })
+	return page(s, scope, p.Limit, rows, func(w Webhook) position { return position{seq: w.Seq} }), nil
+}
+
+// UpdateWebhook lets edit change URL, events and active. Who is turned on starts
+// anew: why it was off and since when it failed is forgotten, and what was left
+// pending is due. An error of edit changes nothing and is returned as it is.
+func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, edit func(*Webhook) error) (Webhook, error) {
+	const save = `
+		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6 WHERE seq = $1`
+	var w Webhook
+	var refused error
+	err := s.inTx(ctx, "update webhook endpoint", func(tx *sqlx.Tx) error {
+		var err error
+		if w, err = s.lockWebhook(ctx, tx, accountID, id); err != nil {
+			return err
+		}
+		was := w.Active
+		if refused = edit(&w); refused != nil {
+			return refused
+		}
+		if w.Active && !was {
+			w.DisabledReason, w.FailingSince = nil, nil
+		}
+		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince)
+		return err
+	})
+	switch {
+	case refused != nil:
+		return Webhook{}, refused
+	case err != nil:
+		return Webhook{}, err
+	}
+	s.changed([]topic{{kind: topicWebhooks}}, 1)
+	return w, nil
+}
+
+// RotateWebhook gives the endpoint a new secret and returns both. The one before
+// goes on to sign for OldSecretLife; one that was before that ends at once.
+func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string) (Webhook, string, error) {
+	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4 WHERE seq = $1`
+	secret := newSecret()
+	var w Webhook
+	err := s.inTx(ctx, "rotate secret", func(tx *sqlx.Tx) error {
+		var err error
+		if w, err = s.lockWebhook(ctx, tx, accountID, id); err != nil {
+			return err
+		}
+		until := NewTime(s.now().Add(OldSecretLife))
+		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.seal(webhookLabel(id), []byte(secret))
+		_, err = tx.ExecContext(ctx, save, w.Seq, w.Sealed, w.SealedOld, w.OldUntil)
+		return err
+	})
+	return w, secret, err
+}
+
+// DeleteWebhook deletes the endpoint. Its deliveries, which may be many and which
+// nobody sees any more, go with the next SweepDeliveries. What is being sent to
+// it at this moment may still arrive.
+func (s *Store) DeleteWebhook(ctx context.Context, accountID int64, id string) error {
+	const q = `DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
+	return s.inTx(ctx, "delete webhook endpoint", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, accountID, id)
+		if err != nil {
+			return err
+		}
+		return one(res, "webhook endpoint "+id, ErrNotFound)
+	})
+}
+
+// lockWebhook reads the endpoint and keeps others from changing it until the end
+// of the transaction.
+func (s *Store) lockWebhook(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Webhook, error) {
+	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
+	var w Webhook
+	err := tx.GetContext(ctx, &w, q+s.dialect.lockRow(), accountID, id)
+	return w, s.wrap(err, "webhook endpoint "+id)
+}

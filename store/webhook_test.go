@@ -1,0 +1,237 @@
+package store_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func newHook(t *testing.T, s *store.Store, accountID int64, types ...store.EventType) (store.Webhook, string) {
+	t.Helper()
+	w := store.Webhook{AccountID: accountID, URL: "https://hooks.example/", Active: true}
+	if types != nil {
+		w.Events = &store.JSON[[]store.EventType]{V: types}
+	}
+	w, secret, err := s.CreateWebhook(t.Context(), w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, secret
+}
+
+func hookDeliveries(t *testing.T, s *store.Store, w store.Webhook, f store.DeliveryFilter) []store.Delivery {
+	t.Helper()
+	l, err := s.ListDeliveries(t.Context(), w, f, store.Page{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Rows
+}
+
+func TestWebhookSecretsAreSealed(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		w, secret := newHook(t, s, storetest.Account(t, s).Seq)
+		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		if err != nil || len(plain) != 32 {
+			t.Fatalf("secret %q: %v", secret, err)
+		}
+		wantNotStored(t, cfg, secret)
+		wantNotStored(t, cfg, string(plain))
+		keys, err := s.WebhookKeys(w, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([][]byte{plain}, keys); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		other, _ := newHook(t, s, w.AccountID)
+		other.Sealed = w.Sealed // put where another belongs
+		if _, err := s.WebhookKeys(other, time.Now()); err == nil {
+			t.Error("the secret of another endpoint opens")
+		}
+	})
+}
+
+func TestTwoRotationsEndTheFirstSecret(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		w, _ := newHook(t, s, storetest.Account(t, s).Seq)
+		first, err := s.WebhookKeys(w, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys, err := s.WebhookKeys(w, time.Now())
+		if err != nil || len(keys) != 2 {
+			t.Fatalf("%d keys, %v", len(keys), err)
+		}
+		for _, k := range keys {
+			if bytes.Equal(k, first[0]) {
+				t.Error("the first secret still signs")
+			}
+		}
+	})
+}
+
+// Every event has its deliveries from the transaction that wrote it, and what
+// was not written has none (W11).
+func TestEventsAndTheirDeliveriesAreOne(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		all, _ := newHook(t, s, in.AccountID)
+		some, _ := newHook(t, s, in.AccountID, store.EventDraftCreated, store.EventMessageDelivered)
+		off, _ := newHook(t, s, in.AccountID)
+		if _, err := s.UpdateWebhook(t.Context(), in.AccountID, off.ID, func(w *store.Webhook) error { w.Active = false; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		storetest.Received(t, s, in)
+		storetest.Sent(t, s, in, []string{"ann@out.example", "ben@out.example"})
+		claimed, err := s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		if err != nil || len(claimed) != 2 {
+			t.Fatalf("claimed %d: %v", len(claimed), err)
+		}
+		for _, c := range claimed {
+			a := store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered, Response: "250 ok"}
+			if err := s.RecordAttempt(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.RecordAttempt(t.Context(), a); !errors.Is(err, store.ErrState) { // leaves nothing behind
+				t.Errorf("a second time: %v", err)
+			}
+		}
+		d, err := s.CreateDraft(t.Context(), storetest.NewDraft(in), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.RejectDraft(t.Context(), in.AccountID, d.ID, "key_1", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.RejectDraft(t.Context(), in.AccountID, d.ID, "key_1", nil, nil); !errors.Is(err, store.ErrState) {
+			t.Errorf("rejected twice: %v", err)
+		}
+		types := func(w store.Webhook) map[store.EventType]int {
+			got := map[store.EventType]int{}
+			for _, d := range hookDeliveries(t, s, w, store.DeliveryFilter{}) {
+				got[d.EventType]++
+			}
+			return got
+		}
+		want := map[store.EventType]int{
+			store.EventMessageReceived: 1, store.EventMessageQueued: 1, store.EventMessageSent: 2, store.EventMessageDelivered: 2,
+			store.EventDraftCreated: 1, store.EventDraftRejected: 1,
+		}
+		if diff := cmp.Diff(want, types(all)); diff != "" {
+			t.Errorf("all: -want +got:\n%s", diff)
+		}
+		want = map[store.EventType]int{store.EventDraftCreated: 1, store.EventMessageDelivered: 2}
+		if diff := cmp.Diff(want, types(some)); diff != "" {
+			t.Errorf("some: -want +got:\n%s", diff)
+		}
+		if got := types(off); len(got) != 0 {
+			t.Errorf("one that is off: %v", got)
+		}
+		_, events, err := s.ClaimDeliveries(t.Context(), all.Seq, 100, time.Minute)
+		if err != nil || len(events) != 8 {
+			t.Fatalf("claimed %d: %v", len(events), err)
+		}
+		for _, e := range events {
+			if e.Event == nil || e.Event.ID != e.EventID || e.Event.InboxID == nil || *e.Event.InboxID != in.ID {
+				t.Errorf("delivery %+v is of the event %+v", e.Delivery, e.Event)
+			}
+		}
+	})
+}
+
+// A delivery is one claim's at a time, and who slept through his lease can no
+// longer record.
+func TestDeliveriesAreClaimedOnce(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		w, _ := newHook(t, s, in.AccountID)
+		for range 3 {
+			storetest.Received(t, s, in)
+		}
+		claim := func(limit int) []store.ClaimedDelivery {
+			_, got, err := s.ClaimDeliveries(t.Context(), w.Seq, limit, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		first, second := claim(2), claim(2)
+		if len(first) != 2 || len(second) != 1 || len(claim(2)) != 0 || first[0].Seq > first[1].Seq || second[0].Seq < first[1].Seq {
+			t.Fatalf("claimed %d and %d", len(first), len(second))
+		}
+		clock.Add(time.Minute)
+		again := claim(1)[0]
+		done := func(c store.ClaimedDelivery) error {
+			return s.RecordDelivery(t.Context(), store.DeliveryResult{
+				Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliverySucceeded, Judge: true,
+			})
+		}
+		if err := done(first[0]); !errors.Is(err, store.ErrState) {
+			t.Errorf("after the lease: got %v, want ErrState", err)
+		}
+		if err := done(again); err != nil {
+			t.Error(err)
+		}
+		if got := hookDeliveries(t, s, w, store.DeliveryFilter{Status: store.DeliverySucceeded}); len(got) != 1 || got[0].Attempts != 2 {
+			t.Errorf("succeeded: %+v", got)
+		}
+	})
+}
+
+func TestDeliveriesOfADeletedEndpointAreSwept(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		gone, _ := newHook(t, s, in.AccountID)
+		stays, _ := newHook(t, s, in.AccountID)
+		storetest.Received(t, s, in)
+		if err := s.DeleteWebhook(t.Context(), in.AccountID, gone.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.ClaimDeliveries(t.Context(), gone.Seq, 1, time.Minute); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("claim of a deleted endpoint: %v", err)
+		}
+		due, err := s.DueEndpoints(t.Context(), nil)
+		if err != nil || len(due) != 1 || due[0].Seq != stays.Seq {
+			t.Errorf("due: %+v %v", due, err)
+		}
+		sweep := func(want int) {
+			t.Helper()
+			if n, err := s.SweepDeliveries(t.Context()); err != nil || n != want {
+				t.Errorf("swept %d, want %d: %v", n, want, err)
+			}
+		}
+		sweep(1)
+		sweep(0)
+		clock.Add(store.DeliveryLife)
+		sweep(1)
+		if got := hookDeliveries(t, s, stays, store.DeliveryFilter{}); len(got) != 0 {
+			t.Errorf("after %v there are %+v", store.DeliveryLife, got)
+		}
+	})
+}
