@@ -36,8 +36,17 @@ func scriptEmails(s *script) {
 	scriptBatch(s, from, welcome)
 	scriptScheduled(s, "/v1/emails/"+ids[len(ids)-1])
 	for _, pair := range [][2]string{
-		{"status", "sent"}, {"status", "bounced"}, {"status", "cancelled"}, {"status", "sending"}, {"status", "lost"}, {"tag", "a:1"}, {"tag", "a:2"},
-		{"tag", "a"}, {"batch_id", "batch_none"}, {"cursor", "x"}, {"limit", "0"},
+		{"status", "sent"},
+		{"status", "bounced"},
+		{"status", "cancelled"},
+		{"status", "sending"},
+		{"status", "lost"},
+		{"tag", "a:1"},
+		{"tag", "a:2"},
+		{"tag", "a"},
+		{"batch_id", "batch_none"},
+		{"cursor", "x"},
+		{"limit", "0"},
 	} {
 		s.ask("listEmails", "", "", asking(pair[0], pair[1]))
 	}

@@ -111,8 +111,10 @@ func TestSuppressedMeanwhile(t *testing.T) {
 			of   store.Email
 			want store.RecipientStatus
 		}{
-			{"tried before", tried, store.RecipientSuppressed}, {"scheduled", scheduled, store.RecipientSuppressed},
-			{"marketing", marketing, store.RecipientSuppressed}, {"not marketing", plain, store.RecipientDelivered},
+			{"tried before", tried, store.RecipientSuppressed},
+			{"scheduled", scheduled, store.RecipientSuppressed},
+			{"marketing", marketing, store.RecipientSuppressed},
+			{"not marketing", plain, store.RecipientDelivered},
 		} {
 			e := w.email(t, tt.of)
 			wantStatus := store.MessageFailed

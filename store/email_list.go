@@ -112,7 +112,7 @@ func (f *EmailFilter) stream(w *where, before int64) string {
 
 // add adds the conditions that the stream leaves open, of the email whose number
 // is seq, and says whether there are any.
-func (f *EmailFilter) add(w *where, seq string) (any bool) {
+func (f *EmailFilter) add(w *where, seq string) bool {
 	n := len(w.conds)
 	tried := "EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = " + seq + " AND r.attempts > 0)"
 	stored := "(SELECT m.status FROM messages m WHERE m.seq = " + seq + ") = ?"

@@ -141,8 +141,10 @@ func TestAttemptsSuppress(t *testing.T) {
 			t.Fatalf("%+v, %v", l.Rows, err)
 		}
 		among, err := s.SuppressedAmong(t.Context(), []store.Addressee{
-			{AccountID: account, EmailFold: "gone@out.example"}, {AccountID: other, EmailFold: "gone@out.example"},
-			{AccountID: account, EmailFold: "here@out.example"}, {AccountID: account, EmailFold: "angry@out.example", Marketing: true},
+			{AccountID: account, EmailFold: "gone@out.example"},
+			{AccountID: other, EmailFold: "gone@out.example"},
+			{AccountID: account, EmailFold: "here@out.example"},
+			{AccountID: account, EmailFold: "angry@out.example", Marketing: true},
 		})
 		if d := cmp.Diff([]bool{true, false, false, true}, among); d != "" || err != nil {
 			t.Error(d, err)
