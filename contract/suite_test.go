@@ -38,6 +38,7 @@ func TestContract(t *testing.T) {
 			{"deleted messages", deletedMessages},
 			{"simulated messages", simulatedMessages},
 			{"templates", templates},
+			{"emails", emails},
 			{"contacts", contacts},
 			{"suppressions", suppressions},
 			{"files", files},

@@ -206,6 +206,8 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 			return w.newKey(t, "").ID
 		case strings.HasPrefix(op.Path, "/v1/templates/"):
 			return w.newTemplate(t)
+		case strings.HasPrefix(op.Path, "/v1/emails/"):
+			return w.newScheduled(t)
 		case strings.HasPrefix(op.Path, "/v1/contacts/"):
 			return w.newContact(t).ID
 		case strings.HasPrefix(op.Path, "/v1/domains/"):

@@ -56,23 +56,48 @@ func outAttachments(in []attachment) []message.OutAttachment {
 // attachmentsFromAPI checks what the contract cannot: the size of all together,
 // and null for bytes.
 func attachmentsFromAPI(in gen.MessageAttachmentInputs) ([]attachment, error) {
-	total := int64(0)
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
-		if at.Content == nil {
-			return nil, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
-		}
-		size := int64(len(at.Content))
-		total += size
-		name := at.Filename
-		if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
+		file, err := attachmentFromAPI(i, at.Filename, at.ContentType, at.Content)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, attachment{
-			message.OutAttachment{Filename: name, ContentType: at.ContentType.Or(mediaType(name)), Content: at.Content}, size,
-		})
+		out = append(out, file)
 	}
-	return out, checkAttachmentSize(total)
+	return out, checkAttachments(out)
+}
+
+// emailAttachments is attachmentsFromAPI for those of an email.
+func emailAttachments(in []gen.EmailAttachmentInput) ([]attachment, error) {
+	out := make([]attachment, 0, len(in))
+	for i, at := range in {
+		file, err := attachmentFromAPI(i, at.Filename, at.ContentType, at.Content)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	return out, checkAttachments(out)
+}
+
+func attachmentFromAPI(i int, name string, contentType gen.OptString, content []byte) (attachment, error) {
+	if content == nil {
+		return attachment{}, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
+	}
+	if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
+		return attachment{}, err
+	}
+	return attachment{
+		message.OutAttachment{Filename: name, ContentType: contentType.Or(mediaType(name)), Content: content}, int64(len(content)),
+	}, nil
+}
+
+func checkAttachments(list []attachment) error {
+	total := int64(0)
+	for _, at := range list {
+		total += at.size
+	}
+	return checkAttachmentSize(total)
 }
 
 func checkAttachmentSize(total int64) error {

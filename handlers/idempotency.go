@@ -26,6 +26,8 @@ var answerTypes = map[string]func() any{
 	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
 	"Domain":             func() any { return new(gen.Domain) },
 	"Draft":              func() any { return new(gen.Draft) },
+	"EmailBatch":         func() any { return new(gen.EmailBatch) },
+	"EmailCreated":       func() any { return new(gen.EmailCreated) },
 	"Inbox":              func() any { return new(gen.Inbox) },
 	"Message":            func() any { return new(gen.Message) },
 	"Suppression":        func() any { return new(gen.Suppression) },
@@ -79,12 +81,31 @@ func once[Row any](ctx context.Context, status int, kind string, toAPI func(Row)
 	return &o
 }
 
-// idempotent answers a repeated call, by the header Idempotency-Key, with what
-// the first one was answered.
-func (a *API) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+// idempotencyKey is the key of a call, by the header Idempotency-Key or by the
+// field that an email has for it.
+func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 	v, _ := req.Params.Header(idempotencyHeader)
 	header, _ := v.(gen.OptString)
-	key, ok := header.Get()
+	var field gen.OptString
+	if e, isEmail := req.Body.(*gen.EmailSend); isEmail {
+		field = e.IdempotencyKey
+	}
+	if header.Set && field.Set && header.Value != field.Value {
+		return "", false, errInvalid("idempotencyKey", "is another than the header %s", idempotencyHeader)
+	}
+	if field.Set {
+		header = field
+	}
+	return header.Value, header.Set, nil
+}
+
+// idempotent answers a repeated call under the same idempotency key with what the
+// first one was answered.
+func (a *API) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+	key, ok, err := idempotencyKey(req)
+	if err != nil {
+		return middleware.Response{}, err
+	}
 	if !ok {
 		return next(req)
 	}
@@ -138,7 +159,7 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	if err := json.Unmarshal(ans.Body, v); err != nil {
 		return middleware.Response{}, fmt.Errorf("read stored answer: %w", err)
 	}
-	if !seesAnswer(callerOf(ctx), v) {
+	if !a.seesAnswer(ctx, v) {
 		return middleware.Response{}, fmt.Errorf("stored answer: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
@@ -153,10 +174,10 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	return middleware.Response{Type: v}, nil
 }
 
-// seesAnswer says whether a key may see what an answer tells of. Keys
-// of one account share its idempotency keys, but need not see the same inboxes.
-func seesAnswer(k store.Key, answer any) bool {
-	ids := visible(k)
+// seesAnswer says whether the caller may see what an answer tells of. Keys of one
+// account share its idempotency keys, but need not see the same inboxes.
+func (a *API) seesAnswer(ctx context.Context, answer any) bool {
+	ids := visible(callerOf(ctx))
 	if ids == nil {
 		return true
 	}
@@ -169,10 +190,19 @@ func seesAnswer(k store.Key, answer any) bool {
 		return slices.Contains(ids, v.InboxID)
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
+	case *gen.EmailCreated:
+		return a.seesEmail(ctx, v.ID)
+	case *gen.EmailBatch:
+		return a.seesEmail(ctx, v.Emails[0].ID) // all are from one sender
 	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // are of no inbox
 		return true
 	}
 	return false
+}
+
+func (a *API) seesEmail(ctx context.Context, id string) bool {
+	_, err := a.emailOf(ctx, id)
+	return err == nil
 }
 
 // bodyHash is equal for bodies that say the same, whatever the order of their

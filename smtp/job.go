@@ -31,7 +31,7 @@ type job struct {
 // it, so that it is signed once.
 type outgoing struct {
 	message store.Message
-	from    string // reverse-path: the address of the inbox
+	from    string // reverse-path
 
 	mu        sync.Mutex
 	signed    bool
@@ -50,7 +50,7 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 	for _, c := range claimed {
 		m := mails[c.MessageSeq]
 		if m == nil {
-			m = &outgoing{message: c.Message, from: c.InboxAddress}
+			m = &outgoing{message: c.Message, from: c.From}
 			mails[c.MessageSeq] = m
 		}
 		k := key{c.MessageSeq, q.destOf(c)}
@@ -119,7 +119,7 @@ func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (strin
 	if m.signed {
 		return m.signature, nil
 	}
-	_, domain, _ := strings.Cut(m.message.FromEmail, "@")
+	domain := m.message.FromEmail[strings.LastIndexByte(m.message.FromEmail, '@')+1:]
 	signature, err := q.signer.Sign(ctx, domain, raw)
 	if err != nil {
 		return "", fmt.Errorf("sign: %w", err)

@@ -38,10 +38,13 @@ const (
 //     mail, or all its servers are at addresses that mail is not sent to:
 //     bounced, and never tried again.
 //   - Anything else (4yz, no answer, no DNS, a fault of ours): tried again on
-//     the schedule of nextAttempt, for 24 hours, and then bounced with the last
-//     answer.
+//     the schedule of nextAttempt, for 24 hours or, if it is marketing, 72, and
+//     then bounced with the last answer.
 //   - The content of the message is gone, or the domain that it is from is no
 //     longer verified for the account that sends: failed.
+//
+// Before each round the scheduled emails whose time has come are queued, so that
+// they are at most as late as the poll is long.
 //
 // A mail is handed over at least once. It may be twice when a server took it and
 // its answer never came (RFC 1047), or when this process died before it could
@@ -148,6 +151,11 @@ func (q *Queue) Close() { q.conns.close() }
 // of the deliveries. pause is how long there is nothing to claim, as far as is
 // known.
 func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, err error) {
+	if n, err := q.store.ReleaseScheduled(work); err != nil {
+		q.log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
+	} else if n > 0 {
+		q.log.InfoContext(ctx, "scheduled mail queued", "emails", n)
+	}
 	room := q.jobs.room()
 	if room <= 0 {
 		return 0, pollEvery, nil
@@ -169,14 +177,28 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if err != nil || len(claimed) == 0 {
 		return 0, pollEvery, err
 	}
-	jobs := q.jobsOf(claimed)
+	send, skip, err := q.splitSuppressed(claiming, claimed)
+	if err != nil {
+		q.log.WarnContext(ctx, "queue cannot see who is suppressed", "error", err)
+		send, skip = nil, claimed
+	}
+	ended := verdictSuppressed
+	if err != nil { // who must not get it is not known
+		ended = verdictLocal
+	}
 	round := q.round.Add(1)
+	q.dispatch(q.jobsOf(send), now, round, func(j *job) { q.begin(ctx, work, j) })
+	q.dispatch(q.jobsOf(skip), now, round, func(j *job) { q.record(work, j, all(len(j.rcpts), ended)) })
+	return len(claimed), 0, nil
+}
+
+// dispatch gives jobs that were claimed at a time to the dispatcher.
+func (q *Queue) dispatch(jobs []*job, claimed time.Time, round uint64, start func(*job)) {
 	for _, j := range jobs {
-		j.round, j.start = round, func() { q.begin(ctx, work, j) }
-		j.until, j.late = now.Add(q.lease*9/10), now.Add(q.lease/2)
+		j.round, j.start = round, func() { start(j) }
+		j.until, j.late = claimed.Add(q.lease*9/10), claimed.Add(q.lease/2)
 	}
 	q.jobs.add(jobs)
-	return len(claimed), 0, nil
 }
 
 // begin runs a job, unless ctx has ended while it waited for its turn.

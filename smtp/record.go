@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -78,6 +79,9 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),
 	}
 	if v.status != store.RecipientQueued {
+		if a.Suppress = suppressionOf(c, v.status, v.response); a.Suppress != "" {
+			a.EmailFold = message.FoldAddress(c.Email)
+		}
 		return a
 	}
 	now := q.now()
@@ -89,7 +93,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 		}
 		return a
 	}
-	next, ok := nextAttempt(c.Attempts, c.CreatedAt.Time, now, 2*rand.Float64()-1) //nolint:gosec // no secret
+	next, ok := nextAttempt(c.Attempts, retriesEnd(c), now, 2*rand.Float64()-1) //nolint:gosec // no secret
 	if !ok {
 		a.Status, a.Soft = store.RecipientBounced, true
 		return a

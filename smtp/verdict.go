@@ -48,6 +48,8 @@ var (
 	verdictNoInbox  = verdict{status: store.RecipientBounced, response: "550 5.1.1 No such inbox here"}
 	verdictUntried  = verdict{status: store.RecipientQueued, untried: true}
 	verdictLost     = verdict{recorded: true}
+
+	verdictSuppressed = verdict{status: store.RecipientSuppressed, response: "Suppressed: on the list of addresses that are not sent to"}
 )
 
 // all gives each of n recipients the same verdict.

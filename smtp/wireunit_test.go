@@ -123,7 +123,7 @@ func TestNextAttempt(t *testing.T) {
 	}
 	for _, tt := range tests {
 		now := created.Add(tt.age)
-		next, ok := nextAttempt(tt.attempts, created, now, tt.jitter)
+		next, ok := nextAttempt(tt.attempts, created.Add(retryFor), now, tt.jitter)
 		if ok != (tt.pause > 0) || ok && next.Sub(now) != tt.pause {
 			t.Errorf("%s: %v after %s, want after %s", tt.name, ok, next.Sub(now), tt.pause)
 		}

@@ -49,16 +49,22 @@ func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage
 	if err := execIn(ctx, tx, `DELETE FROM recipients WHERE message_seq IN (?)`, seqs); err != nil {
 		return errIn("delete recipients", err)
 	}
-	// While an inbox is held no mail joins its threads.
-	inboxes := rising(old, func(m oldMessage) int64 { return m.InboxSeq })
-	var held []int64
-	if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.dialect.lockRow(), inboxes); err != nil {
-		return errIn("hold inboxes", err)
+	if err := removeEmails(ctx, tx, seqs); err != nil {
+		return err
 	}
-	if err := execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs); err != nil {
+	// While an inbox is held no mail joins its threads.
+	threaded := slices.DeleteFunc(slices.Clone(old), func(m oldMessage) bool { return m.ThreadSeq == 0 })
+	if len(threaded) > 0 {
+		inboxes := rising(threaded, func(m oldMessage) int64 { return m.InboxSeq })
+		var held []int64
+		if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.dialect.lockRow(), inboxes); err != nil {
+			return errIn("hold inboxes", err)
+		}
+	}
+	if err := execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs); err != nil || len(threaded) == 0 {
 		return errIn("delete messages", err)
 	}
-	return shrinkThreads(ctx, tx, old)
+	return shrinkThreads(ctx, tx, threaded)
 }
 
 // removeUnnamed deletes those of the blobs that no row names, after the transaction

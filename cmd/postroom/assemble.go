@@ -61,7 +61,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Log: n.log})
+	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Emails: n.cfg.EmailRetention.duration(), Log: n.log})
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{

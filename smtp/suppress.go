@@ -1,0 +1,64 @@
+package smtp
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// suppressionOf is why a recipient is not to be sent to any more after an
+// attempt, and empty when it may be: a permanent answer about the address, or a
+// complaint. What a server has against the mail or against us (RFC 3463 section
+// 3, 5.3.x, 5.6.x and 5.7.x) says nothing about the address, and what is simulated
+// says nothing at all.
+func suppressionOf(c store.Claimed, status store.RecipientStatus, response string) store.SuppressionReason {
+	switch {
+	case c.Message.TestMode:
+	case status == store.RecipientComplained:
+		return store.SuppressedComplaint
+	case status == store.RecipientBounced && aboutRecipient(response):
+		return store.SuppressedHardBounce
+	}
+	return ""
+}
+
+// aboutRecipient says whether an answer ends the attempts because of the address.
+func aboutRecipient(response string) bool {
+	code, rest, _ := strings.Cut(response, " ")
+	if !strings.HasPrefix(code, "5") {
+		return false // a soft bounce: the retries are used up
+	}
+	for _, other := range []string{"5.3.", "5.6.", "5.7."} {
+		if strings.HasPrefix(rest, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// splitSuppressed takes those out of what was claimed who are on the list of
+// their account: who bounced, complained or unsubscribed after the mail was
+// accepted gets it no more, also when it is scheduled or tried again.
+func (q *Queue) splitSuppressed(ctx context.Context, claimed []store.Claimed) (send, skip []store.Claimed, err error) {
+	about := make([]store.Addressee, len(claimed))
+	for i, c := range claimed {
+		about[i] = store.Addressee{
+			AccountID: c.AccountID, EmailFold: message.FoldAddress(c.Email), Marketing: c.Category == store.CategoryMarketing,
+		}
+	}
+	suppressed, err := q.store.SuppressedAmong(ctx, about)
+	if err != nil || !slices.Contains(suppressed, true) {
+		return claimed, nil, err
+	}
+	for i, c := range claimed {
+		if suppressed[i] {
+			skip = append(skip, c)
+		} else {
+			send = append(send, c)
+		}
+	}
+	return send, skip, nil
+}
