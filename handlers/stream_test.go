@@ -65,7 +65,7 @@ func TestStreamFilters(t *testing.T) {
 			}
 		}
 		s.do(t, http.MethodGet, "/v1/events/stream?inbox_id="+a.ID, "", as(narrow)).wantError(t, http.StatusNotFound, "not_found inbox_id")
-		s.do(t, http.MethodGet, "/v1/events/stream?events=message.lost", "", broken).wantError(t, http.StatusBadRequest, "invalid_request")
+		s.do(t, http.MethodGet, "/v1/events/stream?events=message.lost", "", broken).wantError(t, http.StatusBadRequest, "invalid_request events[0]")
 		s.do(t, http.MethodGet, "/v1/events/stream", "", as(s.newKey(t, scopes("send")))).wantError(t, http.StatusForbidden, "insufficient_scope")
 	})
 }
