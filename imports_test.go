@@ -32,7 +32,7 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
-		"internal/web", "internal/maintenance", "internal/s3blob", "internal/search", "internal/template",
+		"internal/web", "internal/maintenance", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime"}
@@ -51,12 +51,13 @@ var layers = []layer{
 	{pkg: "internal/template", imports: nothing},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dnsrec"}, tests: []string{"smtp"}},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
+	{pkg: "internal/stream", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/message"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/message", "internal/search", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
+		imports: []string{"gen", "store", "internal/message", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
 		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
 	},
 	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/mailauth", "internal/netguard"}},

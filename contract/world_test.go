@@ -44,6 +44,7 @@ type draft struct {
 // mail has to be approved, with a draft.
 type world struct {
 	*install
+	events        *watch
 	inbox, edited inbox // PATCH goes to edited, so that the other stays as it is
 	in, out       message
 	guarded       inbox // send_policy approval

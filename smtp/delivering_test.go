@@ -2,6 +2,7 @@ package smtp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/smtptest"
@@ -81,9 +83,16 @@ func (w *world) queue(t testing.TB, port uint16, zones smtptest.Zones, edits ...
 	return q
 }
 
-// send queues a mail from the inbox.
+// send queues a mail from the inbox. Who was suppressed by an earlier one is not
+// any more.
 func (w *world) send(t testing.TB, to ...string) store.Message {
 	t.Helper()
+	for _, email := range to {
+		_, err := w.store.DeleteSuppression(t.Context(), w.inbox.AccountID, message.FoldAddress(email))
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
 	return storetest.Sent(t, w.store, w.inbox, to)
 }
 

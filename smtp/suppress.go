@@ -11,9 +11,7 @@ import (
 
 // suppressionOf is why a recipient is not to be sent to any more after an
 // attempt, and empty when it may be: a permanent answer about the address, or a
-// complaint. What a server has against the mail or against us (RFC 3463 section
-// 3, 5.3.x, 5.6.x and 5.7.x) says nothing about the address, and what is simulated
-// says nothing at all.
+// complaint. What is simulated says nothing about anybody.
 func suppressionOf(c store.Claimed, status store.RecipientStatus, response string) store.SuppressionReason {
 	switch {
 	case c.Message.TestMode:
@@ -26,17 +24,24 @@ func suppressionOf(c store.Claimed, status store.RecipientStatus, response strin
 }
 
 // aboutRecipient says whether an answer ends the attempts because of the address.
+// By the enhanced code (RFC 3463 section 3) what a server has against the mail,
+// against us, or against the way that it came says nothing about the address:
+// neither does 5.1.7 or 5.1.8, about the sender's, nor 5.2.3, about the size.
 func aboutRecipient(response string) bool {
 	code, rest, _ := strings.Cut(response, " ")
 	if !strings.HasPrefix(code, "5") {
 		return false // a soft bounce: the retries are used up
 	}
-	for _, other := range []string{"5.3.", "5.6.", "5.7."} {
-		if strings.HasPrefix(rest, other) {
-			return false
-		}
+	enhanced, _, _ := strings.Cut(rest, " ")
+	class, isEnhanced := strings.CutPrefix(enhanced, "5.")
+	switch subject, _, _ := strings.Cut(class, "."); {
+	case !isEnhanced:
+		return true
+	case enhanced == "5.1.7", enhanced == "5.1.8", enhanced == "5.2.3":
+		return false
+	default:
+		return subject == "0" || subject == "1" || subject == "2"
 	}
-	return true
 }
 
 // splitSuppressed takes those out of what was claimed who are on the list of

@@ -1,6 +1,8 @@
 package smtp_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,12 +42,15 @@ func TestHardBounceIsSuppressed(t *testing.T) {
 			"policy@out.example":  smtptest.Refuse(550, [3]int{5, 7, 1}, "we do not like you"),
 			"system@out.example":  smtptest.Refuse(552, [3]int{5, 3, 4}, "too big"),
 			"content@out.example": smtptest.Refuse(554, [3]int{5, 6, 0}, "cannot read this"),
+			"sender@out.example":  smtptest.Refuse(550, [3]int{5, 1, 8}, "your domain is wrong"),
+			"routing@out.example": smtptest.Refuse(554, [3]int{5, 4, 6}, "a loop"),
+			"full@out.example":    smtptest.Refuse(552, [3]int{5, 2, 2}, "over quota"),
 			"later@out.example":   smtptest.Refuse(450, [3]int{4, 2, 0}, "later"),
 		}
 		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(to string) error { return answers[strings.ToLower(to)] }})
 		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
-		m := w.send(t, "Gone@out.example", "plain@out.example", "policy@out.example", "system@out.example", "content@out.example", "later@out.example")
-		round(t, q, 6)
+		m := w.send(t, slices.Collect(maps.Keys(answers))...)
+		round(t, q, len(answers))
 		w.clock.Add(25 * time.Hour)
 		round(t, q, 1)
 		for _, r := range w.message(t, m).Recipients {
@@ -55,7 +60,8 @@ func TestHardBounceIsSuppressed(t *testing.T) {
 		}
 		for email, want := range map[string]store.SuppressionReason{
 			"gone@out.example": store.SuppressedHardBounce, "plain@out.example": store.SuppressedHardBounce, "policy@out.example": "",
-			"system@out.example": "", "content@out.example": "", "later@out.example": "",
+			"system@out.example": "", "content@out.example": "", "later@out.example": "", "sender@out.example": "", "routing@out.example": "",
+			"full@out.example": store.SuppressedHardBounce,
 		} {
 			w.wantListed(t, email, want)
 		}

@@ -61,6 +61,7 @@ const EventWebhookTest EventType = "webhook.test"
 
 // Event is one entry of the log of what happened.
 type Event struct {
+	Seq       int64     `db:"seq"` // its place in the log
 	AccountID int64     `db:"account_id"`
 	ID        string    `db:"id"`
 	Type      EventType `db:"type"`
@@ -73,7 +74,7 @@ type Event struct {
 	CreatedAt Time   `db:"created_at"`
 }
 
-const eventColumns = `e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, e.test_mode, e.data, e.created_at`
+const eventColumns = `e.seq, e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, e.test_mode, e.data, e.created_at`
 
 const eventTables = ` FROM events e LEFT JOIN inboxes i ON i.seq = e.inbox_seq LEFT JOIN messages m ON m.seq = e.message_seq`
 

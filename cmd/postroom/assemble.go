@@ -13,6 +13,7 @@ import (
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/search"
+	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -47,8 +48,9 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
+	streams := stream.New(stream.Config{Store: s, Render: handlers.EventFrame(s), Log: n.log})
 	api, err := n.apiPart(s, in, doors, stopping, handlers.Config{
-		Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: hooks, TempDir: temp, Answered: told.answered,
+		Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
 	})
 	if err != nil {
 		return nil, err
@@ -65,8 +67,8 @@ func (n *node) assemble(
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{
-		api, mail, queue, n.webhooksPart(s, hooks), worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
-		worker("domains", owned.Run),
+		api, mail, queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
+		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
 	}
 	if doors.metrics != nil {
 		parts = append(parts, metricsPart(doors.metrics, told))

@@ -314,7 +314,8 @@ CREATE TABLE events (
     data        TEXT NOT NULL,
     created_at  BIGINT NOT NULL
 );
--- Those that name a recipient, to go with their message (store/remove.go).
+CREATE INDEX events_account ON events (account_id); -- and seq, the row's own number
+-- Those that name a recipient, to be emptied with their message (store/remove.go).
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
 -- Signing secrets are sealed. events and inboxes are null for all of them.
