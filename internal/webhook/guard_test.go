@@ -48,18 +48,22 @@ func targetsOf(t *testing.T, n *names, allow string) *netguard.Targets {
 	return netguard.NewTargets(netguard.New(netguard.Config{Allow: prefixes}), n)
 }
 
-// listenOn counts the posts that arrive at an address; with port 0 on any port.
-func listenOn(t *testing.T, address string) (port string, posts *atomic.Int64) {
+// listenOn counts the connections that an address gets; with port 0 on any port.
+func listenOn(t *testing.T, address string) (port string, connects *atomic.Int64) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	posts = &atomic.Int64{}
+	connects = &atomic.Int64{}
 	srv := &httptest.Server{Listener: l, Config: &http.Server{
 		Handler:           http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
-		ConnState:         func(_ net.Conn, s http.ConnState) { posts.Add(int64(1 - min(int(s), 1))) }, // StateNew is 0
 		ReadHeaderTimeout: patience,
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				connects.Add(1)
+			}
+		},
 	}}
 	srv.Start()
 	t.Cleanup(srv.Close)
@@ -67,7 +71,7 @@ func listenOn(t *testing.T, address string) (port string, posts *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return port, posts
+	return port, connects
 }
 
 const notReached = "the address may not be reached"

@@ -30,7 +30,7 @@ type look struct {
 	Timestamp string `json:"timestamp"`
 	Signature string `json:"signature"`
 	Body      string `json:"body"`
-	Secret    string `json:"secret"`
+	With      string `json:"with"` // the secret
 	At        int64  `json:"at"`
 
 	what string
@@ -133,7 +133,7 @@ func looksAt(t *testing.T, posts []post, secret string) []look {
 		changed("another body", false, func(l *look) { l.Body += " " })
 		changed("another id", false, func(l *look) { l.ID = "evt_0" + strings.TrimPrefix(l.ID, "evt_") })
 		changed("another timestamp", false, func(l *look) { l.Timestamp = strconv.FormatInt(at+1, 10) })
-		changed("another secret", false, func(l *look) { l.Secret = "whsec_" + strings.Repeat("A", 43) + "=" })
+		changed("another secret", false, func(l *look) { l.With = "whsec_" + strings.Repeat("A", 43) + "=" })
 	}
 	slices.SortStableFunc(all, func(a, b look) int { return cmp.Compare(a.At, b.At) })
 	return all
@@ -146,7 +146,7 @@ func askGo(t *testing.T, looks []look) []verdicts {
 	synctest.Test(t, func(t *testing.T) {
 		for i, l := range looks {
 			time.Sleep(time.Until(time.Unix(l.At, 0))) // passes at once
-			w, err := standardwebhooks.NewWebhook(l.Secret)
+			w, err := standardwebhooks.NewWebhook(l.With)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const taken = {};
   for (const [name, Webhook] of Object.entries(libraries)) {
     try {
-      new Webhook(post.secret).verify(post.body, headers);
+      new Webhook(post.with).verify(post.body, headers);
       taken[name] = "";
     } catch (error) {
       taken[name] = error.message;
