@@ -36,18 +36,17 @@ type telling struct {
 func (w *telling) run(t *testing.T) {
 	t.Helper()
 	w.receiver = newHookReceiver(t)
-	w.receiver.answer = refuseSome(0.3)
 	w.in.start()
 	w.box = w.in.createInboxes("told")[0]
 	w.in.createHook(w.receiver.URL, "message.received")
 	k := newKiller(t, w.in, 2*w.events/w.kills)
 	// A step is a call made or a post answered, so that kills go on while the
 	// endpoint is told of what was left.
-	refuse := w.receiver.answer
-	w.receiver.answer = func(id string, before int) int {
+	refuse := refuseSome(0.3)
+	w.receiver.answers(func(id string, before int) int {
 		k.step()
 		return refuse(id, before)
-	}
+	})
 	enough := func() bool { return int(w.made.Load()) >= w.events && k.kills >= w.kills }
 	k.underKills(t, clients, enough, func() { w.in.hurryHooks(true) }, func(ctx context.Context, _ int) error {
 		return w.client(ctx, k)

@@ -14,15 +14,15 @@ import (
 // has taken.
 type hookReceiver struct {
 	*httptest.Server
+
+	mu sync.Mutex
 	// answer returns the status for an event that was seen so many times before;
 	// nil means 200.
 	answer func(id string, before int) int
-
-	mu    sync.Mutex
-	seen  map[string]int    // posts, by webhook-id
-	taken map[string]int    // those that were answered with 2xx
-	about map[string]string // the id of the resource, by webhook-id
-	types map[string]int    // events that were taken, by type
+	seen   map[string]int    // posts, by webhook-id
+	taken  map[string]int    // those that were answered with 2xx
+	about  map[string]string // the id of the resource, by webhook-id
+	types  map[string]int    // events that were taken, by type
 }
 
 func newHookReceiver(t *testing.T) *hookReceiver {
@@ -71,6 +71,13 @@ func (r *hookReceiver) serve(t *testing.T, w http.ResponseWriter, req *http.Requ
 	if r.taken[id]++; r.taken[id] == 1 {
 		r.types[event.Type]++
 	}
+}
+
+// answers sets what is answered from now on.
+func (r *hookReceiver) answers(f func(id string, before int) int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = f
 }
 
 // count says how many events were taken, and how many posts there were.
