@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -65,7 +64,6 @@ type Queue struct {
 	conns  *pool
 	jobs   *dispatcher
 	batch  int
-	round  atomic.Uint64 // of claims
 }
 
 // NewQueue returns a queue that does nothing until Run or RunOnce. It must be
@@ -97,7 +95,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		network: cfg.MaxConns,
 		local:   localJobs,
 		claimed: 20 * cfg.MaxConns,
-	})
+	}, cfg.Now)
 	return q, nil
 }
 
@@ -110,7 +108,10 @@ func (q *Queue) Run(ctx context.Context) error {
 	defer wake.Stop()
 	woken := wake.C
 	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
 	defer breakOff()
+	keeping.Go(func() { q.keepLeases(work) })
 	for ctx.Err() == nil {
 		n, pause, err := q.claim(ctx, work)
 		if err != nil && ctx.Err() == nil {
@@ -185,17 +186,16 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if err != nil { // who must not get it is not known
 		ended = verdictLocal
 	}
-	round := q.round.Add(1)
-	q.dispatch(q.jobsOf(send), now, round, func(j *job) { q.begin(ctx, work, j) })
-	q.dispatch(q.jobsOf(skip), now, round, func(j *job) { q.record(work, j, all(len(j.rcpts), ended)) })
+	q.dispatch(q.jobsOf(send), now, func(j *job) { q.begin(ctx, work, j) })
+	q.dispatch(q.jobsOf(skip), now, func(j *job) { q.record(work, j, all(len(j.rcpts), ended)) })
 	return len(claimed), 0, nil
 }
 
 // dispatch gives jobs that were claimed at a time to the dispatcher.
-func (q *Queue) dispatch(jobs []*job, claimed time.Time, round uint64, start func(*job)) {
+func (q *Queue) dispatch(jobs []*job, claimed time.Time, start func(*job)) {
 	for _, j := range jobs {
-		j.round, j.start = round, func() { start(j) }
-		j.until, j.late = claimed.Add(q.lease*9/10), claimed.Add(q.lease/2)
+		j.start = func() { start(j) }
+		j.holding = newHolding(j.rcpts, q.leaseEnd(claimed))
 	}
 	q.jobs.add(jobs)
 }

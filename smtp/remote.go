@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/postroom/postroom/internal/message"
@@ -22,14 +23,18 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 		return unlessBrokenOff(ctx, all(n, *v))
 	}
 	var faults []fault
-	reached := false
+	answered := false
 	for p, f := range q.peers(ctx, endpoints) {
 		if p != nil {
-			reached = true
 			var verdicts []verdict
-			if verdicts, f = q.transact(ctx, p, j); f == nil {
+			q.jobs.enter(j)
+			verdicts, f = q.transact(ctx, p, j)
+			q.jobs.leave(j)
+			if f == nil {
+				q.noteServer(ctx, j, p)
 				return unlessBrokenOff(ctx, verdicts)
 			}
+			answered = answered || !p.timedOut
 		}
 		faults = append(faults, *f)
 	}
@@ -38,10 +43,27 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 		q.log.InfoContext(ctx, "server not used", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain,
 			"response", f.response, "error", f.err)
 	}
-	if !reached && overall.status == store.RecipientQueued && !brokenOff(ctx) {
-		q.jobs.unreachable(j.dest, q.round.Load(), overall.response)
+	switch {
+	case brokenOff(ctx):
+	case answered:
+		q.jobs.reachable(j)
+	case overall.status == store.RecipientQueued:
+		q.jobs.unreachable(j, overall.response)
 	}
 	return unlessBrokenOff(ctx, all(n, overall))
+}
+
+// noteServer notes how the server of a transaction is. One that says nothing any
+// more in the middle of it is as good as dead, and would hold up every mail for
+// its domain.
+func (q *Queue) noteServer(ctx context.Context, j *job, p *peer) {
+	switch {
+	case brokenOff(ctx):
+	case p.timedOut:
+		q.jobs.silent(j, faultOf(ctx, p.at, os.ErrDeadlineExceeded).response)
+	default:
+		q.jobs.reachable(j)
+	}
 }
 
 // unlessBrokenOff turns the failures of an attempt that we ourselves have
@@ -120,7 +142,7 @@ func (q *Queue) senderFault(ctx context.Context, e endpoint, r response) *fault 
 // hand sends the mail itself.
 func (q *Queue) hand(ctx context.Context, p *peer, j *job, mail *signedMail, taken store.RecipientStatus) verdict {
 	r, err := p.data(mail, func() error {
-		if !q.now().Before(j.until) {
+		if !j.holding.ours(q.now()) {
 			return errLeaseOver
 		}
 		return ctx.Err()

@@ -108,7 +108,7 @@ func (p *peer) data(mail io.Reader, ready func() error) (response, error) {
 		err = dw.end()
 	}
 	if err != nil {
-		p.broken = true
+		p.fail(err)
 		return p.lastWords(err)
 	}
 	r, err = p.receive(p.timeouts.Done)
