@@ -44,6 +44,10 @@ const (
 // Before each round the scheduled emails whose time has come are queued, so that
 // they are at most as late as the poll is long.
 //
+// To a domain that says by MTA-STS (RFC 8461) how its servers are known, mail goes
+// only to those, and only encrypted; what cannot go that way is tried again.
+// DANE (RFC 7672) is not looked at: it needs a resolver that validates.
+//
 // A mail is handed over at least once. It may be twice when a server took it and
 // its answer never came (RFC 1047), or when this process died before it could
 // record the answer; both times with the same bytes and Message-ID.
@@ -59,11 +63,13 @@ type Queue struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	dir    *directory
-	dialer *dialer
-	conns  *pool
-	jobs   *dispatcher
-	batch  int
+	dir         *directory
+	dialer      *dialer
+	policies    *policies
+	policyUnmet func(mode string)
+	conns       *pool
+	jobs        *dispatcher
+	batch       int
 }
 
 // NewQueue returns a queue that does nothing until Run or RunOnce. It must be
@@ -88,7 +94,10 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		dialer: &dialer{helo: cfg.HELO, timeouts: cfg.Timeouts.orDefault(), guard: cfg.Guard, roots: cfg.RootCAs},
 		conns:  &pool{max: cfg.MaxConns},
 		batch:  2 * cfg.MaxConns,
+
+		policyUnmet: cfg.PolicyUnmet,
 	}
+	q.policies = newPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)
 	q.jobs = newDispatcher(dispatchLimits{
 		domain:  min(cfg.MaxPerDomain, cfg.MaxConns),
 		relay:   min(relayConns, cfg.MaxConns),

@@ -324,6 +324,11 @@ func (d noDNS) LookupMX(context.Context, string) ([]*net.MX, error) {
 	return nil, nil
 }
 
+func (d noDNS) LookupTXT(context.Context, string) ([]string, error) {
+	d.t.Error("a text record was looked up")
+	return nil, nil
+}
+
 func (d noDNS) LookupIPAddr(context.Context, string) ([]net.IPAddr, error) {
 	d.t.Error("an address was looked up")
 	return nil, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mtasts"
 	"github.com/postroom/postroom/store"
 )
 
@@ -18,7 +19,7 @@ var errLeaseOver = errors.New("lease is over")
 // takes the transaction, and returns what it says of each recipient.
 func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 	n := len(j.rcpts)
-	endpoints, v := q.route(ctx, j.dest)
+	endpoints, policy, v := q.route(ctx, j.dest)
 	if v != nil {
 		return unlessBrokenOff(ctx, all(n, *v))
 	}
@@ -26,6 +27,11 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 	answered := false
 	for p, f := range q.peers(ctx, endpoints) {
 		if p != nil {
+			if policy.Mode == mtasts.Testing {
+				if err := p.unmet(policy, q.dialer.roots); err != nil {
+					q.noteUnmet(ctx, mtasts.Testing, p.at, err)
+				}
+			}
 			var verdicts []verdict
 			q.jobs.enter(j)
 			verdicts, f = q.transact(ctx, p, j)
