@@ -126,7 +126,11 @@ var errNotInPolicy = errors.New("server is not in the MTA-STS policy")
 // got nothing, or it got the mail because the domain is testing.
 func (q *Queue) noteUnmet(ctx context.Context, mode mtasts.Mode, e endpoint, why error) {
 	q.log.InfoContext(ctx, "MTA-STS policy is not met", "mx_host", e.name(), "mode", mode, "error", why)
-	q.policyUnmet(string(mode))
+	if mode == mtasts.Testing {
+		q.tally.unmetTesting.Add(1)
+	} else {
+		q.tally.unmetEnforced.Add(1)
+	}
 }
 
 // dialName connects to a host by name, where mail may be sent too.

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ type strict struct {
 	host  *smtptest.PolicyHost
 	pool  *x509.CertPool
 	zones smtptest.Zones
-	unmet atomic.Int64
+	q     *smtp.Queue
 
 	good *tls.Config // of mx.out.example
 }
@@ -66,10 +65,8 @@ func (s *strict) queue(t *testing.T, mxPort uint16) *smtp.Queue {
 	for name, zone := range s.zones {
 		zones[name] = zone
 	}
-	return s.w.queue(t, mxPort, zones, func(c *smtp.QueueConfig) {
-		c.RootCAs, c.PolicyPort = s.pool, s.host.Port()
-		c.PolicyUnmet = func(string) { s.unmet.Add(1) }
-	})
+	s.q = s.w.queue(t, mxPort, zones, func(c *smtp.QueueConfig) { c.RootCAs, c.PolicyPort = s.pool, s.host.Port() })
+	return s.q
 }
 
 // What each policy does with each kind of server (O2).
@@ -122,8 +119,12 @@ func TestPolicyOfADomain(t *testing.T) {
 				if len(mails) > 0 != (tt.status == delivered) || len(mails) > 0 && mails[0].TLS != tt.tls {
 					t.Errorf("mails: %+v", mails)
 				}
-				if mx.Conns() > 0 != tt.conns || s.unmet.Load() != tt.unmet {
-					t.Errorf("%d connections, %d times unmet", mx.Conns(), s.unmet.Load())
+				want := smtp.QueueTally{UnmetEnforced: tt.unmet}
+				if strings.HasPrefix(tt.name, "testing") {
+					want = smtp.QueueTally{UnmetTesting: tt.unmet}
+				}
+				if got := s.q.Tally(); mx.Conns() > 0 != tt.conns || got != want {
+					t.Errorf("%d connections, counted %+v", mx.Conns(), got)
 				}
 			})
 		}
@@ -175,7 +176,7 @@ func TestPolicyLeavesTheGoodHosts(t *testing.T) {
 		round(t, s.queue(t, goodMX.Port()), 1)
 
 		w.wantRecipient(t, m, store.RecipientDelivered, "250")
-		if len(goodMX.Mails()) != 1 || plain.Conns() != 1 || len(plain.Mails()) != 0 || foreign.Conns() != 0 || s.unmet.Load() != 2 {
+		if len(goodMX.Mails()) != 1 || plain.Conns() != 1 || len(plain.Mails()) != 0 || foreign.Conns() != 0 || s.q.Tally().UnmetEnforced != 2 {
 			t.Errorf("%d mails; %d and %d connections to the others", len(goodMX.Mails()), plain.Conns(), foreign.Conns())
 		}
 	})

@@ -63,13 +63,13 @@ type Queue struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	dir         *directory
-	dialer      *dialer
-	policies    *policies
-	policyUnmet func(mode string)
-	conns       *pool
-	jobs        *dispatcher
-	batch       int
+	dir      *directory
+	dialer   *dialer
+	policies *policies
+	conns    *pool
+	jobs     *dispatcher
+	batch    int
+	tally    queueTally
 }
 
 // NewQueue returns a queue that does nothing until Run or RunOnce. It must be
@@ -94,8 +94,6 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		dialer: &dialer{helo: cfg.HELO, timeouts: cfg.Timeouts.orDefault(), guard: cfg.Guard, roots: cfg.RootCAs},
 		conns:  &pool{max: cfg.MaxConns},
 		batch:  2 * cfg.MaxConns,
-
-		policyUnmet: cfg.PolicyUnmet,
 	}
 	q.policies = newPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)
 	q.jobs = newDispatcher(dispatchLimits{

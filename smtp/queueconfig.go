@@ -39,10 +39,6 @@ type QueueConfig struct {
 	RootCAs *x509.CertPool
 	// PolicyPort is the port of MTA-STS policy hosts; 0 means 443.
 	PolicyPort uint16
-	// PolicyUnmet, when set, is called for each server that was not used, or with
-	// the mode "testing" used nevertheless, because it does not meet its domain's
-	// policy.
-	PolicyUnmet func(mode string)
 	// MXPort is the port of MX hosts; 0 means 25.
 	MXPort uint16
 	// HELO is what we call ourselves: a name that resolves to our address.
@@ -82,9 +78,6 @@ func (c *QueueConfig) setDefaults() {
 	}
 	if c.Guard == nil {
 		c.Guard = netguard.New(netguard.Config{})
-	}
-	if c.PolicyUnmet == nil {
-		c.PolicyUnmet = func(string) {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -158,6 +158,11 @@ func (q *Queue) hand(ctx context.Context, p *peer, j *job, mail *signedMail, tak
 		return q.cannotOpen(ctx, j, err)
 	case errors.Is(err, errLeaseOver):
 		return verdictLost
+	case errors.Is(err, errNoAnswer):
+		q.tally.inDoubt.Add(1)
+		q.log.WarnContext(ctx, "mail handed over without an answer, and may arrive twice", "mx_host", p.at.name(),
+			"message_id", j.mail.message.ID, "error", err)
+		return verdict{status: store.RecipientQueued, response: faultOf(ctx, p.at, err).response}
 	case err != nil:
 		q.log.InfoContext(ctx, "connection lost", "mx_host", p.at.name(), "message_id", j.mail.message.ID, "error", err)
 		return verdict{status: store.RecipientQueued, response: faultOf(ctx, p.at, err).response}
