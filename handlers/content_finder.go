@@ -80,8 +80,13 @@ func (f *contentFinder) wanted() bool {
 // inside reads on in a string and returns how many bytes it took.
 func (f *contentFinder) inside(p []byte) int {
 	s := &f.text
-	for i, c := range p {
-		switch {
+	for i := 0; i < len(p); i++ {
+		if s.wanted && s.plain && s.padding == 0 {
+			if i += base64Prefix(p[i:]); i == len(p) {
+				break
+			}
+		}
+		switch c := p[i]; {
 		case s.escape:
 			s.escape = false
 		case c == '\\':
@@ -95,6 +100,16 @@ func (f *contentFinder) inside(p []byte) int {
 			s.plain = s.plain && s.padding == 0 && inBase64[c]
 		case !f.value && len(s.name) <= len("attachments"):
 			s.name = append(s.name, c)
+		}
+	}
+	return len(p)
+}
+
+// base64Prefix is how much of p, from its beginning, are characters of base64.
+func base64Prefix(p []byte) int {
+	for i, c := range p {
+		if !inBase64[c] {
+			return i
 		}
 	}
 	return len(p)
