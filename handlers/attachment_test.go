@@ -3,11 +3,13 @@ package handlers_test
 import (
 	"bytes"
 	"encoding/base64"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -89,6 +91,33 @@ func TestLargeAttachmentsThatAreWrong(t *testing.T) {
 				s.do(t, http.MethodPost, path, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{`+tt.attachment+`}]}`, broken).
 					wantError(t, http.StatusBadRequest, tt.want)
 			})
+		}
+	})
+}
+
+// Emails are sent with what was given too.
+func TestLargeAttachmentsOfEmails(t *testing.T) {
+	t.Parallel()
+	want := bytes.Repeat([]byte("content\x00\xff"), 200_000)
+	each(t, func(t *testing.T, s *server) {
+		id := s.sendEmail(t, `"attachments":[{"filename":"f","content":"`+base64.StdEncoding.EncodeToString(want)+`"}]`).
+			want(t, http.StatusCreated).str(t, "id")
+		at := s.queuedMail(t, id).Attachments[0]
+		e, err := s.store.Email(t.Context(), s.account, nil, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := s.store.Raw(t.Context(), e.Seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = raw.Close() }()
+		r, err := message.OpenPart(raw, at.Part, message.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
 		}
 	})
 }
