@@ -32,7 +32,7 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
-		"internal/web", "internal/maintenance", "internal/s3blob", "internal/search", "internal/template",
+		"internal/web", "internal/maintenance", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime"}
@@ -48,17 +48,19 @@ var layers = []layer{
 	{pkg: "internal/message", imports: nothing},
 	{pkg: "internal/dnsrec", imports: nothing},
 	{pkg: "internal/netguard", imports: nothing},
+	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
+	{pkg: "internal/stream", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/message"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/message", "internal/search", "internal/template", "internal/dnsrec", "internal/netguard", "internal/apikey"},
+		imports: []string{"gen", "store", "internal/message", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/netguard", "internal/apikey"},
 		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
 	},
-	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/mailauth", "internal/netguard"}},
+	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},

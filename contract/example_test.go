@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -39,13 +40,31 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	b = bytes.ReplaceAll(b, []byte("@mail.example.com"), []byte("@"+mailDomain))
+	b = ownKey.ReplaceAll(b, nil)
+	b = schedule.ReplaceAll(b, []byte(`"scheduledAt":"`+tomorrow()+`"`))
 	b = bytes.ReplaceAll(b, []byte("https://app.example.com/hooks/mail"), []byte(w.receiver))
 	return idIn.ReplaceAllFunc(b, func(id []byte) []byte {
-		if kind, _, _ := strings.Cut(string(id), "_"); kind == "ibx" {
+		switch kind, _, _ := strings.Cut(string(id), "_"); kind {
+		case "ibx":
 			return []byte(w.inbox.ID)
+		case "tmpl":
+			return []byte(w.newTemplate(t))
 		}
 		return id
 	})
+}
+
+// ownKey is the idempotency key in an example, under which a second call would be
+// no call of its own.
+var ownKey = regexp.MustCompile(`"idempotencyKey":"[^"]*",?`)
+
+// schedule is a time in an example, which no email may be scheduled for.
+var schedule = regexp.MustCompile(`"scheduledAt":"[^"]*"`)
+
+// tomorrow is a time that an email may be scheduled for.
+func tomorrow() string {
+	return time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 var idIn = regexp.MustCompile(`\b[a-z]+_[0-9a-z]{26}\b`)

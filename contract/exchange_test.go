@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/postroom/postroom/internal/contractcheck"
@@ -144,6 +145,9 @@ func (in *install) try(t *testing.T, req *http.Request) (answer, error) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	a.status, a.header = res.StatusCode, res.Header
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return a, nil // it goes on
+	}
 	if a.body, err = io.ReadAll(res.Body); err == nil {
 		in.secrets.note(a)
 	}

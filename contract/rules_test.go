@@ -30,14 +30,24 @@ var bodyRules = []rule{
 		whatever, has(`^(to|cc|bcc|reply_to|from|email|contacts)\b`), has(`is not an email address|has an invalid (local part|domain)`),
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
 	},
+	{
+		has(`^sendEmail(Batch)?$`), has(`^(to|cc|bcc|replyTo|from|recipients\[\d+\]\.to)\b`),
+		has(`is not an email address|has an invalid (local part|domain)|is longer than 254 bytes|must be quoted`),
+		"an address with a name is no format of a schema",
+	},
+	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`is not a template of this account`), "a schema does not know what there is"},
+	{has(`^(sendEmail|rescheduleEmail)$`), has(`^scheduledAt$`), has(`30 days ahead`), "a schema does not know what time it is"},
+	{
+		has(`^(previewTemplate|sendEmail(Batch)?)$`), has(`^(data|templateData|recipients\[\d+\]\.variables)\.`),
+		has(`can be put in|may not hold line breaks|has no value`), "a schema does not know what the template does with a value",
+	},
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`is not a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
-	{has(`^(send|replyTo)Message$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},
+	{has(`^((send|replyTo)Message|sendEmail(Batch)?)$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},
 	{has(`^updateDraft$`), has(`^text$`), has(`give text, html or both`), "a schema does not know what the draft has"},
-	{has(`^previewTemplate$`), has(`^data\.`), has(`can be put in|may not hold line breaks`), "a schema does not know what the template does with a value"},
-	{has(`Message$`), has(`^attachments\[\d+\]\.content_type$`), has(`is not a media type`), "the grammar of RFC 2045 is no pattern to read"},
-	{has(`Message$`), has(`^attachments\[\d+\]\.filename$`), has(`is longer than 255 bytes`), "a schema counts characters, file systems bytes"},
+	{has(`Message$|^sendEmail$`), has(`^attachments\[\d+\]\.content(_t|T)ype$`), has(`is not a media type`), "the grammar of RFC 2045 is no pattern to read"},
+	{has(`Message$|^sendEmail$`), has(`^attachments\[\d+\]\.filename$`), has(`is longer than 255 bytes`), "a schema counts characters, file systems bytes"},
 }
 
 // ruleBook looks rules up, and knows which were needed.
@@ -77,9 +87,7 @@ type later struct {
 }
 
 var laters = []later{
-	{has(`^sendEmail(Batch)?$`), has(`^(|html|text|template)$`), "which fields go together is for the handler to say"},
 	{whatever, has(`email$`), "the decoder takes spaces in an address"},
-	{has(`^sendEmail$`), has(`^attachments\[\d+\]\.content$`), "the decoder takes null for bytes"},
 }
 
 // isLater says whether an operation that is not built need not see a fault.

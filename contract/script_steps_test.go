@@ -26,6 +26,7 @@ var scriptSteps = []struct {
 	{"webhooks", scriptWebhooks},
 	{"simulating", scriptSimulating},
 	{"templates", scriptTemplates},
+	{"emails", scriptEmails},
 	{"contacts", scriptContacts},
 	{"suppressions", scriptSuppressions},
 	{"deleting messages", scriptDeleting},

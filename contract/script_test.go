@@ -1,7 +1,6 @@
 package contract_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,10 +188,17 @@ func (s *script) mail(to inbox, text string) message {
 // and holds what it is told against nothing.
 func (s *script) settle() {
 	s.t.Helper()
+	s.settled(s.call("listMessages").asking("direction", "out"))
+	s.settled(s.call("listEmails"))
+}
+
+// settled waits until nothing in a list is on its way.
+func (s *script) settled(list call) {
+	s.t.Helper()
 	client := &http.Client{Transport: s.base}
-	sent := s.request(s.t.Context(), s.t, s.call("listMessages").asking("direction", "out").asking("limit", "100"))
+	ask := s.request(s.t.Context(), s.t, list.asking("limit", "100"))
 	for until := time.Now().Add(patience); ; {
-		res, err := client.Do(sent)
+		res, err := client.Do(ask)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -200,7 +206,7 @@ func (s *script) settle() {
 		if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK {
 			s.t.Fatalf("%d %s %v", res.StatusCode, body, err)
 		}
-		if !bytes.Contains(body, []byte(`"status":"queued"`)) {
+		if !onItsWay.Match(body) {
 			return
 		}
 		if time.Now().After(until) {

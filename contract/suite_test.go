@@ -11,7 +11,10 @@ import (
 func TestContract(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		check := newChecker(t)
-		w := newWorld(t, start(t, e, check, "POSTROOM_RATE_LIMITS=off", "POSTROOM_LOG_LEVEL=debug"))
+		in := start(t, e, check, "POSTROOM_RATE_LIMITS=off", "POSTROOM_LOG_LEVEL=debug")
+		told := watchEvents(t, in)
+		w := newWorld(t, in)
+		w.events = told
 		steps := []struct {
 			name string
 			run  func(t *testing.T, w *world)
@@ -37,10 +40,13 @@ func TestContract(t *testing.T) {
 			{"deleted messages", deletedMessages},
 			{"simulated messages", simulatedMessages},
 			{"templates", templates},
+			{"emails", emails},
 			{"contacts", contacts},
 			{"suppressions", suppressions},
 			{"files", files},
 			{"expired messages", expiredMessages},
+			{"events", events},
+			{"streams", streams},
 			{"what is not in the contract", whatIsNotInTheContract},
 			{"the contract itself", theContractItself},
 			{"limits", limits},

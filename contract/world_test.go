@@ -44,6 +44,7 @@ type draft struct {
 // mail has to be approved, with a draft.
 type world struct {
 	*install
+	events        *watch
 	inbox, edited inbox // PATCH goes to edited, so that the other stays as it is
 	in, out       message
 	guarded       inbox // send_policy approval
@@ -206,6 +207,8 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 			return w.newKey(t, "").ID
 		case strings.HasPrefix(op.Path, "/v1/templates/"):
 			return w.newTemplate(t)
+		case strings.HasPrefix(op.Path, "/v1/emails/"):
+			return w.newScheduled(t)
 		case strings.HasPrefix(op.Path, "/v1/contacts/"):
 			return w.newContact(t).ID
 		}

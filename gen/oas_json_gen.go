@@ -5772,6 +5772,10 @@ func (s *Email) encodeFields(e *jx.Encoder) {
 		e.Str(s.ID)
 	}
 	{
+		e.FieldStart("expired")
+		e.Bool(s.Expired)
+	}
+	{
 		e.FieldStart("status")
 		e.Str(s.Status)
 	}
@@ -5877,29 +5881,30 @@ func (s *Email) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmail = [22]string{
+var jsonFieldsNameOfEmail = [23]string{
 	0:  "object",
 	1:  "id",
-	2:  "status",
-	3:  "from",
-	4:  "to",
-	5:  "cc",
-	6:  "bcc",
-	7:  "reply_to",
-	8:  "subject",
-	9:  "html",
-	10: "text",
-	11: "tags",
-	12: "metadata",
-	13: "category",
-	14: "recipients",
-	15: "created_at",
-	16: "scheduled_at",
-	17: "sent_at",
-	18: "delivered_at",
-	19: "opened_at",
-	20: "test_mode",
-	21: "batch_id",
+	2:  "expired",
+	3:  "status",
+	4:  "from",
+	5:  "to",
+	6:  "cc",
+	7:  "bcc",
+	8:  "reply_to",
+	9:  "subject",
+	10: "html",
+	11: "text",
+	12: "tags",
+	13: "metadata",
+	14: "category",
+	15: "recipients",
+	16: "created_at",
+	17: "scheduled_at",
+	18: "sent_at",
+	19: "delivered_at",
+	20: "opened_at",
+	21: "test_mode",
+	22: "batch_id",
 }
 
 // Decode decodes Email from json.
@@ -5935,8 +5940,20 @@ func (s *Email) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"id\"")
 			}
-		case "status":
+		case "expired":
 			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				v, err := d.Bool()
+				s.Expired = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"expired\"")
+			}
+		case "status":
+			requiredBitSet[0] |= 1 << 3
 			if err := func() error {
 				v, err := d.Str()
 				s.Status = string(v)
@@ -5948,7 +5965,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"status\"")
 			}
 		case "from":
-			requiredBitSet[0] |= 1 << 3
+			requiredBitSet[0] |= 1 << 4
 			if err := func() error {
 				v, err := d.Str()
 				s.From = string(v)
@@ -5960,7 +5977,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"from\"")
 			}
 		case "to":
-			requiredBitSet[0] |= 1 << 4
+			requiredBitSet[0] |= 1 << 5
 			if err := func() error {
 				s.To = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5980,7 +5997,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"to\"")
 			}
 		case "cc":
-			requiredBitSet[0] |= 1 << 5
+			requiredBitSet[0] |= 1 << 6
 			if err := func() error {
 				switch tt := d.Next(); tt {
 				case jx.Null:
@@ -6007,7 +6024,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"cc\"")
 			}
 		case "bcc":
-			requiredBitSet[0] |= 1 << 6
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				switch tt := d.Next(); tt {
 				case jx.Null:
@@ -6034,7 +6051,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"bcc\"")
 			}
 		case "reply_to":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				if err := s.ReplyTo.Decode(d); err != nil {
 					return err
@@ -6044,7 +6061,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"reply_to\"")
 			}
 		case "subject":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				v, err := d.Str()
 				s.Subject = string(v)
@@ -6056,7 +6073,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"subject\"")
 			}
 		case "html":
-			requiredBitSet[1] |= 1 << 1
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				if err := s.HTML.Decode(d); err != nil {
 					return err
@@ -6066,7 +6083,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"html\"")
 			}
 		case "text":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				if err := s.Text.Decode(d); err != nil {
 					return err
@@ -6076,7 +6093,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"text\"")
 			}
 		case "tags":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				if err := s.Tags.Decode(d); err != nil {
 					return err
@@ -6086,7 +6103,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tags\"")
 			}
 		case "metadata":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				if err := s.Metadata.Decode(d); err != nil {
 					return err
@@ -6096,7 +6113,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"metadata\"")
 			}
 		case "category":
-			requiredBitSet[1] |= 1 << 5
+			requiredBitSet[1] |= 1 << 6
 			if err := func() error {
 				v, err := d.Str()
 				s.Category = string(v)
@@ -6108,7 +6125,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"category\"")
 			}
 		case "recipients":
-			requiredBitSet[1] |= 1 << 6
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				s.Recipients = make([]Recipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -6126,7 +6143,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"recipients\"")
 			}
 		case "created_at":
-			requiredBitSet[1] |= 1 << 7
+			requiredBitSet[2] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -6138,7 +6155,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "scheduled_at":
-			requiredBitSet[2] |= 1 << 0
+			requiredBitSet[2] |= 1 << 1
 			if err := func() error {
 				if err := s.ScheduledAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -6148,7 +6165,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"scheduled_at\"")
 			}
 		case "sent_at":
-			requiredBitSet[2] |= 1 << 1
+			requiredBitSet[2] |= 1 << 2
 			if err := func() error {
 				if err := s.SentAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -6158,7 +6175,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sent_at\"")
 			}
 		case "delivered_at":
-			requiredBitSet[2] |= 1 << 2
+			requiredBitSet[2] |= 1 << 3
 			if err := func() error {
 				if err := s.DeliveredAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -6168,7 +6185,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_at\"")
 			}
 		case "opened_at":
-			requiredBitSet[2] |= 1 << 3
+			requiredBitSet[2] |= 1 << 4
 			if err := func() error {
 				if err := s.OpenedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -6178,7 +6195,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"opened_at\"")
 			}
 		case "test_mode":
-			requiredBitSet[2] |= 1 << 4
+			requiredBitSet[2] |= 1 << 5
 			if err := func() error {
 				v, err := d.Bool()
 				s.TestMode = bool(v)
@@ -6190,7 +6207,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"test_mode\"")
 			}
 		case "batch_id":
-			requiredBitSet[2] |= 1 << 5
+			requiredBitSet[2] |= 1 << 6
 			if err := func() error {
 				if err := s.BatchID.Decode(d); err != nil {
 					return err
@@ -6211,7 +6228,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 	for i, mask := range [3]uint8{
 		0b11111111,
 		0b11111111,
-		0b00111111,
+		0b01111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -9024,7 +9024,7 @@ type StreamEventsParams struct {
 	InboxID OptString `json:",omitempty,omitzero"`
 	// Only these event types, separated by commas. Omitted means all.
 	Events []EventType `json:",omitempty"`
-	// Replays what came after this event, up to 24 hours back.
+	// Replays what came after this event, up to 24 hours back. Empty means none.
 	LastEventID OptString `json:",omitempty,omitzero"`
 }
 

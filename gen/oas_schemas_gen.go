@@ -2751,12 +2751,15 @@ func (s *DraftUpdate) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
-// An outbound email. Its status is the furthest that any recipient has reached.
+// An outbound email. Its status is the furthest that any recipient has reached. When `expired` is
+// true, `html` and `text` are null. The whole email is gone 35 days later.
 // Ref: #/components/schemas/Email
 type Email struct {
 	Object string `json:"object"`
 	// Prefix `em_`.
-	ID          string      `json:"id"`
+	ID string `json:"id"`
+	// The retention of the install, 30 days unless set, has passed and the content is deleted.
+	Expired     bool        `json:"expired"`
 	Status      string      `json:"status"`
 	From        string      `json:"from"`
 	To          []string    `json:"to"`
@@ -2788,6 +2791,11 @@ func (s *Email) GetObject() string {
 // GetID returns the value of ID.
 func (s *Email) GetID() string {
 	return s.ID
+}
+
+// GetExpired returns the value of Expired.
+func (s *Email) GetExpired() bool {
+	return s.Expired
 }
 
 // GetStatus returns the value of Status.
@@ -2898,6 +2906,11 @@ func (s *Email) SetObject(val string) {
 // SetID sets the value of ID.
 func (s *Email) SetID(val string) {
 	s.ID = val
+}
+
+// SetExpired sets the value of Expired.
+func (s *Email) SetExpired(val bool) {
+	s.Expired = val
 }
 
 // SetStatus sets the value of Status.

@@ -625,9 +625,13 @@ func (UnimplementedHandler) SimulateMessage(ctx context.Context, req *MessageSim
 
 // StreamEvents implements streamEvents operation.
 //
-// Server-sent events. `data` is the schema Event, on one line; a comment every 20 seconds keeps the
-// line open. `event: stream.gap` comes first when `Last-Event-ID` is too old to replay. At most 10
-// streams a key.
+// Server-sent events: `id:`, `event:` with the type, and `data:` with the schema Event on one line.
+// They come in one order, the same in every stream, and each once. Beside emails, domains, messages
+// and drafts of the account nothing is told here: `webhook.test` is for the endpoint alone, and a key
+// that is limited to some inboxes hears of these. A comment every 20 seconds keeps the line open. A
+// client that does not keep up is hung up on; with `Last-Event-ID`, which browsers send by themselves,
+// it goes on where it was. When that is too old or no longer there, `event: stream.gap` comes first,
+// with the schema StreamGap, and then what is left. At most 10 streams a key on each node.
 //
 // GET /v1/events/stream
 func (UnimplementedHandler) StreamEvents(ctx context.Context, params StreamEventsParams, w http.ResponseWriter) error {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
 
@@ -26,6 +27,11 @@ type Config struct {
 	WebhookTargets WebhookTargets
 	// WebhookTester sends test events to webhook endpoints.
 	WebhookTester WebhookTester
+	// Streams hands events out to those who listen.
+	Streams *stream.Hub
+	// StreamPing is after how much silence a stream says that it is there still;
+	// 0 means 20 seconds.
+	StreamPing time.Duration
 	// MailDomain is the install's own mail domain, lower case.
 	MailDomain string
 	// Hostname is the name that verdicts on received mail are given under.

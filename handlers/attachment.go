@@ -16,8 +16,9 @@ import (
 // decoded.
 const maxAttachmentBytes = 25 << 20
 
-// attachment is a file that goes with a mail. One that is stored already is read
-// from there while the mail is written, and never held in memory.
+// attachment is a file that goes with a mail. A large one, and one that is stored
+// already, is read from where it lies while the mail is written, and never held
+// in memory.
 type attachment struct {
 	message.OutAttachment
 	size int64
@@ -55,24 +56,54 @@ func outAttachments(in []attachment) []message.OutAttachment {
 
 // attachmentsFromAPI checks what the contract cannot: the size of all together,
 // and null for bytes.
-func attachmentsFromAPI(in gen.MessageAttachmentInputs) ([]attachment, error) {
-	total := int64(0)
+func attachmentsFromAPI(ctx context.Context, in gen.MessageAttachmentInputs) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
-		if at.Content == nil {
-			return nil, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
-		}
-		size := int64(len(at.Content))
-		total += size
-		name := at.Filename
-		if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
+		file, err := attachmentFromAPI(ctx, i, at.Filename, at.ContentType, at.Content)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, attachment{
-			message.OutAttachment{Filename: name, ContentType: at.ContentType.Or(mediaType(name)), Content: at.Content}, size,
-		})
+		out = append(out, file)
 	}
-	return out, checkAttachmentSize(total)
+	return out, checkAttachments(out)
+}
+
+// emailAttachments is attachmentsFromAPI for those of an email.
+func emailAttachments(ctx context.Context, in []gen.EmailAttachmentInput) ([]attachment, error) {
+	out := make([]attachment, 0, len(in))
+	for i, at := range in {
+		file, err := attachmentFromAPI(ctx, i, at.Filename, at.ContentType, at.Content)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	return out, checkAttachments(out)
+}
+
+func attachmentFromAPI(ctx context.Context, i int, name string, contentType gen.OptString, content []byte) (attachment, error) {
+	if content == nil {
+		return attachment{}, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
+	}
+	if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
+		return attachment{}, err
+	}
+	at := attachment{message.OutAttachment{Filename: name, ContentType: contentType.Or(mediaType(name))}, int64(len(content))}
+	kept := infoOf(ctx).kept
+	if s, isKept := kept.behind(content); isKept {
+		at.size, at.Open = s.size, func() (io.ReadCloser, error) { return kept.open(s) }
+	} else {
+		at.Content = content
+	}
+	return at, nil
+}
+
+func checkAttachments(list []attachment) error {
+	total := int64(0)
+	for _, at := range list {
+		total += at.size
+	}
+	return checkAttachmentSize(total)
 }
 
 func checkAttachmentSize(total int64) error {

@@ -24,15 +24,13 @@ type composed struct {
 func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
+	_, domain := cutAddress(s.from.Email)
 	c := &composed{out: message.Outgoing{
-		Seed: id, HeaderID: "<" + id + "@" + s.inbox.Domain + ">", Date: now.UTC().Truncate(time.Second),
-		From: message.Address{Email: s.inbox.Address}, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
+		Seed: id, HeaderID: "<" + id + "@" + domain + ">", Date: now.UTC().Truncate(time.Second),
+		From: s.from, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
 		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
 		Headers: s.headers, Attachments: outAttachments(s.attachments),
 	}}
-	if s.inbox.DisplayName != nil {
-		c.out.From.Name = *s.inbox.DisplayName
-	}
 	if c.out.Text == "" {
 		c.out.Text = message.HTMLToText(c.out.HTML)
 	}

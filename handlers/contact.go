@@ -96,15 +96,15 @@ func (a *API) UpsertContacts(ctx context.Context, req *gen.ContactBatch, _ gen.U
 		}
 		in = append(in, c)
 	}
-	toAPI := func(n store.ContactCounts) (any, error) { return batchToAPI(n), nil }
+	toAPI := func(n store.ContactCounts) (any, error) { return contactCountsToAPI(n), nil }
 	n, err := a.store.UpsertContacts(ctx, callerOf(ctx).AccountID, in, once(ctx, http.StatusOK, "ContactBatchResult", toAPI))
 	if err != nil {
 		return nil, err
 	}
-	return batchToAPI(n), nil
+	return contactCountsToAPI(n), nil
 }
 
-func batchToAPI(n store.ContactCounts) *gen.ContactBatchResult {
+func contactCountsToAPI(n store.ContactCounts) *gen.ContactBatchResult {
 	return &gen.ContactBatchResult{Created: n.Created, Updated: n.Updated}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-faster/jx"
@@ -29,15 +30,20 @@ func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte,
 		case store.EventWebhookTest:
 			return webhookEvent(ctx, s, e)
 		}
+		if strings.HasPrefix(string(e.Type), "email.") {
+			return emailEvent(ctx, s, e)
+		}
 		return messageEvent(ctx, s, e)
 	}
 }
 
-// eventExtra is what an event about a message has beside the message.
+// eventExtra is what an event about a message or an email has beside it.
 type eventExtra struct {
 	Recipient  string       `json:"recipient,omitempty"`
 	BounceType string       `json:"bounce_type,omitempty"`
 	Bounce     *eventBounce `json:"bounce,omitempty"`
+	Bot        *bool        `json:"bot,omitempty"`
+	Link       *string      `json:"link,omitempty"`
 	Truncated  bool         `json:"truncated,omitempty"`
 }
 
@@ -49,12 +55,9 @@ type eventBounce struct {
 }
 
 func messageEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
-	if e.MessageID == nil {
-		return nil, fmt.Errorf("message of %s: %w", e.ID, store.ErrNotFound)
-	}
-	var data store.EventData
-	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
-		return nil, fmt.Errorf("read %s: %w", e.ID, err)
+	data, extra, err := mailEvent(e)
+	if err != nil {
+		return nil, err
 	}
 	m, err := s.Message(ctx, e.AccountID, *e.MessageID)
 	if err != nil {
@@ -65,18 +68,58 @@ func messageEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	extra := eventExtra{Recipient: data.Recipient}
-	if e.Type == store.EventMessageBounced {
-		extra.BounceType, extra.Bounce = bounceOf(data)
+	return cutBody(e, v.Encode, extra, &v.Text, &v.ExtractedText)
+}
+
+func emailEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
+	data, extra, err := mailEvent(e)
+	if err != nil {
+		return nil, err
 	}
-	body, err := eventBody(e, v.Encode, extra)
-	for _, text := range []*gen.NilString{&v.Text, &v.ExtractedText} {
+	m, err := s.Email(ctx, e.AccountID, nil, *e.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	m.Status = data.Status
+	v, err := emailToAPI(m)
+	if err != nil {
+		return nil, err
+	}
+	v.HTML = gen.NilString{Null: true}
+	return cutBody(e, v.Encode, extra, &v.Text)
+}
+
+// mailEvent reads what an event about a message or an email keeps.
+func mailEvent(e store.Event) (data store.EventData, extra eventExtra, err error) {
+	if e.MessageID == nil {
+		return data, extra, fmt.Errorf("mail of %s: %w", e.ID, store.ErrNotFound)
+	}
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return data, extra, fmt.Errorf("read %s: %w", e.ID, err)
+	}
+	extra.Recipient = data.Recipient
+	switch e.Type {
+	case store.EventMessageBounced, store.EventEmailBounced:
+		extra.BounceType, extra.Bounce = bounceOf(data)
+	case store.EventEmailClicked:
+		extra.Bot, extra.Link = &data.Bot, &data.Link
+	case store.EventEmailOpened:
+		extra.Bot = &data.Bot
+	}
+	return data, extra, nil
+}
+
+// cutBody is eventBody with as much taken from the texts of the resource as it
+// takes.
+func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, texts ...*gen.NilString) ([]byte, error) {
+	body, err := eventBody(e, resource, extra)
+	for _, text := range texts {
 		if err != nil || len(body) <= maxEventBody {
 			break
 		}
 		extra.Truncated = true
 		cutText(text, len(body)-maxEventBody+len(`,"truncated":true`))
-		body, err = eventBody(e, v.Encode, extra)
+		body, err = eventBody(e, resource, extra)
 	}
 	return body, err
 }
@@ -92,12 +135,7 @@ func draftEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, err
 	}
 	d.Status = data.Status
 	v := draftToAPI(d, withoutHTML)
-	body, err := eventBody(e, v.Encode, eventExtra{})
-	if err == nil && len(body) > maxEventBody {
-		cutText(&v.Text, len(body)-maxEventBody+len(`,"truncated":true`))
-		body, err = eventBody(e, v.Encode, eventExtra{Truncated: true})
-	}
-	return body, err
+	return cutBody(e, v.Encode, eventExtra{}, &v.Text)
 }
 
 func webhookEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {

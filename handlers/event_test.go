@@ -100,6 +100,51 @@ func TestEventsAreToldAsTheContractSays(t *testing.T) {
 	})
 }
 
+// The events of emails are told with the whole email, once an email or once a
+// recipient.
+func TestEventsOfEmails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		w := s.toldTo(t)
+		s.suppress(t, "gone@out.example")
+		to := []string{"a@out.example", "b@out.example", "c@out.example", "d@out.example", "e@out.example", "gone@out.example"}
+		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":["`+strings.Join(to, `","`)+`"],"subject":"s","html":"<p>h</p>","tags":{"a":"b"}}`).
+			want(t, http.StatusCreated)
+		claimed, err := s.store.ClaimRecipients(t.Context(), 100, time.Minute, nil)
+		if err != nil || len(claimed) != 5 {
+			t.Fatal(len(claimed), err)
+		}
+		statuses := []store.RecipientStatus{
+			store.RecipientDelivered, store.RecipientClicked, store.RecipientBounced, store.RecipientFailed, store.RecipientComplained,
+		}
+		for i, c := range claimed {
+			a := store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: statuses[i], Response: "550 5.1.1 said"}
+			if err := s.store.RecordAttempt(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, method := range []string{http.MethodDelete, http.MethodPatch} {
+			id := s.sendEmail(t, `"scheduledAt":"`+after(time.Hour)+`"`).want(t, http.StatusCreated).str(t, "id")
+			body := map[string]string{http.MethodPatch: `{"scheduledAt":"` + after(-time.Hour) + `"}`}[method]
+			s.do(t, method, "/v1/emails/"+id, body).want(t, http.StatusOK)
+		}
+		got := s.bodies(t, w)
+		for typ, n := range map[store.EventType]int{
+			store.EventEmailQueued: 2, store.EventEmailScheduled: 2, store.EventEmailCancelled: 1, store.EventEmailSent: 3, store.EventEmailDelivered: 3,
+			store.EventEmailOpened: 1, store.EventEmailClicked: 1, store.EventEmailBounced: 1, store.EventEmailFailed: 2, store.EventEmailComplained: 1,
+		} {
+			if len(got[typ]) != n {
+				t.Errorf("%s was told %d times, want %d", typ, len(got[typ]), n)
+			}
+		}
+		for _, want := range []string{`"bounce_type":"hard"`, `"recipient":"c@out.example"`, `"html":null`, `"tags":{"a":"b"}`, `"inbox_id":null`} {
+			if body := strings.Join(got[store.EventEmailBounced], ""); !strings.Contains(body, want) {
+				t.Errorf("without %s: %s", want, body)
+			}
+		}
+	})
+}
+
 // An event keeps the status that it reports, whatever has come since.
 func TestEventsHaveTheStatusOfTheirMoment(t *testing.T) {
 	t.Parallel()

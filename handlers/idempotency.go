@@ -25,6 +25,8 @@ var answerTypes = map[string]func() any{
 	"Contact":            func() any { return new(gen.Contact) },
 	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
 	"Draft":              func() any { return new(gen.Draft) },
+	"EmailBatch":         func() any { return new(gen.EmailBatch) },
+	"EmailCreated":       func() any { return new(gen.EmailCreated) },
 	"Inbox":              func() any { return new(gen.Inbox) },
 	"Message":            func() any { return new(gen.Message) },
 	"Suppression":        func() any { return new(gen.Suppression) },
@@ -78,16 +80,35 @@ func once[Row any](ctx context.Context, status int, kind string, toAPI func(Row)
 	return &o
 }
 
-// idempotent answers a repeated call, by the header Idempotency-Key, with what
-// the first one was answered.
-func (a *API) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+// idempotencyKey is the key of a call, by the header Idempotency-Key or by the
+// field that an email has for it.
+func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 	v, _ := req.Params.Header(idempotencyHeader)
 	header, _ := v.(gen.OptString)
-	key, ok := header.Get()
+	var field gen.OptString
+	if e, isEmail := req.Body.(*gen.EmailSend); isEmail {
+		field = e.IdempotencyKey
+	}
+	if header.Set && field.Set && header.Value != field.Value {
+		return "", false, errInvalid("idempotencyKey", "is another than the header %s", idempotencyHeader)
+	}
+	if field.Set {
+		header = field
+	}
+	return header.Value, header.Set, nil
+}
+
+// idempotent answers a repeated call under the same idempotency key with what the
+// first one was answered.
+func (a *API) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+	key, ok, err := idempotencyKey(req)
+	if err != nil {
+		return middleware.Response{}, err
+	}
 	if !ok {
 		return next(req)
 	}
-	hash, err := bodyHash(req.RawBody)
+	hash, err := bodyHash(req.RawBody, infoOf(req.Context).kept)
 	if err != nil {
 		return middleware.Response{}, err
 	}
@@ -137,7 +158,7 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	if err := json.Unmarshal(ans.Body, v); err != nil {
 		return middleware.Response{}, fmt.Errorf("read stored answer: %w", err)
 	}
-	if !seesAnswer(callerOf(ctx), v) {
+	if !a.seesAnswer(ctx, v) {
 		return middleware.Response{}, fmt.Errorf("stored answer: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
@@ -152,10 +173,10 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	return middleware.Response{Type: v}, nil
 }
 
-// seesAnswer says whether a key may see what an answer tells of. Keys
-// of one account share its idempotency keys, but need not see the same inboxes.
-func seesAnswer(k store.Key, answer any) bool {
-	ids := visible(k)
+// seesAnswer says whether the caller may see what an answer tells of. Keys of one
+// account share its idempotency keys, but need not see the same inboxes.
+func (a *API) seesAnswer(ctx context.Context, answer any) bool {
+	ids := visible(callerOf(ctx))
 	if ids == nil {
 		return true
 	}
@@ -166,15 +187,24 @@ func seesAnswer(k store.Key, answer any) bool {
 		return slices.Contains(ids, v.InboxID)
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
+	case *gen.EmailCreated:
+		return a.seesEmail(ctx, v.ID)
+	case *gen.EmailBatch:
+		return a.seesEmail(ctx, v.Emails[0].ID) // all are from one sender
 	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // are of no inbox
 		return true
 	}
 	return false
 }
 
+func (a *API) seesEmail(ctx context.Context, id string) bool {
+	_, err := a.emailOf(ctx, id)
+	return err == nil
+}
+
 // bodyHash is equal for bodies that say the same, whatever the order of their
-// fields and the space between them.
-func bodyHash(body []byte) ([]byte, error) {
+// fields and the space between them, and whether contents are kept out of them.
+func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 	h := sha256.New()
 	if len(body) > 0 {
 		var v any
@@ -183,7 +213,11 @@ func bodyHash(body []byte) ([]byte, error) {
 		if err := d.Decode(&v); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)
 		}
-		if err := json.NewEncoder(h).Encode(v); err != nil {
+		var same bytes.Buffer
+		if err := json.NewEncoder(&same).Encode(v); err != nil {
+			return nil, fmt.Errorf("hash the body: %w", err)
+		}
+		if err := kept.writeWhole(h, same.Bytes()); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)
 		}
 	}

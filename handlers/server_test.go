@@ -16,6 +16,7 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -48,7 +49,9 @@ type server struct {
 	key      string
 	check    *contractcheck.Checker
 	stopping chan struct{}
-	web      *httptest.Server
+	// endStreams ends the streams of events, as a shutdown does.
+	endStreams func()
+	web        *httptest.Server
 
 	waits, waited atomic.Int64 // begun and ended
 	waitContext   atomic.Value // func(context.Context) context.Context, for waits
@@ -97,9 +100,11 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
+	cfg.Streams = stream.New(stream.Config{Store: st, Render: handlers.EventFrame(st), Log: cfg.Log})
 	for _, edit := range edits {
 		edit(&cfg)
 	}
+	runStreams(t, cfg.Streams, s)
 	api, err := handlers.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -12,9 +11,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// submission is a mail that an inbox is to send.
+// submission is a mail that is to be sent.
 type submission struct {
-	inbox       store.Inbox
+	account     int64
+	inbox       store.Inbox // whose address it is sent from; an email may have none
+	from        message.Address
 	kind        store.DraftKind
 	source      *store.Message // that a reply or forward is of; nil for an approved draft
 	to, cc, bcc []message.Address
@@ -26,16 +27,35 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	approved    *store.Draft // that it comes from
-	suppressed  []string     // of the recipients, folded, those that are skipped
+	approved    *store.Draft    // that it comes from
+	suppressed  map[string]bool // of the recipients, folded, those that are skipped
 }
 
-// submit is the one way that mail leaves: it applies the policy of the inbox,
-// composes the mail, leaves out the recipients who are suppressed, and queues it
-// with the answer to an idempotent call. The
-// answer is a *gen.Message or, when somebody has to approve the mail first, a
-// *gen.Draft.
+// submit sends the mail of an inbox: it queues it with the answer to an
+// idempotent call. The answer is a *gen.Message or, when somebody has to approve
+// the mail first, a *gen.Draft.
 func (a *API) submit(ctx context.Context, s submission) (any, error) {
+	s.account, s.from = s.inbox.AccountID, message.Address{Email: s.inbox.Address}
+	if s.inbox.DisplayName != nil {
+		s.from.Name = *s.inbox.DisplayName
+	}
+	mail, err := a.prepare(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
+		return a.hold(ctx, s)
+	}
+	if err := a.skipSuppressed(ctx, false, &s); err != nil {
+		return nil, err
+	}
+	return a.enqueue(ctx, s, mail)
+}
+
+// prepare is the one way that mail leaves, of inboxes and emails: it applies the
+// policy of the inbox and composes the mail. What is not held for approval then
+// goes through skipSuppressed.
+func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
@@ -46,23 +66,10 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 		return nil, err
 	}
 	s.testMode = s.testMode || callerOf(ctx).Mode == store.KeyTest
-	if err := a.checkPolicy(ctx, s); err != nil {
+	if err := a.checkPolicy(ctx, *s); err != nil {
 		return nil, err
 	}
-	mail, err := a.compose(s)
-	if err != nil {
-		return nil, err
-	}
-	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
-		return a.hold(ctx, s)
-	}
-	switch left, err := a.skipSuppressed(ctx, &s); {
-	case err != nil:
-		return nil, err
-	case !left:
-		return nil, errSuppressed
-	}
-	return a.enqueue(ctx, s, mail)
+	return a.compose(*s)
 }
 
 // maxRecipients is how many addresses a field may have. The contract holds
@@ -178,9 +185,9 @@ func recipientsOf(s submission) []store.Recipient {
 	var out []store.Recipient
 	add := func(kind string, list []message.Address) {
 		for _, a := range list {
-			at := strings.LastIndexByte(a.Email, '@')
-			r := store.Recipient{Email: a.Email, Domain: strings.ToLower(a.Email[at+1:]), Kind: kind}
-			if slices.Contains(s.suppressed, message.FoldAddress(a.Email)) {
+			_, domain := cutAddress(a.Email)
+			r := store.Recipient{Email: a.Email, Domain: domain, Kind: kind}
+			if s.suppressed[message.FoldAddress(a.Email)] {
 				r.Status = store.RecipientSuppressed
 			}
 			out = append(out, r)

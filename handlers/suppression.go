@@ -52,15 +52,30 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 	return &gen.DeletedSuppression{Object: "suppression", ID: sup.ID, Email: sup.Email, Deleted: true}, nil
 }
 
-// skipSuppressed notes which recipients the account does not send to, and says
-// whether any are left.
-func (a *API) skipSuppressed(ctx context.Context, s *submission) (left bool, err error) {
+// skipSuppressed notes which recipients of mails of one account it does not send
+// to, and refuses to send when none are left in all of the mails together.
+func (a *API) skipSuppressed(ctx context.Context, marketing bool, mails ...*submission) error {
 	var all []string
-	for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
-		all = append(all, message.FoldAddress(to.Email))
+	for _, s := range mails {
+		for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
+			all = append(all, message.FoldAddress(to.Email))
+		}
 	}
-	s.suppressed, err = a.store.Suppressed(ctx, s.inbox.AccountID, all, false)
-	return slices.ContainsFunc(all, func(email string) bool { return !slices.Contains(s.suppressed, email) }), err
+	found, err := a.store.Suppressed(ctx, mails[0].account, all, marketing)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	suppressed := make(map[string]bool, len(found))
+	for _, email := range found {
+		suppressed[email] = true
+	}
+	if !slices.ContainsFunc(all, func(email string) bool { return !suppressed[email] }) {
+		return errSuppressed
+	}
+	for _, s := range mails {
+		s.suppressed = suppressed
+	}
+	return nil
 }
 
 func suppressionToAPI(sup store.Suppression) *gen.Suppression {

@@ -1,30 +1,20 @@
 package smtp
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/emersion/go-msgauth/dkim"
-
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// maxSignedHeader is the largest header that is signed, in bytes.
-	maxSignedHeader = 1 << 20
-	// keysLife is after how long keys are read again.
-	keysLife = time.Minute
-)
+// keysLife is after how long keys are read again.
+const keysLife = time.Minute
 
 // DKIMKeys is where the signing keys of a domain are. Store is one.
 type DKIMKeys interface {
@@ -60,18 +50,6 @@ func NewSigner(keys DKIMKeys, now func() time.Time) *Signer {
 	return &Signer{keys: keys, now: now, parsed: map[string]parsedKeys{}}
 }
 
-// signedFields are the header fields that are signed when they are there.
-var signedFields = []string{
-	"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "Sender", "In-Reply-To", "References",
-	"MIME-Version", "Content-Type", "Content-Transfer-Encoding",
-	"List-Id", "List-Help", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Subscribe", "List-Post", "List-Owner",
-	"List-Archive",
-}
-
-// oversigned are signed once more than they are there, so that nobody can add
-// another one, which readers might show instead (RFC 6376 section 8.15).
-var oversigned = []string{"From", "Subject"}
-
 // Sign reads a mail once and returns the DKIM-Signature lines to put in front
 // of it: one for each key of domain, relaxed/relaxed. They are empty when the
 // domain has no keys. Memory does not grow with the body.
@@ -81,87 +59,11 @@ func (s *Signer) Sign(ctx context.Context, domain string, raw io.Reader) (string
 	if err != nil || len(keys) == 0 {
 		return "", err
 	}
-	body := bufio.NewReaderSize(raw, 32<<10)
-	header, names, err := readFields(body)
+	d, err := digestOf(raw)
 	if err != nil {
 		return "", err
 	}
-	signers := make([]*dkim.Signer, 0, len(keys))
-	writers := make([]io.Writer, 0, len(keys))
-	for _, k := range keys {
-		signer, err := dkim.NewSigner(&dkim.SignOptions{
-			Domain: domain, Selector: k.selector, Signer: k.key, HeaderKeys: fieldsToSign(names),
-			HeaderCanonicalization: dkim.CanonicalizationRelaxed, BodyCanonicalization: dkim.CanonicalizationRelaxed,
-		})
-		if err != nil {
-			return "", errors.Join(fmt.Errorf("DKIM key %s: %w", k.selector, err), closeAll(signers))
-		}
-		signers, writers = append(signers, signer), append(writers, signer)
-	}
-	all := io.MultiWriter(writers...)
-	_, err = all.Write(header)
-	if err == nil {
-		_, err = io.Copy(all, body)
-	}
-	if err := errors.Join(err, closeAll(signers)); err != nil {
-		return "", fmt.Errorf("DKIM: %w", err)
-	}
-	var lines strings.Builder
-	for _, signer := range signers {
-		lines.WriteString(signer.Signature())
-	}
-	return lines.String(), nil
-}
-
-// closeAll ends the signers, also after an error: each has a goroutine.
-func closeAll(signers []*dkim.Signer) error {
-	var errs []error
-	for _, s := range signers {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// readFields reads a header with its empty line, and the names in it in lower
-// case.
-func readFields(br *bufio.Reader) (header []byte, names []string, err error) {
-	begins := true
-	for len(header) <= maxSignedHeader {
-		piece, err := br.ReadSlice('\n')
-		header = append(header, piece...)
-		if begins && len(bytes.TrimRight(piece, "\r\n")) == 0 && err == nil {
-			return header, names, nil
-		}
-		if name, _, ok := bytes.Cut(piece, []byte(":")); begins && ok && name[0] != ' ' && name[0] != '\t' {
-			names = append(names, strings.ToLower(string(bytes.TrimRight(name, " \t"))))
-		}
-		begins = err == nil
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, nil, fmt.Errorf("DKIM: read the header: %w", err)
-		}
-	}
-	return nil, nil, errors.New("DKIM: header too large to sign")
-}
-
-// fieldsToSign lists the fields that a signature covers: a name as often as it
-// is there.
-func fieldsToSign(names []string) []string {
-	var fields []string
-	for _, field := range signedFields {
-		n := 0
-		for _, name := range names {
-			if strings.EqualFold(name, field) {
-				n++
-			}
-		}
-		if slices.Contains(oversigned, field) {
-			n++
-		}
-		for range n {
-			fields = append(fields, field)
-		}
-	}
-	return fields
+	return d.signatures(domain, keys, s.now())
 }
 
 // keysOf returns the parsed keys of a domain.

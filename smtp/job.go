@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/postroom/postroom/store"
 )
@@ -21,17 +20,17 @@ type job struct {
 	mail  *outgoing
 	dest  dest
 	rcpts []store.Claimed
-	round uint64    // of claims
-	until time.Time // when the lease ends, less a margin
-	late  time.Time // after this, starting is not worth while any more
 	start func()
+
+	holding *holding
+	reached uint64 // how often the destination was, when the job began
 }
 
 // outgoing is a message that is being delivered. The jobs of one claim share
 // it, so that it is signed once.
 type outgoing struct {
 	message store.Message
-	from    string // reverse-path: the address of the inbox
+	from    string // reverse-path
 
 	mu        sync.Mutex
 	signed    bool
@@ -50,7 +49,7 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 	for _, c := range claimed {
 		m := mails[c.MessageSeq]
 		if m == nil {
-			m = &outgoing{message: c.Message, from: c.InboxAddress}
+			m = &outgoing{message: c.Message, from: c.From}
 			mails[c.MessageSeq] = m
 		}
 		k := key{c.MessageSeq, q.destOf(c)}
@@ -119,7 +118,7 @@ func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (strin
 	if m.signed {
 		return m.signature, nil
 	}
-	_, domain, _ := strings.Cut(m.message.FromEmail, "@")
+	domain := m.message.FromEmail[strings.LastIndexByte(m.message.FromEmail, '@')+1:]
 	signature, err := q.signer.Sign(ctx, domain, raw)
 	if err != nil {
 		return "", fmt.Errorf("sign: %w", err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -17,7 +18,10 @@ func (q *Queue) record(ctx context.Context, j *job, verdicts []verdict) {
 	var recording sync.WaitGroup
 	for i, c := range j.rcpts {
 		if v := verdicts[i]; !v.recorded {
-			recording.Go(func() { q.recordOne(ctx, j, c, v) })
+			recording.Go(func() {
+				q.recordOne(ctx, j, c, v)
+				j.holding.settle(c.Seq)
+			})
 		}
 	}
 	recording.Wait()
@@ -28,7 +32,8 @@ func (q *Queue) record(ctx context.Context, j *job, verdicts []verdict) {
 const recordTries = 5
 
 // recordOne stores one outcome, and goes on trying: a mail that was taken and
-// not recorded would be sent again. When the lease runs out before, it is.
+// not recorded would be sent again. When another process has claimed the
+// recipient before, it is.
 func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdict) {
 	a := q.attemptOf(j, c, v)
 	wait := 50 * time.Millisecond
@@ -43,7 +48,7 @@ func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdic
 		case errors.Is(err, store.ErrState):
 			q.logLost(ctx, j)
 			return
-		case ctx.Err() != nil, !q.now().Before(j.until), try >= recordTries && !databaseAway(err):
+		case ctx.Err() != nil, try >= recordTries && !databaseAway(err):
 			q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID,
 				"status", a.Status, "error", err)
 			return
@@ -78,6 +83,9 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),
 	}
 	if v.status != store.RecipientQueued {
+		if a.Suppress = suppressionOf(c, v.status, v.response); a.Suppress != "" {
+			a.EmailFold = message.FoldAddress(c.Email)
+		}
 		return a
 	}
 	now := q.now()
@@ -89,7 +97,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 		}
 		return a
 	}
-	next, ok := nextAttempt(c.Attempts, c.CreatedAt.Time, now, 2*rand.Float64()-1) //nolint:gosec // no secret
+	next, ok := nextAttempt(c.Attempts, retriesEnd(c), now, 2*rand.Float64()-1) //nolint:gosec // no secret
 	if !ok {
 		a.Status, a.Soft = store.RecipientBounced, true
 		return a

@@ -1,6 +1,10 @@
 package smtp
 
-import "time"
+import (
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
 
 // retryDelays are the pauses after the first, second, ... failed attempt; the
 // last one repeats.
@@ -9,18 +13,27 @@ var retryDelays = [...]time.Duration{
 }
 
 const (
-	// retryFor is how long after it was accepted a mail is tried.
-	retryFor = 24 * time.Hour
+	// retryFor is how long after it was queued a mail is tried, and
+	// retryMarketingFor for marketing, which nobody waits for.
+	retryFor          = 24 * time.Hour
+	retryMarketingFor = 72 * time.Hour
 	// retryJitter is the part of a pause by which it may be shorter or longer,
 	// so that what failed together does not come back together.
 	retryJitter = 0.1
 )
 
-// nextAttempt returns when a recipient, accepted at created, is tried again
-// after its attempts (1 or more) failed for now. ok is false when that was the
-// last one: the very last is made when retryFor is over. jitter is from -1 to 1.
-func nextAttempt(attempts int, created, now time.Time, jitter float64) (next time.Time, ok bool) {
-	end := created.Add(retryFor)
+// retriesEnd is when the last attempt for a recipient is made.
+func retriesEnd(c store.Claimed) time.Time {
+	if c.Category == store.CategoryMarketing {
+		return c.CreatedAt.Add(retryMarketingFor)
+	}
+	return c.CreatedAt.Add(retryFor)
+}
+
+// nextAttempt returns when a recipient is tried again after its attempts (1 or
+// more) failed for now. ok is false when that was the last one: the very last is
+// made at end. jitter is from -1 to 1.
+func nextAttempt(attempts int, end, now time.Time, jitter float64) (next time.Time, ok bool) {
 	if !now.Before(end) {
 		return time.Time{}, false
 	}

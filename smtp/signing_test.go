@@ -118,6 +118,10 @@ func TestSigningOddMail(t *testing.T) {
 			"folded":  "From: a@in.example\r\nSubject: " + strings.Repeat("word\r\n ", 2000) + "end\r\n\r\nx\r\n",
 			"long":    "From: a@in.example\r\nSubject: " + strings.Repeat("x", 100_000) + "\r\n\r\nx\r\n",
 			"no line": "From: a@in.example\r\n\r\nx",
+			"blanks":  "From: a@in.example\r\n\r\n\r\n \t\r\n\r\n",
+			"spaces":  "From :  a@in.example \t\r\n\t <a@in.example>\r\nsubject:\r\n  \r\n\t x\ty\r\n\r\n \ta  b\t \r\n\r\n\r\nc\r\n \r\n\r\n",
+			"twice":   "From: a@in.example\r\nCc: one\r\nX-Cc: no\r\nCc: two\r\n\r\nx\r\n",
+			"gap":     "From: a@in.example\r\n\r\na" + strings.Repeat("\r\n", 20_000) + "b\r\n",
 		} {
 			lines, err := signer.Sign(t.Context(), storetest.Domain, strings.NewReader(mail))
 			if err != nil {

@@ -9,8 +9,8 @@ import (
 // simulate is what comes of a test-mode recipient: the local part, or the last
 // tag in it, says what. No network is touched.
 //
-// A message has no states for "opened" and "clicked": those recipients are
-// delivered. "delayed" is put off once and then delivered, "softbounce" bounces
+// A message of an inbox has no states for "opened" and "clicked": those
+// recipients are delivered. "delayed" is put off once and then delivered, "softbounce" bounces
 // at once, as if its retries were used up.
 func simulate(r store.Claimed) verdict {
 	local, _, _ := strings.Cut(strings.ToLower(r.Email), "@")
@@ -26,6 +26,14 @@ func simulate(r store.Claimed) verdict {
 		return verdict{status: store.RecipientComplained, response: "250 2.0.0 Simulated: marked as spam"}
 	case "failed":
 		return verdict{status: store.RecipientFailed, response: "554 5.3.0 Simulated: failed"}
+	case "opened", "clicked":
+		if isEmail := r.Message.InboxSeq == 0; !isEmail {
+			break
+		}
+		if local == "opened" {
+			return verdict{status: store.RecipientOpened, response: "250 2.0.0 Simulated: delivered and opened"}
+		}
+		return verdict{status: store.RecipientClicked, response: "250 2.0.0 Simulated: delivered and clicked"}
 	case "suppressed":
 		return verdict{status: store.RecipientSuppressed, response: "Simulated: on the suppression list"}
 	case "delayed":

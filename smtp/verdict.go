@@ -47,6 +47,8 @@ var (
 	verdictNoInbox = verdict{status: store.RecipientBounced, response: "550 5.1.1 No such inbox here"}
 	verdictUntried = verdict{status: store.RecipientQueued, untried: true}
 	verdictLost    = verdict{recorded: true}
+
+	verdictSuppressed = verdict{status: store.RecipientSuppressed, response: "Suppressed: on the list of addresses that are not sent to"}
 )
 
 // all gives each of n recipients the same verdict.
@@ -92,7 +94,6 @@ func faultOf(ctx context.Context, e endpoint, err error) fault {
 
 // describe names the usual ways in which a connection fails.
 func describe(ctx context.Context, err error) string {
-	var timeout net.Error
 	_, noTLS := errors.AsType[*tlsError](err)
 	switch {
 	case errors.Is(err, errNoDomain):
@@ -101,8 +102,7 @@ func describe(ctx context.Context, err error) string {
 		return "no TLS offered"
 	case errors.Is(err, errGarbled):
 		return "answer is not SMTP"
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
-		errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), isTimeout(err):
 		return "timed out"
 	case noTLS:
 		return "TLS failed"
@@ -112,6 +112,11 @@ func describe(ctx context.Context, err error) string {
 		return "unreachable"
 	}
 	return "connection lost"
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // verdictOf is what the faults of all the servers mean for a recipient: it is

@@ -123,7 +123,7 @@ func TestNextAttempt(t *testing.T) {
 	}
 	for _, tt := range tests {
 		now := created.Add(tt.age)
-		next, ok := nextAttempt(tt.attempts, created, now, tt.jitter)
+		next, ok := nextAttempt(tt.attempts, created.Add(retryFor), now, tt.jitter)
 		if ok != (tt.pause > 0) || ok && next.Sub(now) != tt.pause {
 			t.Errorf("%s: %v after %s, want after %s", tt.name, ok, next.Sub(now), tt.pause)
 		}
@@ -133,7 +133,7 @@ func TestNextAttempt(t *testing.T) {
 func TestLookupsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	l := newLookups[int](func() time.Time { return now })
+	l := newLookups[int](func() time.Time { return now }, dnsLife)
 	asked := 0
 	ask := func() (int, error) { asked++; return asked, nil }
 	get := func(key string, want int) {

@@ -30,7 +30,7 @@ type sender struct {
 // with such limits is held until the commit, so that they are exact.
 func (b *hotBatch) admit(ctx context.Context, batch []hotWrite) error {
 	var accounts [][2]int64
-	for _, h := range b.messages {
+	for _, h := range b.all() {
 		if h.sendsForReal() {
 			accounts = append(accounts, [2]int64{h.msg.AccountID})
 		}
@@ -45,11 +45,12 @@ func (b *hotBatch) admit(ctx context.Context, batch []hotWrite) error {
 	if err != nil {
 		return errIn("read the sending accounts", err)
 	}
-	b.messages = b.messages[:0]
+	b.messages, b.emails = b.messages[:0], b.emails[:0]
 	for i := range batch {
 		w := &batch[i]
 		if *w.refused = b.admitOne(w, all); *w.refused == nil {
 			b.messages = append(b.messages, w.messages...)
+			b.emails = append(b.emails, w.emails...)
 		}
 	}
 	return nil
@@ -72,10 +73,16 @@ func (m *Message) toSend() (n int64) {
 // admitOne counts the recipients of one write, or says why it must not be sent.
 func (b *hotBatch) admitOne(w *hotWrite, all map[int64]*sender) error {
 	more := map[int64]int64{}
-	for _, h := range w.messages {
+	add := func(h *hotMessage) {
 		if h.sendsForReal() {
 			more[h.msg.AccountID] += h.msg.toSend()
 		}
+	}
+	for _, h := range w.messages {
+		add(h)
+	}
+	for _, h := range w.emails {
+		add(h.hotMessage)
 	}
 	for account, n := range more {
 		a := all[account]

@@ -31,6 +31,11 @@ type Attempt struct {
 	// Signature, when not empty, is what signing put before the raw message.
 	// The first one is kept, and every later attempt sends the same bytes.
 	Signature string
+	// Suppress, when not empty, is why the recipient, whose address is EmailFold
+	// without regard to case, is put on the account's list of those that are not
+	// sent to.
+	Suppress  SuppressionReason
+	EmailFold string
 }
 
 // maxResponse bounds, in bytes, what is kept of another server's words.
@@ -51,7 +56,8 @@ const (
 	UPDATE messages
 	   SET status = $2, sent_at = coalesce(sent_at, cast($3 AS bigint)), delivered_at = coalesce(delivered_at, cast($4 AS bigint))
 	 WHERE seq = $1
-	RETURNING seq, account_id, inbox_seq, test_mode, status`
+	RETURNING seq, account_id, coalesce(inbox_seq, 0), test_mode, status`
+	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
 )
 
 // RecordAttempt stores what came of an attempt, moves the message's status and
@@ -111,6 +117,9 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) erro
 		}
 		moved[o.messageSeq] = m
 	}
+	if err := b.suppress(ctx, outcomes, moved); err != nil {
+		return errIn("suppress", err)
+	}
 	return b.attemptEvents(outcomes, moved)
 }
 
@@ -130,7 +139,7 @@ func (b *hotBatch) recordAttempt(ctx context.Context, a *Attempt) (outcome, erro
 	var next, sent, delivered, bounced any
 	now := b.now.UnixMicro()
 	switch a.Status {
-	case RecipientDelivered:
+	case RecipientDelivered, RecipientOpened, RecipientClicked:
 		sent, delivered = now, now
 	case RecipientSent:
 		sent = now
@@ -162,7 +171,7 @@ func (b *hotBatch) moveMessage(ctx context.Context, seq int64) (Message, error) 
 	}
 	var sent, delivered any
 	switch status {
-	case MessageDelivered:
+	case MessageDelivered, EmailOpened, EmailClicked:
 		sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
 	case MessageSent:
 		sent = b.now.UnixMicro()
@@ -170,7 +179,15 @@ func (b *hotBatch) moveMessage(ctx context.Context, seq int64) (Message, error) 
 	var m Message
 	err = b.tx.StmtContext(ctx, b.store.hot.moveMessage).QueryRowContext(ctx, seq, string(status), sent, delivered).
 		Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.TestMode, &m.Status)
-	b.wake(topic{topicInbox, m.InboxSeq})
+	if err != nil {
+		return m, err
+	}
+	if m.InboxSeq != 0 {
+		b.wake(topic{topicInbox, m.InboxSeq})
+	}
+	if m.Status == EmailOpened || m.Status == EmailClicked {
+		_, err = b.tx.StmtContext(ctx, b.store.hot.openEmail).ExecContext(ctx, seq, b.now.UnixMicro())
+	}
 	return m, err
 }
 
@@ -196,6 +213,9 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) er
 		}
 		b.countOutcome(o.Attempt, &m)
 		for _, typ := range attemptEvents[o.Status] {
+			if email, ok := ofEmail[typ]; ok && m.InboxSeq == 0 {
+				typ = email
+			}
 			b.event(NewID("evt_", b.now.Time), typ, &m, string(data))
 		}
 	}
@@ -207,8 +227,12 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) er
 var attemptEvents = map[RecipientStatus][]EventType{
 	RecipientSent:      {EventMessageSent},
 	RecipientDelivered: {EventMessageSent, EventMessageDelivered},
+	RecipientOpened:    {EventMessageSent, EventMessageDelivered, EventEmailOpened},
+	RecipientClicked:   {EventMessageSent, EventMessageDelivered, EventEmailOpened, EventEmailClicked},
 	RecipientBounced:   {EventMessageBounced},
 	RecipientFailed:    {EventMessageFailed},
+	// Nothing else tells that nothing will come of it.
+	RecipientSuppressed: {EventMessageFailed},
 	// Who complains has got the mail.
 	RecipientComplained: {EventMessageSent, EventMessageDelivered, EventMessageComplained},
 }
@@ -221,6 +245,10 @@ func statusOf(rs []RecipientStatus) MessageStatus {
 	switch {
 	case has(RecipientComplained):
 		return MessageComplained
+	case has(RecipientClicked):
+		return EmailClicked
+	case has(RecipientOpened):
+		return EmailOpened
 	case has(RecipientDelivered):
 		return MessageDelivered
 	case has(RecipientSent):

@@ -15,9 +15,20 @@ import (
 type Claimed struct {
 	Recipient
 	Message Message
-	// InboxAddress is the address of the inbox that sends.
-	InboxAddress string
+	// From is the address that the mail is from: the inbox's, or that in the
+	// header of an email.
+	From string
+	// Category is the email's, and empty of a message of an inbox.
+	Category Category
 }
+
+// claimColumns are the columns of messages, of inboxes and of none.
+const (
+	claimColumns = `m.seq, m.account_id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(i.id, '') AS inbox_id, m.id, m.direction, m.status,
+		m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.size, m.created_at, i.address AS inbox_address,
+		coalesce(e.category, '') AS category`
+	claimTables = ` FROM messages m LEFT JOIN inboxes i ON i.seq = m.inbox_seq LEFT JOIN emails e ON e.message_seq = m.seq`
+)
 
 // ClaimRecipients takes up to limit recipients that are due and not for one of
 // the domains in busy. Pushing their next attempt to the end of the lease is
@@ -67,13 +78,14 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 	for i, r := range rows {
 		seqs[i] = r.MessageSeq
 	}
-	q, args, err := sqlx.In(`SELECT `+messageColumns+`, i.address AS inbox_address`+messageTables+` WHERE m.seq IN (?)`, seqs)
+	q, args, err := sqlx.In(`SELECT `+claimColumns+claimTables+` WHERE m.seq IN (?)`, seqs)
 	if err != nil {
 		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
 	}
 	var ms []struct {
 		Message
-		InboxAddress string `db:"inbox_address"`
+		InboxAddress *string  `db:"inbox_address"`
+		Category     Category `db:"category"`
 	}
 	if err := tx.SelectContext(ctx, &ms, tx.Rebind(q), args...); err != nil {
 		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
@@ -81,10 +93,15 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 	claimed := make([]Claimed, 0, len(rows))
 	for _, r := range rows {
 		for _, m := range ms {
-			if m.Seq == r.MessageSeq {
-				claimed = append(claimed, Claimed{r, m.Message, m.InboxAddress})
-				break
+			if m.Seq != r.MessageSeq {
+				continue
 			}
+			from := m.FromEmail
+			if m.InboxAddress != nil {
+				from = *m.InboxAddress
+			}
+			claimed = append(claimed, Claimed{r, m.Message, from, m.Category})
+			break
 		}
 	}
 	return claimed, nil
@@ -104,26 +121,4 @@ func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
 		return nil, s.wrap(err, "next due recipient")
 	}
 	return &t[0], nil
-}
-
-// ReleaseLeases makes recipients due at once that were claimed by a process
-// that died, and returns how many. Only a process that knows itself to be the
-// only one can tell, which on SQLite it is: with several nodes on PostgreSQL
-// nothing is done, and a lease ends by itself.
-func (s *Store) ReleaseLeases(ctx context.Context) (int64, error) {
-	const q = `UPDATE recipients SET next_attempt_at = $1, leased = false, fence = fence + 1
-		WHERE next_attempt_at IS NOT NULL AND leased`
-	if !s.dialect.alone() {
-		return 0, nil
-	}
-	var n int64
-	err := s.inTx(ctx, "release leases", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, NewTime(s.now()))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return n, err
 }

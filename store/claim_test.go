@@ -43,7 +43,7 @@ func TestClaimGivesWhatDeliveryNeeds(t *testing.T) {
 		}
 		c := cs[0]
 		if c.Email != "bob@out.example" || c.Domain != "out.example" || c.Fence != 1 || c.Attempts != 1 ||
-			c.Message.ID != m.ID || c.Message.HeaderID != m.HeaderID || c.InboxAddress != in.Address || c.MessageSeq != m.Seq {
+			c.Message.ID != m.ID || c.Message.HeaderID != m.HeaderID || c.From != in.Address || c.MessageSeq != m.Seq {
 			t.Errorf("claimed %+v", c)
 		}
 		if !c.NextAttemptAt.Equal(store.NewTime(begin.Add(time.Minute)).Time) {

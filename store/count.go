@@ -84,6 +84,12 @@ var countedEvents = map[EventType]countKind{
 	EventMessageBounced:    countBounced,
 	EventMessageFailed:     countFailed,
 	EventMessageComplained: countComplained,
+
+	EventEmailSent:       countSent,
+	EventEmailDelivered:  countDelivered,
+	EventEmailBounced:    countBounced,
+	EventEmailFailed:     countFailed,
+	EventEmailComplained: countComplained,
 }
 
 // count notes n more of kind, unless m is in test mode.

@@ -83,6 +83,10 @@ type dialect interface {
 	// full says whether err means that there is no room on the disk.
 	full(err error) bool
 
+	// newestEvent is the number of the newest event that is there, or 0, and which
+	// transactions had not ended by then that may bring one with a lower number.
+	newestEvent(ctx context.Context) (seq int64, writers []string, err error)
+
 	// wrote tells that n changes were committed: other nodes hear of it soon.
 	wrote(n int)
 	// follow calls woken for what other nodes changed, with the inboxes or with

@@ -22,6 +22,29 @@ const (
 	EventMessageFailed     EventType = "message.failed"
 )
 
+// The events of emails.
+const (
+	EventEmailQueued     EventType = "email.queued"
+	EventEmailScheduled  EventType = "email.scheduled"
+	EventEmailSent       EventType = "email.sent"
+	EventEmailDelivered  EventType = "email.delivered"
+	EventEmailOpened     EventType = "email.opened"
+	EventEmailClicked    EventType = "email.clicked"
+	EventEmailBounced    EventType = "email.bounced"
+	EventEmailComplained EventType = "email.complained"
+	EventEmailFailed     EventType = "email.failed"
+	EventEmailCancelled  EventType = "email.cancelled"
+)
+
+// ofEmail are the events of an email in the place of those of a message.
+var ofEmail = map[EventType]EventType{
+	EventMessageSent:       EventEmailSent,
+	EventMessageDelivered:  EventEmailDelivered,
+	EventMessageBounced:    EventEmailBounced,
+	EventMessageComplained: EventEmailComplained,
+	EventMessageFailed:     EventEmailFailed,
+}
+
 // The events of drafts.
 const (
 	EventDraftCreated  EventType = "draft.created"
@@ -34,6 +57,7 @@ const EventWebhookTest EventType = "webhook.test"
 
 // Event is one entry of the log of what happened.
 type Event struct {
+	Seq       int64     `db:"seq"` // its place in the log
 	AccountID int64     `db:"account_id"`
 	ID        string    `db:"id"`
 	Type      EventType `db:"type"`
@@ -45,7 +69,7 @@ type Event struct {
 	CreatedAt Time   `db:"created_at"`
 }
 
-const eventColumns = `e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, e.test_mode, e.data, e.created_at`
+const eventColumns = `e.seq, e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, e.test_mode, e.data, e.created_at`
 
 const eventTables = ` FROM events e LEFT JOIN inboxes i ON i.seq = e.inbox_seq LEFT JOIN messages m ON m.seq = e.message_seq`
 
@@ -73,6 +97,10 @@ type EventData struct {
 	// Soft says of a bounce that it was not refused for good: the retries were used
 	// up.
 	Soft bool `json:"soft,omitempty"`
+	// Bot says of an open or a click that a machine did it, and Link what was
+	// clicked; a simulated click has none.
+	Bot  bool   `json:"bot,omitempty"`
+	Link string `json:"link,omitempty"`
 }
 
 // SweepEvents deletes some of the events that are older than EventLife, and

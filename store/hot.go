@@ -13,10 +13,12 @@ import (
 // or are accepted for sending, and what came of an attempt to deliver.
 type hotWrite struct {
 	messages []*hotMessage
+	emails   []*hotEmail
+	batchID  string // of the emails; empty for one that is sent alone
 	attempt  *Attempt
 	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
-	// refused is set when the messages must not be sent: then they are left out
+	// refused is set when they must not be sent: then they are left out
 	// of the transaction.
 	refused *error
 }
@@ -39,11 +41,11 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, events, deliveries, counts bulkInsert
+	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions bulkInsert
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, webhooksOf listQuery
 
-	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, accepted, watched, pause, approveDraft *sql.Stmt
+	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -61,8 +63,12 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		recipients: st.addBulk(ctx, d, "recipients",
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at"),
 		searchTail: st.addBulk(ctx, d, "search_tail", "message_seq, account_id"),
+		emails: st.addBulk(ctx, d, "emails",
+			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at"),
+		emailTags: st.addBulk(ctx, d, "email_tags", "account_id, name, value, message_seq"),
 		events: st.addBulk(ctx, d, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
+		suppressions: st.addUpsert(ctx, d, "suppressions", suppressionWritten, widen),
 		deliveries: st.addBulk(ctx, d, "webhook_deliveries",
 			"account_id, endpoint_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at"),
 		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
@@ -86,6 +92,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		keepSignature: st.add(ctx, keepSignature),
 		statuses:      st.add(ctx, recipientStatuses),
 		moveMessage:   st.add(ctx, moveMessage),
+		openEmail:     st.add(ctx, openEmail),
 		accepted:      st.add(ctx, acceptedSince),
 		watched:       st.add(ctx, watchedSince),
 		pause:         st.add(ctx, pauseSender),
@@ -112,14 +119,14 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) er
 	if err != nil && ctx.Err() != nil { // commitTimeout is over
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if err != nil && (!b.complete || !s.committed(ctx, b.txName, err, askFor, len(b.messages))) {
+	if err != nil && (!b.complete || !s.committed(ctx, b.txName, err, askFor, len(b.messages)+len(b.emails))) {
 		return err
 	}
 	topics := make([]topic, 0, len(b.topics))
 	for t := range b.topics {
 		topics = append(topics, t)
 	}
-	s.stored.Add(int64(len(b.messages)))
+	s.stored.Add(int64(len(b.messages) + len(b.emails)))
 	s.changed(topics, len(batch))
 	s.tally.add(&b)
 	b.tellOfPauses(ctx)
@@ -135,7 +142,8 @@ type hotBatch struct {
 	tx       *sqlx.Tx
 	shard    int64 // of the counts
 	now      Time
-	messages []*hotMessage
+	messages []*hotMessage // of inboxes
+	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
 	threads  []int64 // sequence numbers for new ones
 	txName   string  // to dialect.committed
@@ -152,6 +160,7 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	var attempts []*Attempt
 	for i := range batch {
 		b.messages = append(b.messages, batch[i].messages...)
+		b.emails = append(b.emails, batch[i].emails...)
 		if batch[i].attempt != nil {
 			attempts = append(attempts, batch[i].attempt)
 		}
@@ -190,8 +199,8 @@ func (b *hotBatch) finish(ctx context.Context, w *hotWrite) error {
 		return nil
 	}
 	if w.once != nil {
-		m := w.messages[0].msg
-		if err := b.store.saveAnswer(ctx, b.tx, w.once, m.ID, m); err != nil {
+		id, row := w.stored()
+		if err := b.store.saveAnswer(ctx, b.tx, w.once, id, row); err != nil {
 			return err
 		}
 	}
@@ -201,11 +210,27 @@ func (b *hotBatch) finish(ctx context.Context, w *hotWrite) error {
 	return nil
 }
 
+// stored is what the answer to the call tells of, with its id.
+func (w *hotWrite) stored() (id string, row any) {
+	switch {
+	case w.batchID != "":
+		return w.batchID, Batch{w.batchID, emailsOf(w.emails)}
+	case len(w.emails) > 0:
+		e := emailsOf(w.emails)[0]
+		return e.ID, e
+	}
+	return w.messages[0].msg.ID, w.messages[0].msg
+}
+
 // event notes an event about a message, and counts it.
 func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
 	b.countEvent(typ, m)
 	b.told = append(b.told, told{m.AccountID, m.InboxSeq, id, typ})
-	b.events = append(b.events, m.AccountID, m.InboxSeq, id, string(typ), m.Seq, m.TestMode, data, b.now.UnixMicro())
+	var inbox any
+	if m.InboxSeq != 0 {
+		inbox = m.InboxSeq
+	}
+	b.events = append(b.events, m.AccountID, inbox, id, string(typ), m.Seq, m.TestMode, data, b.now.UnixMicro())
 }
 
 // wake notes whom to wake after the commit.

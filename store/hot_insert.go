@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 )
 
 // hotInbox is what a new message needs of its inbox.
@@ -22,13 +21,14 @@ const (
 	lockInboxes = `SELECT seq, account_id, id, address, status, expires_at FROM inboxes
 		WHERE seq IN ({list}) ORDER BY seq`
 	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
-		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq) AS newest FROM accounts) a`
+		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq AND inbox_seq IS NOT NULL) AS newest
+			FROM accounts) a`
 	newestOfInboxes = `SELECT seq, (SELECT max(created_at) FROM messages WHERE inbox_seq = inboxes.seq) FROM inboxes
 		WHERE seq IN ({list})`
 )
 
 func (b *hotBatch) addMessages(ctx context.Context, batch []hotWrite) error {
-	if len(b.messages) == 0 {
+	if len(b.messages)+len(b.emails) == 0 {
 		return nil
 	}
 	if err := b.readInboxes(ctx); err != nil {
@@ -37,7 +37,7 @@ func (b *hotBatch) addMessages(ctx context.Context, batch []hotWrite) error {
 	if err := b.admit(ctx, batch); err != nil {
 		return err
 	}
-	if len(b.messages) == 0 {
+	if len(b.messages)+len(b.emails) == 0 {
 		return nil
 	}
 	if err := b.reserve(ctx); err != nil {
@@ -55,21 +55,31 @@ func (b *hotBatch) addMessages(ctx context.Context, batch []hotWrite) error {
 // reserve takes numbers for the messages, and for a thread each, should they
 // need it.
 func (b *hotBatch) reserve(ctx context.Context) error {
-	b.threads = make([]int64, 0, len(b.messages))
+	all := b.all()
+	b.threads = make([]int64, 0, len(all))
 	n := 0
-	err := scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(b.messages))}, func(rows *sql.Rows) error {
+	err := scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(all))}, func(rows *sql.Rows) error {
 		var message, thread int64
 		if err := rows.Scan(&message, &thread, &b.txName); err != nil {
 			return err
 		}
-		b.messages[n].msg.Seq, b.threads = message, append(b.threads, thread)
+		all[n].msg.Seq, b.threads = message, append(b.threads, thread)
 		n++
 		return nil
 	})
-	if err == nil && n != len(b.messages) {
-		err = fmt.Errorf("got %d of %d", n, len(b.messages))
+	if err == nil && n != len(all) {
+		err = fmt.Errorf("got %d of %d", n, len(all))
 	}
 	return err
+}
+
+// all are the new messages, those of inboxes and emails.
+func (b *hotBatch) all() []*hotMessage {
+	all := append(make([]*hotMessage, 0, len(b.messages)+len(b.emails)), b.messages...)
+	for _, e := range b.emails {
+		all = append(all, e.hotMessage)
+	}
+	return all
 }
 
 // readInboxes holds the inboxes of the batch until the commit, so that none is
@@ -164,52 +174,13 @@ func (b *hotBatch) keepNewest() {
 	b.store.newest.Store(newest) // where it is read, there is one committer
 }
 
-func (b *hotBatch) insertMessages(ctx context.Context) error {
-	messages := make([]any, 0, len(b.messages)*b.store.hot.messages.columns)
-	contents := make([]any, 0, len(b.messages)*b.store.hot.contents.columns)
-	b.events = slices.Grow(b.events, len(b.messages)*b.store.hot.events.columns)
-	tail := make([]any, 0, len(b.messages)*b.store.hot.searchTail.columns)
-	var recipients []any
-	for _, h := range b.messages {
-		m := &h.msg
-		m.CreatedAt = h.inbox.at
-		messages = append(messages, m.Seq, m.AccountID, m.InboxSeq, m.ThreadSeq, m.ID, string(m.Direction), string(m.Status), m.TestMode,
-			m.FromEmail, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
-			m.HasCode, m.HasLink, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro())
-		c := m.Content
-		c.MessageSeq = m.Seq
-		tail = append(tail, m.Seq, m.AccountID)
-		contents = append(contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments)
-		for i := range m.Recipients {
-			r := &m.Recipients[i]
-			r.AccountID, r.MessageSeq, r.CreatedAt, r.NextAttemptAt = m.AccountID, m.Seq, b.now, nil
-			var due any
-			if r.Status != RecipientSuppressed {
-				now := b.now
-				r.Status, r.NextAttemptAt, due = RecipientQueued, &now, now.UnixMicro()
-			}
-			recipients = append(recipients, r.AccountID, r.MessageSeq, r.Email, r.Domain, r.Kind, string(r.Status), int64(0), int64(0),
-				due, b.now.UnixMicro())
-		}
-		b.announce(h)
-	}
-	hot := &b.store.hot
-	if err := hot.messages.exec(ctx, b.tx, messages); err != nil {
-		return fmt.Errorf("insert messages: %w", err)
-	}
-	if err := hot.contents.exec(ctx, b.tx, contents); err != nil {
-		return fmt.Errorf("insert contents: %w", err)
-	}
-	if err := hot.searchTail.exec(ctx, b.tx, tail); err != nil {
-		return fmt.Errorf("insert into the list of what to index: %w", err)
-	}
-	return errIn("insert recipients", hot.recipients.exec(ctx, b.tx, recipients))
-}
-
 // The data of the events of new messages.
 var (
 	receivedData = fmt.Sprintf(`{"status":%q}`, MessageReceived)
 	queuedData   = fmt.Sprintf(`{"status":%q}`, MessageQueued)
+
+	scheduledData = fmt.Sprintf(`{"status":%q}`, EmailScheduled)
+	cancelledData = fmt.Sprintf(`{"status":%q}`, EmailCancelled)
 )
 
 // announce notes the event of a new message and whom it wakes.
@@ -220,6 +191,7 @@ func (b *hotBatch) announce(h *hotMessage) {
 		return
 	}
 	b.event(h.eventID, EventMessageQueued, &h.msg, queuedData)
+	b.tellOfSuppressed(h, EventMessageFailed)
 	b.wake(topic{kind: topicQueue})
 }
 

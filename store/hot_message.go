@@ -109,6 +109,7 @@ type hotMessage struct {
 	addresses, refs, attachments string
 	body, extracted, auth        any // string or nil
 	eventID                      string
+	suppressed                   []string // what the events about such recipients keep
 
 	inbox   *hotInbox
 	thread  *hotThread
@@ -139,6 +140,9 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		r := &msg.Recipients[i]
 		r.Email, r.Domain = storable(r.Email), storable(r.Domain)
 	}
+	if msg.Status == MessageQueued && len(msg.Recipients) > 0 && msg.toSend() == 0 {
+		msg.Status = MessageFailed
+	}
 	return h, h.encode()
 }
 
@@ -167,8 +171,16 @@ func (h *hotMessage) encode() error {
 	if c.Auth != nil {
 		h.auth = text(c.Auth.V)
 	}
+	for i := range h.msg.Recipients {
+		if r := &h.msg.Recipients[i]; r.Status == RecipientSuppressed {
+			h.suppressed = append(h.suppressed, text(EventData{Status: h.msg.Status, Recipient: r.Email, Response: suppressedResponse}))
+		}
+	}
 	return errIn("write JSON columns", err)
 }
+
+// suppressedResponse is what an event says in the place of a server's answer.
+const suppressedResponse = "Suppressed: on the list of addresses that are not sent to"
 
 // storable makes of s what both databases keep: PostgreSQL refuses a mail for
 // one NUL or one byte that is not UTF-8.

@@ -18,6 +18,17 @@ func NewID(prefix string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
 	_, _ = rand.Read(b[6:]) // crypto/rand never fails
+	return encodeID(prefix, b)
+}
+
+// firstID is what no id of that prefix and time, or later, sorts before.
+func firstID(prefix string, at time.Time) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(at.UnixMilli())<<16)
+	return encodeID(prefix, b)
+}
+
+func encodeID(prefix string, b [16]byte) string {
 	var sb strings.Builder
 	sb.Grow(len(prefix) + 26)
 	sb.WriteString(prefix)

@@ -124,6 +124,15 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 	return in, s.wrap(err, "inbox")
 }
 
+// InboxAt returns the inbox that has or had an address, of whatever account and
+// in whatever state.
+func (s *Store) InboxAt(ctx context.Context, address string) (Inbox, error) {
+	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE address = $1`
+	var in Inbox
+	err := s.reads.get(ctx, &in, q, address)
+	return in, s.wrap(err, "inbox at an address")
+}
+
 // InboxExists returns ErrNotFound when the inbox is deleted. It costs less than
 // reading it.
 func (s *Store) InboxExists(ctx context.Context, seq int64) error {

@@ -212,6 +212,7 @@ func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before po
 // order of the index.
 func (st stream) limit(w *where, f *MessageFilter, before position) (order string) {
 	w.add(st.column+" = ?", st.seq)
+	w.add("m.inbox_seq IS NOT NULL") // the index of an account leaves emails out
 	if before.at != maxPosition {
 		w.add("(m.created_at, m.seq) < (?, ?)", before.at, before.seq)
 	}

@@ -14,6 +14,17 @@ const (
 	RecipientSuppressed RecipientStatus = "suppressed"
 )
 
+// The states that only a recipient of an email can be in.
+const (
+	RecipientOpened  RecipientStatus = "opened"
+	RecipientClicked RecipientStatus = "clicked"
+
+	// These are not stored: they follow from the email and the attempts.
+	RecipientScheduled RecipientStatus = "scheduled"
+	RecipientSending   RecipientStatus = "sending"
+	RecipientCancelled RecipientStatus = "cancelled"
+)
+
 // Recipient is one RCPT of one outbound message: a row of the queue.
 type Recipient struct {
 	Seq           int64           `db:"seq"`

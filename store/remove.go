@@ -38,27 +38,34 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 
 // removeRecords deletes messages that have no content any more, with their
 // recipients and what was told of these, and takes them out of their threads.
-// The messages are held.
+// The messages are held. The events themselves stay: a listener may have had one
+// of them last, and goes on from its place in the log.
 func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
 	// As the index events_recipient has it: the others name nobody.
-	const told = `DELETE FROM events WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')`
+	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')`
 	seqs := seqsOf(old)
 	if err := execIn(ctx, tx, told, seqs); err != nil {
-		return errIn("delete events of recipients", err)
+		return errIn("empty events of recipients", err)
 	}
 	if err := execIn(ctx, tx, `DELETE FROM recipients WHERE message_seq IN (?)`, seqs); err != nil {
 		return errIn("delete recipients", err)
 	}
-	// While an inbox is held no mail joins its threads.
-	inboxes := rising(old, func(m oldMessage) int64 { return m.InboxSeq })
-	var held []int64
-	if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.dialect.lockRow(), inboxes); err != nil {
-		return errIn("hold inboxes", err)
+	if err := removeEmails(ctx, tx, seqs); err != nil {
+		return err
 	}
-	if err := execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs); err != nil {
+	// While an inbox is held no mail joins its threads.
+	threaded := slices.DeleteFunc(slices.Clone(old), func(m oldMessage) bool { return m.ThreadSeq == 0 })
+	if len(threaded) > 0 {
+		inboxes := rising(threaded, func(m oldMessage) int64 { return m.InboxSeq })
+		var held []int64
+		if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.dialect.lockRow(), inboxes); err != nil {
+			return errIn("hold inboxes", err)
+		}
+	}
+	if err := execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs); err != nil || len(threaded) == 0 {
 		return errIn("delete messages", err)
 	}
-	return shrinkThreads(ctx, tx, old)
+	return shrinkThreads(ctx, tx, threaded)
 }
 
 // removeUnnamed deletes those of the blobs that no row names, after the transaction

@@ -106,13 +106,13 @@ func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error
 type oldMessage struct {
 	Seq       int64  `db:"seq"`
 	ID        string `db:"id"`
-	InboxSeq  int64  `db:"inbox_seq"`
-	ThreadSeq int64  `db:"thread_seq"`
+	InboxSeq  int64  `db:"inbox_seq"`  // 0 of an email
+	ThreadSeq int64  `db:"thread_seq"` // as the inbox
 	Size      int64  `db:"size"`
 }
 
 const (
-	oldColumns = `m.seq, m.id, m.inbox_seq, m.thread_seq, m.size`
+	oldColumns = `m.seq, m.id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(m.thread_seq, 0) AS thread_seq, m.size`
 	// notWaiting leaves out what the queue still has to send.
 	notWaiting = ` AND NOT EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = m.seq AND r.next_attempt_at IS NOT NULL)`
 )
@@ -209,7 +209,7 @@ func (s *Store) purgeDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (R
 }
 
 // ExpireRecords does one step of deleting, in one short transaction, what is
-// left of messages whose content went more than RecordLife ago, and threads
+// left of messages and emails whose content went more than RecordLife ago, and threads
 // that have no message any more.
 func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
 	const q = `SELECT ` + oldColumns + ` FROM messages m WHERE m.expired_at <= $1 ORDER BY m.expired_at LIMIT $2`

@@ -28,6 +28,7 @@ func init() { //nolint:gochecknoinits // sqlx keeps its table of drivers in a gl
 // sqliteDialect is one file, one writer and many readers.
 type sqliteDialect struct {
 	path       string
+	read       *sqlx.DB
 	checkpoint *checkpointer
 }
 
@@ -65,6 +66,7 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 	readers := max(4, 2*runtime.NumCPU())
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
+	d.read = read
 	return write, read, nil
 }
 
@@ -167,6 +169,13 @@ func (*sqliteDialect) badText(error) bool { return false }
 func (*sqliteDialect) full(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
+// newestEvent: one transaction writes at a time, so numbers appear in order.
+func (d *sqliteDialect) newestEvent(ctx context.Context) (int64, []string, error) {
+	var newest int64
+	err := d.read.GetContext(ctx, &newest, `SELECT coalesce(max(seq), 0) FROM events`)
+	return newest, nil, err
 }
 
 // wrote: one process writes mail into the file, so there is nobody to tell.

@@ -1,8 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -39,7 +43,17 @@ type Suppression struct {
 	CreatedAt Time                `db:"created_at"`
 }
 
-const suppressionColumns = `seq, account_id, id, email, email_fold, reason, category, created_at`
+const (
+	suppressionWritten = `account_id, id, email, email_fold, reason, category, created_at`
+	suppressionColumns = `seq, ` + suppressionWritten
+	// widen is what becomes of the entry of an address that has one: it is never
+	// narrowed.
+	widen = `
+		ON CONFLICT (account_id, email_fold) DO UPDATE
+		   SET reason = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
+		                     THEN excluded.reason ELSE suppressions.reason END,
+		       category = CASE WHEN excluded.category = 'all' THEN excluded.category ELSE suppressions.category END`
+)
 
 // Suppress puts an address on the account's list; sup carries AccountID, Email,
 // EmailFold, Reason and Category. It returns the entry as stored. An address
@@ -47,14 +61,7 @@ const suppressionColumns = `seq, account_id, id, email, email_fold, reason, cate
 // when it was about marketing alone and sup is about all mail. With once, the
 // answer is stored too.
 func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
-	const q = `
-		INSERT INTO suppressions (account_id, id, email, email_fold, reason, category, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (account_id, email_fold) DO UPDATE
-		   SET reason = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
-		                     THEN excluded.reason ELSE suppressions.reason END,
-		       category = CASE WHEN excluded.category = 'all' THEN excluded.category ELSE suppressions.category END
-		RETURNING ` + suppressionColumns
+	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7)` + widen + ` RETURNING ` + suppressionColumns
 	now := s.now()
 	var out Suppression
 	err := s.inTx(ctx, "suppress", func(tx *sqlx.Tx) error {
@@ -66,6 +73,31 @@ func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Supp
 		return s.saveAnswer(ctx, tx, once, out.ID, out)
 	})
 	return out, err
+}
+
+// suppress puts those on the lists whose attempts say so. moved are the messages
+// of the outcomes.
+func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[int64]Message) error {
+	type place struct {
+		account int64
+		fold    string
+	}
+	found := map[place]outcome{}
+	for _, o := range outcomes {
+		if o.Suppress != "" && o.Status != RecipientQueued {
+			found[place{moved[o.messageSeq].AccountID, o.EmailFold}] = o
+		}
+	}
+	// In one order, so that two transactions never wait for each other.
+	places := slices.SortedFunc(maps.Keys(found), func(x, y place) int {
+		return cmp.Or(cmp.Compare(x.account, y.account), cmp.Compare(x.fold, y.fold))
+	})
+	rows := make([]any, 0, len(places)*b.store.hot.suppressions.columns)
+	for _, p := range places {
+		o := found[p]
+		rows = append(rows, p.account, NewID("sup_", b.now.Time), o.email, storable(p.fold), string(o.Suppress), string(SuppressAll), b.now.UnixMicro())
+	}
+	return b.store.hot.suppressions.exec(ctx, b.tx, rows)
 }
 
 // Suppressed returns those of the addresses, folded, that the account does not
@@ -84,6 +116,37 @@ func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []str
 	var found []string
 	err := read(ctx, &found, `SELECT email_fold FROM suppressions`+w.sql(), w.args...)
 	return found, s.wrap(err, "who is suppressed")
+}
+
+// Addressee is a recipient of an account's mail.
+type Addressee struct {
+	AccountID int64
+	EmailFold string // the address without regard to case
+	Marketing bool   // that such mail is meant
+}
+
+// SuppressedAmong says of each of the addressees whether they are not sent to.
+func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, error) {
+	found := make([]bool, len(all))
+	if len(all) == 0 {
+		return found, nil
+	}
+	var w where
+	pairs := make([]string, len(all))
+	for i, a := range all {
+		pairs[i] = "(cast(" + w.arg(a.AccountID) + " AS bigint), " + w.arg(a.EmailFold) + ")"
+	}
+	q := `SELECT account_id, email_fold, category FROM suppressions WHERE (account_id, email_fold) IN (VALUES ` + strings.Join(pairs, ", ") + `)`
+	var rows []Suppression
+	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
+		return nil, s.wrap(err, "who is suppressed")
+	}
+	for i, a := range all {
+		found[i] = slices.ContainsFunc(rows, func(sup Suppression) bool {
+			return sup.AccountID == a.AccountID && sup.EmailFold == a.EmailFold && (a.Marketing || sup.Category == SuppressAll)
+		})
+	}
+	return found, nil
 }
 
 // ListSuppressions returns a page of the account's list, newest first.

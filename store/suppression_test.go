@@ -87,3 +87,67 @@ func TestSuppressedRecipientIsNotTried(t *testing.T) {
 		}
 	})
 }
+
+// Every recipient of an email has an end that is told: also those who are left
+// out from the beginning. An email of whom nobody is left is failed.
+func TestSuppressedRecipientsOfAnEmailAreTold(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		account := storetest.Account(t, s).Seq
+		suppress := func(e *store.NewEmail) { e.Recipients[0].Status = store.RecipientSuppressed }
+		some := storetest.Email(t, s, account, []string{"gone@out.example", "here@out.example"}, suppress)
+		none := storetest.Email(t, s, account, []string{"gone@out.example"}, suppress)
+		for _, tt := range []struct {
+			of     store.Email
+			status store.MessageStatus
+			want   []event
+		}{
+			{some, store.MessageQueued, []event{{"email.queued", "", "queued"}, {"email.failed", "gone@out.example", "queued"}}},
+			{none, store.MessageFailed, []event{{"email.failed", "gone@out.example", "failed"}}},
+		} {
+			if d := cmp.Diff(tt.want, events(t, cfg, tt.of.Seq)); d != "" || tt.of.Status != tt.status {
+				t.Errorf("an email that is %s: %s", tt.of.Status, d)
+			}
+		}
+		if due, err := s.ClaimRecipients(t.Context(), 10, time.Minute, nil); err != nil || len(due) != 1 || due[0].Email != "here@out.example" {
+			t.Errorf("due: %+v, %v", due, err)
+		}
+	})
+}
+
+// Of those whose attempts end for good, each is put on the list of the sending
+// account once, in the transaction that ends them.
+func TestAttemptsSuppress(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		account, other := storetest.Account(t, s).Seq, storetest.Account(t, s).Seq
+		for range 3 {
+			storetest.Email(t, s, account, []string{"Gone@out.example", "angry@out.example"})
+		}
+		due, err := s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		if err != nil || len(due) != 6 {
+			t.Fatal(len(due), err)
+		}
+		for _, c := range due {
+			status, reason, fold := store.RecipientBounced, store.SuppressedHardBounce, "gone@out.example"
+			if c.Email == "angry@out.example" {
+				status, reason, fold = store.RecipientComplained, store.SuppressedComplaint, c.Email
+			}
+			record(t, s, c, status, func(a *store.Attempt) { a.Suppress, a.EmailFold = reason, fold })
+		}
+		l, err := s.ListSuppressions(t.Context(), account, store.Page{Limit: 10})
+		if err != nil || len(l.Rows) != 2 {
+			t.Fatalf("%+v, %v", l.Rows, err)
+		}
+		among, err := s.SuppressedAmong(t.Context(), []store.Addressee{
+			{AccountID: account, EmailFold: "gone@out.example"},
+			{AccountID: other, EmailFold: "gone@out.example"},
+			{AccountID: account, EmailFold: "here@out.example"},
+			{AccountID: account, EmailFold: "angry@out.example", Marketing: true},
+		})
+		if d := cmp.Diff([]bool{true, false, false, true}, among); d != "" || err != nil {
+			t.Error(d, err)
+		}
+	})
+}

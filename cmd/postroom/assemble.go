@@ -12,6 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/search"
+	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -39,8 +40,9 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
+	streams := stream.New(stream.Config{Store: s, Render: handlers.EventFrame(s), Log: n.log})
 	api, err := n.apiPart(s, in, doors, stopping, handlers.Config{
-		Incoming: receiver, WebhookTargets: targets, WebhookTester: hooks, TempDir: temp, Answered: told.answered,
+		Incoming: receiver, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
 	})
 	if err != nil {
 		return nil, err
@@ -49,15 +51,16 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	queue, err := n.queuePart(ctx, s, receiver, dns)
+	queue, err := n.queuePart(ctx, s, receiver, dns, told)
 	if err != nil {
 		return nil, err
 	}
-	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Log: n.log})
+	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Emails: n.cfg.EmailRetention.duration(), Log: n.log})
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{
-		api, mail, queue, n.webhooksPart(s, hooks), worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
+		api, mail, queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run),
+		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
 	}
 	if doors.metrics != nil {
 		parts = append(parts, metricsPart(doors.metrics, told))
@@ -117,7 +120,7 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 // queuePart makes the domain's signing keys before the queue runs. That takes
 // some tenths of a second, which at the first start nobody has to wait for. That
 // the keys that are there can be read is seen at once.
-func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver, dns smtp.Resolver) (part, error) {
+func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver, dns smtp.Resolver, told *metrics) (part, error) {
 	domain := string(n.cfg.MailDomain)
 	if _, err := s.DKIMKeys(ctx, domain); err != nil {
 		return part{}, err
@@ -140,6 +143,7 @@ func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiv
 	if err != nil {
 		return part{}, fmt.Errorf("make the queue: %w", err)
 	}
+	told.queue = queue.Tally
 	return worker("queue", func(ctx context.Context) error {
 		if err := n.prepareQueue(ctx, s); err != nil {
 			return err

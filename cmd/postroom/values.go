@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/idna"
 
@@ -33,6 +34,7 @@ type (
 	onOff        bool
 	port         uint16
 	count        int
+	days         int
 	listenAddr   string // host:port to listen on; the host may be empty, the port 0
 	loopback     string // host:port to listen on that no other machine reaches
 	hostPort     string // host:port to connect to
@@ -75,6 +77,17 @@ func (v *count) UnmarshalText(b []byte) error {
 	*v = count(n)
 	return valid(err == nil && n > 0 && n <= 1_000_000)
 }
+
+func (v *days) UnmarshalText(b []byte) error {
+	number, ok := strings.CutSuffix(string(b), "d")
+	n, err := strconv.Atoi(number)
+	*v = days(n)
+	return valid(ok && err == nil && n >= 1 && n <= 3650)
+}
+
+func (v days) String() string { return strconv.Itoa(int(v)) + "d" }
+
+func (v days) duration() time.Duration { return time.Duration(v) * 24 * time.Hour }
 
 func (v *lineEnds) UnmarshalText(b []byte) error {
 	*v = lineEnds(b)

@@ -19,13 +19,14 @@ type Checker struct {
 	ops     []*Operation
 	schemas *schemas
 
-	mu   sync.Mutex
-	seen map[pair]int
+	mu     sync.Mutex
+	seen   map[pair]int
+	events map[string]int // by type
 }
 
 // New returns a checker for a contract that Load has read.
 func New(doc *openapi3.T) (*Checker, error) {
-	c := &Checker{doc: doc, ops: operations(doc), seen: map[pair]int{}}
+	c := &Checker{doc: doc, ops: operations(doc), seen: map[pair]int{}, events: map[string]int{}}
 	if len(c.ops) == 0 {
 		return nil, errors.New("the contract has no operations")
 	}

@@ -14,9 +14,15 @@ import (
 // deleted at most so much later than promised, and the time that a round takes.
 const RetentionEvery = 10 * time.Minute
 
+// EmailRetention is how long the content of emails is usually kept.
+const EmailRetention = 30 * 24 * time.Hour
+
 // RetentionConfig is what Retention needs.
 type RetentionConfig struct {
 	Store *store.Store
+	// Emails is how long the content of emails, which belong to no inbox, is
+	// kept; 0 means EmailRetention.
+	Emails time.Duration
 	// Every is the time between two rounds; 0 means RetentionEvery.
 	Every time.Duration
 	// Log takes what a round removed, and why one failed.
@@ -24,7 +30,7 @@ type RetentionConfig struct {
 }
 
 // Retention deletes the content of messages that are older than their inbox
-// keeps it, the rest of a message store.RecordLife later, and everything under
+// keeps it, and of emails that are older than RetentionConfig.Emails, the rest of a message store.RecordLife later, and everything under
 // deleted inboxes. Drafts go as messages do. It asks the inbox each time: a
 // changed retention_days holds for mail that is there already. What is still to
 // be sent keeps its content until its delivery has ended.
@@ -34,6 +40,9 @@ type Retention struct{ cfg RetentionConfig }
 func NewRetention(cfg RetentionConfig) *Retention {
 	if cfg.Every == 0 {
 		cfg.Every = RetentionEvery
+	}
+	if cfg.Emails == 0 {
+		cfg.Emails = EmailRetention
 	}
 	return &Retention{cfg}
 }
@@ -53,6 +62,12 @@ func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 	var gone store.Removed
 	errs := []error{r.expireInboxes(ctx, &gone)}
 	_, err := repeat(ctx, func(ctx context.Context) (int, error) {
+		n, err := r.cfg.Store.ExpireEmails(ctx, r.cfg.Emails)
+		gone.Add(n)
+		return n.Contents, err
+	})
+	errs = append(errs, err)
+	_, err = repeat(ctx, func(ctx context.Context) (int, error) {
 		n, err := r.cfg.Store.ExpireRecords(ctx)
 		gone.Add(n)
 		return n.Records, err

@@ -126,6 +126,29 @@ func NewSent(in store.Inbox, to []string, edits ...func(*store.NewMessage)) *sto
 	return finish(m, edits)
 }
 
+// NewEmail is a small email of the account with this sequence number to the
+// recipients, ready to be accepted.
+func NewEmail(accountID int64, to []string, edits ...func(*store.NewEmail)) *store.NewEmail {
+	in := store.Inbox{AccountID: accountID, Address: "hello@" + Domain}
+	m := NewSent(in, to)
+	e := &store.NewEmail{Email: store.Email{Message: m.Message, Category: store.CategoryTransactional}}
+	e.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "Hello."}}
+	for _, edit := range edits {
+		edit(e)
+	}
+	return e
+}
+
+// Email accepts a small email and returns it as stored.
+func Email(t testing.TB, s *store.Store, accountID int64, to []string, edits ...func(*store.NewEmail)) store.Email {
+	t.Helper()
+	e, err := s.EnqueueEmail(t.Context(), NewEmail(accountID, to, edits...), nil)
+	if err != nil {
+		t.Fatalf("send an email: %v", err)
+	}
+	return e
+}
+
 func newMessage(in store.Inbox, n int64) *store.NewMessage {
 	return &store.NewMessage{Message: store.Message{
 		AccountID: in.AccountID, InboxSeq: in.Seq,

@@ -92,11 +92,13 @@ CREATE INDEX thread_references_thread ON thread_references (thread_seq);
 CREATE TABLE messages (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id     BIGINT NOT NULL,
-    inbox_seq      BIGINT NOT NULL REFERENCES inboxes (seq),
-    thread_seq     BIGINT NOT NULL REFERENCES threads (seq),
+    -- Both are null of an email: it belongs to no inbox, and has a row in emails.
+    inbox_seq      BIGINT REFERENCES inboxes (seq),
+    thread_seq     BIGINT REFERENCES threads (seq),
     id             TEXT NOT NULL UNIQUE,
     direction      TEXT NOT NULL CHECK (direction IN ('in', 'out')),
-    status         TEXT NOT NULL CHECK (status IN ('received', 'queued', 'sent', 'delivered', 'bounced', 'complained', 'failed')),
+    status         TEXT NOT NULL CHECK (status IN ('received', 'queued', 'sent', 'delivered', 'bounced', 'complained', 'failed')
+        OR inbox_seq IS NULL AND status IN ('scheduled', 'cancelled', 'opened', 'clicked')),
     test_mode      BOOLEAN NOT NULL,
     from_email     TEXT NOT NULL,
     addresses      TEXT NOT NULL,
@@ -113,13 +115,42 @@ CREATE TABLE messages (
     created_at     BIGINT NOT NULL,
     sent_at        BIGINT,
     delivered_at   BIGINT,
-    expired_at     BIGINT
+    expired_at     BIGINT,
+    CHECK ((inbox_seq IS NULL) = (thread_seq IS NULL))
 );
-CREATE INDEX messages_account ON messages (account_id, created_at);
-CREATE INDEX messages_inbox ON messages (inbox_seq, created_at, from_email, direction, test_mode);
-CREATE INDEX messages_thread ON messages (thread_seq, created_at);
+CREATE INDEX messages_account ON messages (account_id, created_at) WHERE inbox_seq IS NOT NULL;
+CREATE INDEX messages_inbox ON messages (inbox_seq, created_at, from_email, direction, test_mode) WHERE inbox_seq IS NOT NULL;
+CREATE INDEX messages_thread ON messages (thread_seq, created_at) WHERE thread_seq IS NOT NULL;
+CREATE INDEX messages_email ON messages (created_at) WHERE inbox_seq IS NULL AND expired_at IS NULL;
 CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
 CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT NULL;
+
+-- What an email has beside the message that it is: from_inbox is the inbox whose
+-- address it is sent from, if there is one, and due_at is when it is to be queued,
+-- as long as it is scheduled.
+CREATE TABLE emails (
+    message_seq  INTEGER PRIMARY KEY REFERENCES messages (seq),
+    account_id   BIGINT NOT NULL,
+    from_inbox   BIGINT,
+    batch_id     TEXT,
+    category     TEXT NOT NULL CHECK (category IN ('transactional', 'marketing')),
+    tags         TEXT NOT NULL,
+    metadata     TEXT NOT NULL,
+    scheduled_at BIGINT,
+    due_at       BIGINT,
+    opened_at    BIGINT
+);
+CREATE INDEX emails_account ON emails (account_id, message_seq);
+CREATE INDEX emails_batch ON emails (batch_id) WHERE batch_id IS NOT NULL;
+CREATE INDEX emails_due ON emails (due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE email_tags (
+    account_id  BIGINT NOT NULL,
+    name        TEXT NOT NULL,
+    value       TEXT NOT NULL,
+    message_seq BIGINT NOT NULL,
+    PRIMARY KEY (account_id, name, value, message_seq)
+) WITHOUT ROWID;
 
 CREATE TABLE contents (
     message_seq INTEGER PRIMARY KEY REFERENCES messages (seq),
@@ -141,7 +172,8 @@ CREATE TABLE recipients (
     email           TEXT NOT NULL,
     domain          TEXT NOT NULL,
     kind            TEXT NOT NULL CHECK (kind IN ('to', 'cc', 'bcc')),
-    status          TEXT NOT NULL CHECK (status IN ('queued', 'sent', 'delivered', 'bounced', 'complained', 'failed', 'suppressed')),
+    status          TEXT NOT NULL CHECK (status IN ('queued', 'sent', 'delivered', 'opened', 'clicked', 'bounced', 'complained', 'failed',
+        'suppressed')),
     attempts        BIGINT NOT NULL,
     fence           BIGINT NOT NULL,
     next_attempt_at BIGINT,
@@ -252,7 +284,8 @@ CREATE TABLE events (
     data        TEXT NOT NULL,
     created_at  BIGINT NOT NULL
 );
--- Those that name a recipient, to go with their message (store/remove.go).
+CREATE INDEX events_account ON events (account_id); -- and seq, the row's own number
+-- Those that name a recipient, to be emptied with their message (store/remove.go).
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
 -- Signing secrets are sealed. events and inboxes are null for all of them.
@@ -360,3 +393,14 @@ CREATE TABLE settings (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
 );
+
+-- What other domains ask of those who send to them (MTA-STS).
+CREATE TABLE mail_policies (
+    domain     TEXT PRIMARY KEY,
+    policy_id  TEXT NOT NULL,
+    mode       TEXT NOT NULL CHECK (mode IN ('enforce', 'testing', 'none')),
+    mx         TEXT NOT NULL,
+    fetched_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX mail_policies_age ON mail_policies (expires_at);

@@ -1,0 +1,55 @@
+package contract_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// email is what the tests read of an email.
+type email struct {
+	ID      string  `json:"id"`
+	Status  string  `json:"status"`
+	BatchID *string `json:"batch_id"`
+}
+
+const emailFrom = "hello@" + mailDomain
+
+// newScheduled makes an email that is to be sent tomorrow, and returns its id.
+func (w *world) newScheduled(t *testing.T) string {
+	t.Helper()
+	c := w.call("sendEmail").saying(`{"from":"` + emailFrom + `","to":"ana@example.org","subject":"s","text":"t","scheduledAt":"` + tomorrow() + `"}`)
+	return read[email](t, w.send(t, c).want(t, http.StatusCreated)).ID
+}
+
+// emails are sent, scheduled, cancelled, and listed.
+func emails(t *testing.T, w *world) {
+	send := func(fields string) answer {
+		t.Helper()
+		return w.send(t, w.call("sendEmail").saying(`{"from":"`+emailFrom+`","to":"ana@example.org","subject":"s","text":"t"`+fields+`}`))
+	}
+	one := read[email](t, send(`,"tags":{"contract":"one"}`).want(t, http.StatusCreated))
+	path := "/v1/emails/" + w.newScheduled(t)
+	get, cancel := w.call("getEmail").at(path), w.call("cancelEmail").at(path)
+	move := w.call("rescheduleEmail").at(path).saying(`{"scheduledAt":"` + tomorrow() + `"}`)
+	w.send(t, move).want(t, http.StatusOK)
+	w.send(t, move.saying(`{"scheduledAt":"2099-01-01T00:00:00Z"}`)).wantCode(t, http.StatusBadRequest, "invalid_request")
+	if got := read[email](t, w.send(t, cancel).want(t, http.StatusOK)); got.Status != "cancelled" {
+		t.Errorf("cancelled: %+v", got)
+	}
+	w.send(t, cancel).wantCode(t, http.StatusConflict, "not_cancellable")
+	w.send(t, move).wantCode(t, http.StatusConflict, "not_cancellable")
+	w.send(t, get).want(t, http.StatusOK)
+	w.send(t, w.call("cancelEmail").at("/v1/emails/"+one.ID)).wantCode(t, http.StatusConflict, "not_cancellable")
+
+	stray := `{"from":"hello@example.net","subject":"s","text":"t","to":"ana@example.org"}`
+	w.send(t, w.call("sendEmail").saying(stray)).wantCode(t, http.StatusForbidden, "domain_not_verified")
+	list := w.call("listEmails")
+	if got := read[page](t, w.send(t, list.asking("tag", "contract:one")).want(t, http.StatusOK)); len(got.Data) != 1 || got.Data[0].ID != one.ID {
+		t.Errorf("by tag: %+v", got)
+	}
+	narrow := w.newKey(t, `"inbox_ids":["`+w.inbox.ID+`"]`).Key
+	w.send(t, get.as(narrow)).wantCode(t, http.StatusNotFound, "not_found")
+	if got := read[page](t, w.send(t, list.as(narrow)).want(t, http.StatusOK)); len(got.Data) != 0 {
+		t.Errorf("a key of an inbox sees %+v", got)
+	}
+}

@@ -1,0 +1,139 @@
+package contract_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// unraised are the types of events that this suite cannot make happen, each
+// with the reason.
+var unraised = map[string]string{
+	"email.queued":           notBuilt,
+	"email.scheduled":        notBuilt,
+	"email.sent":             notBuilt,
+	"email.delivered":        notBuilt,
+	"email.opened":           notBuilt,
+	"email.clicked":          notBuilt,
+	"email.bounced":          notBuilt,
+	"email.complained":       notBuilt,
+	"email.failed":           notBuilt,
+	"email.cancelled":        notBuilt,
+	"domain.health.degraded": notBuilt,
+}
+
+const notBuilt = "what raises it is not built"
+
+// watch listens to all events of an install, from the beginning, and holds each
+// against the contract.
+type watch struct {
+	mu   sync.Mutex
+	of   map[string]bool // what events were about: type and id of the resource
+	more chan struct{}   // closed, and made anew, with each event
+}
+
+// watchEvents opens a stream that is read until the test ends.
+func watchEvents(t *testing.T, in *install) *watch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	res, err := in.base.RoundTrip(in.request(ctx, t, in.call("streamEvents"))) //nolint:bodyclose // below
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("open a stream of events: %v %v", res, err)
+	}
+	w := &watch{of: map[string]bool{}, more: make(chan struct{})}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer func() { _ = res.Body.Close() }()
+		w.read(t, in, bufio.NewReader(res.Body))
+		if ctx.Err() == nil {
+			t.Error("the stream of events has ended")
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		reading.Wait()
+	})
+	return w
+}
+
+func (w *watch) read(t *testing.T, in *install, lines *bufio.Reader) {
+	seen := map[string]bool{}
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		if err := in.check.Event([]byte(data)); err != nil {
+			t.Error(err)
+		}
+		var e struct {
+			ID, Type string
+			Data     struct{ ID string }
+		}
+		if err := json.Unmarshal([]byte(data), &e); err != nil || seen[e.ID] {
+			t.Errorf("%s came again, or cannot be read: %v", data, err)
+		}
+		seen[e.ID] = true
+		w.note(e.Type + " " + e.Data.ID)
+	}
+}
+
+func (w *watch) note(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of[what] = true
+	close(w.more)
+	w.more = make(chan struct{})
+}
+
+// await waits for an event of that type about that resource.
+func (w *watch) await(t *testing.T, typ, id string) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		w.mu.Lock()
+		there, more := w.of[typ+" "+id], w.more
+		w.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			t.Fatalf("no event %s of %s", typ, id)
+		}
+	}
+}
+
+// events makes happen what nothing else of the suite does, and looks at which
+// types of events were told, on the stream and to webhook endpoints.
+func events(t *testing.T, w *world) {
+	tester := w.newKey(t, `"mode":"test"`)
+	in := w.newInbox(t)
+	for outcome, typ := range map[string]string{
+		"ana": "message.delivered", "hardbounce": "message.bounced", "softbounce": "message.bounced", "complained": "message.complained", "failed": "message.failed",
+	} {
+		send := w.call("sendMessage").at("/v1/inboxes/" + in.ID + "/messages").as(tester.Key)
+		m := read[message](t, w.send(t, send.saying(`{"to":"`+outcome+`@example.org","subject":"s","text":"t"}`)).want(t, http.StatusCreated))
+		w.events.await(t, typ, m.ID)
+	}
+	for operation, typ := range map[string]string{"send": "draft.sent", "reject": "draft.rejected"} {
+		d := w.newDraft(t)
+		w.send(t, w.call(operation+"Draft").at("/v1/drafts/"+d.ID+"/"+operation))
+		w.events.await(t, typ, d.ID)
+	}
+	for _, typ := range w.check.EventTypes() {
+		if n := w.check.SeenEvents(typ); (n > 0) == (unraised[typ] != "") {
+			t.Errorf("%d events %s were told; listed as unraised: %q", n, typ, unraised[typ])
+		}
+	}
+}

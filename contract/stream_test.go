@@ -1,0 +1,35 @@
+package contract_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+)
+
+// streamsPerKey is how many streams of events a key may have open.
+const streamsPerKey = 10
+
+// streams are refused past the limit of a key, and not to another key.
+func streams(t *testing.T, w *world) {
+	many, other := w.newKey(t, ""), w.newKey(t, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	open := func(key string) (status int) {
+		t.Helper()
+		res, err := w.base.RoundTrip(w.request(ctx, t, w.call("streamEvents").as(key)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		return res.StatusCode
+	}
+	for range streamsPerKey {
+		if got := open(many.Key); got != http.StatusOK {
+			t.Errorf("a stream that a key may have: %d", got)
+		}
+	}
+	w.send(t, w.call("streamEvents").as(many.Key)).wantLimited(t)
+	if got := open(other.Key); got != http.StatusOK {
+		t.Errorf("a stream of another key: %d", got)
+	}
+}

@@ -1,0 +1,85 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.EmailsHandler = (*API)(nil)
+
+// GetEmail implements GET /v1/emails/{id}.
+func (a *API) GetEmail(ctx context.Context, p gen.GetEmailParams) (*gen.Email, error) {
+	e, err := a.emailOf(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	return emailToAPI(e)
+}
+
+// ListEmails implements GET /v1/emails.
+func (a *API) ListEmails(ctx context.Context, p gen.ListEmailsParams) (*gen.EmailList, error) {
+	k := callerOf(ctx)
+	f := store.EmailFilter{
+		AccountID: k.AccountID, InboxIDs: visible(k), Status: store.MessageStatus(p.Status.Or("")), BatchID: p.BatchID.Or(""),
+	}
+	if tag, ok := p.Tag.Get(); ok {
+		name, value, _ := strings.Cut(tag, ":")
+		f.Tag = &[2]string{name, value}
+	}
+	l, err := a.store.ListEmails(ctx, f, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.EmailList{Data: make([]gen.Email, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, e := range l.Rows {
+		v, err := emailToAPI(e)
+		if err != nil {
+			return nil, err
+		}
+		out.Data = append(out.Data, *v)
+	}
+	return out, nil
+}
+
+// CancelEmail implements DELETE /v1/emails/{id}.
+func (a *API) CancelEmail(ctx context.Context, p gen.CancelEmailParams) (*gen.Email, error) {
+	return a.changeScheduled(ctx, p.ID, func(e store.Email) error { return a.store.CancelEmail(ctx, e.AccountID, e.ID) })
+}
+
+// RescheduleEmail implements PATCH /v1/emails/{id}.
+func (a *API) RescheduleEmail(ctx context.Context, req *gen.EmailUpdate, p gen.RescheduleEmailParams) (*gen.Email, error) {
+	if err := a.checkSchedule(req.ScheduledAt); err != nil {
+		return nil, err
+	}
+	return a.changeScheduled(ctx, p.ID, func(e store.Email) error {
+		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt))
+	})
+}
+
+// changeScheduled makes a change that only a scheduled email allows.
+func (a *API) changeScheduled(ctx context.Context, id string, change func(store.Email) error) (*gen.Email, error) {
+	e, err := a.emailOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := change(e); errors.Is(err, store.ErrState) {
+		return nil, errNotCancellable
+	} else if err != nil {
+		return nil, err
+	}
+	if e, err = a.emailOf(ctx, id); err != nil {
+		return nil, err
+	}
+	return emailToAPI(e)
+}
+
+// emailOf returns the email of that id if the caller can see it: a key of some
+// inboxes sees what is sent from their addresses.
+func (a *API) emailOf(ctx context.Context, id string) (store.Email, error) {
+	k := callerOf(ctx)
+	return a.store.Email(ctx, k.AccountID, visible(k), id)
+}

@@ -1,0 +1,75 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/template"
+	"github.com/postroom/postroom/store"
+)
+
+// parts are what a request says of the text of an email.
+type parts struct {
+	subject              string
+	html, text, template gen.OptString
+	render               bool // whether inline parts have variables too
+}
+
+// script is what an email says, for any number of recipients.
+type script struct {
+	said template.Source
+	mail *template.Mail // nil when there are no variables to fill in
+}
+
+// scriptOf reads the template that a request names, or its own parts. The
+// request's subject and text win over the template's.
+func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
+	s := script{said: template.Source{Subject: p.subject, HTML: p.html.Value, Text: p.text.Value}}
+	if id, ok := p.template.Get(); ok {
+		if p.html.Set {
+			return s, &apiError{
+				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateConflict, param: "template", message: "template does not go with html",
+			}
+		}
+		t, err := a.store.Template(ctx, callerOf(ctx).AccountID, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return s, errInvalid("template", "is not a template of this account")
+		}
+		if err != nil {
+			return s, err
+		}
+		if s.said.HTML = t.HTML; !p.text.Set && t.Text != nil {
+			s.said.Text = *t.Text
+		}
+	} else if !p.render {
+		return s, nil
+	}
+	var err error
+	s.mail, err = template.Parse(s.said)
+	return s, templateError("data", err)
+}
+
+// fill sets what an email says, with the values of its variables. field names the
+// field of the request that a variable is read from.
+func (s script) fill(e *emailSubmission, values map[string]any, field func(variable string) string) error {
+	said := s.said
+	if s.mail != nil {
+		var missing []string
+		var err error
+		said, missing, err = s.mail.Render(values)
+		if at, ok := errors.AsType[*template.Error](err); ok {
+			return templateError(field(at.Variable), err)
+		}
+		if len(missing) > 0 {
+			param := field(missing[0]) + "." + missing[0]
+			return &apiError{
+				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateVariableMissing, param: param,
+				message: param + " is a variable of the email, and has no value",
+			}
+		}
+	}
+	e.subject, e.html, e.text = said.Subject, said.HTML, said.Text
+	return nil
+}

@@ -1,0 +1,211 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// maxAhead is how far ahead an email may be scheduled.
+const maxAhead = 30 * 24 * time.Hour
+
+// emailSubmission is a submission with what only emails have.
+type emailSubmission struct {
+	submission
+	place       string // of its recipient in the request, such as "recipients[3]."; empty for a single email
+	category    store.Category
+	tags        store.EmailTags
+	metadata    json.RawMessage
+	scheduledAt *store.Time
+}
+
+// SendEmail implements POST /v1/emails.
+func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmailParams) (*gen.EmailCreated, error) {
+	s, err := a.emailFromAPI(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	ns, err := a.newEmails(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.store.EnqueueEmail(ctx, ns[0], once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
+		return emailCreatedToAPI(e), nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return emailCreatedToAPI(e), nil
+}
+
+// emailFromAPI reads a request.
+func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmission, error) {
+	s := &emailSubmission{category: store.Category(req.Category.Or(gen.EmailSendCategoryTransactional))}
+	if err := a.from(ctx, s, string(req.From)); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.to, err = mailboxesFromAPI("to", req.To); err != nil {
+		return nil, err
+	}
+	if s.cc, err = optionalMailboxes("cc", req.Cc); err != nil {
+		return nil, err
+	}
+	if s.bcc, err = optionalMailboxes("bcc", req.Bcc); err != nil {
+		return nil, err
+	}
+	if to, ok := req.ReplyTo.Get(); ok {
+		if s.replyTo, err = mailboxList("replyTo", []gen.Mailbox{to}, false); err != nil {
+			return nil, err
+		}
+	}
+	if s.attachments, err = emailAttachments(ctx, req.Attachments); err != nil {
+		return nil, err
+	}
+	if err := s.label("", req.Tags, req.Metadata); err != nil {
+		return nil, err
+	}
+	if at, ok := req.ScheduledAt.Get(); ok {
+		if s.scheduledAt, err = a.schedule(at); err != nil {
+			return nil, err
+		}
+	}
+	said, err := a.scriptOf(ctx, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template, render: req.Data.Set})
+	if err != nil {
+		return nil, err
+	}
+	values, err := variablesFromAPI("data", req.Data.Value)
+	if err != nil {
+		return nil, err
+	}
+	return s, said.fill(s, values, func(string) string { return "data" })
+}
+
+// from sets who the email is from, if the caller may send as that.
+func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
+	list, err := mailboxList("from", []gen.Mailbox{gen.Mailbox(from)}, false)
+	if err != nil {
+		return err
+	}
+	s.from, s.account, s.kind = list[0], callerOf(ctx).AccountID, store.DraftNew
+	s.inbox, err = a.sender(ctx, s.from)
+	return err
+}
+
+// label sets tags and metadata, which stand at place.
+func (s *emailSubmission) label(place string, tags gen.OptTags, metadata gen.OptFreeObject) error {
+	s.place, s.tags = place, store.EmailTags(tags.Value)
+	if !metadata.Set {
+		return nil
+	}
+	var err error
+	s.metadata, err = metadataJSON(place+"metadata", metadata.Value)
+	return err
+}
+
+// schedule is when an email is to be sent, nil for at once.
+func (a *API) schedule(at time.Time) (*store.Time, error) {
+	if err := a.checkSchedule(at); err != nil || !at.After(a.now()) {
+		return nil, err
+	}
+	due := store.NewTime(at)
+	return &due, nil
+}
+
+func (a *API) checkSchedule(at time.Time) error {
+	if at.After(a.now().Add(maxAhead)) {
+		return errInvalid("scheduledAt", "may be at most 30 days ahead")
+	}
+	return nil
+}
+
+// newEmails prepares emails of one caller for the store.
+func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.NewEmail, error) {
+	mails := make([]*composed, len(all))
+	subs := make([]*submission, len(all))
+	for i, s := range all {
+		var err error
+		if mails[i], err = a.prepare(ctx, &s.submission); err != nil {
+			return nil, s.atPlace(err)
+		}
+		subs[i] = &s.submission
+	}
+	if err := a.skipSuppressed(ctx, all[0].category == store.CategoryMarketing, subs...); err != nil {
+		return nil, all[0].ofAll(err)
+	}
+	ns := make([]*store.NewEmail, len(all))
+	for i, s := range all {
+		var err error
+		if ns[i], err = a.newEmail(ctx, s, mails[i]); err != nil {
+			return nil, err
+		}
+	}
+	return ns, nil
+}
+
+// newEmail is a composed email as the store takes it.
+func (a *API) newEmail(ctx context.Context, s *emailSubmission, mail *composed) (*store.NewEmail, error) {
+	content, err := a.contentOf(ctx, mail)
+	if err != nil {
+		return nil, err
+	}
+	// As it was given: what is read out of the mail has a text made of the html,
+	// and other line ends.
+	content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
+	n := &store.NewEmail{Email: store.Email{
+		Message: store.Message{
+			AccountID: s.account, TestMode: s.testMode, FromEmail: message.FoldAddress(s.from.Email),
+			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)}, Subject: s.subject, HeaderID: mail.out.HeaderID,
+			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s.submission),
+		},
+		Category: s.category, Tags: store.JSON[store.EmailTags]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
+		ScheduledAt: s.scheduledAt,
+	}}
+	if s.inbox.Seq != 0 {
+		n.FromInbox = &s.inbox.Seq
+	}
+	return n, nil
+}
+
+// emailFields are the fields of an email that a message calls otherwise.
+var emailFields = strings.NewReplacer("reply_to[0]", "replyTo", ".content_type", ".contentType")
+
+// ofRecipient are the fields that each recipient of a batch has; the others are
+// of the batch.
+var ofRecipient = []string{"to"}
+
+// atPlace names the field of the request that an error is about.
+func (s *emailSubmission) atPlace(err error) error {
+	e, ok := errors.AsType[*apiError](err)
+	if !ok || e.param == "" {
+		return err
+	}
+	at := *e
+	at.param = emailFields.Replace(e.param)
+	for _, field := range ofRecipient {
+		if strings.HasPrefix(at.param, field) {
+			at.param = s.place + at.param
+		}
+	}
+	if rest, ok := strings.CutPrefix(e.message, e.param); ok {
+		at.message = at.param + rest
+	}
+	return &at
+}
+
+// ofAll names the field of the request that holds all recipients.
+func (s *emailSubmission) ofAll(err error) error {
+	if e, ok := errors.AsType[*apiError](err); ok && s.place != "" {
+		at := *e
+		at.param = "recipients"
+		return &at
+	}
+	return err
+}

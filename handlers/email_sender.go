@@ -1,0 +1,66 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// checkSendingDomain refuses a domain, in lower case, that the caller's account
+// may not send from: all may use the install's own.
+func (a *API) checkSendingDomain(_ context.Context, domain string) error {
+	if domain != a.cfg.MailDomain {
+		return errSender("is neither on the install's mail domain nor on a verified domain of this account")
+	}
+	return nil
+}
+
+// sender checks that the caller may send an email from an address, and returns
+// the inbox that has it, if any. What an inbox may not send by itself nobody may
+// send from its address either: its policy holds, and a key of some inboxes sends
+// from those alone.
+func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, error) {
+	k := callerOf(ctx)
+	local, domain := cutAddress(from.Email)
+	none := store.Inbox{}
+	if err := a.checkSendingDomain(ctx, domain); err != nil {
+		return none, err
+	}
+	if strings.HasPrefix(local, `"`) { // it would be another way to write an inbox's
+		return none, errInvalid("from", "may not have a quoted local part")
+	}
+	name, _, _ := strings.Cut(message.FoldAddress(local), "+")
+	in, err := a.store.InboxAt(ctx, name+"@"+domain)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		if visible(k) != nil {
+			return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
+		}
+		return none, nil
+	case err != nil:
+		return none, err
+	case in.AccountID != k.AccountID || in.Status == store.InboxDeleted:
+		return none, errSender("is or was an inbox, and is not yours to send from")
+	case visible(k) != nil && !slices.Contains(visible(k), in.ID):
+		return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
+	case in.SendPolicy == store.PolicyApproval:
+		return none, errForbidden(gen.ErrorCodeRecipientNotAllowed, "this inbox sends only what was approved, so not by this way")
+	}
+	return in, nil
+}
+
+// cutAddress splits an address that is valid; the domain comes in lower case.
+func cutAddress(email string) (local, domain string) {
+	at := strings.LastIndexByte(email, '@')
+	return email[:at], strings.ToLower(email[at+1:])
+}
+
+func errSender(reason string) error {
+	return &apiError{status: http.StatusForbidden, code: gen.ErrorCodeDomainNotVerified, param: "from", message: "from " + reason}
+}

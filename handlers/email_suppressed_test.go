@@ -1,0 +1,49 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// Recipients on the list are left out of emails, which say so; when nobody is
+// left, the call is refused. Who wants no marketing gets everything else.
+func TestSuppressedRecipientsOfEmails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, body := range []string{`{"email":"Gone@out.example"}`, `{"email":"quiet@out.example","category":"marketing"}`} {
+			s.do(t, http.MethodPost, "/v1/suppressions", body).want(t, http.StatusCreated)
+		}
+		send := func(category, to string) response {
+			return s.do(t, http.MethodPost, "/v1/emails", fmt.Sprintf(
+				`{"from":%q,"to":%s,"subject":"s","text":"t","category":%q}`, sender, to, category))
+		}
+		send("transactional", `"gone@OUT.example"`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		send("marketing", `["gone@out.example","quiet@out.example"]`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		send("transactional", `"quiet@out.example"`).want(t, http.StatusCreated)
+
+		id := send("transactional", `["ann@out.example","gone@out.example"]`).want(t, http.StatusCreated).str(t, "id")
+		s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK).
+			says(t, "status", `"queued"`).says(t, "recipients.0.status", `"queued"`).says(t, "recipients.1.status", `"suppressed"`)
+	})
+}
+
+// A batch is sent to those who are left, each email with a state of its own, and
+// refused when nobody is left in the whole.
+func TestSuppressedRecipientsOfBatches(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"gone@out.example"}`).want(t, http.StatusCreated)
+		send := func(recipients string) response {
+			return s.do(t, http.MethodPost, "/v1/emails/batch", `{"from":"`+sender+`","subject":"s","text":"t","recipients":`+recipients+`}`)
+		}
+		send(`[{"to":"gone@out.example"},{"to":["GONE@out.example"]}]`).
+			wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed recipients")
+		s.do(t, http.MethodGet, "/v1/emails", "").want(t, http.StatusOK).says(t, "data", "[]")
+
+		b := send(`[{"to":"gone@out.example"},{"to":"ann@out.example"}]`).want(t, http.StatusCreated).
+			says(t, "emails.0.status", `"failed"`).says(t, "emails.1.status", `"queued"`)
+		s.do(t, http.MethodGet, "/v1/emails/"+b.str(t, "emails.0.id"), "").want(t, http.StatusOK).
+			says(t, "status", `"failed"`).says(t, "recipients.0.status", `"suppressed"`)
+	})
+}

@@ -1,0 +1,286 @@
+package handlers_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+const sender = "hello@" + mailDomain
+
+func (s *server) sendEmail(t *testing.T, fields string, opts ...option) response {
+	t.Helper()
+	return s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","subject":"Hi","text":"Hello.",`+fields+`}`, opts...)
+}
+
+// queuedMail is the mail of an email as it will go out.
+func (s *server) queuedMail(t *testing.T, id string) *message.Message {
+	t.Helper()
+	e, err := s.store.Email(t.Context(), s.account, nil, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := s.store.Raw(t.Context(), e.Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = raw.Close() }()
+	m, err := message.Parse(raw, message.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// says is wantAt in a row.
+func (r response) says(t *testing.T, path, want string) response {
+	t.Helper()
+	r.wantAt(t, path, want)
+	return r
+}
+
+func TestSendEmail(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		res := s.do(t, http.MethodPost, "/v1/emails", `{
+			"from": "Acme, Inc. <`+sender+`>", "to": ["Ann <ann@out.example>", "bob@Out.example"], "cc": "carl@out.example",
+			"bcc": ["dora@out.example"], "replyTo": "Help <help@out.example>", "subject": "Grüße", "html": "<p>Hello {{name}}</p>",
+			"attachments": [{"filename": "a.txt", "content": "eA==", "contentType": "text/plain"}], "tags": {"flow": "receipt"},
+			"metadata": {"order": 12345678901234567890, "a": "<b>"}, "category": "marketing"}`).want(t, http.StatusCreated)
+		id := res.str(t, "id")
+		for path, want := range map[string]string{
+			"object": `"email"`, "status": `"queued"`, "from": `"Acme, Inc. <` + sender + `>"`, "subject": `"Grüße"`, "test_mode": `false`,
+			"to": `["Ann <ann@out.example>","bob@out.example"]`, "scheduled_at": `null`, "created_at": `"` + after(0) + `"`,
+		} {
+			res.wantAt(t, path, want)
+		}
+		got := s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK)
+		for path, want := range map[string]string{
+			"cc": `["carl@out.example"]`, "bcc": `["dora@out.example"]`, "reply_to": `"Help <help@out.example>"`,
+			"html": `"<p>Hello {{name}}</p>"`, "text": `null`, "tags": `{"flow":"receipt"}`, "category": `"marketing"`, "batch_id": `null`,
+			"sent_at": `null`, "recipients.0.status": `"queued"`, "recipients.3.kind": `"bcc"`,
+		} {
+			got.wantAt(t, path, want)
+		}
+		if !bytes.Contains(got.body, []byte(`"order":12345678901234567890`)) {
+			t.Errorf("metadata changed: %s", got.body)
+		}
+		m := s.queuedMail(t, id)
+		if m.From.Name != "Acme, Inc." || m.From.Email != sender || m.Text == "" || len(m.Attachments) != 1 || len(m.To) != 2 {
+			t.Errorf("the mail: %+v", m)
+		}
+		s.do(t, http.MethodGet, "/v1/messages/"+id, "").want(t, http.StatusNotFound)
+		s.do(t, http.MethodGet, "/v1/emails/em_none", "").want(t, http.StatusNotFound)
+	})
+}
+
+func TestEmailsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		other := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.Address = "other@" + mailDomain })
+		for name, tt := range map[string]struct {
+			body, param, code string
+			status            int
+		}{
+			"nothing to say":       {`"from":"` + sender + `","to":"a@b.example"`, "text", "content_required", 400},
+			"empty text":           {`"from":"` + sender + `","to":"a@b.example","text":""`, "text", "content_required", 400},
+			"no recipient":         {`"from":"` + sender + `","to":[],"text":"t"`, "to", "invalid_request", 400},
+			"a bad recipient":      {`"from":"` + sender + `","to":["a@b.example","a b"],"text":"t"`, "to[1]", "invalid_request", 400},
+			"51 recipients":        {`"from":"` + sender + `","to":["a@b.example"` + strings.Repeat(`,"a@b.example"`, 50) + `],"text":"t"`, "to", "invalid_request", 400},
+			"a bad reply address":  {`"from":"` + sender + `","to":"a@b.example","replyTo":"x@","text":"t"`, "replyTo", "invalid_request", 400},
+			"another domain":       {`"from":"x@example.net","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"a domain below":       {`"from":"x@sub.` + mailDomain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"another's inbox":      {`"from":"` + strings.ToUpper(other.Name) + `+x@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"an unknown template":  {`"from":"` + sender + `","to":"a@b.example","template":"tmpl_none"`, "template", "invalid_request", 400},
+			"an inbox in quotes":   {`"from":"\"` + other.Name + `\"@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "invalid_request", 400},
+			"31 days ahead":        {`"from":"` + sender + `","to":"a@b.example","text":"t","scheduledAt":"` + after(31*24*time.Hour) + `"`, "scheduledAt", "invalid_request", 400},
+			"much metadata":        {`"from":"` + sender + `","to":"a@b.example","text":"t","metadata":{"x":"` + strings.Repeat("y", 4<<10) + `"}`, "metadata", "invalid_request", 400},
+			"a bad media type":     {`"from":"` + sender + `","to":"a@b.example","text":"t","attachments":[{"filename":"a","content":"eA==","contentType":"x"}]`, "attachments[0].contentType", "invalid_request", 400},
+			"a file of no content": {`"from":"` + sender + `","to":"a@b.example","text":"t","attachments":[{"filename":"a","content":null}]`, "attachments[0].content", "invalid_request", 400},
+		} {
+			res := s.do(t, http.MethodPost, "/v1/emails", `{"subject":"s",`+tt.body+`}`, brokenIf(tt.status))
+			if res.status != tt.status || res.str(t, "error.code") != tt.code || res.str(t, "error.param") != tt.param {
+				t.Errorf("%s: %d %s", name, res.status, res.body)
+			}
+		}
+		s.do(t, http.MethodGet, "/v1/emails", "").want(t, http.StatusOK).says(t, "data", "[]")
+	})
+}
+
+// The policy of an inbox holds for emails from its address, and a key of some
+// inboxes sends from those and sees what they sent (O11).
+func TestEmailsFromInboxes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		from := func(address, to string, opts ...option) response {
+			t.Helper()
+			return s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+address+`","to":"`+to+`","subject":"s","text":"t"}`, opts...)
+		}
+		policy := func(p store.SendPolicy) store.Inbox {
+			return s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = p })
+		}
+		open, closed, guarded := policy(store.PolicyOpen), policy(store.PolicyReplyOnly), policy(store.PolicyApproval)
+		s.receive(t, closed, "From: ann@out.example\nSubject: Hi")
+		e := from(open.Address, "eve@out.example").want(t, http.StatusCreated)
+		from(closed.Address, "ann@out.example").want(t, http.StatusCreated)
+		from(closed.Address, "eve@out.example").want(t, http.StatusForbidden).says(t, "error.code", `"recipient_not_allowed"`)
+		from(guarded.Address, "ann@out.example").want(t, http.StatusForbidden).says(t, "error.code", `"recipient_not_allowed"`)
+		from(strings.ToUpper(guarded.Name)+"+tag@"+guarded.Domain, "ann@out.example").want(t, http.StatusForbidden)
+
+		narrow := as(s.newKey(t, onlyInboxes(closed.ID)))
+		from(closed.Address, "ann@out.example", narrow).want(t, http.StatusCreated)
+		for _, address := range []string{open.Address, sender} {
+			from(address, "ann@out.example", narrow).want(t, http.StatusForbidden).says(t, "error.code", `"insufficient_scope"`)
+		}
+		s.do(t, http.MethodGet, "/v1/emails/"+e.str(t, "id"), "", narrow).want(t, http.StatusNotFound)
+		s.do(t, http.MethodDelete, "/v1/emails/"+e.str(t, "id"), "", narrow).want(t, http.StatusNotFound)
+		list := s.do(t, http.MethodGet, "/v1/emails", "", narrow).want(t, http.StatusOK)
+		if from := list.strs(t, "data", "from"); !cmp.Equal(from, []string{closed.Address, closed.Address}) {
+			t.Errorf("seen from %v", from)
+		}
+		if _, err := s.store.DeleteInbox(t.Context(), s.account, open.ID); err != nil {
+			t.Fatal(err)
+		}
+		from(open.Address, "eve@out.example").want(t, http.StatusForbidden).says(t, "error.code", `"domain_not_verified"`)
+	})
+}
+
+func TestScheduledEmail(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		id := s.sendEmail(t, `"scheduledAt":"`+after(time.Hour)+`"`).want(t, http.StatusCreated).says(t, "status", `"scheduled"`).str(t, "id")
+		path := "/v1/emails/" + id
+		s.do(t, http.MethodPatch, path, `{"scheduledAt":"`+after(2*time.Hour)+`"}`).want(t, http.StatusOK).
+			says(t, "scheduled_at", `"`+after(2*time.Hour)+`"`)
+		s.do(t, http.MethodPatch, path, `{"scheduledAt":"`+after(31*24*time.Hour)+`"}`).want(t, http.StatusBadRequest)
+		s.do(t, http.MethodPatch, path, `{}`, broken).want(t, http.StatusBadRequest)
+		s.do(t, http.MethodDelete, path, "").want(t, http.StatusOK).says(t, "status", `"cancelled"`).
+			says(t, "recipients.0.status", `"cancelled"`)
+		for _, method := range []string{http.MethodDelete, http.MethodPatch} {
+			s.do(t, method, path, map[string]string{http.MethodPatch: `{"scheduledAt":"` + after(time.Hour) + `"}`}[method]).
+				want(t, http.StatusConflict).says(t, "error.code", `"not_cancellable"`)
+		}
+		now := s.sendEmail(t, `"scheduledAt":"`+after(-time.Hour)+`"`).want(t, http.StatusCreated)
+		now.says(t, "status", `"queued"`).says(t, "scheduled_at", "null")
+		s.do(t, http.MethodDelete, "/v1/emails/"+now.str(t, "id"), "").want(t, http.StatusConflict)
+	})
+}
+
+func TestEmailIdempotency(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		header := func(key string) option { return with("Idempotency-Key", key) }
+		first := s.sendEmail(t, `"idempotencyKey":"k"`).want(t, http.StatusCreated)
+		for _, again := range []response{s.sendEmail(t, `"idempotencyKey":"k"`), s.sendEmail(t, `"idempotencyKey":"k"`, header("k"))} {
+			if again.want(t, http.StatusCreated).str(t, "id") != first.str(t, "id") || again.header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("not a repeat: %s", again.body)
+			}
+		}
+		s.sendEmail(t, `"idempotencyKey":"k"`, header("other")).want(t, http.StatusBadRequest).says(t, "error.param", `"idempotencyKey"`)
+		s.sendEmail(t, `"idempotencyKey":"k","html":"x"`).want(t, http.StatusUnprocessableEntity)
+		s.sendEmail(t, `"idempotencyKey":"k"`, as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))).want(t, http.StatusForbidden)
+	})
+}
+
+func TestSendEmailBatch(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		batch := func(recipients string, opts ...option) response {
+			t.Helper()
+			return s.do(t, http.MethodPost, "/v1/emails/batch", `{"from":"`+sender+`","subject":"s","text":"t","recipients":[`+recipients+`]}`, opts...)
+		}
+		two := `{"to":"ann@out.example","tags":{"n":"1"}},{"to":["bob@out.example","carl@out.example"],"metadata":{"row":2}}`
+		key := with("Idempotency-Key", "k")
+		res := batch(two, key).want(t, http.StatusCreated).says(t, "object", `"email.batch"`).says(t, "count", "2")
+		id := res.str(t, "id")
+		if again := batch(two, key).want(t, http.StatusCreated); again.str(t, "id") != id {
+			t.Errorf("not a repeat: %s", again.body)
+		}
+		for query, want := range map[string]int{"batch_id=" + id: 2, "tag=n:1": 1, "tag=n:2": 0, "batch_id=" + id + "&tag=n:1&status=queued": 1} {
+			if ids := s.do(t, http.MethodGet, "/v1/emails?"+query, "").want(t, http.StatusOK).strs(t, "data", "id"); len(ids) != want {
+				t.Errorf("%s: %v, want %d", query, ids, want)
+			}
+		}
+		for recipients, param := range map[string]string{
+			two + `,{"to":"bad"}`: "recipients[2].to", two + `,{"to":["a@b.example","bad"]}`: "recipients[2].to[1]",
+			two + `,{"to":"a@b.example","metadata":{"x":"` + strings.Repeat("y", 4<<10) + `"}}`: "recipients[2].metadata",
+			strings.TrimPrefix(strings.Repeat(`,{"to":"a@b.example"}`, 101), ","):               "recipients",
+		} {
+			batch(recipients, broken).want(t, http.StatusBadRequest).says(t, "error.param", fmt.Sprintf("%q", param))
+		}
+		if ids := s.do(t, http.MethodGet, "/v1/emails", "").strs(t, "data", "id"); len(ids) != 2 {
+			t.Errorf("%d emails, want 2", len(ids))
+		}
+	})
+}
+
+// Emails count against the plan with what inboxes send, and a batch that does
+// not fit is refused as a whole.
+func TestEmailsCountAgainstThePlan(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for range 2 {
+			var to []string
+			for i := range 50 {
+				to = append(to, fmt.Sprintf("r%d@out.example", i))
+			}
+			storetest.Email(t, s.store, s.account, to)
+		}
+		s.sendEmail(t, `"bcc":"bob@out.example"`, as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))).
+			want(t, http.StatusCreated).says(t, "test_mode", "true")
+		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).says(t, "emails_this_month.used", "100")
+	})
+}
+
+// Templates are filled in always, inline parts when there is data, and in a batch
+// always (T1).
+func TestEmailsWithVariables(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		id := strings.TrimPrefix(s.newTemplate(t), "/v1/templates/")
+		post := func(path, fields string) response {
+			t.Helper()
+			return s.do(t, http.MethodPost, path, `{"from":"`+sender+`",`+fields+`}`)
+		}
+		says := func(res response, subject, html, text string) {
+			t.Helper()
+			id := res.want(t, http.StatusCreated).str(t, "id")
+			e := s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK)
+			e.says(t, "subject", subject).says(t, "html", html).wantAt(t, "text", text)
+		}
+		to := `"to":"ann@out.example",`
+		named := to + `"template":"` + id + `","subject":"For {{name}}","data":{"name":"A & B"}`
+		says(post("/v1/emails", named), `"For A & B"`, `"<p>Hello, A &amp; B.</p>"`, `"Hello, A & B."`)
+		says(post("/v1/emails", named+`,"text":"Own {{name}}"`), `"For A & B"`, `"<p>Hello, A &amp; B.</p>"`, `"Own A & B"`)
+		says(post("/v1/emails", to+`"subject":"{{name}}","text":"{{name}}"`), `"{{name}}"`, `null`, `"{{name}}"`)
+		says(post("/v1/emails", to+`"subject":"{{name}}","text":"{{{name}}}","data":{"name":"{{x}}"}`), `"{{x}}"`, `null`, `"{{x}}"`)
+		for fields, want := range map[string]string{
+			`"template":"` + id + `","subject":"s"`:                             "template_variable_missing data.name",
+			`"template":"` + id + `","subject":"s","data":{"name":null}`:        "template_variable_missing data.name",
+			`"template":"tmpl_none","subject":"s"`:                              "invalid_request template",
+			`"text":"{{if x}}","subject":"s","data":{}`:                         "invalid_request text",
+			`"text":"t","subject":"{{x}}","data":{"x":"a\r\nBcc: b@c.example"}`: "invalid_request data.x",
+		} {
+			post("/v1/emails", to+fields).wantError(t, http.StatusBadRequest, want)
+		}
+		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`",`+to+`"template":"`+id+`","subject":"s","html":"h"}`, broken).
+			wantError(t, http.StatusBadRequest, "template_conflict template")
+
+		batch := `"subject":"{{greeting}}, {{name}}","template":"` + id + `","templateData":{"greeting":"Hi","name":"you"},"recipients":`
+		res := post("/v1/emails/batch", batch+`[{"to":"ann@out.example","variables":{"name":"Ann"}},{"to":"bob@out.example"}]`).want(t, http.StatusCreated)
+		if d := cmp.Diff([]string{"Hi, Ann", "Hi, you"}, res.strs(t, "emails", "subject")); d != "" {
+			t.Errorf("subjects: -want +got:\n%s", d)
+		}
+		post("/v1/emails/batch", batch+`[{"to":"ann@out.example"},{"to":"bob@out.example","variables":{"name":["x"]}}]`).
+			wantError(t, http.StatusBadRequest, "invalid_request recipients[1].variables.name")
+	})
+}

@@ -1,0 +1,75 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// mailboxesFromAPI reads one of the shapes that an address field of an email may
+// have: an address with or without a name, or a list.
+func mailboxesFromAPI(field string, m gen.Mailboxes) ([]message.Address, error) {
+	if m.Type == gen.MailboxArrayMailboxes {
+		return mailboxList(field, m.MailboxArray, true)
+	}
+	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
+}
+
+// optionalMailboxes is mailboxesFromAPI for a field that may be absent or empty.
+func optionalMailboxes(field string, o gen.OptOptionalMailboxes) ([]message.Address, error) {
+	m, ok := o.Get()
+	if !ok {
+		return nil, nil
+	}
+	if m.Type == gen.OptionalMailboxArrayOptionalMailboxes {
+		return mailboxList(field, m.OptionalMailboxArray, true)
+	}
+	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
+}
+
+func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]message.Address, error) {
+	out := make([]message.Address, 0, len(in))
+	for i, m := range in {
+		place := field
+		if indexed {
+			place = fmt.Sprintf("%s[%d]", field, i)
+		}
+		addr, err := message.ParseMailbox(string(m))
+		if err != nil {
+			return nil, errInvalid(place, "%s", err)
+		}
+		out = append(out, addr)
+	}
+	return out, nil
+}
+
+// mailbox writes an address as requests may have it: with its name, which is
+// quoted where it could be taken for something else.
+func mailbox(a store.Address) string {
+	switch {
+	case a.Name == "":
+		return a.Email
+	case strings.ContainsAny(a.Name, `<>"\`):
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(a.Name) + `" <` + a.Email + ">"
+	}
+	return a.Name + " <" + a.Email + ">"
+}
+
+func mailboxes(as []store.Address) []string {
+	out := make([]string, 0, len(as))
+	for _, a := range as {
+		out = append(out, mailbox(a))
+	}
+	return out
+}
+
+// nullMailboxes is nil, which is null, for none.
+func nullMailboxes(as []store.Address) []string {
+	if len(as) == 0 {
+		return nil
+	}
+	return mailboxes(as)
+}

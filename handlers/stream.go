@@ -1,0 +1,151 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/stream"
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// streamPing is after how much silence a stream says that it is there still.
+	streamPing = 20 * time.Second
+	// streamRetryAfter is what a key with too many streams is told, in seconds.
+	streamRetryAfter = 10
+)
+
+// StreamEvents implements GET /v1/events/stream. Once the answer has begun
+// there is no way to tell of an error: the stream ends, and the client comes
+// back with the id of the event that it had last.
+func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http.ResponseWriter) error {
+	want, missed, err := a.wantedEvents(ctx, p)
+	if err != nil {
+		return err
+	}
+	out := newEventWriter(w)
+	want.Broken = out.hurry
+	s, err := a.cfg.Streams.Open(ctx, want)
+	if err != nil {
+		return streamError(err)
+	}
+	defer s.Close()
+	if err := out.begin(missed); err != nil {
+		return nil //nolint:nilerr // the client has gone
+	}
+	err = a.copyEvents(ctx, s, out)
+	if errors.Is(err, stream.ErrSlow) || errors.Is(err, stream.ErrRevoked) {
+		a.log.InfoContext(ctx, "ended a stream of events", "reason", err.Error(), "key_id", callerOf(ctx).ID, "request_id", requestID(ctx))
+	}
+	return nil
+}
+
+// copyEvents returns why the stream, or its client, has gone.
+func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter) error {
+	ping := a.cfg.StreamPing
+	if ping == 0 {
+		ping = streamPing
+	}
+	for {
+		frames, err := s.Next(ctx, ping)
+		if err != nil {
+			return err
+		}
+		if len(frames) == 0 {
+			frames = [][]byte{pingFrame}
+		}
+		if err := out.write(frames...); err != nil {
+			return err
+		}
+	}
+}
+
+// streamError turns what Open answers into what the caller sees.
+func streamError(err error) error {
+	switch {
+	case errors.Is(err, stream.ErrTooMany):
+		return &apiError{
+			status: http.StatusTooManyRequests, code: gen.ErrorCodeRateLimited, retryAfter: streamRetryAfter,
+			message: "this key has as many streams open as it may",
+		}
+	case errors.Is(err, stream.ErrStopped):
+		return errUnavailable
+	}
+	return err
+}
+
+// wantedEvents reads the request. missed is not nil when not all can be
+// replayed that came after the event that the client names.
+func (a *API) wantedEvents(ctx context.Context, p gen.StreamEventsParams) (want stream.Wanted, missed *streamGap, err error) {
+	k := callerOf(ctx)
+	want = stream.Wanted{KeySeq: k.Seq, AccountID: k.AccountID, Inboxes: visible(k)}
+	if id, ok := p.InboxID.Get(); ok {
+		if _, err := a.filteredInbox(ctx, id); err != nil {
+			return want, nil, err
+		}
+		want.Inboxes = []string{id}
+	}
+	for _, t := range p.Events {
+		want.Types = append(want.Types, store.EventType(t))
+	}
+	if id := p.LastEventID.Or(""); id != "" {
+		missed, err = a.resume(ctx, &want, id)
+	}
+	return want, missed, err
+}
+
+// resume finds the place in the log from which to replay: that of the event,
+// or, when it is not there any more or too old, that of 24 hours ago.
+func (a *API) resume(ctx context.Context, want *stream.Wanted, id string) (*streamGap, error) {
+	oldest := a.now().Add(-store.StreamLife)
+	seq, at, err := a.store.EventPlace(ctx, want.AccountID, id)
+	if err == nil && !at.Before(oldest) {
+		want.After = &seq
+		return nil, nil //nolint:nilnil // no gap is no error
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	seq, err = a.store.EventsFrom(ctx, oldest)
+	want.After = &seq
+	return &streamGap{Object: "stream_gap", LastEventID: id, ReplayedFrom: oldest.UTC().Format(eventTime)}, err
+}
+
+// streamGap says that events may be missing before those that follow.
+type streamGap struct {
+	Object       string `json:"object"`
+	LastEventID  string `json:"last_event_id"`
+	ReplayedFrom string `json:"replayed_from"`
+}
+
+// EventFrame returns an event as a stream carries it: the id, the type, and what
+// EventBody returns, on one line.
+func EventFrame(s *store.Store) func(ctx context.Context, e store.Event) ([]byte, error) {
+	body := EventBody(s)
+	return func(ctx context.Context, e store.Event) ([]byte, error) {
+		data, err := body(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return frame(e.ID, string(e.Type), data), nil
+	}
+}
+
+// frame is one event of a stream (HTML Living Standard, 9.2.6).
+func frame(id, event string, data []byte) []byte {
+	b := make([]byte, 0, len("id: \nevent: \ndata: \n\n")+len(id)+len(event)+len(data))
+	if id != "" {
+		b = append(append(append(b, "id: "...), id...), '\n')
+	}
+	b = append(append(append(b, "event: "...), event...), '\n')
+	return append(append(append(b, "data: "...), data...), "\n\n"...)
+}
+
+func gapFrame(g *streamGap) ([]byte, error) {
+	data, err := json.Marshal(g)
+	return frame("", "stream.gap", data), err
+}

@@ -1,0 +1,306 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// pollEvery is after how long the hub looks at the log whatever it was told.
+	pollEvery = time.Second
+	// checkEvery is how often the keys of the listeners are looked at.
+	checkEvery = 2 * time.Second
+	// settleFirst is after how long the hub looks again for other transactions to
+	// end; it looks half as often each time, down to every settleLast.
+	settleFirst = 2 * time.Millisecond
+	settleLast  = 50 * time.Millisecond
+	// pageSize is how many events are read at a time.
+	pageSize = 256
+)
+
+// Why a stream cannot be opened, or has ended.
+var (
+	ErrTooMany = errors.New("the key has too many streams")
+	ErrSlow    = errors.New("the listener does not keep up")
+	ErrRevoked = errors.New("the key was revoked or has expired")
+	ErrStopped = errors.New("the service stops")
+)
+
+// Config is what a hub needs. Store and Render are required.
+type Config struct {
+	Store *store.Store
+	// Render returns an event as its listeners get it. store.ErrNotFound means
+	// that what it is about is deleted, and nobody is told.
+	Render func(ctx context.Context, e store.Event) ([]byte, error)
+	// MaxPerKey is how many streams a key may have open on this node; 10 by
+	// default.
+	MaxPerKey int
+	// MaxQueued and MaxQueuedBytes bound what waits for one listener; 1,024 events
+	// and 2 MiB by default. One event may wait whatever its size.
+	MaxQueued, MaxQueuedBytes int
+	// Log takes what goes wrong; nil means slog.Default().
+	Log *slog.Logger
+}
+
+func (c *Config) setDefaults() {
+	if c.MaxPerKey == 0 {
+		c.MaxPerKey = 10
+	}
+	if c.MaxQueued == 0 {
+		c.MaxQueued = 1024
+	}
+	if c.MaxQueuedBytes == 0 {
+		c.MaxQueuedBytes = 2 << 20
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+// Hub follows the log and hands events out. Listeners come and go while Run
+// runs; before it they wait for it, and after it there are none.
+type Hub struct {
+	cfg  Config
+	kick chan struct{} // somebody asks
+
+	// Of Run alone.
+	tail     *store.EventTail
+	position int64 // all up to here is handed out
+
+	mu      sync.Mutex
+	stopped bool
+	joined  map[int64]map[*Stream]struct{} // by account: those that get what happens
+	open    map[int64]map[*Stream]struct{} // by key: those too that are still catching up
+	asked   []question
+}
+
+// question asks up to where the log is settled now, and to hand out to the
+// stream, unless it is nil, what comes after that.
+type question struct {
+	stream *Stream
+	answer chan answer // holds one
+}
+
+type answer struct {
+	settled int64
+	err     error
+}
+
+// New returns a hub that does nothing until Run.
+func New(cfg Config) *Hub {
+	cfg.setDefaults()
+	return &Hub{
+		cfg: cfg, kick: make(chan struct{}, 1), tail: cfg.Store.TailEvents(),
+		joined: map[int64]map[*Stream]struct{}{}, open: map[int64]map[*Stream]struct{}{},
+	}
+}
+
+// Run hands events out until ctx ends. Then it ends all streams and returns nil.
+func (h *Hub) Run(ctx context.Context) error {
+	defer h.stop()
+	wake := h.cfg.Store.WakeEvents()
+	defer wake.Stop()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
+	again := time.NewTimer(pollEvery)
+	defer again.Stop()
+	woken := wake.C
+	r := rounds{hub: h}
+	for ctx.Err() == nil {
+		again.Reset(r.round(ctx))
+		select {
+		case _, isOpen := <-woken:
+			if !isOpen { // the store is closed: only the poll is left
+				woken = nil
+			}
+		case <-h.kick:
+		case <-again.C:
+		case <-check.C:
+			r.report(ctx, "cannot look at the keys of streams", h.endRevoked(ctx))
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// rounds remembers what the next round depends on.
+type rounds struct {
+	hub     *Hub
+	pause   time.Duration // the last, while the log is not settled
+	failing bool
+}
+
+// round looks once, if anybody listens, and says when to look again at the
+// latest.
+func (r *rounds) round(ctx context.Context) time.Duration {
+	if !r.hub.listened() {
+		return pollEvery
+	}
+	pending, err := r.hub.RunOnce(ctx)
+	r.report(ctx, "cannot read the events for streams", err)
+	if err != nil || !pending {
+		r.pause = 0
+		return pollEvery
+	}
+	r.pause = min(max(settleFirst, 2*r.pause), settleLast)
+	return r.pause
+}
+
+// report logs the first of several failures.
+func (r *rounds) report(ctx context.Context, message string, err error) {
+	if err != nil && !r.failing && ctx.Err() == nil {
+		r.hub.cfg.Log.WarnContext(ctx, message, "error", err)
+	}
+	r.failing = err != nil
+}
+
+// RunOnce hands out what is new and lets those listen who asked before. Pending
+// says that there is more, which other transactions may still come before.
+func (h *Hub) RunOnce(ctx context.Context) (pending bool, err error) {
+	asked := h.takeQuestions()
+	settled, known, pending, err := h.tail.Settle(ctx)
+	if err == nil && !known {
+		h.putBack(asked)
+		return pending, nil
+	}
+	if err == nil {
+		err = h.handOut(ctx, settled)
+	}
+	for _, q := range asked {
+		h.reply(q, answer{settled, err})
+	}
+	return pending, err
+}
+
+// handOut gives the events up to settled to those who want them.
+func (h *Hub) handOut(ctx context.Context, settled int64) error {
+	for h.position < settled {
+		if !h.anyJoined() {
+			h.position = settled
+			return nil
+		}
+		events, err := h.cfg.Store.EventsBetween(ctx, h.position, settled, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := h.handOutOne(ctx, e); err != nil {
+				return err
+			}
+			h.position = e.Seq
+		}
+		if len(events) < pageSize {
+			h.position = settled
+		}
+	}
+	return nil
+}
+
+func (h *Hub) handOutOne(ctx context.Context, e store.Event) error {
+	takers := h.takers(e)
+	if len(takers) == 0 {
+		return nil
+	}
+	frame, err := h.render(ctx, e)
+	if err != nil || frame == nil {
+		return err
+	}
+	for _, s := range takers {
+		if !s.push(frame) {
+			h.end(ErrSlow, s)
+		}
+	}
+	return nil
+}
+
+// render returns nil for an event that cannot be told. An error is of the
+// database, and passes.
+func (h *Hub) render(ctx context.Context, e store.Event) ([]byte, error) {
+	frame, err := h.cfg.Render(ctx, e)
+	switch {
+	case err == nil:
+		return frame, nil
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil:
+		return nil, err
+	}
+	h.cfg.Log.ErrorContext(ctx, "an event cannot be told", "event_id", e.ID, "error", err)
+	return nil, nil
+}
+
+// takers are the streams that want an event.
+func (h *Hub) takers(e store.Event) []*Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var takers []*Stream
+	for s := range h.joined[e.AccountID] {
+		if e.Seq > s.from && s.want.wants(e) {
+			takers = append(takers, s)
+		}
+	}
+	return takers
+}
+
+// endRevoked ends the streams whose key may no longer be used.
+func (h *Hub) endRevoked(ctx context.Context) error {
+	keys := h.keys()
+	if len(keys) == 0 {
+		return nil
+	}
+	gone, err := h.cfg.Store.RevokedKeys(ctx, keys)
+	for _, key := range gone {
+		h.end(ErrRevoked, h.streamsOf(key)...)
+	}
+	return err
+}
+
+func (h *Hub) keys() []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	keys := make([]int64, 0, len(h.open))
+	for k := range h.open {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (h *Hub) streamsOf(key int64) []*Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	streams := make([]*Stream, 0, len(h.open[key]))
+	for s := range h.open[key] {
+		streams = append(streams, s)
+	}
+	return streams
+}
+
+// end ends streams, and takes them out.
+func (h *Hub) end(why error, streams ...*Stream) {
+	for _, s := range streams {
+		s.end(why)
+		s.Close()
+	}
+}
+
+// stop ends all streams, and answers all who ask.
+func (h *Hub) stop() {
+	h.mu.Lock()
+	h.stopped = true
+	asked := h.asked
+	h.asked = nil
+	h.mu.Unlock()
+	for _, q := range asked {
+		q.answer <- answer{err: ErrStopped}
+	}
+	for _, key := range h.keys() {
+		h.end(ErrStopped, h.streamsOf(key)...)
+	}
+}

@@ -1,0 +1,222 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// replayBytes is after how many bytes a part of what is replayed is handed over.
+const replayBytes = 512 << 10
+
+// Wanted is what a listener wants to hear.
+type Wanted struct {
+	KeySeq, AccountID int64
+	// Inboxes are the ids of the only inboxes whose events are wanted; nil means
+	// all there is, also what is of no inbox.
+	Inboxes []string
+	// Types are the only types wanted; nil means all.
+	Types []store.EventType
+	// After is the place in the log of the event that the listener had last; nil
+	// means that it wants what happens from now on.
+	After *int64
+	// Broken is called, once, when the stream ends while the listener may be busy
+	// with what it was given. It must not block.
+	Broken func()
+}
+
+// wants says whether an event of the account is wanted. Tests of webhook
+// endpoints are for the endpoints alone.
+func (w *Wanted) wants(e store.Event) bool {
+	switch {
+	case e.Type == store.EventWebhookTest:
+		return false
+	case w.Inboxes != nil && (e.InboxID == nil || !slices.Contains(w.Inboxes, *e.InboxID)):
+		return false
+	}
+	return w.Types == nil || slices.Contains(w.Types, e.Type)
+}
+
+// Stream is one listener. Next and Close are for one goroutine.
+type Stream struct {
+	hub  *Hub
+	want Wanted
+
+	at, upTo int64 // what is yet to be read from the log
+	joined   bool  // and what comes after that is queued
+	from     int64 // no event up to here is queued; of the hub's lock
+
+	mu    sync.Mutex
+	queue [][]byte
+	bytes int
+	err   error         // why it has ended
+	ready chan struct{} // there is something in queue or err; holds one
+}
+
+// Open begins to listen: what happens after it returns is heard. The stream must
+// be closed. ErrTooMany when the key has as many as it may, ErrStopped when the
+// service stops, and what the store answers.
+func (h *Hub) Open(ctx context.Context, w Wanted) (*Stream, error) {
+	s := &Stream{hub: h, want: w, ready: make(chan struct{}, 1)}
+	if err := h.register(s); err != nil {
+		return nil, err
+	}
+	err := s.begin(ctx)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Stream) begin(ctx context.Context) error {
+	if s.want.After == nil {
+		return s.join(ctx)
+	}
+	s.at, s.from = *s.want.After, *s.want.After
+	settled, err := s.hub.ask(ctx, nil)
+	s.upTo = settled
+	return err
+}
+
+// join lets what happens be queued, and what happened since the last look be
+// read from the log.
+func (s *Stream) join(ctx context.Context) error {
+	settled, err := s.hub.ask(ctx, s)
+	if err != nil {
+		return err
+	}
+	if s.want.After == nil {
+		s.at = settled
+	}
+	s.upTo, s.joined = settled, true
+	return nil
+}
+
+// Next returns the next events, or none when there are none for the time of
+// wait. It returns why the stream has ended, after which there is nothing more.
+func (s *Stream) Next(ctx context.Context, wait time.Duration) ([][]byte, error) {
+	for {
+		switch {
+		case s.at < s.upTo:
+			frames, err := s.replay(ctx)
+			if err != nil || len(frames) > 0 {
+				return frames, err
+			}
+		case !s.joined:
+			if err := s.join(ctx); err != nil {
+				return nil, err
+			}
+		default:
+			return s.queued(ctx, wait)
+		}
+	}
+}
+
+// replay reads a part of what the listener missed.
+func (s *Stream) replay(ctx context.Context) ([][]byte, error) {
+	if err := s.ended(); err != nil {
+		return nil, err
+	}
+	events, err := s.hub.cfg.Store.EventsOf(ctx, s.want.AccountID, s.at, s.upTo, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	var frames [][]byte
+	size := 0
+	for _, e := range events {
+		if size >= replayBytes {
+			return frames, nil
+		}
+		if s.want.wants(e) {
+			frame, err := s.hub.render(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			if frame != nil {
+				frames, size = append(frames, frame), size+len(frame)
+			}
+		}
+		s.at = e.Seq
+	}
+	if len(events) < pageSize {
+		s.at = s.upTo
+	}
+	return frames, nil
+}
+
+// queued waits for what is handed out.
+func (s *Stream) queued(ctx context.Context, wait time.Duration) ([][]byte, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		if frames, err := s.take(); err != nil || len(frames) > 0 {
+			return frames, err
+		}
+		select {
+		case <-s.ready:
+		case <-timer.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Stream) take() ([][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	frames := s.queue
+	s.queue, s.bytes = nil, 0
+	return frames, s.err
+}
+
+// push queues an event, and says whether there was room for it.
+func (s *Stream) push(frame []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return true // somebody was faster
+	}
+	n := len(s.queue)
+	if n >= s.hub.cfg.MaxQueued || n > 0 && s.bytes+len(frame) > s.hub.cfg.MaxQueuedBytes {
+		return false
+	}
+	s.queue, s.bytes = append(s.queue, frame), s.bytes+len(frame)
+	s.signal()
+	return true
+}
+
+// end ends the stream. What is queued is dropped: the listener gets it when it
+// comes back.
+func (s *Stream) end(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.err, s.queue = why, nil
+	s.signal()
+	if s.want.Broken != nil {
+		s.want.Broken()
+	}
+}
+
+func (s *Stream) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *Stream) signal() {
+	select {
+	case s.ready <- struct{}{}:
+	default: // it is signalled already
+	}
+}
+
+// Close stops listening. It may be called twice.
+func (s *Stream) Close() { s.hub.forget(s) }

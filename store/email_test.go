@@ -1,0 +1,258 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func tagged(name, value string) func(*store.NewEmail) {
+	return func(e *store.NewEmail) { e.Tags.V = store.EmailTags{name: value} }
+}
+
+func email(t *testing.T, s *store.Store, e store.Email) store.Email {
+	t.Helper()
+	got, err := s.Email(t.Context(), e.AccountID, nil, e.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestEmailIsReadAsItWasAccepted(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		account := storetest.Account(t, s).Seq
+		e := storetest.Email(t, s, account, []string{"ann@out.example", "bob@out.example"}, func(e *store.NewEmail) {
+			e.Category = store.CategoryMarketing
+			e.Tags.V = store.EmailTags{"flow": "receipt", "wave": "2"}
+			e.Metadata.V = json.RawMessage(`{"big":12345678901234567890,"list":[1,null]}`)
+			e.Content.Body.V = store.Body{Text: "Hi", HTML: "<p>Hi</p>"}
+		})
+		if !strings.HasPrefix(e.ID, "em_") || e.Status != store.MessageQueued {
+			t.Errorf("accepted as %s, %s", e.ID, e.Status)
+		}
+		got := email(t, s, e)
+		e.Content.Raw = nil           // what has its body beside it is read without
+		for i := range e.Recipients { // rows of the queue have a number
+			e.Recipients[i].Seq = got.Recipients[i].Seq
+		}
+		if d := cmp.Diff(e, got); d != "" {
+			t.Errorf("-accepted +read:\n%s", d)
+		}
+		if l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: account}, store.Page{Limit: 10}); err != nil || len(l.Rows) != 0 {
+			t.Errorf("messages: %v, %v, want none", l.Rows, err)
+		}
+		if _, err := s.Message(t.Context(), account, e.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("as a message: %v", err)
+		}
+		if _, err := s.Email(t.Context(), storetest.Account(t, s).Seq, nil, e.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("of another account: %v", err)
+		}
+	}, storetest.WithNow(clock.Now))
+}
+
+func TestEmailGoesThroughItsStates(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		account := storetest.Account(t, s).Seq
+		e := storetest.Email(t, s, account, []string{"ann@out.example", "bob@out.example"})
+		cs := claim(t, s, 10, time.Minute)
+		if len(cs) != 2 || cs[0].From != "hello@"+storetest.Domain {
+			t.Fatalf("claimed %+v", cs)
+		}
+		if got := email(t, s, e); got.Status != store.EmailSending || got.Recipients[1].Status != store.RecipientSending {
+			t.Errorf("claimed: %s, %s", got.Status, got.Recipients[1].Status)
+		}
+		for i, status := range []store.RecipientStatus{store.RecipientBounced, store.RecipientClicked} {
+			a := store.Attempt{RecipientSeq: cs[i].Seq, MessageSeq: cs[i].MessageSeq, Fence: cs[i].Fence, Status: status, Response: "250 ok"}
+			if err := s.RecordAttempt(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := email(t, s, e)
+		if got.Status != store.EmailClicked || got.OpenedAt == nil || got.DeliveredAt == nil || got.SentAt == nil {
+			t.Errorf("in the end: %+v", got)
+		}
+	})
+}
+
+func TestEmailsAreListed(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		account := storetest.Account(t, s).Seq
+		in := storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = account })
+		later := at(time.Now().Add(time.Hour))
+		to := []string{"ann@out.example"}
+		one := storetest.Email(t, s, account, to, tagged("flow", "a"))
+		two := storetest.Email(t, s, account, to, tagged("flow", "b"), later)
+		three := storetest.Email(t, s, account, to, tagged("flow", "a"), later)
+		four := storetest.Email(t, s, account, to, func(e *store.NewEmail) { e.FromInbox = &in.Seq })
+		b, err := s.EnqueueBatch(t.Context(), []*store.NewEmail{
+			storetest.NewEmail(account, to, tagged("flow", "a")), storetest.NewEmail(account, to, tagged("flow", "b")),
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		five, six := b.Emails[0], b.Emails[1]
+		storetest.Email(t, s, storetest.Account(t, s).Seq, to, tagged("flow", "a"))
+		tag := &[2]string{"flow", "a"}
+		for name, tt := range map[string]struct {
+			f    store.EmailFilter
+			want []store.Email
+		}{
+			"all":             {store.EmailFilter{}, []store.Email{six, five, four, three, two, one}},
+			"a tag":           {store.EmailFilter{Tag: tag}, []store.Email{five, three, one}},
+			"a status":        {store.EmailFilter{Status: store.EmailScheduled}, []store.Email{three, two}},
+			"queued":          {store.EmailFilter{Status: store.MessageQueued}, []store.Email{six, five, four, one}},
+			"sending":         {store.EmailFilter{Status: store.EmailSending}, nil},
+			"tag and status":  {store.EmailFilter{Tag: tag, Status: store.EmailScheduled}, []store.Email{three}},
+			"a batch":         {store.EmailFilter{BatchID: b.ID}, []store.Email{six, five}},
+			"batch and tag":   {store.EmailFilter{BatchID: b.ID, Tag: tag}, []store.Email{five}},
+			"no such batch":   {store.EmailFilter{BatchID: "batch_none"}, nil},
+			"of an inbox":     {store.EmailFilter{InboxIDs: []string{in.ID}}, []store.Email{four}},
+			"of no inbox":     {store.EmailFilter{InboxIDs: []string{}}, nil},
+			"inbox and state": {store.EmailFilter{InboxIDs: []string{in.ID}, Status: store.EmailCancelled}, nil},
+		} {
+			tt.f.AccountID = account
+			for _, limit := range []int{1, 2, 3, 100} {
+				var got []string
+				for cursor, more := "", true; more; more = cursor != "" {
+					l, err := s.ListEmails(t.Context(), tt.f, store.Page{Limit: limit, Cursor: cursor})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, e := range l.Rows {
+						got = append(got, e.ID)
+						if e.Content == nil || len(e.Recipients) != 1 {
+							t.Errorf("%s: %s has no content or recipients", name, e.ID)
+						}
+					}
+					cursor = l.Cursor
+				}
+				var want []string
+				for _, e := range tt.want {
+					want = append(want, e.ID)
+				}
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("%s, by %d: -want +got:\n%s", name, limit, d)
+				}
+			}
+		}
+		l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account}, store.Page{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := store.EmailFilter{AccountID: account, BatchID: b.ID}
+		if _, err := s.ListEmails(t.Context(), other, store.Page{Limit: 1, Cursor: l.Cursor}); !errors.Is(err, store.ErrCursor) {
+			t.Errorf("a cursor of another list: %v", err)
+		}
+	})
+}
+
+// A batch is stored as a whole, with its answer, or not at all.
+func TestBatchIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		account := storetest.Account(t, s)
+		free := store.PlanFree
+		if err := s.SetPlan(t.Context(), account.ID, &free); err != nil {
+			t.Fatal(err)
+		}
+		batch := func(n int) []*store.NewEmail {
+			var es []*store.NewEmail
+			for i := range n {
+				es = append(es, storetest.NewEmail(account.Seq, []string{fmt.Sprintf("r%d@out.example", i), "x@out.example"}))
+			}
+			return es
+		}
+		once := &store.Once{AccountID: account.Seq, Operation: "POST /v1/emails/batch", Key: "k", BodyHash: []byte("h"), Render: func(row any) (store.Answer, error) {
+			b := row.(store.Batch)
+			return store.Answer{Status: 201, Kind: "EmailBatch", Body: []byte(b.ID + fmt.Sprint(len(b.Emails)))}, nil
+		}}
+		b, err := s.EnqueueBatch(t.Context(), batch(60), once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := map[string]bool{}
+		for _, e := range b.Emails {
+			if ids[e.ID] = true; e.BatchID == nil || *e.BatchID != b.ID {
+				t.Errorf("an email of batch %v", e.BatchID)
+			}
+		}
+		if len(ids) != 60 || !strings.HasPrefix(b.ID, "batch_") {
+			t.Errorf("%d emails of %s", len(ids), b.ID)
+		}
+		ans, err := s.Answer(t.Context(), account.Seq, once.Operation, once.Key)
+		if err != nil || string(ans.Body) != b.ID+"60" {
+			t.Errorf("answer %q, %v", ans.Body, err)
+		}
+		if _, err := s.EnqueueBatch(t.Context(), batch(1), once); !errors.Is(err, store.ErrIdempotencyRaced) {
+			t.Errorf("under the same key: %v", err)
+		}
+		var limit *store.LimitError
+		if _, err := s.EnqueueBatch(t.Context(), batch(41), nil); !errors.As(err, &limit) { // 120 of 200 a day are taken
+			t.Errorf("past the plan: %v", err)
+		}
+		l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account.Seq}, store.Page{Limit: 100})
+		if err != nil || len(l.Rows) != 60 || !slices.ContainsFunc(l.Rows, func(e store.Email) bool { return e.ID == b.Emails[59].ID }) {
+			t.Errorf("%d emails, %v, want 60", len(l.Rows), err)
+		}
+	})
+}
+
+// The content of emails goes after some time, and the rest RecordLife later;
+// nothing goes of what is still to be sent.
+func TestEmailsExpire(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		account := storetest.Account(t, s).Seq
+		key, err := s.PutBlob(t.Context(), strings.NewReader("a large mail"), 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := []string{"ann@out.example"}
+		sent := storetest.Email(t, s, account, to, func(e *store.NewEmail) {
+			e.Content.BlobKey, e.Content.Raw = &key, nil
+			e.Tags.V = store.EmailTags{"flow": "receipt", "n": "1"}
+		})
+		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientDelivered)
+		waiting := storetest.Email(t, s, account, to)
+		due := store.NewTime(clock.Now().Add(29 * day))
+		scheduled := storetest.Email(t, s, account, to, func(e *store.NewEmail) { e.ScheduledAt = &due })
+		expire := func() store.Removed {
+			gone := toTheEnd(t, func() (store.Removed, error) { return s.ExpireEmails(t.Context(), 7*day) })
+			gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireRecords(t.Context()) }))
+			return gone
+		}
+		clock.Add(7*day - time.Minute)
+		wantRemoved(t, expire(), store.Removed{})
+		clock.Add(time.Hour)
+		wantRemoved(t, expire(), store.Removed{Contents: 1, Blobs: 1})
+		for _, e := range []store.Email{sent, waiting, scheduled} {
+			got, err := s.Email(t.Context(), account, nil, e.ID)
+			if gone := e.ID == sent.ID; err != nil || (got.ExpiredAt != nil) != gone || (got.Content == nil || got.Content.Body == nil) != gone {
+				t.Errorf("%s: expired at %v, content %v, %v", e.Status, got.ExpiredAt, got.Content, err)
+			}
+		}
+		clock.Add(store.RecordLife)
+		wantRemoved(t, expire(), store.Removed{Records: 1})
+		if _, err := s.Email(t.Context(), account, nil, sent.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the record: %v", err)
+		}
+		l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account, Tag: &[2]string{"flow", "receipt"}}, store.Page{Limit: 10})
+		if err != nil || len(l.Rows) != 0 {
+			t.Errorf("by its tag: %+v, %v", l.Rows, err)
+		}
+	})
+}

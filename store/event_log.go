@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// StreamLife is how far back a stream of events can be resumed.
+const StreamLife = 24 * time.Hour
+
+// EventTail follows the log of the events of all accounts. An event gets its
+// number before its transaction commits, so that one with a lower number may
+// appear later than one with a higher: the tail knows up to where nothing can
+// appear any more, and who reads no further reads every event once, in order.
+// It is for one goroutine.
+type EventTail struct {
+	store   *Store
+	known   bool       // settled is
+	settled int64      // no event up to here can appear any more
+	mark    *eventMark // what settled waits for
+}
+
+// eventMark is how the log was at one moment.
+type eventMark struct {
+	newest  int64
+	writers []string // transactions that had not ended, and may have a lower number
+}
+
+// TailEvents returns a tail that has looked at nothing yet.
+func (s *Store) TailEvents() *EventTail { return &EventTail{store: s} }
+
+// Settle looks at the log and returns the number up to which it is settled;
+// known is false before there is one. Pending says that there are newer events,
+// for which it has to be called again when other transactions have had time to
+// end.
+func (t *EventTail) Settle(ctx context.Context) (settled int64, known, pending bool, err error) {
+	newest, writers, err := t.store.dialect.newestEvent(ctx)
+	if err != nil {
+		return t.settled, t.known, t.mark != nil, t.store.wrap(err, "newest event")
+	}
+	if t.mark != nil {
+		t.mark.writers = slices.DeleteFunc(t.mark.writers, func(w string) bool { return !slices.Contains(writers, w) })
+		if len(t.mark.writers) == 0 {
+			t.settle(t.mark.newest)
+		}
+	}
+	if t.mark == nil && (!t.known || newest > t.settled) {
+		t.mark = &eventMark{newest, writers}
+		if len(writers) == 0 {
+			t.settle(newest)
+		}
+	}
+	return t.settled, t.known, t.mark != nil, nil
+}
+
+func (t *EventTail) settle(seq int64) {
+	t.settled, t.known, t.mark = max(t.settled, seq), true, nil
+}
+
+// EventsBetween returns the events of all accounts above after and up to upTo,
+// which must be settled: at most limit, the oldest first.
+func (s *Store) EventsBetween(ctx context.Context, after, upTo int64, limit int) ([]Event, error) {
+	const q = `SELECT ` + eventColumns + eventTables + ` WHERE e.seq > $1 AND e.seq <= $2 ORDER BY e.seq LIMIT $3`
+	var events []Event
+	err := s.reads.all(ctx, &events, q, after, upTo, limit)
+	return events, s.wrap(err, "events")
+}
+
+// EventsOf is EventsBetween for the events of one account.
+func (s *Store) EventsOf(ctx context.Context, accountID, after, upTo int64, limit int) ([]Event, error) {
+	const q = `SELECT ` + eventColumns + eventTables + `
+		WHERE e.account_id = $1 AND e.seq > $2 AND e.seq <= $3 ORDER BY e.seq LIMIT $4`
+	var events []Event
+	err := s.reads.all(ctx, &events, q, accountID, after, upTo, limit)
+	return events, s.wrap(err, "events of the account")
+}
+
+// EventPlace returns the number of an event of the account, and when it was.
+// ErrNotFound when there is none of that id any more.
+func (s *Store) EventPlace(ctx context.Context, accountID int64, id string) (seq int64, at Time, err error) {
+	const q = `SELECT seq, created_at FROM events WHERE account_id = $1 AND id = $2`
+	var row struct {
+		Seq       int64 `db:"seq"`
+		CreatedAt Time  `db:"created_at"`
+	}
+	err = s.reads.get(ctx, &row, q, accountID, id)
+	return row.Seq, row.CreatedAt, s.wrap(err, "event "+id)
+}
+
+// EventsFrom returns the number before that of the first event, of any account,
+// whose id was made at that time or later. It goes by the ids, which sort by
+// time, and so may be off by what commits at the same moment.
+func (s *Store) EventsFrom(ctx context.Context, at time.Time) (int64, error) {
+	const q = `SELECT coalesce((SELECT seq - 1 FROM events WHERE id >= $1 ORDER BY id LIMIT 1),
+		(SELECT max(seq) FROM events), 0)`
+	var seq int64
+	err := s.reads.get(ctx, &seq, q, firstID("evt_", at))
+	return seq, s.wrap(err, "first event of a time")
+}
+
+// RevokedKeys returns those of the keys, by their numbers, that may no longer
+// be used: they are revoked, or have expired.
+func (s *Store) RevokedKeys(ctx context.Context, seqs []int64) ([]int64, error) {
+	q := `SELECT seq FROM api_keys WHERE ` + s.dialect.oneOf("seq", "$1") + `
+		AND (revoked_at IS NOT NULL OR expires_at <= $2)`
+	var gone []int64
+	err := s.reads.all(ctx, &gone, q, s.dialect.list(seqs), NewTime(s.now()))
+	return gone, s.wrap(err, "revoked keys")
+}
