@@ -17,6 +17,9 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 VERSITYGW_VERSION := v1.8.0
 VERSITYGW := bin/versitygw-$(VERSITYGW_VERSION)
 
+# Libraries of others that verify what webhooks send.
+VERIFIERS := internal/webhook/testdata/verify
+
 .DEFAULT_GOAL := help
 .PHONY: help run build test vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
 
@@ -33,7 +36,7 @@ build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 # vet looks at what the race build compiles anyway, so nothing is built twice.
-test: test-tools check-generated $(VERSITYGW) ## run every test with the race detector, on SQLite and PostgreSQL
+test: test-tools check-generated $(VERSITYGW) $(VERIFIERS)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
 	CGO_ENABLED=1 go vet -race $(PKG)
 	exec env CGO_ENABLED=1 bin/withpg -- go test -race -p 2 -timeout 15m $(ARGS) $(PKG)
 
@@ -63,7 +66,7 @@ faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see t
 	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 30m $(ARGS) ./internal/faults/...
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
-	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store
+	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./internal/webhook
 
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg
@@ -84,3 +87,9 @@ $(VERSITYGW):
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/s3 go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
 	mv bin/s3/versitygw $@
 	rmdir bin/s3
+
+# npm puts the folder there first and fills it then, so its time says when it
+# was whole.
+$(VERIFIERS)/node_modules: $(VERIFIERS)/package-lock.json | test-tools
+	npm ci --prefix $(VERIFIERS) --ignore-scripts --no-audit --no-fund
+	@touch $@

@@ -42,10 +42,7 @@ func domains(t *testing.T, w *world) {
 	w.send(t, create.saying(`{"domain":"`+mailDomain+`"}`)).wantCode(t, http.StatusConflict, "domain_taken")
 	w.send(t, create.saying(`{"domain":"co.uk"}`)).wantCode(t, http.StatusBadRequest, "invalid_request")
 	w.send(t, w.call("createInbox").saying(`{"domain":"`+d.Domain+`"}`)).wantCode(t, http.StatusForbidden, "domain_not_verified")
-	got := read[domain](t, w.send(t, w.call("verifyDomain").at("/v1/domains/"+d.ID+"/verify")).want(t, http.StatusOK))
-	if got.Status != "pending" {
-		t.Errorf("nobody published anything, and it is %s", got.Status)
-	}
+	w.verifyNow(t, d, "pending") // nobody published anything
 	w.send(t, w.call("deleteDomain").at("/v1/domains/"+d.ID)).want(t, http.StatusOK)
 	for id, path := range map[string]string{
 		"getDomain": "/v1/domains/" + d.ID, "deleteDomain": "/v1/domains/" + d.ID, "verifyDomain": "/v1/domains/" + d.ID + "/verify",
@@ -54,26 +51,37 @@ func domains(t *testing.T, w *world) {
 	}
 }
 
+// published are the records that a domain asks for.
+func (d domain) published() smtptest.Zones {
+	zones := smtptest.Zones{}
+	for _, r := range d.Records {
+		z := zones[r.Name+"."]
+		if r.Type == "MX" {
+			z.MX = append(z.MX, net.MX{Host: r.Value + ".", Pref: 10})
+		} else {
+			z.TXT = append(z.TXT, r.Value)
+		}
+		zones[r.Name+"."] = z
+	}
+	return zones
+}
+
+// verifyNow looks a domain up and wants its status.
+func (in *install) verifyNow(t *testing.T, d domain, status string) {
+	t.Helper()
+	got := read[domain](t, in.send(t, in.call("verifyDomain").at("/v1/domains/"+d.ID+"/verify")).want(t, http.StatusOK))
+	if got.Status != status {
+		t.Errorf("looked up, it is %s, want %s: %+v", got.Status, status, got.Records)
+	}
+}
+
 // TestVerifiedDomain publishes what a domain needs and takes an inbox on it.
 func TestVerifiedDomain(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
-		dns, zones := smtptest.NewChangingDNS(t), smtptest.Zones{}
-		w := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off", "POSTROOM_RESOLVER="+dns.Addr())
+		w := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")
 		d := w.newDomain(t)
-		for _, r := range d.Records {
-			z := zones[r.Name+"."]
-			if r.Type == "MX" {
-				z.MX = append(z.MX, net.MX{Host: r.Value + ".", Pref: 10})
-			} else {
-				z.TXT = append(z.TXT, r.Value)
-			}
-			zones[r.Name+"."] = z
-		}
-		dns.Set(t, zones)
-		got := read[domain](t, w.send(t, w.call("verifyDomain").at("/v1/domains/"+d.ID+"/verify")).want(t, http.StatusOK))
-		if got.Status != "verified" {
-			t.Fatalf("everything is published: %+v", got)
-		}
+		w.dns.Set(t, d.published())
+		w.verifyNow(t, d, "verified")
 		in := w.newInboxWith(t, `{"name":"desk","domain":"`+d.Domain+`"}`)
 		if in.Address != "desk@"+d.Domain {
 			t.Errorf("address %q", in.Address)

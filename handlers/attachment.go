@@ -16,8 +16,9 @@ import (
 // decoded.
 const maxAttachmentBytes = 25 << 20
 
-// attachment is a file that goes with a mail. One that is stored already is read
-// from there while the mail is written, and never held in memory.
+// attachment is a file that goes with a mail. A large one, and one that is stored
+// already, is read from where it lies while the mail is written, and never held
+// in memory.
 type attachment struct {
 	message.OutAttachment
 	size int64
@@ -55,10 +56,10 @@ func outAttachments(in []attachment) []message.OutAttachment {
 
 // attachmentsFromAPI checks what the contract cannot: the size of all together,
 // and null for bytes.
-func attachmentsFromAPI(in gen.MessageAttachmentInputs) ([]attachment, error) {
+func attachmentsFromAPI(ctx context.Context, in gen.MessageAttachmentInputs) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
-		file, err := attachmentFromAPI(i, at.Filename, at.ContentType, at.Content)
+		file, err := attachmentFromAPI(ctx, i, at.Filename, at.ContentType, at.Content)
 		if err != nil {
 			return nil, err
 		}
@@ -68,10 +69,10 @@ func attachmentsFromAPI(in gen.MessageAttachmentInputs) ([]attachment, error) {
 }
 
 // emailAttachments is attachmentsFromAPI for those of an email.
-func emailAttachments(in []gen.EmailAttachmentInput) ([]attachment, error) {
+func emailAttachments(ctx context.Context, in []gen.EmailAttachmentInput) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
-		file, err := attachmentFromAPI(i, at.Filename, at.ContentType, at.Content)
+		file, err := attachmentFromAPI(ctx, i, at.Filename, at.ContentType, at.Content)
 		if err != nil {
 			return nil, err
 		}
@@ -80,16 +81,21 @@ func emailAttachments(in []gen.EmailAttachmentInput) ([]attachment, error) {
 	return out, checkAttachments(out)
 }
 
-func attachmentFromAPI(i int, name string, contentType gen.OptString, content []byte) (attachment, error) {
+func attachmentFromAPI(ctx context.Context, i int, name string, contentType gen.OptString, content []byte) (attachment, error) {
 	if content == nil {
 		return attachment{}, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
 	}
 	if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
 		return attachment{}, err
 	}
-	return attachment{
-		message.OutAttachment{Filename: name, ContentType: contentType.Or(mediaType(name)), Content: content}, int64(len(content)),
-	}, nil
+	at := attachment{message.OutAttachment{Filename: name, ContentType: contentType.Or(mediaType(name))}, int64(len(content))}
+	kept := infoOf(ctx).kept
+	if s, isKept := kept.behind(content); isKept {
+		at.size, at.Open = s.size, func() (io.ReadCloser, error) { return kept.open(s) }
+	} else {
+		at.Content = content
+	}
+	return at, nil
 }
 
 func checkAttachments(list []attachment) error {

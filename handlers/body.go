@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,9 @@ const (
 	// smallBody is up to which size a body goes straight into memory.
 	smallBody = 1 << 20
 	// maxBodiesInMemory bounds what larger bodies take together while they are
-	// worked on. Each is there three times: as it came, as it is decoded, and as
-	// what it says.
+	// worked on, without the contents of their attachments, which stay in files.
+	// Each is there three times: as it came, as it is decoded, and as what it
+	// says.
 	maxBodiesInMemory = maxBody
 	// bodyTimeout is how long bodyPace bytes of a body may take to arrive, and
 	// bodyLongest how long all of it may.
@@ -29,8 +31,9 @@ const (
 
 // gatedBody lets only so many bytes of large bodies into memory at a time. A
 // large body first comes into a temporary file, so that a slow client keeps
-// nobody else waiting. That begins with the first read, when the key is already
-// known to be good.
+// nobody else waiting, and the contents of its attachments stay there until the
+// request ends. That begins with the first read, when the key is already known to
+// be good.
 type gatedBody struct {
 	io.ReadCloser
 	api  *API
@@ -41,9 +44,11 @@ type gatedBody struct {
 	latest time.Time // by the wall clock, as deadlines are
 	pace   int       // bytes since the deadline was moved
 
-	begun bool
-	file  *os.File
-	held  int64
+	begun    bool
+	file     *os.File
+	contents keptContents // of attachments, in file
+	document io.Reader    // the body, without them
+	held     int64
 }
 
 // Read implements io.Reader.
@@ -56,8 +61,8 @@ func (b *gatedBody) Read(p []byte) (int, error) {
 			}
 		}
 	}
-	if b.file != nil {
-		return b.file.Read(p)
+	if b.document != nil {
+		return b.document.Read(p)
 	}
 	return b.arrive(p)
 }
@@ -91,17 +96,18 @@ func (b *gatedBody) await() (err error) {
 	// Without a name it is gone whatever happens to us. Where that cannot be,
 	// release removes it.
 	_ = os.Remove(b.file.Name())
-	n, err := io.Copy(bodyFile{b.file}, readerFunc(b.arrive))
+	var finder contentFinder
+	n, err := io.Copy(io.MultiWriter(bodyFile{b.file}, &finder), readerFunc(b.arrive))
 	if err != nil {
 		return err
 	}
-	if _, err := b.file.Seek(0, io.SeekStart); err != nil {
-		return spoolError(err)
-	}
-	if err := b.api.bodies.Acquire(b.ctx, n); err != nil {
+	b.contents = keptContents{file: b.file, spans: finder.found}
+	_, _ = rand.Read(b.contents.mark[:]) // never fails
+	inMemory := n - b.contents.held()
+	if err := b.api.bodies.Acquire(b.ctx, inMemory); err != nil {
 		return err
 	}
-	b.held = n
+	b.held, b.document = inMemory, b.contents.document(n)
 	return nil
 }
 

@@ -22,10 +22,11 @@ const (
 
 // requestInfo is what the chain around the generated server knows of a request.
 type requestInfo struct {
-	id string
-	ip netip.Addr
-	r  *http.Request
-	w  http.ResponseWriter
+	id   string
+	ip   netip.Addr
+	r    *http.Request
+	w    http.ResponseWriter
+	kept *keptContents // of its body
 }
 
 type infoKey struct{}
@@ -34,7 +35,7 @@ func infoOf(ctx context.Context) *requestInfo {
 	if i, ok := ctx.Value(infoKey{}).(*requestInfo); ok {
 		return i
 	}
-	return &requestInfo{}
+	return &requestInfo{kept: &keptContents{}}
 }
 
 func requestID(ctx context.Context) string { return infoOf(ctx).id }
@@ -55,7 +56,7 @@ func (a *API) outer(next http.Handler) http.Handler {
 		defer a.releaseBody(ctx, body)
 		r = r.WithContext(ctx)
 		r.Body = body
-		info.r = r
+		info.r, info.kept = r, &body.contents
 		defer a.answered(sw)
 		defer a.recoverPanic(ctx, sw)
 

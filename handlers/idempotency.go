@@ -109,7 +109,7 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	if !ok {
 		return next(req)
 	}
-	hash, err := bodyHash(req.RawBody)
+	hash, err := bodyHash(req.RawBody, infoOf(req.Context).kept)
 	if err != nil {
 		return middleware.Response{}, err
 	}
@@ -206,8 +206,8 @@ func (a *API) seesEmail(ctx context.Context, id string) bool {
 }
 
 // bodyHash is equal for bodies that say the same, whatever the order of their
-// fields and the space between them.
-func bodyHash(body []byte) ([]byte, error) {
+// fields and the space between them, and whether contents are kept out of them.
+func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 	h := sha256.New()
 	if len(body) > 0 {
 		var v any
@@ -216,7 +216,11 @@ func bodyHash(body []byte) ([]byte, error) {
 		if err := d.Decode(&v); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)
 		}
-		if err := json.NewEncoder(h).Encode(v); err != nil {
+		var same bytes.Buffer
+		if err := json.NewEncoder(&same).Encode(v); err != nil {
+			return nil, fmt.Errorf("hash the body: %w", err)
+		}
+		if err := kept.writeWhole(h, same.Bytes()); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)
 		}
 	}

@@ -30,7 +30,7 @@ func (a *API) SendMessage(ctx context.Context, req *gen.MessageSend, p gen.SendM
 	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
-	if err := s.extras(req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
+	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
 	}
 	return asRes[gen.SendMessageRes](a.submit(ctx, s))
@@ -50,7 +50,7 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 		inbox: in, kind: store.DraftReply, source: &m, subject: message.ReplySubject(m.Subject),
 		text: req.Text.Or(""), html: req.HTML.Or(""), threadSeq: m.ThreadSeq, refs: refsOf(m),
 	}
-	if err := s.extras(req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
+	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
 	}
 	replyTo, err := a.followed(ctx, in, m)
@@ -81,7 +81,7 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
-	if err := s.extras(req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
+	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
 	}
 	if err := s.quote(m, req); err != nil {
@@ -111,7 +111,7 @@ func asRes[Res any](answer any, err error) (Res, error) {
 
 // extras reads the fields that all three ways to send share.
 func (s *submission) extras(
-	cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptMailHeaders, attachments gen.MessageAttachmentInputs,
+	ctx context.Context, cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptMailHeaders, attachments gen.MessageAttachmentInputs,
 ) (err error) {
 	if s.cc, err = optionalAddresses("cc", cc); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *submission) extras(
 	if s.headers, err = headersFromAPI(headers); err != nil {
 		return err
 	}
-	s.attachments, err = attachmentsFromAPI(attachments)
+	s.attachments, err = attachmentsFromAPI(ctx, attachments)
 	return err
 }
 

@@ -4,26 +4,32 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/postroom/postroom/store"
 )
 
+// attemptTime bounds an attempt: what the servers of a destination may take for
+// all its steps, by the timeouts of RFC 5321, and not for each recipient.
+const attemptTime = 45 * time.Minute
+
 // deliver makes the attempt of a job and records what came of it. When ctx is
-// cancelled the attempt is broken off; its own end is a deadline.
+// cancelled, or the claim is lost, the attempt is broken off; its own end is a
+// deadline.
 func (q *Queue) deliver(ctx context.Context, j *job) {
-	now := q.now()
-	if now.After(j.late) {
-		// It has waited too long for its turn. The lease runs out, and it is
-		// claimed again.
+	if !j.holding.ours(q.now()) {
+		// It is claimed again, if it is not already.
 		q.log.DebugContext(ctx, "claim left to lapse", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
 		return
 	}
-	attempt, cancel := context.WithTimeout(ctx, j.until.Sub(now))
+	attempt, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
+	j.holding.begin(cancel)
 	q.record(ctx, j, q.attempt(attempt, j))
 }
 
-// brokenOff says whether an attempt ends because the queue does.
+// brokenOff says whether an attempt ends because the queue does, or because its
+// recipients are another's.
 func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), context.Canceled) }
 
 // attempt returns a verdict for each recipient of the job.
@@ -88,9 +94,13 @@ const localTries = 3
 // deliverLocal puts the mail into one of our own inboxes. The transaction that
 // receives it also records the attempt, so that it cannot arrive twice.
 func (q *Queue) deliverLocal(ctx context.Context, j *job, c store.Claimed) verdict {
+	if !j.holding.ours(q.now()) {
+		return verdictLost
+	}
 	for try := 1; ; try++ {
 		a, err := q.receive(ctx, j, c)
 		if err == nil {
+			j.holding.settle(c.Seq)
 			q.logAttempt(ctx, j, c, a)
 			return verdictLost
 		}

@@ -19,7 +19,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// world is a store with an inbox that sends, and a clock that stands still.
+// world is a store with an inbox that sends, and a clock that stands still, or
+// nil for the real one.
 type world struct {
 	store *store.Store
 	clock *storetest.Clock
@@ -62,15 +63,19 @@ func loopback() *netguard.Guard {
 // queue makes a queue that finds the domains of zones, all on this port.
 func (w *world) queue(t testing.TB, port uint16, zones smtptest.Zones, edits ...func(*smtp.QueueConfig)) *smtp.Queue {
 	t.Helper()
+	now := time.Now
+	if w.clock != nil {
+		now = w.clock.Now
+	}
 	r, err := smtp.NewReceiver(smtp.ReceiverConfig{
-		Store: w.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: w.clock.Now, Log: logTo(t),
+		Store: w.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: now, Log: logTo(t),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := smtp.QueueConfig{
 		Store: w.store, Local: r, Domain: storetest.Domain, HELO: "mail.in.example", MXPort: port,
-		Resolver: smtp.NewResolver(smtptest.NewDNS(t, zones)), Guard: loopback(), Now: w.clock.Now, Log: logTo(t),
+		Resolver: smtp.NewResolver(smtptest.NewDNS(t, zones)), Guard: loopback(), Now: now, Log: logTo(t),
 	}
 	for _, edit := range edits {
 		edit(&cfg)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // destKind is how mail gets to a destination.
@@ -25,17 +26,22 @@ type dest struct {
 func (d dest) network() bool { return d.kind == toMX || d.kind == toRelay }
 
 // dispatcher runs jobs, each in a goroutine of its own, and no more at a time
-// than the limits allow: limits.dest for each destination and limits.network or
+// than the limits allow: a number for each destination, and limits.network or
 // limits.local over all. The others wait in the order in which they came; one
-// whose destination is busy holds up nobody behind it.
+// whose destination is busy holds up nobody behind it, and destinations that
+// were found dead never use more than half of the network's places.
 type dispatcher struct {
 	limits dispatchLimits
+	now    func() time.Time
 
 	mu      sync.Mutex
 	waiting []*job
 	dests   map[dest]*destState
 	running map[bool]int // by dest.network
-	claimed int          // recipients in waiting and running jobs
+	probing int          // running jobs of destinations that were found dead
+	swept   time.Time    // when room was last made among the dead
+	all     map[*job]struct{}
+	claimed int // recipients in waiting and running jobs
 	jobs    sync.WaitGroup
 	// freed receives when there may be room for jobs that there was none for.
 	freed chan struct{}
@@ -59,20 +65,13 @@ func (l dispatchLimits) of(d dest) int {
 	return l.local
 }
 
-// destState is what is going on with a destination that has jobs.
-type destState struct {
-	waiting, running int
-	// failed is the last round of claims that was there when the destination
-	// could not be reached, and response is why.
-	failed   uint64
-	response string
-}
-
-func newDispatcher(limits dispatchLimits) *dispatcher {
+func newDispatcher(limits dispatchLimits, now func() time.Time) *dispatcher {
 	return &dispatcher{
 		limits:  limits,
+		now:     now,
 		dests:   map[dest]*destState{},
 		running: map[bool]int{},
+		all:     map[*job]struct{}{},
 		freed:   make(chan struct{}, 1),
 	}
 }
@@ -87,6 +86,7 @@ func (d *dispatcher) add(jobs []*job) {
 		}
 		d.dests[j.dest].waiting++
 		d.claimed += len(j.rcpts)
+		d.all[j] = struct{}{}
 		d.jobs.Add(1)
 	}
 	d.waiting = append(d.waiting, jobs...)
@@ -95,10 +95,13 @@ func (d *dispatcher) add(jobs []*job) {
 
 // start starts what may run. The caller holds the lock.
 func (d *dispatcher) start() {
+	now := d.now()
 	left := d.waiting[:0]
 	for _, j := range d.waiting {
-		s, limit, network := d.dests[j.dest], d.limits.of(j.dest), j.dest.network()
-		if s.running >= limit || d.running[network] >= d.slots(network) {
+		s, network := d.dests[j.dest], j.dest.network()
+		limit := s.limit(d.limits.of(j.dest), now)
+		probe := s.dead(now)
+		if s.running >= limit || d.running[network] >= d.slots(network) || probe && d.probing >= max(1, d.limits.network/2) {
 			left = append(left, j)
 			continue
 		}
@@ -108,9 +111,13 @@ func (d *dispatcher) start() {
 		s.waiting--
 		s.running++
 		d.running[network]++
+		if probe {
+			d.probing++
+		}
+		j.reached = s.reached
 		go func() {
 			j.start()
-			d.finish(j)
+			d.finish(j, probe)
 		}()
 	}
 	clear(d.waiting[len(left):])
@@ -124,25 +131,29 @@ func (d *dispatcher) slots(network bool) int {
 	return d.limits.local
 }
 
-func (d *dispatcher) finish(j *job) {
+func (d *dispatcher) finish(j *job, probe bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.dests[j.dest]
 	s.running--
 	d.running[j.dest.network()]--
+	if probe {
+		d.probing--
+	}
 	d.forget(j)
 	d.start()
 }
 
 // forget ends the account of a job. The caller holds the lock.
 func (d *dispatcher) forget(j *job) {
-	if s := d.dests[j.dest]; s.running == 0 && s.waiting == 0 {
+	if s := d.dests[j.dest]; s.idle() && (s.failures == 0 || !d.remember()) {
 		delete(d.dests, j.dest)
 	}
 	if d.claimed >= d.limits.claimed {
 		d.signal()
 	}
 	d.claimed -= len(j.rcpts)
+	delete(d.all, j)
 	d.jobs.Done()
 }
 
@@ -165,9 +176,10 @@ func (d *dispatcher) room() int {
 func (d *dispatcher) busy() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now := d.now()
 	domains := map[string]struct{}{}
 	for _, j := range d.waiting {
-		if d.dests[j.dest].waiting < d.limits.of(j.dest) {
+		if s := d.dests[j.dest]; s.waiting < s.limit(d.limits.of(j.dest), now) {
 			continue
 		}
 		for _, r := range j.rcpts {
@@ -177,23 +189,11 @@ func (d *dispatcher) busy() []string {
 	return slices.Sorted(maps.Keys(domains))
 }
 
-// unreachable notes that a destination could not be reached, as of the last
-// round of claims. Jobs of that round and earlier ones need not try as well.
-func (d *dispatcher) unreachable(to dest, round uint64, response string) {
+// held are the jobs that wait or run.
+func (d *dispatcher) held() []*job {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.dests[to]; s != nil {
-		s.failed, s.response = max(s.failed, round), response
-	}
-}
-
-// givenUp says whether a destination was found unreachable after the job was
-// claimed, and why.
-func (d *dispatcher) givenUp(j *job) (response string, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := d.dests[j.dest]
-	return s.response, s.failed >= j.round
+	return slices.Collect(maps.Keys(d.all))
 }
 
 // drop gives back the jobs that wait; they will not be run.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/postroom/postroom/store"
 )
@@ -21,10 +20,10 @@ type job struct {
 	mail  *outgoing
 	dest  dest
 	rcpts []store.Claimed
-	round uint64    // of claims
-	until time.Time // when the lease ends, less a margin
-	late  time.Time // after this, starting is not worth while any more
 	start func()
+
+	holding *holding
+	reached uint64 // how often the destination was, when the job began
 }
 
 // outgoing is a message that is being delivered. The jobs of one claim share

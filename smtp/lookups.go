@@ -8,10 +8,11 @@ import (
 // maxLookups is how many answers are kept.
 const maxLookups = 4096
 
-// lookups keeps the answers of the DNS for a while, so that a thousand mails to
+// lookups keeps answers, as of the DNS, for a while, so that a thousand mails to
 // one domain do not ask a thousand times. Errors are not kept.
 type lookups[T any] struct {
-	now func() time.Time
+	now  func() time.Time
+	life time.Duration
 
 	mu   sync.Mutex
 	kept map[string]lookup[T]
@@ -22,8 +23,8 @@ type lookup[T any] struct {
 	until time.Time
 }
 
-func newLookups[T any](now func() time.Time) *lookups[T] {
-	return &lookups[T]{now: now, kept: map[string]lookup[T]{}}
+func newLookups[T any](now func() time.Time, life time.Duration) *lookups[T] {
+	return &lookups[T]{now: now, life: life, kept: map[string]lookup[T]{}}
 }
 
 // get returns what is kept under key, or asks.
@@ -55,7 +56,7 @@ func (l *lookups[T]) keep(key string, v T) {
 	if len(l.kept) >= maxLookups {
 		l.drop()
 	}
-	l.kept[key] = lookup[T]{v, l.now().Add(dnsLife)}
+	l.kept[key] = lookup[T]{v, l.now().Add(l.life)}
 }
 
 // drop makes room: what is too old goes, and everything when nothing is.

@@ -14,10 +14,12 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Resolver is the part of net.Resolver that finds the servers of a domain.
+// Resolver is the part of net.Resolver that finds the servers of a domain, and
+// what the domain says of them.
 type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
+	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
 // NewResolver returns a resolver that asks server, as host:port, or the
@@ -58,8 +60,8 @@ type directory struct {
 func newDirectory(r Resolver, now func() time.Time) *directory {
 	return &directory{
 		resolver: r,
-		mx:       newLookups[[]*net.MX](now),
-		addrs:    newLookups[[]netip.Addr](now),
+		mx:       newLookups[[]*net.MX](now, dnsLife),
+		addrs:    newLookups[[]netip.Addr](now, dnsLife),
 	}
 }
 

@@ -54,6 +54,7 @@ type peer struct {
 	secure   bool
 	mails    int // transactions so far
 	broken   bool
+	timedOut bool // and that is why it is broken
 
 	until time.Time   // when the attempt that uses it ends
 	watch func() bool // ends the watch over the attempt's context
@@ -131,10 +132,18 @@ func (p *peer) send(lines ...string) error {
 		_, _ = p.w.Write(crlf)
 	}
 	if err := p.w.Flush(); err != nil {
-		p.broken = true
+		p.fail(err)
 		return err
 	}
 	return nil
+}
+
+// fail notes that the connection is of no more use.
+func (p *peer) fail(err error) {
+	p.broken = true
+	if isTimeout(err) {
+		p.timedOut = true
+	}
 }
 
 func (p *peer) receive(timeout time.Duration) (response, error) {
@@ -144,7 +153,7 @@ func (p *peer) receive(timeout time.Duration) (response, error) {
 		r, err = readResponse(p.r)
 	}
 	if err != nil {
-		p.broken = true
+		p.fail(err)
 		return response{}, err
 	}
 	if r.closing() {

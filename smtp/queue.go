@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -46,6 +45,10 @@ const (
 // Before each round the scheduled emails whose time has come are queued, so that
 // they are at most as late as the poll is long.
 //
+// To a domain that says by MTA-STS (RFC 8461) how its servers are known, mail goes
+// only to those, and only encrypted; what cannot go that way is tried again.
+// DANE (RFC 7672) is not looked at: it needs a resolver that validates.
+//
 // A mail is handed over at least once. It may be twice when a server took it and
 // its answer never came (RFC 1047), or when this process died before it could
 // record the answer; both times with the same bytes and Message-ID.
@@ -61,12 +64,13 @@ type Queue struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	dir    *directory
-	dialer *dialer
-	conns  *pool
-	jobs   *dispatcher
-	batch  int
-	round  atomic.Uint64 // of claims
+	dir      *directory
+	dialer   *dialer
+	policies *policies
+	conns    *pool
+	jobs     *dispatcher
+	batch    int
+	tally    queueTally
 }
 
 // NewQueue returns a queue that does nothing until Run or RunOnce. It must be
@@ -92,13 +96,14 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		conns:  &pool{max: cfg.MaxConns},
 		batch:  2 * cfg.MaxConns,
 	}
+	q.policies = newPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)
 	q.jobs = newDispatcher(dispatchLimits{
 		domain:  min(cfg.MaxPerDomain, cfg.MaxConns),
 		relay:   min(relayConns, cfg.MaxConns),
 		network: cfg.MaxConns,
 		local:   localJobs,
 		claimed: 20 * cfg.MaxConns,
-	})
+	}, cfg.Now)
 	return q, nil
 }
 
@@ -111,7 +116,10 @@ func (q *Queue) Run(ctx context.Context) error {
 	defer wake.Stop()
 	woken := wake.C
 	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
 	defer breakOff()
+	keeping.Go(func() { q.keepLeases(work) })
 	for ctx.Err() == nil {
 		n, pause, err := q.claim(ctx, work)
 		if err != nil && ctx.Err() == nil {
@@ -186,17 +194,16 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if err != nil { // who must not get it is not known
 		ended = verdictLocal
 	}
-	round := q.round.Add(1)
-	q.dispatch(q.jobsOf(send), now, round, func(j *job) { q.begin(ctx, work, j) })
-	q.dispatch(q.jobsOf(skip), now, round, func(j *job) { q.record(work, j, all(len(j.rcpts), ended)) })
+	q.dispatch(q.jobsOf(send), now, func(j *job) { q.begin(ctx, work, j) })
+	q.dispatch(q.jobsOf(skip), now, func(j *job) { q.record(work, j, all(len(j.rcpts), ended)) })
 	return len(claimed), 0, nil
 }
 
 // dispatch gives jobs that were claimed at a time to the dispatcher.
-func (q *Queue) dispatch(jobs []*job, claimed time.Time, round uint64, start func(*job)) {
+func (q *Queue) dispatch(jobs []*job, claimed time.Time, start func(*job)) {
 	for _, j := range jobs {
-		j.round, j.start = round, func() { start(j) }
-		j.until, j.late = claimed.Add(q.lease*9/10), claimed.Add(q.lease/2)
+		j.start = func() { start(j) }
+		j.holding = newHolding(j.rcpts, q.leaseEnd(claimed))
 	}
 	q.jobs.add(jobs)
 }

@@ -33,9 +33,12 @@ type QueueConfig struct {
 	Guard *netguard.Guard
 	// Relay takes all mail for other domains; nil means direct to their MX.
 	Relay *Relay
-	// RootCAs are who may have signed the relay's certificate; nil means those
-	// that the system trusts.
+	// RootCAs are who may have signed the certificates of the relay, of MX hosts
+	// under an MTA-STS policy, and of policy hosts; nil means those that the system
+	// trusts.
 	RootCAs *x509.CertPool
+	// PolicyPort is the port of MTA-STS policy hosts; 0 means 443.
+	PolicyPort uint16
 	// MXPort is the port of MX hosts; 0 means 25.
 	MXPort uint16
 	// HELO is what we call ourselves: a name that resolves to our address.
@@ -48,9 +51,10 @@ type QueueConfig struct {
 	// MaxConns is how many transactions with other servers there are at the same
 	// time, and how many idle connections are kept besides; 0 means 50.
 	MaxConns int
-	// Lease is for how long a claimed recipient is ours alone, and so bounds an
-	// attempt; 0 means 15 minutes. After a crash it is how long mail that was
-	// being sent waits.
+	// Lease is for how long a claimed recipient is ours alone; 0 means 90
+	// seconds. Run renews it while the recipient waits or is being delivered to.
+	// After a crash it is how long mail that was being sent waits, and by less
+	// than half of it the clocks of nodes may differ.
 	Lease time.Duration
 	// Grace is how long Run waits for transactions when it is told to end; 0
 	// means 15 seconds.
@@ -67,7 +71,7 @@ func (c *QueueConfig) setDefaults() {
 	setDefault(&c.MXPort, 25)
 	setDefault(&c.MaxPerDomain, 5)
 	setDefault(&c.MaxConns, 50)
-	setDefault(&c.Lease, 15*time.Minute)
+	setDefault(&c.Lease, 90*time.Second)
 	setDefault(&c.Grace, 15*time.Second)
 	if c.Resolver == nil {
 		c.Resolver = NewResolver("")

@@ -18,7 +18,10 @@ func (q *Queue) record(ctx context.Context, j *job, verdicts []verdict) {
 	var recording sync.WaitGroup
 	for i, c := range j.rcpts {
 		if v := verdicts[i]; !v.recorded {
-			recording.Go(func() { q.recordOne(ctx, j, c, v) })
+			recording.Go(func() {
+				q.recordOne(ctx, j, c, v)
+				j.holding.settle(c.Seq)
+			})
 		}
 	}
 	recording.Wait()
@@ -29,7 +32,8 @@ func (q *Queue) record(ctx context.Context, j *job, verdicts []verdict) {
 const recordTries = 5
 
 // recordOne stores one outcome, and goes on trying: a mail that was taken and
-// not recorded would be sent again. When the lease runs out before, it is.
+// not recorded would be sent again. When another process has claimed the
+// recipient before, it is.
 func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdict) {
 	a := q.attemptOf(j, c, v)
 	wait := 50 * time.Millisecond
@@ -44,7 +48,7 @@ func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdic
 		case errors.Is(err, store.ErrState):
 			q.logLost(ctx, j)
 			return
-		case ctx.Err() != nil, !q.now().Before(j.until), try >= recordTries && !databaseAway(err):
+		case ctx.Err() != nil, try >= recordTries && !databaseAway(err):
 			q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID,
 				"status", a.Status, "error", err)
 			return

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mtasts"
 	"github.com/postroom/postroom/store"
 )
 
@@ -17,19 +19,28 @@ var errLeaseOver = errors.New("lease is over")
 // takes the transaction, and returns what it says of each recipient.
 func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 	n := len(j.rcpts)
-	endpoints, v := q.route(ctx, j.dest)
+	endpoints, policy, v := q.route(ctx, j.dest)
 	if v != nil {
 		return unlessBrokenOff(ctx, all(n, *v))
 	}
 	var faults []fault
-	reached := false
+	answered := false
 	for p, f := range q.peers(ctx, endpoints) {
 		if p != nil {
-			reached = true
+			if policy.Mode == mtasts.Testing {
+				if err := p.unmet(policy, q.dialer.roots); err != nil {
+					q.noteUnmet(ctx, mtasts.Testing, p.at, err)
+				}
+			}
 			var verdicts []verdict
-			if verdicts, f = q.transact(ctx, p, j); f == nil {
+			q.jobs.enter(j)
+			verdicts, f = q.transact(ctx, p, j)
+			q.jobs.leave(j)
+			if f == nil {
+				q.noteServer(ctx, j, p)
 				return unlessBrokenOff(ctx, verdicts)
 			}
+			answered = answered || !p.timedOut
 		}
 		faults = append(faults, *f)
 	}
@@ -38,10 +49,27 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 		q.log.InfoContext(ctx, "server not used", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain,
 			"response", f.response, "error", f.err)
 	}
-	if !reached && overall.status == store.RecipientQueued && !brokenOff(ctx) {
-		q.jobs.unreachable(j.dest, q.round.Load(), overall.response)
+	switch {
+	case brokenOff(ctx):
+	case answered:
+		q.jobs.reachable(j)
+	case overall.status == store.RecipientQueued:
+		q.jobs.unreachable(j, overall.response)
 	}
 	return unlessBrokenOff(ctx, all(n, overall))
+}
+
+// noteServer notes how the server of a transaction is. One that says nothing any
+// more in the middle of it is as good as dead, and would hold up every mail for
+// its domain.
+func (q *Queue) noteServer(ctx context.Context, j *job, p *peer) {
+	switch {
+	case brokenOff(ctx):
+	case p.timedOut:
+		q.jobs.silent(j, faultOf(ctx, p.at, os.ErrDeadlineExceeded).response)
+	default:
+		q.jobs.reachable(j)
+	}
 }
 
 // unlessBrokenOff turns the failures of an attempt that we ourselves have
@@ -120,7 +148,7 @@ func (q *Queue) senderFault(ctx context.Context, e endpoint, r response) *fault 
 // hand sends the mail itself.
 func (q *Queue) hand(ctx context.Context, p *peer, j *job, mail *signedMail, taken store.RecipientStatus) verdict {
 	r, err := p.data(mail, func() error {
-		if !q.now().Before(j.until) {
+		if !j.holding.ours(q.now()) {
 			return errLeaseOver
 		}
 		return ctx.Err()
@@ -130,6 +158,11 @@ func (q *Queue) hand(ctx context.Context, p *peer, j *job, mail *signedMail, tak
 		return q.cannotOpen(ctx, j, err)
 	case errors.Is(err, errLeaseOver):
 		return verdictLost
+	case errors.Is(err, errNoAnswer):
+		q.tally.inDoubt.Add(1)
+		q.log.WarnContext(ctx, "mail handed over without an answer, and may arrive twice", "mx_host", p.at.name(),
+			"message_id", j.mail.message.ID, "error", err)
+		return verdict{status: store.RecipientQueued, response: faultOf(ctx, p.at, err).response}
 	case err != nil:
 		q.log.InfoContext(ctx, "connection lost", "mx_host", p.at.name(), "message_id", j.mail.message.ID, "error", err)
 		return verdict{status: store.RecipientQueued, response: faultOf(ctx, p.at, err).response}

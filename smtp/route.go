@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/postroom/postroom/internal/mtasts"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store"
 )
@@ -18,12 +19,44 @@ const (
 	maxHosts = 20
 )
 
-// route returns the servers to try, in order, or the verdict when there are
-// none.
-func (q *Queue) route(ctx context.Context, to dest) ([]endpoint, *verdict) {
+// route returns the servers to try, in order, and what the domain asks of them,
+// or the verdict when there are none. The relay is the operator's own, and under
+// nobody's policy.
+func (q *Queue) route(ctx context.Context, to dest) ([]endpoint, mtasts.Policy, *verdict) {
 	if to.kind == toRelay {
-		return []endpoint{q.relay.at}, nil
+		return []endpoint{q.relay.at}, mtasts.Policy{}, nil
 	}
+	hosts, v := q.hosts(ctx, to)
+	if v != nil {
+		return nil, mtasts.Policy{}, v
+	}
+	policy, err := q.policies.of(ctx, to.domain)
+	if err != nil {
+		q.log.WarnContext(ctx, "MTA-STS policy cannot be read", "rcpt_domain", to.domain, "error", err)
+		return nil, policy, &verdictLocal
+	}
+	endpoints := make([]endpoint, 0, len(hosts))
+	for _, host := range hosts[:min(len(hosts), maxHosts)] {
+		e := endpoint{host: host, port: q.mxPort, tls: tlsMaybe}
+		if policy.Mode == mtasts.Enforce {
+			e.tls = tlsVerified
+			if !policy.Allows(e.name()) {
+				q.noteUnmet(ctx, mtasts.Enforce, e, errNotInPolicy)
+				continue
+			}
+		}
+		endpoints = append(endpoints, e)
+	}
+	if len(endpoints) == 0 {
+		return nil, policy, &verdict{
+			status: store.RecipientQueued, response: "451 4.7.1 None of the mail servers of " + to.domain + " is in its MTA-STS policy",
+		}
+	}
+	return endpoints, policy, nil
+}
+
+// hosts returns the MX hosts of a destination, or the verdict when it has none.
+func (q *Queue) hosts(ctx context.Context, to dest) ([]string, *verdict) {
 	hosts, err := q.dir.hosts(ctx, to.domain)
 	switch {
 	case errors.Is(err, errNullMX):
@@ -34,11 +67,7 @@ func (q *Queue) route(ctx context.Context, to dest) ([]endpoint, *verdict) {
 		q.log.InfoContext(ctx, "DNS does not answer", "rcpt_domain", to.domain, "error", err)
 		return nil, &verdict{status: store.RecipientQueued, response: "451 4.4.3 DNS of " + to.domain + " does not answer"}
 	}
-	endpoints := make([]endpoint, 0, len(hosts))
-	for _, host := range hosts[:min(len(hosts), maxHosts)] {
-		endpoints = append(endpoints, endpoint{host: host, port: q.mxPort, tls: tlsMaybe})
-	}
-	return endpoints, nil
+	return hosts, nil
 }
 
 // peers yields connections that are ready for a transaction, or why there is
@@ -82,6 +111,9 @@ func (q *Queue) call(ctx context.Context, e endpoint, addr netip.Addr) (*peer, *
 	f := faultOf(ctx, e, err)
 	if errors.Is(err, errAuth) || errors.Is(err, errNoTLS) && e.trusted {
 		q.log.WarnContext(ctx, "relay cannot be used", "relay", e.String(), "error", err)
+	}
+	if _, failed := errors.AsType[*tlsError](err); e.tls == tlsVerified && !e.trusted && (failed || errors.Is(err, errNoTLS)) {
+		q.noteUnmet(ctx, mtasts.Enforce, e, err)
 	}
 	return nil, &f
 }

@@ -16,6 +16,10 @@ type transaction struct {
 	utf8 bool     // an address is not ASCII
 }
 
+// errNoAnswer means that a server was given all of a mail, and then did not
+// answer.
+var errNoAnswer = errors.New("no answer to the mail")
+
 // errBody means that the mail could not be read, for no fault of the server's.
 var errBody = errors.New("mail cannot be read")
 
@@ -108,14 +112,15 @@ func (p *peer) data(mail io.Reader, ready func() error) (response, error) {
 		err = dw.end()
 	}
 	if err != nil {
-		p.broken = true
+		p.fail(err)
 		return p.lastWords(err)
 	}
 	r, err = p.receive(p.timeouts.Done)
-	if err == nil && !r.positive() {
-		p.broken = true
+	if err != nil {
+		return response{}, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	return r, err
+	p.broken = !r.positive()
+	return r, nil
 }
 
 // lastWords reads what a server said before it hung up in the middle of a

@@ -95,7 +95,6 @@ func faultOf(ctx context.Context, e endpoint, err error) fault {
 
 // describe names the usual ways in which a connection fails.
 func describe(ctx context.Context, err error) string {
-	var timeout net.Error
 	_, noTLS := errors.AsType[*tlsError](err)
 	switch {
 	case errors.Is(err, errNoDomain):
@@ -104,8 +103,7 @@ func describe(ctx context.Context, err error) string {
 		return "no TLS offered"
 	case errors.Is(err, errGarbled):
 		return "answer is not SMTP"
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
-		errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), isTimeout(err):
 		return "timed out"
 	case noTLS:
 		return "TLS failed"
@@ -115,6 +113,11 @@ func describe(ctx context.Context, err error) string {
 		return "unreachable"
 	}
 	return "connection lost"
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // verdictOf is what the faults of all the servers mean for a recipient: it is

@@ -133,7 +133,7 @@ func TestNextAttempt(t *testing.T) {
 func TestLookupsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	l := newLookups[int](func() time.Time { return now })
+	l := newLookups[int](func() time.Time { return now }, dnsLife)
 	asked := 0
 	ask := func() (int, error) { asked++; return asked, nil }
 	get := func(key string, want int) {

@@ -122,25 +122,3 @@ func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
 	}
 	return &t[0], nil
 }
-
-// ReleaseLeases makes recipients due at once that were claimed by a process
-// that died, and returns how many. Only a process that knows itself to be the
-// only one can tell, which on SQLite it is: with several nodes on PostgreSQL
-// nothing is done, and a lease ends by itself.
-func (s *Store) ReleaseLeases(ctx context.Context) (int64, error) {
-	const q = `UPDATE recipients SET next_attempt_at = $1, leased = false, fence = fence + 1
-		WHERE next_attempt_at IS NOT NULL AND leased`
-	if !s.dialect.alone() {
-		return 0, nil
-	}
-	var n int64
-	err := s.inTx(ctx, "release leases", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, NewTime(s.now()))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return n, err
-}

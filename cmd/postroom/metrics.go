@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
 
@@ -24,6 +25,8 @@ var (
 	metricAccepted = prometheus.NewDesc("postroom_accepted_recipients_total", "Recipients of mail accepted for sending, test mode left out.", nil, nil)
 	metricAttempts = prometheus.NewDesc("postroom_delivery_attempts_total", "Attempts to deliver, by what the recipient was then.", []string{"result"}, nil)
 	metricRequests = prometheus.NewDesc("postroom_http_requests_total", "Requests to the API, by the status of the answer.", []string{"code"}, nil)
+	metricDoubt    = prometheus.NewDesc("postroom_deliveries_in_doubt_total", "Mails that a server was given and did not answer to: it may get them twice.", nil, nil)
+	metricUnmet    = prometheus.NewDesc("postroom_mta_sts_unmet_total", "Servers that do not meet the MTA-STS policy of their domain, by its mode: not used, or used while the domain is testing.", []string{"mode"}, nil)
 	metricDue      = prometheus.NewDesc("postroom_queue_due_recipients", "Recipients that are due and not yet taken up, of all nodes.", nil, nil)
 	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "For how long the first of them has been due.", nil, nil)
 )
@@ -32,6 +35,7 @@ var (
 // address, and nothing of a mail.
 type metrics struct {
 	store *store.Store
+	queue func() smtp.QueueTally
 
 	mu       sync.Mutex
 	requests map[int]int64 // by status
@@ -49,7 +53,7 @@ func (m *metrics) answered(status int) {
 
 // Describe implements prometheus.Collector.
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDue, metricAge} {
+	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDoubt, metricUnmet, metricDue, metricAge} {
 		descs <- d
 	}
 }
@@ -69,6 +73,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for status, n := range t.Attempts {
 		counter(metricAttempts, n, string(status))
 	}
+	met := m.queue()
+	counter(metricDoubt, met.InDoubt)
+	counter(metricUnmet, met.UnmetEnforced, "enforce")
+	counter(metricUnmet, met.UnmetTesting, "testing")
 	m.mu.Lock()
 	for status, n := range m.requests {
 		counter(metricRequests, n, strconv.Itoa(status))

@@ -27,7 +27,8 @@ func TestMetrics(t *testing.T) {
 		text := s.metricsWith(t,
 			"postroom_received_messages_total 1\n", "postroom_accepted_recipients_total 1\n", `postroom_delivery_attempts_total{result="delivered"} 1`+"\n",
 			`postroom_http_requests_total{code="201"} 3`+"\n", `postroom_http_requests_total{code="401"} 1`+"\n",
-			"postroom_queue_due_recipients 0\n", "postroom_queue_age_seconds 0\n", "go_goroutines ",
+			"postroom_deliveries_in_doubt_total 0\n",
+			`postroom_mta_sts_unmet_total{mode="enforce"} 0`+"\n", "postroom_queue_due_recipients 0\n", "postroom_queue_age_seconds 0\n", "go_goroutines ",
 		)
 		if strings.Contains(text, s.key) || strings.Contains(text, "@") {
 			t.Errorf("the metrics tell too much:\n%s", text)

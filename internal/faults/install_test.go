@@ -20,9 +20,8 @@ const (
 	mailDomain = "faults.example"
 	// firstKey is the full-access key of every install.
 	firstKey = "sk_live_faults_0123456789abcdefghijklmn"
-	// patience is how long anything that is bound to happen may take, on a
-	// machine that does much else.
-	patience = 3 * time.Minute
+	// patience is how long anything that is bound to happen may take.
+	patience = 60 * time.Second
 )
 
 // install is a data folder with its database, and the process that serves it

@@ -23,11 +23,8 @@ import (
 
 const (
 	// mostMemory is how much of the machine's memory the service may ever hold,
-	// in MiB, and mostToSend how much while the largest requests come in that
-	// there may be: bodies of 40 MiB together are worked on, each there three
-	// times, and the heap doubles before it is collected.
+	// in MiB.
 	mostMemory = 300
-	mostToSend = 2*3*40 + 100
 	// atOnce is how many clients there are in the tests of memory.
 	atOnce = 8
 	mib    = 1 << 20
@@ -68,7 +65,7 @@ func passLarge(t *testing.T, in *install, mails int) {
 	}
 	inParallel(t, mails, func(ctx context.Context, i int) error { return giveBack(ctx, in, all[i], largest) })
 	t.Logf("given back in %s, peak %d MiB", seconds(time.Since(began)), in.peak())
-	in.wantLittleMemory(mostMemory)
+	in.wantLittleMemory()
 }
 
 // TestMemoryOfLargeSends sends mails with attachments of 25 MB, eight at a time,
@@ -114,7 +111,7 @@ func sendLarge(t *testing.T, in *install, sends int) {
 		t.Errorf("%d arrived, with the forwards", n)
 	}
 	t.Logf("with the forwards and all deliveries %s, peak %d MiB", seconds(time.Since(began)), in.peak())
-	in.wantLittleMemory(mostToSend)
+	in.wantLittleMemory()
 }
 
 // onEachEngineAlone is onEachEngine for tests that write much, one after the
@@ -300,9 +297,9 @@ func (in *install) peak() int {
 	return 0
 }
 
-func (in *install) wantLittleMemory(most int) {
+func (in *install) wantLittleMemory() {
 	in.t.Helper()
-	if peak := in.peak(); peak > most {
-		in.t.Errorf("the service held %d MiB, at most %d were to be", peak, most)
+	if peak := in.peak(); peak > mostMemory {
+		in.t.Errorf("the service held %d MiB, at most %d were to be", peak, mostMemory)
 	}
 }

@@ -23,9 +23,10 @@ type SweeperConfig struct {
 
 // Sweeper removes large raw mail that no message names, as a crash between
 // writing the mail and its row leaves it, stored answers of idempotent calls
-// that are too old to be given again, old events and webhook deliveries, counts of days that are no
-// longer shown, empty parts of the full-text index, and from it the words that
-// only deleted mail had.
+// that are too old to be given again, old events and webhook deliveries, counts
+// of days that are no longer shown, mail policies of other domains that hold no
+// longer, empty parts of the full-text index, and from it the words that only
+// deleted mail had.
 type Sweeper struct{ cfg SweeperConfig }
 
 // NewSweeper returns a sweeper that has yet to run.
@@ -61,6 +62,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		{"events", inSteps(st.SweepEvents)},
 		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
 		{"counts", inSteps(st.SweepCounts)},
+		{"mail_policies", inSteps(st.SweepMailPolicies)},
 		{"index_buckets", st.SweepIndex},
 	} {
 		n, err := kind.sweep(ctx)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"mime/quotedprintable"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -98,19 +99,28 @@ func (m *mailWriter) fileContent(a *OutAttachment) error {
 	return errors.Join(m.base64(r), r.Close())
 }
 
+// lineBytes is what a line of 76 characters of base64 holds, and linesAtOnce how
+// many of them are written together.
+const (
+	lineBytes   = 57
+	linesAtOnce = 64
+)
+
 // base64 writes r in lines of 76 characters, the last without its line end.
 func (m *mailWriter) base64(r io.Reader) error {
-	var raw [57]byte
-	var line [76]byte
-	for first := true; ; first = false {
+	var raw [linesAtOnce * lineBytes]byte
+	lines := make([]byte, 0, linesAtOnce*(76+len("\r\n")))
+	for first := true; ; {
 		n, err := io.ReadFull(r, raw[:])
-		if n > 0 {
+		lines = lines[:0]
+		for line := range slices.Chunk(raw[:n], lineBytes) {
 			if !first {
-				m.w.put("\r\n")
+				lines = append(lines, "\r\n"...)
 			}
-			base64.StdEncoding.Encode(line[:], raw[:n])
-			_, _ = m.w.Write(line[:base64.StdEncoding.EncodedLen(n)])
+			first = false
+			lines = base64.StdEncoding.AppendEncode(lines, line)
 		}
+		_, _ = m.w.Write(lines)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}

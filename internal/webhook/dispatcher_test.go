@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -38,14 +39,20 @@ type receiver struct {
 	answer http.HandlerFunc
 }
 
+func postOf(r *http.Request, body string) post {
+	h := r.Header
+	return post{r.URL.Path, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), body}
+}
+
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{answer: func(http.ResponseWriter, *http.Request) {}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
-		h := req.Header
+		req.Body = io.NopCloser(bytes.NewReader(body)) // for the answer
+		p := postOf(req, string(body))
 		r.mu.Lock()
-		r.posts = append(r.posts, post{req.URL.Path, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), string(body)})
+		r.posts = append(r.posts, p)
 		answer := r.answer
 		r.mu.Unlock()
 		answer(w, req)

@@ -117,8 +117,6 @@ func faultOf(err error) string {
 		dns     *net.DNSError
 		timeout net.Error
 		cert    *tls.CertificateVerificationError
-		record  tls.RecordHeaderError
-		alert   tls.AlertError
 	)
 	switch {
 	case errors.Is(err, netguard.ErrRefused):
@@ -129,7 +127,7 @@ func faultOf(err error) string {
 		return "no answer in time"
 	case errors.As(err, &dns):
 		return "the name does not resolve"
-	case errors.As(err, &record), errors.As(err, &alert):
+	case errors.Is(err, http.ErrSchemeMismatch), strings.Contains(err.Error(), "tls: "): // most faults of crypto/tls have no type
 		return "the TLS handshake failed"
 	}
 	return "the connection failed"

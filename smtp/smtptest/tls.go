@@ -17,13 +17,19 @@ import (
 // pool that makes a client trust it.
 func NewTLS(t testing.TB, names ...string) (*tls.Config, *x509.CertPool) {
 	t.Helper()
+	return NewTLSUntil(t, time.Now().Add(24*time.Hour), names...)
+}
+
+// NewTLSUntil is NewTLS with a certificate that is good until then.
+func NewTLSUntil(t testing.TB, until time.Time, names ...string) (*tls.Config, *x509.CertPool) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "smtptest"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -450,3 +450,14 @@ CREATE TABLE settings (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
 );
+
+-- What other domains ask of those who send to them (MTA-STS).
+CREATE TABLE mail_policies (
+    domain     TEXT PRIMARY KEY,
+    policy_id  TEXT NOT NULL,
+    mode       TEXT NOT NULL CHECK (mode IN ('enforce', 'testing', 'none')),
+    mx         TEXT NOT NULL,
+    fetched_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX mail_policies_age ON mail_policies (expires_at);

@@ -1,0 +1,144 @@
+// Package mtasts reads what a domain says of the servers that take its mail: MTA
+// Strict Transport Security (RFC 8461). A TXT record says that there is a policy
+// and which one, the policy itself is fetched over https, whose certificate
+// vouches for it.
+//
+// What cannot be read is no policy: a record or a policy with a fault in it, an
+// answer other than 200, a redirect, a certificate that is not good for the
+// policy host. Whoever has an older policy that is still valid then keeps to it.
+package mtasts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Mode is what a sender does about a server that does not meet the policy.
+type Mode string
+
+// The modes of section 5.
+const (
+	Enforce Mode = "enforce" // send nothing to it
+	Testing Mode = "testing" // send, and tell
+	None    Mode = "none"    // nothing: there is no policy any more
+)
+
+// Policy is what a domain asks of those who send to it. The zero value asks for
+// nothing.
+type Policy struct {
+	Mode   Mode
+	MX     []string      // names, or "*." and a name, in lower case
+	MaxAge time.Duration // for how long it may be kept
+}
+
+// maxAge is the longest that a policy is kept: a year, as section 3.2 has it.
+const maxAge = 31557600 * time.Second
+
+// recordVersion begins a TXT record, and policyVersion is that of a policy.
+const (
+	recordVersion = "v=STSv1"
+	policyVersion = "STSv1"
+)
+
+var (
+	recordField = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}=[\x21-\x3a\x3c\x3e-\x7e]+$`)
+	policyID    = regexp.MustCompile(`^[A-Za-z0-9]{1,32}$`)
+)
+
+// RecordName is the name whose TXT records announce the policy of a domain.
+func RecordName(domain string) string { return "_mta-sts." + domain }
+
+// ParseRecord finds the id of the policy in the TXT records of RecordName (section
+// 3.1). ok is false when there is none, more than one, or one with a fault.
+func ParseRecord(records []string) (id string, ok bool) {
+	var found []string
+	for _, r := range records {
+		if version, _, more := strings.Cut(r, ";"); more && strings.TrimRight(version, " \t") == recordVersion {
+			found = append(found, r)
+		}
+	}
+	if len(found) != 1 {
+		return "", false
+	}
+	fields := strings.Split(found[0], ";")
+	if strings.Trim(fields[len(fields)-1], " \t") == "" {
+		fields = fields[:len(fields)-1]
+	}
+	for _, f := range fields[1:] {
+		f = strings.Trim(f, " \t")
+		if !recordField.MatchString(f) {
+			return "", false
+		}
+		if value, is := strings.CutPrefix(f, "id="); is && id == "" {
+			id = value
+		}
+	}
+	return id, policyID.MatchString(id)
+}
+
+// ParsePolicy reads a policy (section 3.2).
+func ParsePolicy(text []byte) (Policy, error) {
+	var p Policy
+	given := map[string]string{}
+	for line := range bytes.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimRight(string(line), " \t\r\n"), ":")
+		if !ok {
+			if key == "" {
+				continue
+			}
+			return Policy{}, fmt.Errorf("policy has the line %.40q", key)
+		}
+		value = strings.Trim(value, " \t")
+		if key == "mx" {
+			name := strings.ToLower(value)
+			if !isPattern(name) {
+				return Policy{}, fmt.Errorf("policy has mx %.80q", value)
+			}
+			p.MX = append(p.MX, name)
+		} else if _, twice := given[key]; !twice {
+			given[key] = value
+		}
+	}
+	if given["version"] != policyVersion {
+		return Policy{}, fmt.Errorf("policy has version %.20q", given["version"])
+	}
+	seconds, err := strconv.ParseUint(given["max_age"], 10, 32)
+	if err != nil {
+		return Policy{}, fmt.Errorf("policy has max_age %.20q", given["max_age"])
+	}
+	p.MaxAge = min(time.Duration(seconds)*time.Second, maxAge) //nolint:gosec // 32 bits of seconds fit
+	p.Mode = Mode(given["mode"])
+	if !slices.Contains([]Mode{Enforce, Testing, None}, p.Mode) {
+		return Policy{}, fmt.Errorf("policy has mode %.20q", given["mode"])
+	}
+	if len(p.MX) == 0 && p.Mode != None {
+		return Policy{}, errors.New("policy names no mx")
+	}
+	return p, nil
+}
+
+var domainName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// isPattern says whether s may stand behind "mx:".
+func isPattern(s string) bool {
+	name := strings.TrimPrefix(s, "*.")
+	return len(name) <= 253 && domainName.MatchString(name) && net.ParseIP(name) == nil
+}
+
+// Allows says whether the policy names host as a server. A wildcard stands for one
+// label (section 4.1).
+func (p Policy) Allows(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	_, parent, _ := strings.Cut(host, ".")
+	return slices.ContainsFunc(p.MX, func(pattern string) bool {
+		suffix, wild := strings.CutPrefix(pattern, "*.")
+		return wild && parent == suffix || pattern == host
+	})
+}

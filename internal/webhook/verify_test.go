@@ -1,0 +1,201 @@
+package webhook_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/postroom/postroom/internal/webhook"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// look is a post as a receiver looks at it, at a time in seconds.
+type look struct {
+	ID        string `json:"id"`
+	Timestamp string `json:"timestamp"`
+	Signature string `json:"signature"`
+	Body      string `json:"body"`
+	With      string `json:"with"` // the secret
+	At        int64  `json:"at"`
+
+	what string
+	good bool
+}
+
+// verdicts are what the libraries say: nothing when they take the post.
+type verdicts map[string]string
+
+// The libraries of others take every post as it is, up to 5 minutes before and
+// after its time, and none of which something was changed.
+func TestOthersVerifyWhatIsSent(t *testing.T) { // W7
+	t.Parallel()
+	posts, secret := sentPosts(t, verifiedEvents)
+	looks := looksAt(t, posts, secret)
+	taken := map[string]int{}
+	check := func(l look, said verdicts) {
+		for library, fault := range said {
+			if l.good != (fault == "") {
+				t.Errorf("%s, %s: %q for %s", library, l.what, fault, l.ID)
+			}
+			if fault == "" {
+				taken[library]++
+			}
+		}
+	}
+	for i, said := range askNode(t, looks) {
+		check(looks[i], said)
+	}
+	for i, said := range askGo(t, looks) {
+		check(looks[i], said)
+	}
+	good := 0
+	for _, l := range looks {
+		if l.good {
+			good++
+		}
+	}
+	t.Logf("%d posts looked at in %d ways, %d of them right; taken: %v", verifiedEvents, len(looks), good, taken)
+	if len(taken) != 3 {
+		t.Errorf("%d libraries took something, want 3", len(taken))
+	}
+}
+
+// sentPosts has n events delivered to an endpoint, and returns what came, with
+// the secret.
+func sentPosts(t *testing.T, n int) ([]post, string) {
+	t.Helper()
+	s := storetest.OpenSQLite(t)
+	r := newReceiver(t)
+	in := storetest.Inbox(t, s)
+	_, secret := newEndpoint(t, s, in.AccountID, r.URL)
+	queue(t, s, in, n)
+	d := newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.Body, c.PerEndpoint = anyBody, 100 })
+	for done := 0; done < n; {
+		k, err := d.RunOnce(t.Context())
+		if err != nil || k == 0 {
+			t.Fatalf("%d more after %d: %v", k, done, err)
+		}
+		done += k
+	}
+	posts := r.got()
+	if len(posts) != n {
+		t.Fatalf("%d posts for %d events", len(posts), n)
+	}
+	return posts, secret
+}
+
+// anyBody is a body with what JSON and the encoding of a text can get wrong.
+func anyBody(_ context.Context, e store.Event) ([]byte, error) {
+	texts := []string{"plain", "Grüße, 世界 🎉", `"quotes" \ and <tags> & more`, "\u2028 line\r\nfeeds\t\x00", strings.Repeat("long ", 1000), ""}
+	n := 0
+	for _, c := range e.ID {
+		n += int(c)
+	}
+	return json.Marshal(map[string]string{"id": e.ID, "text": texts[n%len(texts)]})
+}
+
+// looksAt is every post as it came, at several times, and with each of its parts
+// changed; in the order of the times.
+func looksAt(t *testing.T, posts []post, secret string) []look {
+	t.Helper()
+	const tolerance = 5 * 60
+	var all []look
+	for _, p := range posts {
+		at, err := strconv.ParseInt(p.timestamp, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := func(what string, good bool, edit func(*look)) {
+			l := look{p.id, p.timestamp, p.signature, p.body, secret, at, what, good}
+			edit(&l)
+			all = append(all, l)
+		}
+		changed("as it came", true, func(*look) {})
+		changed("5 minutes late", true, func(l *look) { l.At += tolerance })
+		changed("5 minutes early", true, func(l *look) { l.At -= tolerance })
+		changed("301 seconds late", false, func(l *look) { l.At += tolerance + 1 })
+		changed("301 seconds early", false, func(l *look) { l.At -= tolerance + 1 })
+		changed("another body", false, func(l *look) { l.Body += " " })
+		changed("another id", false, func(l *look) { l.ID = "evt_0" + strings.TrimPrefix(l.ID, "evt_") })
+		changed("another timestamp", false, func(l *look) { l.Timestamp = strconv.FormatInt(at+1, 10) })
+		changed("another secret", false, func(l *look) { l.With = "whsec_" + strings.Repeat("A", 43) + "=" })
+	}
+	slices.SortStableFunc(all, func(a, b look) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// askGo asks the Go library of Standard Webhooks, which looks at the clock.
+func askGo(t *testing.T, looks []look) []verdicts {
+	t.Helper()
+	said := make([]verdicts, len(looks))
+	synctest.Test(t, func(t *testing.T) {
+		for i, l := range looks {
+			time.Sleep(time.Until(time.Unix(l.At, 0))) // passes at once
+			w, err := standardwebhooks.NewWebhook(l.With)
+			if err != nil {
+				t.Fatal(err)
+			}
+			header := http.Header{}
+			header.Set("webhook-id", l.ID)
+			header.Set("webhook-timestamp", l.Timestamp)
+			header.Set("webhook-signature", l.Signature)
+			said[i] = verdicts{"go": ""}
+			if err := w.Verify([]byte(l.Body), header); err != nil {
+				said[i]["go"] = err.Error()
+			}
+		}
+	})
+	return said
+}
+
+// askNode asks the two npm packages of testdata/verify.
+func askNode(t *testing.T, looks []look) []verdicts {
+	t.Helper()
+	dir := filepath.Join("testdata", "verify")
+	node, err := exec.LookPath("node")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, "node_modules"))
+	}
+	if err != nil {
+		why := fmt.Sprintf("no node with the packages of %s, which `make test` brings: %v", dir, err)
+		if ci := os.Getenv("CI"); ci != "" && ci != "false" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	var in, out, faults bytes.Buffer
+	enc := json.NewEncoder(&in)
+	for _, l := range looks {
+		if err := enc.Encode(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(dir, "verify.mjs"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &faults
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("node: %v\n%s", err, &faults)
+	}
+	said := make([]verdicts, len(looks))
+	dec := json.NewDecoder(&out)
+	for i := range said {
+		if err := dec.Decode(&said[i]); err != nil || len(said[i]) != 2 {
+			t.Fatalf("verdict %d of %d: %v %v", i, len(said), said[i], err)
+		}
+	}
+	return said
+}

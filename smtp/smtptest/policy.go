@@ -1,0 +1,74 @@
+package smtptest
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// PolicyHost serves an MTA-STS policy over https on a free port of 127.0.0.1,
+// whatever name it is called by.
+type PolicyHost struct {
+	port uint16
+
+	mu     sync.Mutex
+	answer http.HandlerFunc
+	calls  int
+}
+
+// NewPolicyHost starts a host that answers with the policy.
+func NewPolicyHost(t testing.TB, cfg *tls.Config, policy string) *PolicyHost {
+	t.Helper()
+	h := &PolicyHost{}
+	h.SetPolicy(policy)
+	srv := httptest.NewUnstartedServer(h)
+	srv.TLS = cfg.Clone()
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	h.port = uint16(srv.Listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port fits
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *PolicyHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.calls++
+	answer := h.answer
+	h.mu.Unlock()
+	if r.URL.Path != "/.well-known/mta-sts.txt" {
+		http.NotFound(w, r)
+		return
+	}
+	answer(w, r)
+}
+
+// Port is where it listens.
+func (h *PolicyHost) Port() uint16 { return h.port }
+
+// Calls is how often it was asked.
+func (h *PolicyHost) Calls() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls
+}
+
+// Set makes it answer so.
+func (h *PolicyHost) Set(answer http.HandlerFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer = answer
+}
+
+// SetPolicy makes it answer with the policy.
+func (h *PolicyHost) SetPolicy(policy string) {
+	h.Set(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, policy) // the client may have gone
+	})
+}
