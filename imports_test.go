@@ -79,7 +79,7 @@ var layers = []layer{
 	{pkg: "internal/faults", imports: nothing, tests: everything},
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
-	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline"}), tests: everything},
+	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline", "bench/place"}), tests: everything},
 	{pkg: "tools/specgen", imports: nothing},
 	{pkg: "tools/score", imports: []string{"store", "smtp", "internal/message", "internal/mailauth"}},
 	{pkg: ".", imports: nothing}, // this test
