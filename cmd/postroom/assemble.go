@@ -126,13 +126,9 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 }
 
 // queuePart makes the domain's signing keys before the queue runs. That takes
-// some tenths of a second, which at the first start nobody has to wait for. That
-// the keys that are there can be read is seen at once.
+// some tenths of a second, which at the first start nobody has to wait for.
 func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver, dns smtp.Resolver, told *metrics) (part, error) {
 	domain := string(n.cfg.MailDomain)
-	if _, err := s.DKIMKeys(ctx, domain); err != nil {
-		return part{}, err
-	}
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
 		return part{}, err
