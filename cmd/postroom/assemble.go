@@ -59,7 +59,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	queue, err := n.queuePart(ctx, s, receiver, dns, told)
+	queue, err := n.queuePart(s, receiver, dns, told)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 
 // queuePart makes the domain's signing keys before the queue runs. That takes
 // some tenths of a second, which at the first start nobody has to wait for.
-func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver, dns smtp.Resolver, told *metrics) (part, error) {
+func (n *node) queuePart(s *store.Store, local *smtp.Receiver, dns smtp.Resolver, told *metrics) (part, error) {
 	domain := string(n.cfg.MailDomain)
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
