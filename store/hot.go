@@ -10,12 +10,12 @@ import (
 )
 
 // hotWrite is one of the changes that share transactions: messages that arrive
-// or are accepted for sending, and what came of an attempt to deliver.
+// or are accepted for sending, and what came of attempts to deliver.
 type hotWrite struct {
 	messages []*hotMessage
 	emails   []*hotEmail
 	batchID  string // of the emails; empty for one that is sent alone
-	attempt  *Attempt
+	attempts []*Attempt
 	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
 	// refused is set when they must not be sent: then they are left out
@@ -165,9 +165,7 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	for i := range batch {
 		b.messages = append(b.messages, batch[i].messages...)
 		b.emails = append(b.emails, batch[i].emails...)
-		if batch[i].attempt != nil {
-			attempts = append(attempts, batch[i].attempt)
-		}
+		attempts = append(attempts, batch[i].attempts...)
 	}
 	if err := b.recordAttempts(ctx, attempts); err != nil {
 		return err

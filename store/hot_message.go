@@ -34,14 +34,14 @@ type NewMessage struct {
 
 // AddReceived stores the copies of one received mail, one for each inbox that
 // it is for, all or none, and returns them as stored. When the mail came from
-// our own queue, attempt is recorded in the same transaction, so that the mail
+// our own queue, attempts are recorded in the same transaction, so that the mail
 // cannot arrive twice. ErrNotFound when an inbox takes no mail any more.
-func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempt *Attempt) ([]Message, error) {
+func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts []*Attempt) ([]Message, error) {
 	const what = "add received mail"
 	if len(copies) == 0 {
 		return nil, errors.New(what + ": no inbox")
 	}
-	w := hotWrite{attempt: attempt}
+	w := hotWrite{attempts: attempts}
 	for _, m := range copies {
 		h, err := newHotMessage(m, s.now())
 		if err != nil {
@@ -49,8 +49,8 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempt *
 		}
 		w.messages = append(w.messages, h)
 	}
-	if attempt != nil {
-		if err := attempt.check(); err != nil {
+	for _, a := range attempts {
+		if err := a.check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}
