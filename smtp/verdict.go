@@ -100,7 +100,7 @@ func describe(ctx context.Context, err error) string {
 	case errors.Is(err, errNoDomain):
 		return "no such host"
 	case errors.Is(err, errNoTLS):
-		return "no TLS offered"
+		return "no TLS"
 	case errors.Is(err, errGarbled):
 		return "answer is not SMTP"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), isTimeout(err):
