@@ -371,6 +371,29 @@ func TestConnectionIsNotUsedForEver(t *testing.T) {
 	})
 }
 
+// A server that says how many mails it takes over one connection (RFC 9422) gets
+// no more.
+func TestServerLimitsTheMailsOfAConnection(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for limits, conns := range map[string]int64{"LIMITS MAILMAX=3 RCPTMAX=100": 4, "LIMITS RCPTMAX=100 mailmax=0": 1} {
+			l := smtptest.Listen(t, "127.0.0.1")[0]
+			calls := &atomic.Int64{}
+			smtptest.Script{Banner: "220 hi", Reply: smtptest.Replies(map[string]string{"EHLO": "250-mx.test\n250 " + limits})}.
+				Serve(t, &countingListener{l, calls})
+			q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *smtp.QueueConfig) { c.MaxPerDomain = 1 })
+			for range 10 {
+				w.send(t, "bob@out.example")
+			}
+
+			round(t, q, 10)
+
+			if calls.Load() != conns {
+				t.Errorf("%s: %d connections for 10 mails, want %d", limits, calls.Load(), conns)
+			}
+		}
+	})
+}
+
 func TestServerThatHangsUpBetweenMailsIsCalledAgain(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
