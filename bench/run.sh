@@ -1,6 +1,7 @@
 #!/bin/sh
 # Measures ingest and wait on SQLite against a service of its own, then reading
-# and deliveries to webhooks, which start services of their own. What is measured, and how: bench/README.md.
+# and deliveries to webhooks, which start services of their own. What is
+# measured, and how: bench/README.md.
 set -eu
 cd "$(dirname "$0")/.."
 
