@@ -62,13 +62,17 @@ func newHouse(t *testing.T, s *store.Store, edits ...func(*stream.Config)) *hous
 }
 
 // render shows an event as its id.
-func (h *house) render(_ context.Context, e store.Event) ([]byte, error) {
+func (h *house) render(_ context.Context, events []store.Event) (all []stream.Rendered) {
 	err := h.failing.Load()
-	h.renders.Add(1) // after that a test may change it
-	if err != nil {
-		return nil, *err
+	h.renders.Add(int64(len(events))) // after that a test may change it
+	for _, e := range events {
+		r := stream.Rendered{ID: e.ID, Frame: []byte(e.ID)}
+		if err != nil {
+			r = stream.Rendered{ID: e.ID, Err: *err}
+		}
+		all = append(all, r)
 	}
-	return []byte(e.ID), nil
+	return all
 }
 
 func (h *house) open(t *testing.T, edits ...func(*stream.Wanted)) *stream.Stream {
