@@ -38,7 +38,7 @@ func (n *node) listen(ctx context.Context, key, query, last string) (*eventStrea
 	_, err = fmt.Fprintf(conn, "GET /v1/events/stream%s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n", query, key, last)
 	var res *http.Response
 	if err == nil {
-		res, err = http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // the connection is closed
+		res, err = http.ReadResponse(bufio.NewReader(conn), nil)
 	}
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = &unwanted{"GET /v1/events/stream", answer{status: res.StatusCode}}

@@ -130,7 +130,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-h.kick:
 		case <-again.C:
 		case <-check.C:
-			r.report(ctx, "cannot look at the keys of streams", h.endRevoked(ctx))
+			r.report(ctx, h.endRevoked(ctx))
 		case <-ctx.Done():
 		}
 	}
@@ -151,7 +151,7 @@ func (r *rounds) round(ctx context.Context) time.Duration {
 		return pollEvery
 	}
 	pending, err := r.hub.RunOnce(ctx)
-	r.report(ctx, "cannot read the events for streams", err)
+	r.report(ctx, err)
 	if err != nil || !pending {
 		r.pause = 0
 		return pollEvery
@@ -161,9 +161,9 @@ func (r *rounds) round(ctx context.Context) time.Duration {
 }
 
 // report logs the first of several failures.
-func (r *rounds) report(ctx context.Context, message string, err error) {
+func (r *rounds) report(ctx context.Context, err error) {
 	if err != nil && !r.failing && ctx.Err() == nil {
-		r.hub.cfg.Log.WarnContext(ctx, message, "error", err)
+		r.hub.cfg.Log.WarnContext(ctx, "the streams of events wait for the database", "error", err)
 	}
 	r.failing = err != nil
 }
