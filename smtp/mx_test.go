@@ -65,7 +65,7 @@ func dnsCases() []dnsCase {
 	)
 	many := make([]uint16, 50)
 	for i := range many {
-		many[i] = uint16(100 - i) //nolint:gosec // small
+		many[i] = uint16(100 - i)
 	}
 	return []dnsCase{
 		{"preference", mxs(30, 10, 20), []string{good, good, good}, delivered, "250", []string{"127.0.0.2"}},
@@ -74,7 +74,8 @@ func dnsCases() []dnsCase {
 		{"bad banner, then the next", mxs(10, 20), []string{web, good}, delivered, "250", []string{"127.0.0.1", "127.0.0.2"}},
 		{"421, then the next", mxs(10, 20), []string{busy, good}, delivered, "250", []string{"127.0.0.1", "127.0.0.2"}},
 		{
-			"TLS failure, then the next", mxs(10, 20), []string{badTLS, good}, delivered, "250",
+			"TLS failure, then the next", mxs(10, 20),
+			[]string{badTLS, good}, delivered, "250",
 			[]string{"127.0.0.1", "127.0.0.1", "127.0.0.2"}, // once more in the clear
 		},
 		{"no MX", smtptest.Zones{"out.example.": smtptest.A("127.0.0.1")}, []string{good}, delivered, "250", []string{"127.0.0.1"}},
