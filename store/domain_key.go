@@ -52,13 +52,12 @@ func readDomainKeys(ctx context.Context, db sqlx.QueryerContext, rows []Domain) 
 	if err := sqlx.SelectContext(ctx, db, &keys, sqlx.Rebind(sqlx.DOLLAR, q), args...); err != nil {
 		return fmt.Errorf("keys of domains: %w", err)
 	}
-	for i := range rows {
-		rows[i].Keys = nil
-		for _, k := range keys {
-			if k.DomainSeq == rows[i].Seq {
-				rows[i].Keys = append(rows[i].Keys, k)
-			}
-		}
+	of := map[int64][]DomainKey{}
+	for _, k := range keys {
+		of[k.DomainSeq] = append(of[k.DomainSeq], k)
+	}
+	for i, d := range rows {
+		rows[i].Keys = of[d.Seq]
 	}
 	return nil
 }
