@@ -53,16 +53,17 @@ const (
 // its answer never came (RFC 1047), or when this process died before it could
 // record the answer; both times with the same bytes and Message-ID.
 type Queue struct {
-	store  *store.Store
-	local  LocalDelivery
-	signer *Signer
-	domain string
-	relay  *Relay
-	mxPort uint16
-	lease  time.Duration
-	grace  time.Duration
-	now    func() time.Time
-	log    *slog.Logger
+	store    *store.Store
+	local    LocalDelivery
+	signer   *Signer
+	feedback *Feedback
+	domain   string
+	relay    *Relay
+	mxPort   uint16
+	lease    time.Duration
+	grace    time.Duration
+	now      func() time.Time
+	log      *slog.Logger
 
 	dir      *directory
 	dialer   *dialer
@@ -83,7 +84,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 	q := &Queue{
 		store:  cfg.Store,
 		local:  cfg.Local,
-		signer: cfg.Signer,
+		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain,
 		relay:  cfg.Relay,
 		mxPort: cfg.MXPort,
