@@ -14,6 +14,7 @@ import (
 // submission is a mail that is to be sent.
 type submission struct {
 	account     int64
+	isEmail     bool        // not the mail of an inbox
 	inbox       store.Inbox // whose address it is sent from; an email may have none
 	from        message.Address
 	kind        store.DraftKind
