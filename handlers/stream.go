@@ -37,29 +37,26 @@ func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http
 	if err := out.begin(missed); err != nil {
 		return nil //nolint:nilerr // the client has gone
 	}
-	err = a.copyEvents(ctx, s, out)
-	if errors.Is(err, stream.ErrSlow) || errors.Is(err, stream.ErrRevoked) {
-		a.log.InfoContext(ctx, "ended a stream of events", "reason", err.Error(), "key_id", callerOf(ctx).ID, "request_id", requestID(ctx))
+	a.copyEvents(ctx, s, out)
+	if why := s.Err(); errors.Is(why, stream.ErrSlow) || errors.Is(why, stream.ErrRevoked) {
+		a.log.InfoContext(ctx, "ended a stream of events", "reason", why.Error(), "key_id", callerOf(ctx).ID, "request_id", requestID(ctx))
 	}
 	return nil
 }
 
-// copyEvents returns why the stream, or its client, has gone.
-func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter) error {
+// copyEvents returns when the stream, or its client, has gone.
+func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter) {
 	ping := a.cfg.StreamPing
 	if ping == 0 {
 		ping = streamPing
 	}
 	for {
 		frames, err := s.Next(ctx, ping)
-		if err != nil {
-			return err
-		}
-		if len(frames) == 0 {
+		if err == nil && len(frames) == 0 {
 			frames = [][]byte{pingFrame}
 		}
-		if err := out.write(frames...); err != nil {
-			return err
+		if err != nil || out.write(frames...) != nil {
+			return
 		}
 	}
 }

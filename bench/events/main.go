@@ -1,6 +1,7 @@
 // Command events measures how events reach programs.
 //
 //	go run ./bench/events deliveries    to webhook endpoints on this machine
+//	go run ./bench/events streams       to many open streams
 //
 // Each starts a service of its own, on SQLite or, with -postgres, on the
 // PostgreSQL that POSTROOM_TEST_POSTGRES names:
@@ -20,6 +21,7 @@ import (
 // measures are what can be measured. Each reads the flags that follow its name.
 var measures = map[string]func(ctx context.Context, args []string) error{
 	"deliveries": measureDeliveries,
+	"streams":    measureStreams,
 }
 
 func main() {

@@ -124,7 +124,7 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([][]byte, error)
 // replay makes a part of what the listener missed: few events at first, since
 // some come and go again at once.
 func (s *Stream) replay(ctx context.Context) ([][]byte, error) {
-	if err := s.ended(); err != nil {
+	if err := s.Err(); err != nil {
 		return nil, err
 	}
 	if len(s.page) == 0 {
@@ -219,7 +219,8 @@ func (s *Stream) end(why error) {
 	}
 }
 
-func (s *Stream) ended() error {
+// Err is why the stream has ended, and nil while it has not.
+func (s *Stream) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
