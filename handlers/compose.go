@@ -20,7 +20,8 @@ type composed struct {
 }
 
 // compose writes the mail and reads it back, so that what is stored about it is
-// what it says.
+// what it says. An email is stored as it was given, and is read only for the
+// places of its attachments.
 func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
@@ -41,6 +42,10 @@ func (a *API) compose(s submission) (*composed, error) {
 	}
 	if c.size <= store.RawInRow {
 		c.raw = raw.Bytes()
+	}
+	if s.asGiven && len(s.attachments) == 0 {
+		c.parsed = &message.Message{Text: c.out.Text, HTML: c.out.HTML}
+		return c, nil
 	}
 	mail := c.open()
 	c.parsed, err = message.Parse(mail, message.DefaultLimits())

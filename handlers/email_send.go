@@ -94,7 +94,7 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
 	if err != nil {
 		return err
 	}
-	s.from, s.account, s.kind = list[0], callerOf(ctx).AccountID, store.DraftNew
+	s.from, s.account, s.kind, s.asGiven = list[0], callerOf(ctx).AccountID, store.DraftNew, true
 	s.inbox, err = a.sender(ctx, s.from)
 	return err
 }

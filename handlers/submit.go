@@ -27,6 +27,7 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
+	asGiven     bool            // that what it says is stored in the words of the request
 	approved    *store.Draft    // that it comes from
 	suppressed  map[string]bool // of the recipients, folded, those that are skipped
 }
