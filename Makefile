@@ -66,7 +66,7 @@ faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see t
 	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 30m $(ARGS) ./internal/faults/...
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
-	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./internal/webhook
+	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./internal/webhook ./cmd/postroom
 
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg

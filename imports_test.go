@@ -31,7 +31,7 @@ var (
 	nothing    []string
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
-		"internal/dnsrec", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
+		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/maintenance", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 	}
 	// forTests is for the tests of every package, and for no program.
@@ -50,6 +50,7 @@ var layers = []layer{
 	{pkg: "internal/netguard", imports: nothing},
 	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
+	{pkg: "internal/domains", imports: []string{"store", "internal/dnsrec"}, tests: []string{"smtp"}},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},
@@ -57,7 +58,7 @@ var layers = []layer{
 	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/message", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/netguard", "internal/apikey"},
+		imports: []string{"gen", "store", "internal/message", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
 		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
 	},
 	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
@@ -78,7 +79,7 @@ var layers = []layer{
 	{pkg: "internal/faults", imports: nothing, tests: everything},
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
-	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline"}), tests: everything},
+	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline", "bench/place"}), tests: everything},
 	{pkg: "tools/specgen", imports: nothing},
 	{pkg: "tools/score", imports: []string{"store", "smtp", "internal/message", "internal/mailauth"}},
 	{pkg: ".", imports: nothing}, // this test

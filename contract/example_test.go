@@ -36,6 +36,9 @@ func examples(op *contractcheck.Operation) []string {
 // webhooks going to the install's receiver.
 func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) []byte {
 	t.Helper()
+	if op.OperationID == "createDomain" {
+		return w.domainBody() // a name that is taken is refused
+	}
 	b, err := json.Marshal(bodyOf(op).Examples[name].Value.Value)
 	if err != nil {
 		t.Fatal(err)

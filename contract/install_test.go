@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +49,8 @@ type install struct {
 	receiver string // URL that takes all webhooks
 
 	secrets secrets
+	dns     *smtptest.ChangingDNS // knows nothing at first
+	domains atomic.Int64          // names given out
 }
 
 // onEachEngine runs test once on SQLite and once on PostgreSQL, as parallel
@@ -77,6 +80,7 @@ func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, setti
 		in.database = testpg.Schema(t)
 		in.gate, served = newGate(t, in.database)
 	}
+	in.dns = smtptest.NewChangingDNS(t)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if event, err := io.ReadAll(r.Body); err == nil {
 			if err := check.Event(event); err != nil {
@@ -90,7 +94,7 @@ func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, setti
 	in.run(t, append(environ(),
 		"POSTROOM_DATA="+data, "POSTROOM_DATABASE="+served, "POSTROOM_MAIL_DOMAIN="+mailDomain,
 		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY="+firstKey,
-		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe",
+		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RESOLVER="+in.dns.Addr(), "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe",
 		"POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8"), settings)
 	return in
 }

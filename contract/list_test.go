@@ -21,6 +21,7 @@ func lists(t *testing.T, w *world) {
 		w.newTemplate(t)
 		w.newContact(t)
 		w.newSuppression(t)
+		w.newDomain(t)
 	}
 	for range 2 {
 		w.receive(t, w.inbox)
@@ -29,7 +30,7 @@ func lists(t *testing.T, w *world) {
 	}
 	threads := w.call("listThreads").at("/v1/inboxes/" + w.inbox.ID + "/threads")
 	for id, first := range map[string]call{
-		"listInboxes": w.call("listInboxes"), "listKeys": w.call("listKeys"), "listApiKeys": w.call("listApiKeys"),
+		"listInboxes": w.call("listInboxes"), "listKeys": w.call("listKeys"), "listDomains": w.call("listDomains"), "listApiKeys": w.call("listApiKeys"),
 		"listMessages": w.call("listMessages"), "listMessages, q": w.call("listMessages").asking("q", "code"), "listThreads": threads,
 		"listTemplates": w.call("listTemplates"), "listContacts": w.call("listContacts"),
 		"listSuppressions": w.call("listSuppressions"),

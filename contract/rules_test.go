@@ -30,6 +30,7 @@ var bodyRules = []rule{
 		whatever, has(`^(to|cc|bcc|reply_to|from|email|contacts)\b`), has(`is not an email address|has an invalid (local part|domain)`),
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
 	},
+	{has(`^createInbox$`), has(`^name$`), has(`makes an address of more than 254`), "a schema sees name and domain, not the address that they make"},
 	{
 		has(`^sendEmail(Batch)?$`), has(`^(to|cc|bcc|replyTo|from|recipients\[\d+\]\.to)\b`),
 		has(`is not an email address|has an invalid (local part|domain)|is longer than 254 bytes|must be quoted`),
@@ -42,6 +43,7 @@ var bodyRules = []rule{
 		has(`can be put in|may not hold line breaks|has no value`), "a schema does not know what the template does with a value",
 	},
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
+	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "the grammar of domain names, in any script, is no pattern to read"},
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`is not a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
 	{has(`^((send|replyTo)Message|sendEmail(Batch)?)$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,6 +21,7 @@ var scriptSteps = []struct {
 	{"search", scriptSearch},
 	{"sending, replying, forwarding", scriptSending},
 	{"files", scriptFiles},
+	{"domains", scriptDomains},
 	{"a test key", scriptTestKey},
 	{"policies", scriptPolicies},
 	{"drafts", scriptDrafts},
@@ -204,6 +206,27 @@ func scriptSending(s *script) {
 		s.ask("replyToMessage", path+"/reply", `{"text":"Again."}`)
 	}
 	s.settle()
+}
+
+// scriptDomains asks a DNS that knows nothing.
+func scriptDomains(s *script) {
+	var ids []string
+	for key, name := range []string{"one.example.com", "Two.Example.com.", "bücher.example.com"} {
+		a := s.ask("createDomain", "", `{"domain":"`+name+`"}`, withHeader(idempotencyKey, strconv.Itoa(key)))
+		ids = append(ids, read[domain](s.t, a).ID)
+	}
+	for _, name := range []string{"one.example.com", mailDomain, "localhost", "com", "192.0.2.1", ""} {
+		s.ask("createDomain", "", `{"domain":"`+name+`"}`)
+	}
+	s.ask("createDomain", "", `{"domain":"one.example.com"}`, withHeader(idempotencyKey, "0"))
+	s.ask("verifyDomain", "/v1/domains/"+ids[0]+"/verify", "")
+	s.ask("getDomain", "/v1/domains/"+ids[0], "")
+	s.ask("getDomain", "/v1/domains/dom_none", "")
+	s.pages("listDomains", "", asking("limit", "2"))
+	s.ask("createInbox", "", `{"domain":"one.example.com"}`)
+	s.ask("deleteDomain", "/v1/domains/"+ids[1], "")
+	s.ask("deleteDomain", "/v1/domains/"+ids[1], "")
+	s.pages("listDomains", "", asking("limit", "2"))
 }
 
 func scriptFiles(s *script) {

@@ -144,6 +144,8 @@ var (
 		{regexp.MustCompile(`[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "DATE"},
 		{regexp.MustCompile(`"waited_ms": \d+`), `"waited_ms": N`},
 		{regexp.MustCompile(`/v1/files/[\w-]+`), "/v1/files/TOKEN"},
+		{regexp.MustCompile(`\bpr-[a-z2-7]{8}-`), "pr-SELECTOR-"},
+		{regexp.MustCompile(`p=[\w+/]{40,}=*`), "p=KEY"},
 		{regexp.MustCompile(`\b[\w-]{43}\b`), "CURSOR"},
 		{regexp.MustCompile(`=_[0-9a-f]{32}`), "BOUNDARY"},
 	}

@@ -33,6 +33,7 @@ func TestContract(t *testing.T) {
 			{"repeats get the same answer", repeatsGetTheSameAnswer},
 			{"a repeat during a call is refused", aRepeatDuringACallIsRefused},
 			{"inboxes", inboxes},
+			{"domains", domains},
 			{"lists", lists},
 			{"policies", policies},
 			{"drafts", drafts},

@@ -211,6 +211,8 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 			return w.newScheduled(t)
 		case strings.HasPrefix(op.Path, "/v1/contacts/"):
 			return w.newContact(t).ID
+		case strings.HasPrefix(op.Path, "/v1/domains/"):
+			return w.newDomain(t).ID
 		}
 	}
 	return "x_01k5tt9h8yq4n0c3m2v7w6x5zd"

@@ -178,13 +178,15 @@ type ContactsInvoker interface {
 type DomainsInvoker interface {
 	// CreateDomain invokes createDomain operation.
 	//
-	// The answer lists the DNS records to set. 409 `domain_taken` when the account has it already.
+	// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
+	// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
+	// account has it already, and for the install's own mail domain.
 	//
 	// POST /v1/domains
 	CreateDomain(ctx context.Context, request *DomainCreate, params CreateDomainParams, options ...RequestOption) (*Domain, error)
 	// DeleteDomain invokes deleteDomain operation.
 	//
-	// For good. Emails from it fail afterwards and its inboxes are suspended.
+	// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
 	//
 	// DELETE /v1/domains/{id}
 	DeleteDomain(ctx context.Context, params DeleteDomainParams, options ...RequestOption) (*DeletedDomain, error)
@@ -202,7 +204,8 @@ type DomainsInvoker interface {
 	ListDomains(ctx context.Context, params ListDomainsParams, options ...RequestOption) (*DomainList, error)
 	// VerifyDomain invokes verifyDomain operation.
 	//
-	// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+	// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+	// while the domain is verified for another account.
 	//
 	// POST /v1/domains/{id}/verify
 	VerifyDomain(ctx context.Context, params VerifyDomainParams, options ...RequestOption) (*DomainVerification, error)
@@ -1122,7 +1125,9 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 
 // CreateDomain invokes createDomain operation.
 //
-// The answer lists the DNS records to set. 409 `domain_taken` when the account has it already.
+// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
+// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
+// account has it already, and for the install's own mail domain.
 //
 // POST /v1/domains
 func (c *Client) CreateDomain(ctx context.Context, request *DomainCreate, params CreateDomainParams, options ...RequestOption) (*Domain, error) {
@@ -1888,7 +1893,7 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 
 // DeleteDomain invokes deleteDomain operation.
 //
-// For good. Emails from it fail afterwards and its inboxes are suspended.
+// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
 //
 // DELETE /v1/domains/{id}
 func (c *Client) DeleteDomain(ctx context.Context, params DeleteDomainParams, options ...RequestOption) (*DeletedDomain, error) {
@@ -9492,7 +9497,8 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 
 // VerifyDomain invokes verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+// while the domain is verified for another account.
 //
 // POST /v1/domains/{id}/verify
 func (c *Client) VerifyDomain(ctx context.Context, params VerifyDomainParams, options ...RequestOption) (*DomainVerification, error) {

@@ -616,7 +616,9 @@ func (s *Server) handleCreateContactRequest(args [0]string, argsEscaped bool, w 
 
 // handleCreateDomainRequest handles createDomain operation.
 //
-// The answer lists the DNS records to set. 409 `domain_taken` when the account has it already.
+// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
+// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
+// account has it already, and for the install's own mail domain.
 //
 // POST /v1/domains
 func (s *Server) handleCreateDomainRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1671,7 +1673,7 @@ func (s *Server) handleDeleteContactRequest(args [1]string, argsEscaped bool, w 
 
 // handleDeleteDomainRequest handles deleteDomain operation.
 //
-// For good. Emails from it fail afterwards and its inboxes are suspended.
+// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
 //
 // DELETE /v1/domains/{id}
 func (s *Server) handleDeleteDomainRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10419,7 +10421,8 @@ func (s *Server) handleUpsertContactsRequest(args [0]string, argsEscaped bool, w
 
 // handleVerifyDomainRequest handles verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+// while the domain is verified for another account.
 //
 // POST /v1/domains/{id}/verify
 func (s *Server) handleVerifyDomainRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

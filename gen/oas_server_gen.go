@@ -114,13 +114,15 @@ type ContactsHandler interface {
 type DomainsHandler interface {
 	// CreateDomain implements createDomain operation.
 	//
-	// The answer lists the DNS records to set. 409 `domain_taken` when the account has it already.
+	// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
+	// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
+	// account has it already, and for the install's own mail domain.
 	//
 	// POST /v1/domains
 	CreateDomain(ctx context.Context, req *DomainCreate, params CreateDomainParams) (*Domain, error)
 	// DeleteDomain implements deleteDomain operation.
 	//
-	// For good. Emails from it fail afterwards and its inboxes are suspended.
+	// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
 	//
 	// DELETE /v1/domains/{id}
 	DeleteDomain(ctx context.Context, params DeleteDomainParams) (*DeletedDomain, error)
@@ -138,7 +140,8 @@ type DomainsHandler interface {
 	ListDomains(ctx context.Context, params ListDomainsParams) (*DomainList, error)
 	// VerifyDomain implements verifyDomain operation.
 	//
-	// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+	// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+	// while the domain is verified for another account.
 	//
 	// POST /v1/domains/{id}/verify
 	VerifyDomain(ctx context.Context, params VerifyDomainParams) (*DomainVerification, error)

@@ -55,7 +55,9 @@ func (UnimplementedHandler) CreateContact(ctx context.Context, req *ContactCreat
 
 // CreateDomain implements createDomain operation.
 //
-// The answer lists the DNS records to set. 409 `domain_taken` when the account has it already.
+// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
+// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
+// account has it already, and for the install's own mail domain.
 //
 // POST /v1/domains
 func (UnimplementedHandler) CreateDomain(ctx context.Context, req *DomainCreate, params CreateDomainParams) (r *Domain, _ error) {
@@ -126,7 +128,7 @@ func (UnimplementedHandler) DeleteContact(ctx context.Context, params DeleteCont
 
 // DeleteDomain implements deleteDomain operation.
 //
-// For good. Emails from it fail afterwards and its inboxes are suspended.
+// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
 //
 // DELETE /v1/domains/{id}
 func (UnimplementedHandler) DeleteDomain(ctx context.Context, params DeleteDomainParams) (r *DeletedDomain, _ error) {
@@ -704,7 +706,8 @@ func (UnimplementedHandler) UpsertContacts(ctx context.Context, req *ContactBatc
 
 // VerifyDomain implements verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`.
+// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
+// while the domain is verified for another account.
 //
 // POST /v1/domains/{id}/verify
 func (UnimplementedHandler) VerifyDomain(ctx context.Context, params VerifyDomainParams) (r *DomainVerification, _ error) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -23,6 +24,8 @@ type Config struct {
 	Store *store.Store
 	// Incoming takes mail that is simulated.
 	Incoming Incoming
+	// Domains are the accounts' own domains.
+	Domains *domains.Domains
 	// WebhookTargets says where webhooks may be sent.
 	WebhookTargets WebhookTargets
 	// WebhookTester sends test events to webhook endpoints.

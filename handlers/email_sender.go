@@ -13,12 +13,13 @@ import (
 )
 
 // checkSendingDomain refuses a domain, in lower case, that the caller's account
-// may not send from: all may use the install's own.
-func (a *API) checkSendingDomain(_ context.Context, domain string) error {
-	if domain != a.cfg.MailDomain {
+// may not send from.
+func (a *API) checkSendingDomain(ctx context.Context, domain string) error {
+	ours, err := a.mayUse(ctx, callerOf(ctx).AccountID, domain)
+	if err == nil && !ours {
 		return errSender("is neither on the install's mail domain nor on a verified domain of this account")
 	}
-	return nil
+	return err
 }
 
 // sender checks that the caller may send an email from an address, and returns

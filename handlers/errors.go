@@ -76,6 +76,16 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		return &apiError{status: http.StatusForbidden, code: gen.ErrorCodePlanLimitReached, message: store.ErrTooManyWebhooks.Error()}
 	case errors.Is(err, store.ErrContactExists):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeContactExists, param: "email", message: "this address is a contact's already"}
+	case errors.Is(err, store.ErrDomainTaken):
+		return &apiError{
+			status: http.StatusConflict, code: gen.ErrorCodeDomainTaken, param: "domain",
+			message: "this domain is in the account already, or is the install's own",
+		}
+	case errors.Is(err, store.ErrDomainNotVerified):
+		return &apiError{
+			status: http.StatusForbidden, code: gen.ErrorCodeDomainNotVerified, param: "domain",
+			message: "domain is neither the install's mail domain nor a verified domain of this account",
+		}
 	case isLimit(err):
 		return a.limitError(err)
 	case errors.Is(err, store.ErrLoop):

@@ -29,6 +29,8 @@ func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte,
 			return draftEvent(ctx, s, e)
 		case store.EventWebhookTest:
 			return webhookEvent(ctx, s, e)
+		case store.EventDomainDegraded:
+			return domainEvent(e)
 		}
 		if strings.HasPrefix(string(e.Type), "email.") {
 			return emailEvent(ctx, s, e)
@@ -37,7 +39,7 @@ func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte,
 	}
 }
 
-// eventExtra is what an event about a message or an email has beside it.
+// eventExtra is what an event has beside the resource that it is about.
 type eventExtra struct {
 	Recipient  string       `json:"recipient,omitempty"`
 	BounceType string       `json:"bounce_type,omitempty"`
@@ -45,6 +47,8 @@ type eventExtra struct {
 	Bot        *bool        `json:"bot,omitempty"`
 	Link       *string      `json:"link,omitempty"`
 	Truncated  bool         `json:"truncated,omitempty"`
+	// DegradedRecords are what a domain has lost.
+	DegradedRecords json.RawMessage `json:"degraded_records,omitempty"`
 }
 
 type eventBounce struct {
@@ -148,6 +152,25 @@ func webhookEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, e
 		return nil, err
 	}
 	return eventBody(e, webhookToAPI(w).Encode, eventExtra{})
+}
+
+// domainEvent tells of a domain as it was: what it had lost may be back by now.
+func domainEvent(e store.Event) ([]byte, error) {
+	var data store.DomainEventData
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.ID, err)
+	}
+	d := &gen.Domain{
+		Object: "domain", ID: data.DomainID, Domain: data.Domain, Status: string(data.Status), DNSRecords: recordsToAPI(data.Records),
+		CreatedAt: data.CreatedAt.Time, VerifiedAt: nilTime(data.VerifiedAt),
+	}
+	var lost jx.Encoder
+	lost.ArrStart()
+	for _, r := range recordsToAPI(data.Degraded) {
+		r.Encode(&lost)
+	}
+	lost.ArrEnd()
+	return eventBody(e, d.Encode, eventExtra{DegradedRecords: lost.Bytes()})
 }
 
 // cutText takes at least n bytes from the end of a text, or all of it.

@@ -24,6 +24,7 @@ const idempotencyHeader = "Idempotency-Key"
 var answerTypes = map[string]func() any{
 	"Contact":            func() any { return new(gen.Contact) },
 	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
+	"Domain":             func() any { return new(gen.Domain) },
 	"Draft":              func() any { return new(gen.Draft) },
 	"EmailBatch":         func() any { return new(gen.EmailBatch) },
 	"EmailCreated":       func() any { return new(gen.EmailCreated) },
@@ -181,6 +182,8 @@ func (a *API) seesAnswer(ctx context.Context, answer any) bool {
 		return true
 	}
 	switch v := answer.(type) {
+	case *gen.Domain:
+		return true // is of no inbox
 	case *gen.Inbox:
 		return slices.Contains(ids, v.ID)
 	case *gen.Draft:

@@ -37,8 +37,8 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	if in.Name == "" {
 		in.Name = randomName(a)
 	}
-	in.Address = in.Name + "@" + in.Domain
-	if err := a.checkAddress(in); err != nil {
+	in.Address, in.OnOwnDomain = in.Name+"@"+in.Domain, in.Domain != a.cfg.MailDomain
+	if err := checkAddress(in); err != nil {
 		return nil, err
 	}
 	if name, ok := req.DisplayName.Get(); ok {
@@ -60,17 +60,11 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	return a.inboxToAPI(in), nil
 }
 
-// checkAddress refuses a name that is kept for the operator and a domain that
-// is not ours.
-func (a *API) checkAddress(in store.Inbox) error {
+// checkAddress refuses a name that is kept for the operator and an address that
+// is too long.
+func checkAddress(in store.Inbox) error {
 	if slices.Contains(reservedNames, in.Name) {
 		return errInvalid("name", "is reserved")
-	}
-	if in.Domain != a.cfg.MailDomain {
-		return &apiError{
-			status: http.StatusForbidden, code: gen.ErrorCodeDomainNotVerified, param: "domain",
-			message: "domain is neither the install's mail domain nor a verified domain of this account",
-		}
 	}
 	if len(in.Address) > 254 {
 		return errInvalid("name", "makes an address of more than 254 characters")

@@ -47,6 +47,9 @@ func TestHeaderInjection(t *testing.T) {
 				s.do(t, http.MethodPost, "/v1/inboxes", fmt.Sprintf(body, `"a`+breaks+`Bcc: x"`), broken).want(t, http.StatusBadRequest)
 			}
 		}
+		for _, breaks := range []string{`\r`, `\n`, `\r\n`, `\u0000`, `\u0085`, `\u2028`, `\u2029`, `\ud800`, `\u000b`, `\u000c`, `\u007f`, ` `, `;`, `\"`} {
+			s.do(t, http.MethodPost, "/v1/domains", `{"domain":"ann`+breaks+`x.example"}`, broken).wantError(t, http.StatusBadRequest, "invalid_request domain")
+		}
 		if got := s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK); len(got.strs(t, "data", "id")) != 0 {
 			t.Errorf("something was sent: %s", got.body)
 		}

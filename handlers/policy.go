@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,6 +22,28 @@ func (a *API) inboxWorks(in store.Inbox) error {
 		return errForbidden(gen.ErrorCodeInboxExpired, "this inbox has expired")
 	}
 	return nil
+}
+
+// checkSender refuses mail from an inbox whose domain is no longer the account's.
+func (a *API) checkSender(ctx context.Context, in store.Inbox) error {
+	ours, err := a.mayUse(ctx, in.AccountID, in.Domain)
+	if err == nil && !ours {
+		return fmt.Errorf("domain %s: %w", in.Domain, store.ErrDomainNotVerified)
+	}
+	return err
+}
+
+// mayUse says whether an account may send from a domain, in lower case: from the
+// install's own, and from those that are verified for it.
+func (a *API) mayUse(ctx context.Context, accountID int64, domain string) (bool, error) {
+	if domain == a.cfg.MailDomain {
+		return true, nil
+	}
+	owner, err := a.store.DomainOwner(ctx, domain)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && owner == accountID, err
 }
 
 // checkPolicy refuses a mail that the inbox may not send, to whomever has

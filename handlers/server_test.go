@@ -96,7 +96,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 		t.Fatal(err)
 	}
 	cfg := handlers.Config{
-		Store: st, Incoming: receiver, WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyPrefix: "sk",
+		Store: st, Incoming: receiver, Domains: newDomains(t, st, smtp.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}

@@ -40,6 +40,9 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	if s.inbox.DisplayName != nil {
 		s.from.Name = *s.inbox.DisplayName
 	}
+	if err := a.checkSender(ctx, s.inbox); err != nil {
+		return nil, err
+	}
 	mail, err := a.prepare(ctx, &s)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package smtp
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -33,16 +34,49 @@ func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), c
 
 // attempt returns a verdict for each recipient of the job.
 func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
-	switch j.dest.kind {
-	case toNobody:
+	if j.dest.kind == toNobody {
 		return each(j, simulate)
-	case toInbox:
+	}
+	if v, ok := q.mayLeave(ctx, j); !ok {
+		return all(len(j.rcpts), v)
+	}
+	if j.dest.kind == toInbox || j.dest.kind == toMX && q.isOurs(ctx, j.dest.domain) {
 		return each(j, func(c store.Claimed) verdict { return q.deliverLocal(ctx, j, c) })
 	}
 	if response, ok := q.jobs.givenUp(j); ok {
 		return all(len(j.rcpts), verdict{status: store.RecipientQueued, response: response})
 	}
 	return q.deliverRemote(ctx, j)
+}
+
+// mayLeave says whether the domain that the mail is from is still the sender's:
+// the install's own, or verified for the account. Otherwise it comes with the
+// verdict.
+func (q *Queue) mayLeave(ctx context.Context, j *job) (verdict, bool) {
+	_, domain, _ := strings.Cut(j.mail.message.FromEmail, "@")
+	if domain == q.domain {
+		return verdict{}, true
+	}
+	owner, err := q.store.DomainOwner(ctx, domain)
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && owner != j.mail.message.AccountID:
+		return verdictNotYours, false
+	case err == nil:
+		return verdict{}, true
+	case brokenOff(ctx):
+		return verdictUntried, false
+	}
+	q.log.WarnContext(ctx, "whose a domain is cannot be read", "message_id", j.mail.message.ID, "error", err)
+	return verdictLocal, false
+}
+
+// isOurs says whether we are the MX host that a domain wants to be tried first,
+// as for an account's domain with inboxes here. Calling ourselves would be a loop
+// to any other host, and is refused. What cannot be looked up is not ours: then
+// it is the way to the MX hosts that fails.
+func (q *Queue) isOurs(ctx context.Context, domain string) bool {
+	hosts, err := q.dir.hosts(ctx, domain)
+	return err == nil && len(hosts) > 0 && strings.EqualFold(strings.TrimSuffix(hosts[0], "."), q.dialer.helo)
 }
 
 func each(j *job, f func(store.Claimed) verdict) []verdict {

@@ -13,8 +13,12 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// keysLife is after how long keys are read again.
-const keysLife = time.Minute
+const (
+	// keysLife is after how long keys are read again.
+	keysLife = time.Minute
+	// maxParsed is how many domains' keys are kept.
+	maxParsed = 1000
+)
 
 // DKIMKeys is where the signing keys of a domain are. Store is one.
 type DKIMKeys interface {
@@ -28,7 +32,7 @@ type Signer struct {
 	now  func() time.Time
 
 	mu     sync.Mutex
-	parsed map[string]parsedKeys // by domain; ours are few
+	parsed map[string]parsedKeys // by domain, at most maxParsed
 }
 
 type parsedKeys struct {
@@ -85,6 +89,9 @@ func (s *Signer) keysOf(ctx context.Context, domain string) ([]signingKey, error
 			return nil, err
 		}
 		keys = append(keys, signingKey{k.Selector, key})
+	}
+	if len(s.parsed) >= maxParsed {
+		clear(s.parsed) // which is read again in a minute anyway
 	}
 	s.parsed[domain] = parsedKeys{keys, now.Add(keysLife)}
 	return keys, nil

@@ -34,24 +34,46 @@ func EnsureKeys(ctx context.Context, keys DKIMKeyStore, domain string) error {
 	if err != nil || len(have) > 0 {
 		return err
 	}
+	made, err := makeKeys(domain, selectorRSA, selectorEd25519)
+	if err != nil {
+		return err
+	}
+	return keys.AddDKIMKeys(ctx, made...)
+}
+
+// NewKeys makes an RSA-2048 and an Ed25519 key for domain, which is in lower
+// case, under selectors that nobody else has: several accounts may ask for one
+// domain, and a key's successor is published beside it.
+func NewKeys(domain string) ([]store.DKIMKey, error) {
+	prefix := "pr-" + strings.ToLower(rand.Text()[:8])
+	return makeKeys(domain, prefix+"-rsa", prefix+"-ed25519")
+}
+
+func makeKeys(domain, rsaSelector, edSelector string) ([]store.DKIMKey, error) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return fmt.Errorf("make a DKIM key: %w", err)
+		return nil, fmt.Errorf("make a DKIM key: %w", err)
 	}
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make a DKIM key: %w", err)
+		return nil, fmt.Errorf("make a DKIM key: %w", err)
 	}
 	made := []store.DKIMKey{
-		{Domain: domain, Selector: selectorRSA, Algorithm: "rsa"},
-		{Domain: domain, Selector: selectorEd25519, Algorithm: "ed25519"},
+		{Domain: domain, Selector: rsaSelector, Algorithm: "rsa"},
+		{Domain: domain, Selector: edSelector, Algorithm: "ed25519"},
 	}
-	for i, key := range []crypto.PrivateKey{rsaKey, edKey} {
-		if made[i].Private, err = x509.MarshalPKCS8PrivateKey(key); err != nil {
-			return fmt.Errorf("make a DKIM key: %w", err)
+	for i, key := range []crypto.Signer{rsaKey, edKey} {
+		private, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("make a DKIM key: %w", err)
 		}
+		public, err := publicKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("make a DKIM key: %w", err)
+		}
+		made[i].Private, made[i].Public = private, base64.StdEncoding.EncodeToString(public)
 	}
-	return keys.AddDKIMKeys(ctx, made...)
+	return made, nil
 }
 
 // Record is a DNS record to publish.
@@ -71,21 +93,18 @@ func Records(ctx context.Context, keys DKIMKeys, domain string) ([]Record, error
 	}
 	records := make([]Record, 0, len(stored))
 	for _, k := range stored {
-		key, err := parseSigningKey(k)
-		if err != nil {
-			return nil, err
-		}
-		public, err := publicKey(key)
-		if err != nil {
-			return nil, fmt.Errorf("DKIM key %s of %s: %w", k.Selector, domain, err)
-		}
-		records = append(records, Record{
-			Name:  k.Selector + "._domainkey." + domain,
-			Type:  "TXT",
-			Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + base64.StdEncoding.EncodeToString(public),
-		})
+		records = append(records, KeyRecord(k))
 	}
 	return records, nil
+}
+
+// KeyRecord returns the TXT record of a key.
+func KeyRecord(k store.DKIMKey) Record {
+	return Record{
+		Name:  k.Selector + "._domainkey." + k.Domain,
+		Type:  "TXT",
+		Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + k.Public,
+	}
 }
 
 // publicKey is what stands in p=: the bare key for Ed25519, and a

@@ -2,6 +2,7 @@ package smtp_test
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ func TestWhatAServerCanDo(t *testing.T) {
 		bounced   = store.RecipientBounced
 		delivered = store.RecipientDelivered
 	)
+	const offersTLS = "250-mx.test\n250 STARTTLS"
 	answer := func(verb, text string) map[string]string { return map[string]string{verb: text} }
 	tests := []struct {
 		name     string
@@ -46,6 +48,14 @@ func TestWhatAServerCanDo(t *testing.T) {
 		{"EHLO hangs", "220 hi", answer("EHLO", smtptest.Hang), queued, "451 4.4.1 mx.out.example: timed out"},
 		{"EHLO closes", "220 hi", answer("EHLO", smtptest.Close), queued, "451 4.4.1"},
 		{"EHLO garbled", "220 hi", answer("EHLO", "250-a\n251 b"), queued, "451 4.4.1 mx.out.example: answer is not SMTP"},
+
+		{"STARTTLS 4yz", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": "454 4.7.0 not now"}, delivered, "250"},
+		{"STARTTLS 5yz", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": "502 5.5.1 what?"}, delivered, "250"},
+		{"STARTTLS hangs", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": smtptest.Hang}, queued, "451 4.4.1 mx.out.example: timed out"},
+		{"STARTTLS closes", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": smtptest.Close}, queued, "451 4.4.1 mx.out.example: connection lost"},
+		{"STARTTLS needed and not working", "220 hi", map[string]string{
+			"EHLO": offersTLS, "STARTTLS": "454 4.7.0 not now", "MAIL": "530 5.7.0 Must issue STARTTLS first",
+		}, queued, "451 4.4.1 mx.out.example: no TLS"},
 
 		{"MAIL 4yz", "220 hi", answer("MAIL", "451 4.7.1 greylisted"), queued, "451 4.7.1 greylisted"},
 		{"MAIL 5yz", "220 hi", answer("MAIL", "550 5.7.1 sender refused"), bounced, "550 5.7.1 sender refused"},
@@ -103,7 +113,7 @@ func TestWhatAServerCanDo(t *testing.T) {
 }
 
 // With several recipients, an answer that comes before the connection breaks
-// counts for whom it was.
+// counts for whom it was (O3).
 func TestAnswersBeforeABreakCount(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -122,6 +132,30 @@ func TestAnswersBeforeABreakCount(t *testing.T) {
 			[]string{"550 5.1.1 no", "421 4.3.2 closing", "250 ok"},
 			"250 ok",
 			[3]store.RecipientStatus{store.RecipientBounced, store.RecipientQueued, store.RecipientQueued},
+		},
+		{
+			"hangs at the second",
+			[]string{"550 5.1.1 no", smtptest.Hang, "250 ok"},
+			"250 ok",
+			[3]store.RecipientStatus{store.RecipientBounced, store.RecipientQueued, store.RecipientQueued},
+		},
+		{
+			"none taken",
+			[]string{"550 5.1.1 no", "450 4.2.0 later", "553 5.1.3 no"},
+			"250 ok",
+			[3]store.RecipientStatus{store.RecipientBounced, store.RecipientQueued, store.RecipientBounced},
+		},
+		{
+			"put off after the mail",
+			[]string{"250 ok", "550 5.1.1 no", "250 ok"},
+			"451 4.3.0 later",
+			[3]store.RecipientStatus{store.RecipientQueued, store.RecipientBounced, store.RecipientQueued},
+		},
+		{
+			"no answer to the mail",
+			[]string{"250 ok", "550 5.1.1 no", "450 4.2.0 later"},
+			smtptest.Hang,
+			[3]store.RecipientStatus{store.RecipientQueued, store.RecipientBounced, store.RecipientQueued},
 		},
 		{
 			"broken after the mail",
@@ -149,7 +183,11 @@ func TestAnswersBeforeABreakCount(t *testing.T) {
 						}
 						return replies(line)
 					}}.Serve(t, l)
-					q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"))
+					q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *smtp.QueueConfig) {
+						if d := 200 * time.Millisecond; tt.end == smtptest.Hang || slices.Contains(tt.rcpts, smtptest.Hang) {
+							c.Timeouts = smtp.Timeouts{Command: d, Done: d}
+						}
+					})
 					m := w.send(t, addresses(3, "out.example")...)
 
 					round(t, q, 3)

@@ -86,24 +86,24 @@ func TestPolicyOfADomain(t *testing.T) {
 		conns    bool
 		unmet    int64
 	}{
-		{"enforce, all well", policy("enforce", "mx.out.example"), good, delivered, "250", true, true, 0},
-		{"enforce, a wildcard", policy("enforce", "*.out.example"), good, delivered, "250", true, true, 0},
-		{"enforce, no TLS", policy("enforce", "mx.out.example"), none, queued, "451 4.4.1 mx.out.example: no TLS offered", false, true, 1},
+		{"enforce, all well", policy("enforce", "mx.out.example"), withGood, delivered, "250", true, true, 0},
+		{"enforce, a wildcard", policy("enforce", "*.out.example"), withGood, delivered, "250", true, true, 0},
+		{"enforce, no TLS", policy("enforce", "mx.out.example"), withNone, queued, "451 4.4.1 mx.out.example: no TLS", false, true, 1},
 		{"enforce, an unknown signer", policy("enforce", "mx.out.example"), cert(bad), queued, "451 4.4.1 mx.out.example: TLS failed", false, true, 1},
 		{"enforce, a certificate of another name", policy("enforce", "mx.out.example"), named("mx.other.example"), queued, "451 4.4.1 mx.out.example: TLS failed", false, true, 1},
 		{"enforce, a certificate that is over", policy("enforce", "mx.out.example"), expired, queued, "451 4.4.1 mx.out.example: TLS failed", false, true, 1},
-		{"enforce, another server", policy("enforce", "mail.out.example"), good, queued, "451 4.7.1 None of the mail servers of out.example", false, false, 1},
-		{"enforce, a wildcard for more than a label", policy("enforce", "*.example"), good, queued, "451 4.7.1", false, false, 1},
+		{"enforce, another server", policy("enforce", "mail.out.example"), withGood, queued, "451 4.7.1 None of the mail servers of out.example", false, false, 1},
+		{"enforce, a wildcard for more than a label", policy("enforce", "*.example"), withGood, queued, "451 4.7.1", false, false, 1},
 
-		{"testing, all well", policy("testing", "mx.out.example"), good, delivered, "250", true, true, 0},
-		{"testing, no TLS", policy("testing", "mx.out.example"), none, delivered, "250", false, true, 1},
+		{"testing, all well", policy("testing", "mx.out.example"), withGood, delivered, "250", true, true, 0},
+		{"testing, no TLS", policy("testing", "mx.out.example"), withNone, delivered, "250", false, true, 1},
 		{"testing, an unknown signer", policy("testing", "mx.out.example"), cert(bad), delivered, "250", true, true, 1},
 		{"testing, a certificate of another name", policy("testing", "mx.out.example"), named("mx.other.example"), delivered, "250", true, true, 1},
-		{"testing, another server", policy("testing", "mail.out.example"), good, delivered, "250", true, true, 1},
+		{"testing, another server", policy("testing", "mail.out.example"), withGood, delivered, "250", true, true, 1},
 
 		{"none, an unknown signer", policy("none"), cert(bad), delivered, "250", true, true, 0},
-		{"none, no TLS", policy("none"), none, delivered, "250", false, true, 0},
-		{"a policy with a fault", policy("enforce"), none, delivered, "250", false, true, 0},
+		{"none, no TLS", policy("none"), withNone, delivered, "250", false, true, 0},
+		{"a policy with a fault", policy("enforce"), withNone, delivered, "250", false, true, 0},
 	}
 	inSQLite(t, func(t *testing.T, w *world) {
 		for _, tt := range tests {
@@ -131,8 +131,8 @@ func TestPolicyOfADomain(t *testing.T) {
 	})
 }
 
-func good(_ *testing.T, s *strict) *tls.Config { return s.good }
-func none(*testing.T, *strict) *tls.Config     { return nil }
+func withGood(_ *testing.T, s *strict) *tls.Config { return s.good }
+func withNone(*testing.T, *strict) *tls.Config     { return nil }
 
 func cert(cfg *tls.Config) func(*testing.T, *strict) *tls.Config {
 	return func(*testing.T, *strict) *tls.Config { return cfg }

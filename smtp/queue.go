@@ -39,7 +39,8 @@ const (
 //   - Anything else (4yz, no answer, no DNS, a fault of ours): tried again on
 //     the schedule of nextAttempt, for 24 hours or, if it is marketing, 72, and
 //     then bounced with the last answer.
-//   - The content of the message is gone: failed.
+//   - The content of the message is gone, or the domain that it is from is no
+//     longer verified for the account that sends: failed.
 //
 // Before each round the scheduled emails whose time has come are queued, so that
 // they are at most as late as the poll is long.

@@ -22,7 +22,7 @@ type LocalDelivery interface {
 type QueueConfig struct {
 	// Store holds the queue.
 	Store *store.Store
-	// Local takes what is for Domain.
+	// Local takes what is for Domain, and for domains whose MX host is HELO.
 	Local LocalDelivery
 	// Domain is the mail domain of the install.
 	Domain string

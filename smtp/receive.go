@@ -24,7 +24,7 @@ type ReceiverConfig struct {
 	// Store takes the mail.
 	Store *store.Store
 	// Domain is the mail domain of the install, lower case. Mail to any other
-	// one is refused.
+	// one is refused, unless it is verified for an account.
 	Domain string
 	// TempDir is the folder for mail that is too large for memory while it comes
 	// in. Nobody else may use it.

@@ -62,7 +62,7 @@ func TestHowTheRelayIsReached(t *testing.T) {
 	}{
 		{"STARTTLS, the certificate is good", smtptest.MXConfig{TLS: cfg, Users: users}, "smtp://me:pw@%s?tls=verify", store.RecipientSent, "250", true},
 		{"TLS from the first byte", smtptest.MXConfig{TLS: cfg, Implicit: true, Users: users}, "smtps://me:pw@%s", store.RecipientSent, "250", true},
-		{"no TLS where it must be", smtptest.MXConfig{Users: users}, "smtp://me:pw@%s?tls=verify", store.RecipientQueued, "451 4.4.1 The relay: no TLS offered", false},
+		{"no TLS where it must be", smtptest.MXConfig{Users: users}, "smtp://me:pw@%s?tls=verify", store.RecipientQueued, "451 4.4.1 The relay: no TLS", false},
 		{"a foreign certificate", smtptest.MXConfig{TLS: foreign, Users: users}, "smtp://me:pw@%s?tls=verify", store.RecipientQueued, "451 4.4.1 The relay: TLS failed", false},
 		{"a foreign certificate that may be", smtptest.MXConfig{TLS: foreign, Users: users}, "smtp://me:pw@%s?tls=insecure", store.RecipientSent, "250", true},
 		{"a foreign certificate at smtps", smtptest.MXConfig{TLS: foreign, Implicit: true}, "smtps://%s", store.RecipientQueued, "451 4.4.1 The relay: TLS failed", false},

@@ -131,13 +131,16 @@ func (q *Queue) transact(ctx context.Context, p *peer, j *job) ([]verdict, *faul
 }
 
 // senderFault is the fault in a server's refusal of MAIL, nil when the refusal
-// is about the mail. A relay that asks for a password does not judge the mail.
+// is about the mail. A relay that asks for a password does not judge the mail, nor
+// does a server that asks for TLS, which has failed (RFC 3207 section 4).
 func (q *Queue) senderFault(ctx context.Context, e endpoint, r response) *fault {
 	var err error = &responseError{r}
 	switch {
 	case e.trusted && r.code == 530:
 		err = fmt.Errorf("%w: %s", errAuth, r)
 		q.log.WarnContext(ctx, "relay cannot be used", "relay", e.String(), "error", err)
+	case r.code == 530:
+		err = fmt.Errorf("%w: %s", errNoTLS, r)
 	case r.permanent():
 		return nil
 	}

@@ -19,20 +19,25 @@ type target struct {
 }
 
 // Resolve returns the inbox that receives mail for rcpt, and the tag in it, nil
-// without one. Its error is an *Reply (550 5.1.1 for an
-// unknown or deleted inbox, 5.2.1 for one that is suspended or expired, 5.7.1
-// for a foreign domain, 501 5.1.3 for what is no address), or the store's.
+// without one. Its error is an *Reply (550 5.1.1 for an unknown or deleted inbox,
+// and for one of an account that the domain is no longer verified for, 5.2.1 for
+// one that is suspended or expired, 5.7.1 for a foreign domain, 501 5.1.3 for what
+// is no address), or the store's.
 func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *string, error) {
 	local, tag, domain := splitAddress(rcpt)
-	if domain != r.domain || strings.ContainsAny(local, routing) {
+	if strings.ContainsAny(local, routing) {
 		return store.Mailbox{}, nil, replyRelayDenied
+	}
+	owner, err := r.ownerOf(ctx, domain)
+	if err != nil {
+		return store.Mailbox{}, nil, err
 	}
 	if message.ValidAddress(rcpt) != nil {
 		return store.Mailbox{}, nil, replyBadRecipient
 	}
 	in, err := r.store.MailboxByAddress(ctx, local+"@"+domain)
 	switch {
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound), err == nil && owner != anyAccount && in.AccountID != owner:
 		return store.Mailbox{}, nil, replyNoInbox
 	case err != nil:
 		return store.Mailbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
@@ -40,6 +45,30 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 		return store.Mailbox{}, nil, replyInboxClosed
 	}
 	return in, tag, nil
+}
+
+// anyAccount is the owner of the install's own domain, on which all accounts have
+// inboxes.
+const anyAccount = 0
+
+// ownerOf returns the account that a domain is verified for. A domain that nobody
+// has verified here is foreign, though there may be inboxes on it of a time when
+// somebody had.
+func (r *Receiver) ownerOf(ctx context.Context, domain string) (int64, error) {
+	switch {
+	case domain == r.domain:
+		return anyAccount, nil
+	case !isDomain(domain): // what is no name cannot be asked for
+		return 0, replyRelayDenied
+	}
+	owner, err := r.store.DomainOwner(ctx, domain)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, replyRelayDenied
+	}
+	if err != nil {
+		return 0, fmt.Errorf("resolve recipient: %w", err)
+	}
+	return owner, nil
 }
 
 // routing are the characters by which a local part asked older servers to send

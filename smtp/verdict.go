@@ -40,13 +40,14 @@ func said(r response, taken store.RecipientStatus) verdict {
 
 // Verdicts of our own, in the words of SMTP (RFC 3463).
 var (
-	verdictLocal   = verdict{status: store.RecipientQueued, response: "451 4.3.0 Local error, will be tried again"}
-	verdictGone    = verdict{status: store.RecipientFailed, response: "554 5.6.0 The content of the message is deleted"}
-	verdictNoUTF8  = verdict{status: store.RecipientBounced, response: "553 5.6.7 The receiving server does not take addresses outside ASCII"}
-	verdictAddress = verdict{status: store.RecipientBounced, response: "553 5.1.3 Not an address that mail can be sent to"}
-	verdictNoInbox = verdict{status: store.RecipientBounced, response: "550 5.1.1 No such inbox here"}
-	verdictUntried = verdict{status: store.RecipientQueued, untried: true}
-	verdictLost    = verdict{recorded: true}
+	verdictLocal    = verdict{status: store.RecipientQueued, response: "451 4.3.0 Local error, will be tried again"}
+	verdictGone     = verdict{status: store.RecipientFailed, response: "554 5.6.0 The content of the message is deleted"}
+	verdictNoUTF8   = verdict{status: store.RecipientBounced, response: "553 5.6.7 The receiving server does not take addresses outside ASCII"}
+	verdictAddress  = verdict{status: store.RecipientBounced, response: "553 5.1.3 Not an address that mail can be sent to"}
+	verdictNotYours = verdict{status: store.RecipientFailed, response: "550 5.7.1 The sender's domain is not verified for its account"}
+	verdictNoInbox  = verdict{status: store.RecipientBounced, response: "550 5.1.1 No such inbox here"}
+	verdictUntried  = verdict{status: store.RecipientQueued, untried: true}
+	verdictLost     = verdict{recorded: true}
 
 	verdictSuppressed = verdict{status: store.RecipientSuppressed, response: "Suppressed: on the list of addresses that are not sent to"}
 )
@@ -99,7 +100,7 @@ func describe(ctx context.Context, err error) string {
 	case errors.Is(err, errNoDomain):
 		return "no such host"
 	case errors.Is(err, errNoTLS):
-		return "no TLS offered"
+		return "no TLS"
 	case errors.Is(err, errGarbled):
 		return "answer is not SMTP"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), isTimeout(err):

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,25 +39,6 @@ type Attempt struct {
 // maxResponse bounds, in bytes, what is kept of another server's words.
 const maxResponse = 1000
 
-const (
-	lockMessages  = `SELECT seq FROM messages WHERE seq IN ({list}) ORDER BY seq`
-	updateAttempt = `
-	UPDATE recipients
-	   SET leased = false, status = $3, next_attempt_at = $4, last_response = $5,
-	       sent_at = coalesce(sent_at, cast($6 AS bigint)), delivered_at = coalesce(delivered_at, cast($7 AS bigint)),
-	       bounced_at = coalesce(bounced_at, cast($8 AS bigint))
-	 WHERE seq = $1 AND fence = $2 AND next_attempt_at IS NOT NULL
-	RETURNING message_seq, email`
-	keepSignature     = `UPDATE contents SET signature = $2 WHERE message_seq = $1 AND signature IS NULL`
-	recipientStatuses = `SELECT status FROM recipients WHERE message_seq = $1`
-	moveMessage       = `
-	UPDATE messages
-	   SET status = $2, sent_at = coalesce(sent_at, cast($3 AS bigint)), delivered_at = coalesce(delivered_at, cast($4 AS bigint))
-	 WHERE seq = $1
-	RETURNING seq, account_id, coalesce(inbox_seq, 0), test_mode, status`
-	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
-)
-
 // RecordAttempt stores what came of an attempt, moves the message's status and
 // writes the events. ErrState when another claim has taken the recipient since.
 func (s *Store) RecordAttempt(ctx context.Context, a Attempt) error {
@@ -79,125 +58,6 @@ func (a *Attempt) check() error {
 		return fmt.Errorf("an attempt that ended as %s has a time for another", a.Status)
 	}
 	return nil
-}
-
-// outcome is an attempt that was recorded.
-type outcome struct {
-	*Attempt
-	messageSeq int64
-	email      string
-}
-
-// recordAttempts writes the attempts of a batch and then what they make of
-// their messages.
-func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) error {
-	if len(attempts) == 0 {
-		return nil
-	}
-	if err := b.lockMessages(ctx, attempts); err != nil {
-		return errIn("lock messages", err)
-	}
-	outcomes := make([]outcome, 0, len(attempts))
-	for _, a := range attempts {
-		o, err := b.recordAttempt(ctx, a)
-		if err != nil {
-			return err
-		}
-		outcomes = append(outcomes, o)
-		b.tries[a.Status]++
-	}
-	moved := map[int64]Message{}
-	for _, o := range outcomes {
-		if _, done := moved[o.messageSeq]; done || o.Status == RecipientQueued {
-			continue
-		}
-		m, err := b.moveMessage(ctx, o.messageSeq)
-		if err != nil {
-			return errIn("move message", err)
-		}
-		moved[o.messageSeq] = m
-	}
-	if err := b.suppress(ctx, outcomes, moved); err != nil {
-		return errIn("suppress", err)
-	}
-	return b.attemptEvents(outcomes, moved)
-}
-
-// lockMessages holds the messages of the attempts and puts the attempts into
-// the order in which their recipients are held.
-func (b *hotBatch) lockMessages(ctx context.Context, attempts []*Attempt) error {
-	seqs := make([][2]int64, len(attempts))
-	for i, a := range attempts {
-		seqs[i][0] = a.MessageSeq
-	}
-	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
-	return b.store.hot.lockMessages.each(ctx, b.tx, sorted(seqs), func(*sql.Rows) error { return nil })
-}
-
-func (b *hotBatch) recordAttempt(ctx context.Context, a *Attempt) (outcome, error) {
-	o := outcome{Attempt: a}
-	var next, sent, delivered, bounced any
-	now := b.now.UnixMicro()
-	switch a.Status {
-	case RecipientDelivered, RecipientOpened, RecipientClicked:
-		sent, delivered = now, now
-	case RecipientSent:
-		sent = now
-	case RecipientBounced:
-		bounced = now
-	case RecipientQueued:
-		next = a.Next.UnixMicro()
-	}
-	response := storable(a.Response[:min(len(a.Response), maxResponse)])
-	row := b.tx.StmtContext(ctx, b.store.hot.updateAttempt).
-		QueryRowContext(ctx, a.RecipientSeq, a.Fence, string(a.Status), next, response, sent, delivered, bounced)
-	if err := row.Scan(&o.messageSeq, &o.email); errors.Is(err, sql.ErrNoRows) {
-		return o, fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
-	} else if err != nil {
-		return o, fmt.Errorf("update recipient: %w", err)
-	}
-	if a.Signature == "" {
-		return o, nil
-	}
-	_, err := b.tx.StmtContext(ctx, b.store.hot.keepSignature).ExecContext(ctx, o.messageSeq, a.Signature)
-	return o, errIn("keep signature", err)
-}
-
-// moveMessage brings a message's status up to its recipients'.
-func (b *hotBatch) moveMessage(ctx context.Context, seq int64) (Message, error) {
-	status, err := b.statusOf(ctx, seq)
-	if err != nil {
-		return Message{}, err
-	}
-	var sent, delivered any
-	switch status {
-	case MessageDelivered, EmailOpened, EmailClicked:
-		sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
-	case MessageSent:
-		sent = b.now.UnixMicro()
-	}
-	var m Message
-	err = b.tx.StmtContext(ctx, b.store.hot.moveMessage).QueryRowContext(ctx, seq, string(status), sent, delivered).
-		Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.TestMode, &m.Status)
-	if err != nil {
-		return m, err
-	}
-	if m.InboxSeq != 0 {
-		b.wake(topic{topicInbox, m.InboxSeq})
-	}
-	if m.Status == EmailOpened || m.Status == EmailClicked {
-		_, err = b.tx.StmtContext(ctx, b.store.hot.openEmail).ExecContext(ctx, seq, b.now.UnixMicro())
-	}
-	return m, err
-}
-
-func (b *hotBatch) statusOf(ctx context.Context, messageSeq int64) (MessageStatus, error) {
-	var rs []RecipientStatus
-	err := scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.statuses), []any{messageSeq}, func(rows *sql.Rows) error {
-		rs = append(rs, "")
-		return rows.Scan(&rs[len(rs)-1])
-	})
-	return statusOf(rs), err
 }
 
 // attemptEvents notes the events of the outcomes.

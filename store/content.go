@@ -86,20 +86,20 @@ func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
 	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size
 		FROM contents c JOIN messages m ON m.seq = c.message_seq WHERE c.message_seq = $1`
 	var row struct {
-		Raw       []byte  `db:"raw"`
-		BlobKey   *string `db:"blob_key"`
-		Signature string  `db:"signature"`
-		Size      int64   `db:"size"`
+		raw       []byte
+		blobKey   *string
+		signature string
+		size      int64
 	}
-	if err := s.read.GetContext(ctx, &row, q, messageSeq); err != nil {
+	if err := s.reads.scan(ctx, q, []any{messageSeq}, &row.raw, &row.blobKey, &row.signature, &row.size); err != nil {
 		return nil, s.wrap(err, "raw message")
 	}
-	raw := &Raw{Signature: row.Signature, Size: row.Size}
-	if row.BlobKey == nil {
-		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.Raw)}
+	raw := &Raw{Signature: row.signature, Size: row.size}
+	if row.blobKey == nil {
+		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.raw)}
 		return raw, nil
 	}
-	f, err := s.blobs.Open(ctx, *row.BlobKey)
+	f, err := s.blobs.Open(ctx, *row.blobKey)
 	if err != nil {
 		return nil, fmt.Errorf("raw message: %w", err)
 	}

@@ -13,6 +13,7 @@ type DKIMKey struct {
 	Domain    string
 	Selector  string
 	Algorithm string // "rsa" or "ed25519"
+	Public    string // what stands in p= of its record (RFC 6376 section 3.6.1)
 	Private   []byte
 }
 
@@ -20,32 +21,52 @@ type dkimRow struct {
 	Domain    string `db:"domain"`
 	Selector  string `db:"selector"`
 	Algorithm string `db:"algorithm"`
+	Public    string `db:"public"`
 	Sealed    []byte `db:"sealed"`
 }
 
 func dkimLabel(domain, selector string) string { return "dkim/" + domain + "/" + selector }
 
-// AddDKIMKeys stores the keys, and leaves those alone that are there under the
-// same domain and selector: nodes that start together keep the first ones.
+// AddDKIMKeys stores keys of the install's own mail domain, and leaves those
+// alone that are there under the same domain and selector: nodes that start
+// together keep the first ones.
 func (s *Store) AddDKIMKeys(ctx context.Context, keys ...DKIMKey) error {
-	const q = `
-		INSERT INTO dkim_keys (domain, selector, algorithm, sealed, created_at)
-		VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (domain, selector) DO NOTHING`
 	return s.inTx(ctx, "add DKIM keys", func(tx *sqlx.Tx) error {
-		for _, k := range keys {
-			sealed := s.seal.seal(dkimLabel(k.Domain, k.Selector), k.Private)
-			if _, err := tx.ExecContext(ctx, q, k.Domain, k.Selector, k.Algorithm, sealed, NewTime(s.now())); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := s.insertDKIMKeys(ctx, tx, nil, keys)
+		return err
 	})
 }
 
-// DKIMKeys returns the keys of domain, oldest first. None is not an error.
+// insertDKIMKeys stores the keys whose selectors are free, sealed, and returns
+// how many. domainSeq is of the account's domain that they are for.
+func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int64, keys []DKIMKey) (int64, error) {
+	const q = `
+		INSERT INTO dkim_keys (domain_seq, domain, selector, algorithm, public, sealed, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (domain, selector) DO NOTHING`
+	var all int64
+	for _, k := range keys {
+		sealed := s.seal.seal(dkimLabel(k.Domain, k.Selector), k.Private)
+		res, err := tx.ExecContext(ctx, q, domainSeq, k.Domain, k.Selector, k.Algorithm, k.Public, sealed, NewTime(s.now()))
+		if err != nil {
+			return all, err
+		}
+		n, err := res.RowsAffected()
+		if all += n; err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// DKIMKeys returns the keys that mail of domain is signed with, oldest first. None
+// is not an error. Those of an account's domain sign once it is verified, from
+// when they were found published until they are retired.
 func (s *Store) DKIMKeys(ctx context.Context, domain string) ([]DKIMKey, error) {
-	const q = `SELECT domain, selector, algorithm, sealed FROM dkim_keys WHERE domain = $1 ORDER BY seq`
+	const q = `SELECT k.domain, k.selector, k.algorithm, k.public, k.sealed
+		FROM dkim_keys k LEFT JOIN domains d ON d.seq = k.domain_seq
+		WHERE k.domain = $1 AND (k.domain_seq IS NULL OR d.status = 'verified' AND k.found_at IS NOT NULL AND k.retired_at IS NULL)
+		ORDER BY k.seq`
 	var rows []dkimRow
 	if err := s.read.SelectContext(ctx, &rows, q, domain); err != nil {
 		return nil, s.wrap(err, "DKIM keys")
@@ -56,7 +77,7 @@ func (s *Store) DKIMKeys(ctx context.Context, domain string) ([]DKIMKey, error) 
 		if err != nil {
 			return nil, fmt.Errorf("DKIM key %s of %s: %w", r.Selector, r.Domain, err)
 		}
-		keys = append(keys, DKIMKey{r.Domain, r.Selector, r.Algorithm, private})
+		keys = append(keys, DKIMKey{r.Domain, r.Selector, r.Algorithm, r.Public, private})
 	}
 	return keys, nil
 }

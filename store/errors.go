@@ -19,6 +19,11 @@ var (
 	ErrAddressTaken = errors.New("address is or was in use")
 	// ErrContactExists means that the address is that of another contact.
 	ErrContactExists = errors.New("address is a contact's")
+	// ErrDomainTaken means that the account has the domain already.
+	ErrDomainTaken = errors.New("domain is in the account already")
+	// ErrDomainNotVerified means that the account has no verified domain of that
+	// name.
+	ErrDomainNotVerified = errors.New("domain is not verified for the account")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or

@@ -52,6 +52,10 @@ const (
 	EventDraftRejected EventType = "draft.rejected"
 )
 
+// EventDomainDegraded tells that a required DNS record of a verified domain is
+// gone.
+const EventDomainDegraded EventType = "domain.health.degraded"
+
 // EventWebhookTest is sent to one endpoint, because somebody asked for it.
 const EventWebhookTest EventType = "webhook.test"
 
@@ -64,7 +68,8 @@ type Event struct {
 	InboxID   *string   `db:"inbox_id"`   // of the events of messages and drafts
 	MessageID *string   `db:"message_id"` // of the events of messages that are still there
 	TestMode  bool      `db:"test_mode"`
-	// Data is an EventData, a DraftEventData or a WebhookEventData in JSON.
+	// Data is an EventData, a DraftEventData, a DomainEventData or a
+	// WebhookEventData in JSON.
 	Data      string `db:"data"`
 	CreatedAt Time   `db:"created_at"`
 }

@@ -43,9 +43,11 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 type hotStatements struct {
 	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions bulkInsert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, webhooksOf listQuery
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf listQuery
 
-	reserve, updateThread, updateAttempt, keepSignature, statuses, moveMessage, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
+	updateRecipients, keepSignatures, moveMessages bulkUpdate
+
+	reserve, updateThread, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -74,29 +76,31 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
 			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
 
-		lockInboxes:  st.addList(ctx, d, 1, lockInboxes+d.lockRow()),
-		newest:       st.addList(ctx, d, 1, newestOfInboxes),
-		bySeq:        st.addList(ctx, d, 1, threadsBySeq),
-		byHeader:     st.addList(ctx, d, 2, threadsByHeader(d)),
-		byExpected:   st.addList(ctx, d, 2, threadsByExpected(d)),
-		bySubject:    st.addList(ctx, d, 2, threadsBySubject(d)),
-		recentSends:  st.addList(ctx, d, 1, recentSends),
-		lockMessages: st.addList(ctx, d, 1, lockMessages+d.lockRow()),
-		webhooksOf:   st.addList(ctx, d, 1, webhooksOf),
-		accounts:     st.addList(ctx, d, 1, senders),
-		lockAccounts: st.addList(ctx, d, 1, senders+d.lockRow()),
+		lockInboxes:    st.addList(ctx, d, 1, lockInboxes+d.lockRow()),
+		newest:         st.addList(ctx, d, 1, newestOfInboxes),
+		bySeq:          st.addList(ctx, d, 1, threadsBySeq),
+		byHeader:       st.addList(ctx, d, 2, threadsByHeader(d)),
+		byExpected:     st.addList(ctx, d, 2, threadsByExpected(d)),
+		bySubject:      st.addList(ctx, d, 2, threadsBySubject(d)),
+		recentSends:    st.addList(ctx, d, 1, recentSends),
+		lockMessages:   st.addList(ctx, d, 1, lockMessages+d.lockRow()),
+		lockRecipients: st.addList(ctx, d, 1, lockRecipients+d.lockRow()),
+		statuses:       st.addList(ctx, d, 1, recipientStatuses),
+		webhooksOf:     st.addList(ctx, d, 1, webhooksOf),
+		accounts:       st.addList(ctx, d, 1, senders),
+		lockAccounts:   st.addList(ctx, d, 1, senders+d.lockRow()),
 
-		reserve:       st.add(ctx, d.reserve()),
-		updateThread:  st.add(ctx, updateThread),
-		updateAttempt: st.add(ctx, updateAttempt),
-		keepSignature: st.add(ctx, keepSignature),
-		statuses:      st.add(ctx, recipientStatuses),
-		moveMessage:   st.add(ctx, moveMessage),
-		openEmail:     st.add(ctx, openEmail),
-		accepted:      st.add(ctx, acceptedSince),
-		watched:       st.add(ctx, watchedSince),
-		pause:         st.add(ctx, pauseSender),
-		approveDraft:  st.add(ctx, approveDraft),
+		updateRecipients: st.addUpdate(ctx, d, updateRecipients, "bigint", "bigint", "text", "bigint", "text", "bigint", "bigint", "bigint"),
+		keepSignatures:   st.addUpdate(ctx, d, keepSignatures, "bigint", "text"),
+		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint"),
+
+		reserve:      st.add(ctx, d.reserve()),
+		updateThread: st.add(ctx, updateThread),
+		openEmail:    st.add(ctx, openEmail),
+		accepted:     st.add(ctx, acceptedSince),
+		watched:      st.add(ctx, watchedSince),
+		pause:        st.add(ctx, pauseSender),
+		approveDraft: st.add(ctx, approveDraft),
 	}
 	return s.wrap(st.err, "open")
 }

@@ -45,6 +45,10 @@ type Inbox struct {
 	LastMessageAt *Time                `db:"last_message_at"`
 	CreatedAt     Time                 `db:"created_at"`
 	UpdatedAt     Time                 `db:"updated_at"`
+
+	// OnOwnDomain says of an inbox to be created that its domain is the
+	// account's, not the install's.
+	OnOwnDomain bool `db:"-"`
 }
 
 // Expired says whether the inbox has passed its expires_at.
@@ -59,7 +63,8 @@ const inboxColumns = inboxStored + `,
 	(SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = inboxes.seq) AS last_message_at`
 
 // CreateInbox stores in and returns it as stored. ErrAddressTaken if the
-// address is or was in use, and a LimitError if the plan has no more inboxes.
+// address is or was in use, ErrDomainNotVerified if the account has no such
+// domain, and a LimitError if the plan has no more inboxes.
 func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
 	const q = `
 		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
@@ -71,6 +76,11 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 	var out []Inbox
 	err := s.inTx(ctx, "create inbox", func(tx *sqlx.Tx) error {
 		out = nil
+		if in.OnOwnDomain {
+			if err := s.holdDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
+				return err
+			}
+		}
 		err := tx.SelectContext(ctx, &out, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
 			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now))
 		if err != nil {

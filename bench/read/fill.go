@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/bench/place"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 )
@@ -24,7 +25,7 @@ const (
 // filler puts mail into the store, each unlike the others, with words as
 // frequent as those of a language.
 type filler struct {
-	place *place
+	place *place.Place
 	size  int
 	have  int
 	inbox store.Inbox
@@ -33,13 +34,13 @@ type filler struct {
 // fill brings the store up to so many mails, and indexes them.
 func (f *filler) fill(ctx context.Context, mails int) error {
 	if f.have == 0 { // makes schema, account and key
-		s, err := f.place.start(ctx, "")
+		s, err := f.place.Start(ctx)
 		if err != nil {
 			return err
 		}
-		s.stop()
+		s.Stop()
 	}
-	s, err := f.place.open(ctx)
+	s, err := f.place.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (f *filler) fill(ctx context.Context, mails int) error {
 }
 
 func (*filler) makeInbox(ctx context.Context, s *store.Store) (store.Inbox, error) {
-	k, err := s.KeyByHash(ctx, store.HashKey(key))
+	k, err := s.KeyByHash(ctx, store.HashKey(place.Key))
 	if err != nil {
 		return store.Inbox{}, err
 	}

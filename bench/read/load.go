@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/bench/place"
 )
 
 // testCase is one kind of request.
@@ -22,9 +24,9 @@ type testCase struct {
 
 // cases are what is asked for. It walks through the list first, for the cursors
 // and the ids.
-func (f *filler) cases(ctx context.Context, s *service) ([]testCase, error) {
+func (f *filler) cases(ctx context.Context, s *place.Service) ([]testCase, error) {
 	const perPage = 50
-	cursors, ids, err := s.walk(ctx, min(1000, f.have/perPage), perPage)
+	cursors, ids, err := walk(ctx, s, min(1000, f.have/perPage), perPage)
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +58,10 @@ func (f *filler) cases(ctx context.Context, s *service) ([]testCase, error) {
 }
 
 // walk goes through the list of messages, and returns its cursors and some ids.
-func (s *service) walk(ctx context.Context, pages, perPage int) (cursors, ids []string, err error) {
+func walk(ctx context.Context, s *place.Service, pages, perPage int) (cursors, ids []string, err error) {
 	client := &http.Client{}
 	for path := fmt.Sprintf("/v1/messages?limit=%d", perPage); len(cursors) < pages; {
-		body, err := s.get(ctx, client, path)
+		body, err := get(ctx, s, client, path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -82,12 +84,12 @@ func (s *service) walk(ctx context.Context, pages, perPage int) (cursors, ids []
 	return cursors, ids, nil
 }
 
-func (s *service) get(ctx context.Context, client *http.Client, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+func get(ctx context.Context, s *place.Service, client *http.Client, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Address+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Authorization", "Bearer "+place.Key)
 	res, err := client.Do(req)
 	if err != nil {
 		return nil, err
@@ -109,7 +111,7 @@ type result struct {
 
 // load asks again and again, on so many connections. The first answer is looked
 // at, and all must be 200.
-func load(ctx context.Context, s *service, c testCase, conns int, d time.Duration) (result, error) {
+func load(ctx context.Context, s *place.Service, c testCase, conns int, d time.Duration) (result, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	if err := c.check(ctx, s, client); err != nil {
@@ -121,13 +123,13 @@ func load(ctx context.Context, s *service, c testCase, conns int, d time.Duratio
 		res   result
 		first error
 	)
-	start, used := time.Now(), cpuOf(s.cmd.Process.Pid)
+	start, used := time.Now(), s.CPU()
 	for range conns {
 		all.Go(func() {
 			var times []time.Duration
 			var err error
 			for begin := time.Now(); err == nil && begin.Sub(start) < d; {
-				_, err = s.get(ctx, client, c.path())
+				_, err = get(ctx, s, client, c.path())
 				now := time.Now()
 				times = append(times, now.Sub(begin))
 				begin = now
@@ -140,13 +142,13 @@ func load(ctx context.Context, s *service, c testCase, conns int, d time.Duratio
 		})
 	}
 	all.Wait()
-	res.took, res.cpu = time.Since(start), cpuOf(s.cmd.Process.Pid)-used
+	res.took, res.cpu = time.Since(start), s.CPU()-used
 	slices.Sort(res.times)
 	return res, first
 }
 
-func (c testCase) check(ctx context.Context, s *service, client *http.Client) error {
-	body, err := s.get(ctx, client, c.path())
+func (c testCase) check(ctx context.Context, s *place.Service, client *http.Client) error {
+	body, err := get(ctx, s, client, c.path())
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+
+	"github.com/postroom/postroom/bench/place"
 )
 
 // options are the flags.
@@ -57,11 +59,11 @@ func parse() options {
 
 // run fills and measures, twice when there is a small store to compare with.
 func run(ctx context.Context, o options) (err error) {
-	p, err := newPlace(ctx, o)
+	p, err := place.New(ctx, o.service, o.postgres)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.remove(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, p.Remove(context.WithoutCancel(ctx))) }()
 	f := &filler{place: p, size: o.size}
 	for _, mails := range []int{o.small, o.mails} {
 		if mails == 0 {
@@ -79,13 +81,13 @@ func run(ctx context.Context, o options) (err error) {
 
 // measure starts the service and asks for everything once on one connection and
 // once on several.
-func measure(ctx context.Context, o options, p *place, f *filler, mails int) error {
-	s, err := p.start(ctx, o.pprof)
+func measure(ctx context.Context, o options, p *place.Place, f *filler, mails int) error {
+	s, err := p.Start(ctx, "POSTROOM_PPROF="+o.pprof)
 	if err != nil {
 		return err
 	}
-	defer s.stop()
-	fmt.Printf("\n%s, %d mails of %d bytes\n", p.engine(), mails, o.size)
+	defer s.Stop()
+	fmt.Printf("\n%s, %d mails of %d bytes\n", p.Engine(), mails, o.size)
 	printHead()
 	cases, err := f.cases(ctx, s)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/netguard"
@@ -36,13 +37,20 @@ func (n *node) assemble(
 		return nil, fmt.Errorf("make the SMTP server: %w", err)
 	}
 	told := &metrics{store: s}
+	owned, err := domains.New(domains.Config{
+		Store: s, Resolver: dns, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
+		TokenKey: in.keys.domains, NewKeys: smtp.NewKeys, Log: n.log,
+	})
+	if err != nil {
+		return nil, err
+	}
 	hooks, targets, err := n.webhooks(s)
 	if err != nil {
 		return nil, err
 	}
 	streams := stream.New(stream.Config{Store: s, Render: handlers.EventFrame(s), Log: n.log})
 	api, err := n.apiPart(s, in, doors, stopping, handlers.Config{
-		Incoming: receiver, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
+		Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
 	})
 	if err != nil {
 		return nil, err
@@ -59,7 +67,7 @@ func (n *node) assemble(
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{
-		api, mail, queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run),
+		api, mail, queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
 		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
 	}
 	if doors.metrics != nil {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/postroom/postroom/smtp/smtptest"
 )
 
 func TestDomainShow(t *testing.T) {
@@ -27,6 +29,55 @@ func TestDomainShow(t *testing.T) {
 			t.Errorf("%d %s keys in\n%s", n, algorithm, out)
 		}
 	}
+}
+
+// TestDomainRotate makes further keys once the first ones are published.
+func TestDomainRotate(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		dns := smtptest.NewChangingDNS(t)
+		s := serve(t, data, append(env, "POSTROOM_RESOLVER="+dns.Addr())...)
+		_, made := s.call(t, s.key, http.MethodPost, "/v1/domains", `{"domain":"ann.example"}`)
+		id := fmt.Sprint(made["id"])
+		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", id); err == nil || !strings.Contains(stderr, "have not been found") {
+			t.Errorf("before the first keys are published: %v %s", err, stderr)
+		}
+		zones := smtptest.Zones{}
+		for _, k := range dkimRecords(made) {
+			zones[fmt.Sprint(k["name"])+"."] = smtptest.Zone{TXT: []string{fmt.Sprint(k["value"])}}
+		}
+		dns.Set(t, zones)
+		s.call(t, s.key, http.MethodPost, "/v1/domains/"+id+"/verify", "")
+		out, stderr, err := runCommand(t, data, env, "domain", "rotate", id)
+		if err != nil {
+			t.Fatalf("domain rotate: %v\n%s", err, stderr)
+		}
+		_, got := s.call(t, s.key, http.MethodGet, "/v1/domains/"+id, "")
+		all := dkimRecords(got)
+		if len(all) != 4 || strings.Count(out, "\n") != 2 {
+			t.Fatalf("%d keys are to be published, and the command says\n%s", len(all), out)
+		}
+		for i, k := range all {
+			if shown := strings.Contains(out, fmt.Sprint(k["name"])+". "); shown != (i >= 2) {
+				t.Errorf("record %d, %v: shown %t in\n%s", i, k["name"], shown, out)
+			}
+		}
+		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", "dom_1"); err == nil || !strings.Contains(stderr, "not found") {
+			t.Errorf("rotate what is not there: %v %s", err, stderr)
+		}
+	})
+}
+
+// dkimRecords are the DNS records of keys in a domain's answer.
+func dkimRecords(domain map[string]any) []map[string]any {
+	var keys []map[string]any
+	records, _ := domain["dns_records"].([]any)
+	for _, r := range records {
+		if record, ok := r.(map[string]any); ok && record["record"] == "DKIM" {
+			keys = append(keys, record)
+		}
+	}
+	return keys
 }
 
 func TestKeyCommandsBesideARunningService(t *testing.T) {

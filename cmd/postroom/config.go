@@ -39,7 +39,7 @@ type Config struct {
 	SMTPLineEnds      lineEnds `env:"SMTP_LINE_ENDS" envDefault:"reject" usage:"what is done with mail in which CR or LF stand alone: refuse it, or make CRLF of them" want:"reject or normalize"`
 
 	Relay    relayURL `env:"RELAY" usage:"SMTP server that takes all mail to other domains" unset:"deliver straight to each domain's MX" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
-	Resolver hostPort `env:"RESOLVER" usage:"DNS server that is asked for MX records, and for SPF, DKIM and DMARC of mail that comes in" unset:"the system's" want:"host:port, such as 9.9.9.9:53"`
+	Resolver hostPort `env:"RESOLVER" usage:"DNS server that is asked for MX records, the records of accounts' domains, and SPF, DKIM and DMARC of mail that comes in" unset:"the system's" want:"host:port, such as 9.9.9.9:53"`
 	MXPort   port     `env:"MX_PORT" envDefault:"25" usage:"port of the MX hosts that mail is delivered to" want:"a port from 1 to 65535"`
 	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
 

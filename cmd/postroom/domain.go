@@ -18,7 +18,7 @@ import (
 const recordTTL = 3600
 
 func (p program) domainCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "domain", Short: "Show what DNS must say"}, &cobra.Command{
+	return group(&cobra.Command{Use: "domain", Short: "Show what DNS must say, and change signing keys"}, p.domainRotateCommand(), &cobra.Command{
 		Use:   "show",
 		Short: "Show the DNS records of the mail domain, as lines of a zone file",
 		Args:  cobra.NoArgs,
@@ -35,6 +35,49 @@ func (p program) domainCommand() *cobra.Command {
 			return cfg.showDomain(cmd.Context(), p.stdout, s)
 		},
 	})
+}
+
+func (p program) domainRotateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate DOMAIN_ID",
+		Short: "Make new signing keys for an account's domain, and show their DNS records",
+		Long: "Make new signing keys for an account's domain, and show their DNS records.\n\n" +
+			"The keys that there are sign until the new ones are found published. Their records\n" +
+			"have to stay for 7 days more: mail that they signed may be read as late.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
+				return rotateKeys(ctx, p.stdout, s, a, args[0])
+			})
+		},
+	}
+	cmd.Flags().String(accountFlag, "", "id of the account (default: the first)")
+	return cmd
+}
+
+// rotateKeys adds keys to a domain and writes their records.
+func rotateKeys(ctx context.Context, w io.Writer, s *store.Store, a store.Account, id string) error {
+	d, err := s.Domain(ctx, a.Seq, id)
+	if err != nil {
+		return err
+	}
+	keys, err := smtp.NewKeys(d.Name)
+	if err != nil {
+		return err
+	}
+	d, err = s.RotateKeys(ctx, a.Seq, id, keys)
+	if errors.Is(err, store.ErrState) {
+		return fmt.Errorf("the keys made last for %s have not been found in the DNS yet", d.Name)
+	}
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, k := range keys {
+		r := smtp.KeyRecord(k)
+		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", r.Name, recordTTL, r.Type, quoteTXT(r.Value)) // kept by t until Flush
+	}
+	return t.Flush()
 }
 
 // showDomain writes what the mail domain's zone should hold: where its mail

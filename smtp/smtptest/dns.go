@@ -26,6 +26,10 @@ func (z Zones) Domain(name, ip string) Zones {
 	return z
 }
 
+// Resolver answers as NewDNS does, without a network between and so with answers
+// of any length.
+func (z Zones) Resolver() *mockdns.Resolver { return &mockdns.Resolver{Zones: z} }
+
 // NewDNS starts a DNS server and returns its host:port.
 func NewDNS(t testing.TB, zones Zones) string {
 	t.Helper()

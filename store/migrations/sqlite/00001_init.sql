@@ -30,15 +30,45 @@ CREATE TABLE api_keys (
 );
 CREATE INDEX api_keys_account ON api_keys (account_id, seq);
 
+CREATE TABLE domains (
+    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id    BIGINT NOT NULL REFERENCES accounts (seq),
+    id            TEXT NOT NULL UNIQUE,
+    domain        TEXT NOT NULL,
+    token         TEXT NOT NULL,
+    status        TEXT NOT NULL CHECK (status IN ('pending', 'verified', 'failed')),
+    -- What the last look-up found, by record.
+    records       TEXT NOT NULL,
+    -- Since when it waits for its records, and since when a required one is gone.
+    pending_since BIGINT NOT NULL,
+    degraded_at   BIGINT,
+    next_check_at BIGINT,
+    verified_at   BIGINT,
+    created_at    BIGINT NOT NULL,
+    UNIQUE (account_id, domain)
+);
+CREATE INDEX domains_account ON domains (account_id, seq);
+CREATE INDEX domains_due ON domains (next_check_at) WHERE next_check_at IS NOT NULL;
+-- Several accounts may ask for a domain, one has it.
+CREATE UNIQUE INDEX domains_verified ON domains (domain) WHERE status = 'verified';
+
+-- Signing keys. Those without domain_seq are of the install's own mail domain. A
+-- key of an account's domain signs from when it was found published until a
+-- newer one was; it is then shown for some days more.
 CREATE TABLE dkim_keys (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    domain_seq BIGINT REFERENCES domains (seq) ON DELETE CASCADE,
     domain     TEXT NOT NULL,
     selector   TEXT NOT NULL,
     algorithm  TEXT NOT NULL CHECK (algorithm IN ('rsa', 'ed25519')),
+    public     TEXT NOT NULL,
     sealed     BLOB NOT NULL,
+    found_at   BIGINT,
+    retired_at BIGINT,
     created_at BIGINT NOT NULL,
     UNIQUE (domain, selector)
 );
+CREATE INDEX dkim_keys_domain ON dkim_keys (domain_seq) WHERE domain_seq IS NOT NULL;
 
 CREATE TABLE inboxes (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,

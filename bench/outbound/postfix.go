@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/postroom/postroom/bench/place"
+)
+
+// postfix is Postfix with OpenDKIM, each as its package brings it: what is set
+// below is where it runs, that it may be used at this rate, and that it signs.
+type postfix struct {
+	dir     string
+	milter  *exec.Cmd
+	master  *exec.Cmd
+	address string
+	size    int
+}
+
+const mainCF = `compatibility_level = 3.6
+queue_directory = %[1]s/spool
+data_directory = %[1]s/data
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+mail_owner = postfix
+setgid_group = postdrop
+myhostname = postroom.localhost
+mydestination =
+alias_maps =
+mynetworks = 127.0.0.0/8
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+relayhost = [127.0.0.1]:%[2]s
+smtpd_milters = inet:%[3]s
+milter_default_action = tempfail
+in_flow_delay = 0
+`
+
+const masterCF = `%s inet n - n - - smtpd
+pickup unix n - n 60 1 pickup
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+tlsmgr unix - - n 1000? 1 tlsmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+verify unix - - n - 1 verify
+flush unix n - n 1000? 0 flush
+proxymap unix - - n - - proxymap
+proxywrite unix - - n - 1 proxymap
+smtp unix - - n - - smtp
+relay unix - - n - - smtp
+error unix - - n - - error
+retry unix - - n - - error
+discard unix - - n - - discard
+anvil unix - - n - 1 anvil
+scache unix - - n - 1 scache
+`
+
+const opendkimConf = `Mode s
+Domain postroom.localhost
+Selector bench
+KeyFile %s/key.pem
+RequireSafeKeys no
+Socket inet:%s@127.0.0.1
+Canonicalization relaxed/relaxed
+SignatureAlgorithm rsa-sha256
+OversignHeaders From,Subject
+InternalHosts 127.0.0.0/8
+Background no
+Syslog no
+`
+
+// startPostfix starts both, with the relay at sink.
+func startPostfix(ctx context.Context, sink string, size int) (p *postfix, err error) {
+	dir, err := os.MkdirTemp("", "postroom-postfix-")
+	if err != nil {
+		return nil, err
+	}
+	p = &postfix{dir: dir, size: size}
+	defer func() {
+		if err != nil {
+			p.stop()
+		}
+	}()
+	milter, err := place.FreeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.address, err = place.FreeAddress(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.write(sink, milter); err != nil {
+		return nil, err
+	}
+	p.milter = exec.CommandContext(ctx, "opendkim", "-f", "-x", filepath.Join(dir, "opendkim.conf"))
+	p.milter.Stderr = os.Stderr
+	if err := p.milter.Start(); err != nil {
+		return nil, fmt.Errorf("start OpenDKIM: %w", err)
+	}
+	if err := listens(ctx, milter); err != nil {
+		return nil, fmt.Errorf("start OpenDKIM: %w", err)
+	}
+	if out, err := exec.CommandContext(ctx, "postfix", "-c", dir, "check").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("check Postfix: %w: %s", err, out)
+	}
+	p.master = exec.CommandContext(ctx, "/usr/lib/postfix/sbin/master", "-c", dir, "-d")
+	p.master.Cancel = func() error { return p.master.Process.Signal(syscall.SIGTERM) }
+	if err := p.master.Start(); err != nil {
+		return nil, fmt.Errorf("start Postfix: %w", err)
+	}
+	if err := listens(ctx, p.address); err != nil {
+		return nil, fmt.Errorf("start Postfix: %w", err)
+	}
+	return p, nil
+}
+
+// write writes the settings of both, and the signing key.
+func (p *postfix) write(sink, milter string) error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	der := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	_, sinkPort, _ := net.SplitHostPort(sink)
+	_, milterPort, _ := net.SplitHostPort(milter)
+	var errs []error
+	for name, text := range map[string]string{
+		"main.cf":       fmt.Sprintf(mainCF, p.dir, sinkPort, milter),
+		"master.cf":     fmt.Sprintf(masterCF, p.address),
+		"opendkim.conf": fmt.Sprintf(opendkimConf, p.dir, milterPort),
+		"key.pem":       string(der),
+	} {
+		errs = append(errs, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644)) //nolint:gosec // Postfix reads its settings as another user
+	}
+	for _, name := range []string{"spool", "data"} {
+		errs = append(errs, os.Mkdir(filepath.Join(p.dir, name), 0o755)) //nolint:gosec // as above
+	}
+	own := exec.Command("chown", "postfix", filepath.Join(p.dir, "data"))
+	errs = append(errs, os.Chmod(p.dir, 0o755), own.Run()) //nolint:gosec // as above
+	return errors.Join(errs...)
+}
+
+// listens waits until somebody listens at address.
+func listens(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		var d net.Dialer
+		if conn, err := d.DialContext(ctx, "tcp", address); err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("nobody listens at %s", address)
+		}
+	}
+}
+
+func (p *postfix) stop() {
+	for _, cmd := range []*exec.Cmd{p.master, p.milter} {
+		if cmd != nil && cmd.Process != nil {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait() // it was told to end
+		}
+	}
+	_ = os.RemoveAll(p.dir)
+}
+
+func (*postfix) name() string       { return "Postfix, OpenDKIM" }
+func (*postfix) cpu() time.Duration { return 0 } // spread over many processes
+func (*postfix) canBatch() bool     { return false }
+
+func (p *postfix) send(ctx context.Context, n, conns int, _ bool) error {
+	text := strings.ReplaceAll(prose(p.size), "\n", "\r\n")
+	return share(ctx, n, conns, p.address, func(conn net.Conn, next func() bool) error {
+		r := bufio.NewReader(conn)
+		err := errors.Join(replies(r, 1), command(conn, r, "EHLO bench.localhost\r\n", 1))
+		for err == nil && next() {
+			n := numbers.Add(1)
+			envelope := fmt.Sprintf("MAIL FROM:<bench@postroom.localhost>\r\nRCPT TO:<%s>\r\nDATA\r\n", recipient(n))
+			if err = command(conn, r, envelope, 3); err == nil {
+				err = command(conn, r, mail(n, text), 1)
+			}
+		}
+		return err
+	})
+}
+
+// mail is what Postroom makes of the request, ready for the wire.
+func mail(n int64, text string) string {
+	return fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: Your receipt %d\r\nDate: %s\r\nMessage-ID: <%d.%d@postroom.localhost>\r\n"+
+		"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 7bit\r\n\r\n%s.\r\n",
+		sender, recipient(n), n, time.Now().Format(time.RFC1123Z), n, time.Now().UnixNano(), text)
+}
+
+// command sends commands and reads their n replies.
+func command(conn net.Conn, r *bufio.Reader, lines string, n int) error {
+	if _, err := conn.Write([]byte(lines)); err != nil {
+		return err
+	}
+	return replies(r, n)
+}
+
+// replies reads n replies, none of which may be a refusal.
+func replies(r *bufio.Reader, n int) error {
+	for n > 0 {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) < 4 || line[0] > '3' {
+			return fmt.Errorf("refused: %s", strings.TrimSpace(line))
+		}
+		if line[3] == ' ' {
+			n--
+		}
+	}
+	return nil
+}

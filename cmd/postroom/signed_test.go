@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/mail"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/smtp/smtptest"
+)
+
+// outside is the world that mail goes to: one server for every domain, which
+// speaks TLS, and what there is in the DNS.
+type outside struct {
+	mx    *smtptest.MX
+	zones smtptest.Zones
+	env   []string // settings of a service that sends there as agents.example.com
+}
+
+func newOutside(t *testing.T) *outside {
+	t.Helper()
+	cfg, _ := smtptest.NewTLS(t, "127.0.0.1")
+	o := &outside{mx: smtptest.NewMX(t, smtptest.MXConfig{TLS: cfg, UTF8: true})}
+	o.zones = smtptest.Zones{}.Domain("outside.example", o.mx.IP()).Domain("xn--bcher-kva.example", o.mx.IP())
+	o.env = []string{
+		"POSTROOM_RESOLVER=" + smtptest.NewDNS(t, o.zones), fmt.Sprintf("POSTROOM_MX_PORT=%d", o.mx.Port()),
+		"POSTROOM_MX_ALLOW=127.0.0.0/8", "POSTROOM_MAIL_DOMAIN=agents.example.com", "POSTROOM_HOSTNAME=out.example.com",
+		"POSTROOM_RATE_LIMITS=off",
+	}
+	return o
+}
+
+// take waits for n mails.
+func (o *outside) take(t *testing.T, n int) []smtptest.Mail {
+	t.Helper()
+	for have := 100; have < n; have += 100 { // each wait has its own patience
+		o.mx.Wait(t, have)
+	}
+	return o.mx.Wait(t, n)
+}
+
+// txtRecords are the TXT records of what `postroom domain show` says, by name.
+func txtRecords(t *testing.T, zoneFile string) map[string]string {
+	t.Helper()
+	records := map[string]string{}
+	for line := range strings.Lines(zoneFile) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), ".\t")
+		if f := strings.Fields(line); len(f) > 4 && f[3] == "TXT" {
+			name = strings.TrimSuffix(f[0], ".")
+			_, rest, _ = strings.Cut(line, "TXT")
+			records[name] = strings.NewReplacer(`" "`, "", `"`, "").Replace(strings.TrimSpace(rest))
+		}
+	}
+	if len(records) == 0 {
+		t.Fatalf("no TXT records in\n%s", zoneFile)
+	}
+	return records
+}
+
+// judgement is what testdata/verify.py says of a mail.
+type judgement struct {
+	File     string
+	OpenDKIM string
+	DKIMPy   []struct {
+		A, D, Error string
+		H           []string
+		OK          bool
+	}
+}
+
+// judge lets dkimpy and opendkim-testmsg verify the mails in a folder.
+func judge(t *testing.T, folder string, records map[string]string) map[string]judgement {
+	t.Helper()
+	keys, err := json.Marshal(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "keys.json"), keys, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "-rmn", "/usr/bin/python3", "testdata/verify.py", folder)
+	var failed bytes.Buffer
+	cmd.Stderr = &failed
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("verify.py: %v\n%s", err, &failed)
+	}
+	all := map[string]judgement{}
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		var j judgement
+		if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
+			t.Fatalf("%v: %s", err, lines.Bytes())
+		}
+		all[j.File] = j
+	}
+	return all
+}
+
+// needVerifiers leaves the test out where the programs that verify, or what they
+// need, are not to be had; in CI that is a failure.
+func needVerifiers(t *testing.T) {
+	t.Helper()
+	_, err := exec.LookPath("opendkim-testmsg")
+	if err == nil {
+		err = exec.CommandContext(t.Context(), "unshare", "-rmn", "/usr/bin/python3", "-c", "import dkim, nacl").Run()
+	}
+	if err == nil {
+		return
+	}
+	why := fmt.Sprintf("opendkim-testmsg, or dkimpy in a network of its own, cannot be run: %v", err)
+	if ci, err := strconv.ParseBool(os.Getenv("CI")); ci || err != nil && os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// O9: what goes over the wire is verified by dkimpy (RSA and Ed25519) and
+// opendkim-testmsg (which knows RSA alone). The signatures are aligned with From,
+// and nobody can add a From or a Subject.
+func TestOthersVerifyWhatIsSigned(t *testing.T) {
+	t.Parallel()
+	needVerifiers(t)
+	o, data := newOutside(t), t.TempDir()
+	s := serve(t, data, o.env...)
+	records := txtRecords(t, waitForSigningKeys(t, data, o.env))
+	variedMails(t, s, signedMails)
+	folder := t.TempDir()
+	mails := o.take(t, signedMails)
+	for i, m := range mails {
+		write(t, folder, fmt.Sprintf("%04d.eml", i), m.Data)
+	}
+	changed := changedMails(t, folder, mails)
+
+	judged := judge(t, folder, records)
+
+	if len(judged) != len(mails)+changed {
+		t.Fatalf("%d mails were judged, of %d", len(judged), len(mails)+changed)
+	}
+	for name, j := range judged {
+		if strings.HasPrefix(name, "changed") {
+			j.wantRefused(t)
+			continue
+		}
+		j.wantVerified(t)
+	}
+	if t.Failed() {
+		keepMails(t, folder)
+	}
+}
+
+func write(t *testing.T, folder, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changedMails writes mails that were changed on the way, and returns how many:
+// those who verify the others must refuse these.
+func changedMails(t *testing.T, folder string, mails []smtptest.Mail) int {
+	t.Helper()
+	n := 0
+	for i, m := range mails[:min(5, len(mails))] {
+		header, body, _ := bytes.Cut(m.Data, []byte("\r\n\r\n"))
+		for name, mail := range map[string][]byte{
+			"from":    slices.Concat([]byte("From: eve@evil.example\r\n"), m.Data),
+			"subject": slices.Concat(header, []byte("\r\nSubject: another\r\n\r\n"), body),
+			"body":    slices.Concat(m.Data, []byte("more\r\n")),
+		} {
+			write(t, folder, fmt.Sprintf("changed-%s-%d.eml", name, i), mail)
+			n++
+		}
+	}
+	return n
+}
+
+func (j judgement) wantVerified(t *testing.T) {
+	t.Helper()
+	if j.OpenDKIM != "" {
+		t.Errorf("%s: opendkim-testmsg says %s", j.File, j.OpenDKIM)
+	}
+	var algorithms []string
+	for _, sig := range j.DKIMPy {
+		if !sig.OK || sig.D != "agents.example.com" {
+			t.Errorf("%s: dkimpy on the signature of %q: %t %s", j.File, sig.D, sig.OK, sig.Error)
+		}
+		for _, name := range []string{"from", "subject"} {
+			if n := len(slices.DeleteFunc(slices.Clone(sig.H), func(h string) bool { return h != name })); n != 2 {
+				t.Errorf("%s: %s is signed %d times in %v, want once more than it is there", j.File, name, n, sig.H)
+			}
+		}
+		algorithms = append(algorithms, sig.A)
+	}
+	if slices.Sort(algorithms); !slices.Equal(algorithms, []string{"ed25519-sha256", "rsa-sha256"}) {
+		t.Errorf("%s: signed by %v", j.File, algorithms)
+	}
+}
+
+func (j judgement) wantRefused(t *testing.T) {
+	t.Helper()
+	if j.OpenDKIM == "" {
+		t.Errorf("%s: opendkim-testmsg is content", j.File)
+	}
+	for _, sig := range j.DKIMPy {
+		if sig.OK {
+			t.Errorf("%s: dkimpy is content with %s", j.File, sig.A)
+		}
+	}
+	if len(j.DKIMPy) != 2 {
+		t.Errorf("%s: dkimpy found %d signatures", j.File, len(j.DKIMPy))
+	}
+}
+
+// keepMails shows the headers of what failed in the test's log.
+func keepMails(t *testing.T, folder string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".eml") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		m, bad := mail.ReadMessage(bytes.NewReader(b))
+		if bad == nil {
+			t.Logf("%s: %v", d.Name(), m.Header)
+		}
+		return errors.Join(err, bad)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build faults
+
+package main
+
+// signedMails is how many mails others verify.
+const signedMails = 1000

@@ -1,0 +1,97 @@
+package contract_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// domain is what the tests read of a domain.
+type domain struct {
+	ID      string `json:"id"`
+	Domain  string `json:"domain"`
+	Status  string `json:"status"`
+	Records []struct {
+		Type     string `json:"type"`
+		Name     string `json:"name"`
+		Value    string `json:"value"`
+		Required bool   `json:"required"`
+	} `json:"dns_records"`
+}
+
+// newDomain adds a domain of a name that nothing else has.
+func (in *install) newDomain(t *testing.T) domain {
+	t.Helper()
+	return read[domain](t, in.send(t, in.call("createDomain").saying(string(in.domainBody()))).want(t, http.StatusCreated))
+}
+
+// domainBody is the request for a domain that is not there yet.
+func (in *install) domainBody() []byte {
+	return fmt.Appendf(nil, `{"domain":"d%d.example.com"}`, in.domains.Add(1))
+}
+
+// domains plays what becomes of a domain whose records nobody publishes.
+func domains(t *testing.T, w *world) {
+	d := w.newDomain(t)
+	create := w.call("createDomain")
+	w.send(t, create.saying(`{"domain":"`+d.Domain+`"}`)).wantCode(t, http.StatusConflict, "domain_taken")
+	w.send(t, create.saying(`{"domain":"`+mailDomain+`"}`)).wantCode(t, http.StatusConflict, "domain_taken")
+	w.send(t, create.saying(`{"domain":"co.uk"}`)).wantCode(t, http.StatusBadRequest, "invalid_request")
+	w.send(t, w.call("createInbox").saying(`{"domain":"`+d.Domain+`"}`)).wantCode(t, http.StatusForbidden, "domain_not_verified")
+	w.verifyNow(t, d, "pending") // nobody published anything
+	w.send(t, w.call("deleteDomain").at("/v1/domains/"+d.ID)).want(t, http.StatusOK)
+	for id, path := range map[string]string{
+		"getDomain": "/v1/domains/" + d.ID, "deleteDomain": "/v1/domains/" + d.ID, "verifyDomain": "/v1/domains/" + d.ID + "/verify",
+	} {
+		w.send(t, w.call(id).at(path)).wantCode(t, http.StatusNotFound, "not_found")
+	}
+}
+
+// published are the records that a domain asks for.
+func (d domain) published() smtptest.Zones {
+	zones := smtptest.Zones{}
+	for _, r := range d.Records {
+		z := zones[r.Name+"."]
+		if r.Type == "MX" {
+			z.MX = append(z.MX, net.MX{Host: r.Value + ".", Pref: 10})
+		} else {
+			z.TXT = append(z.TXT, r.Value)
+		}
+		zones[r.Name+"."] = z
+	}
+	return zones
+}
+
+// verifyNow looks a domain up and wants its status.
+func (in *install) verifyNow(t *testing.T, d domain, status string) {
+	t.Helper()
+	got := read[domain](t, in.send(t, in.call("verifyDomain").at("/v1/domains/"+d.ID+"/verify")).want(t, http.StatusOK))
+	if got.Status != status {
+		t.Errorf("looked up, it is %s, want %s: %+v", got.Status, status, got.Records)
+	}
+}
+
+// TestVerifiedDomain publishes what a domain needs and takes an inbox on it.
+func TestVerifiedDomain(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
+		w := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")
+		d := w.newDomain(t)
+		w.dns.Set(t, d.published())
+		w.verifyNow(t, d, "verified")
+		in := w.newInboxWith(t, `{"name":"desk","domain":"`+d.Domain+`"}`)
+		if in.Address != "desk@"+d.Domain {
+			t.Errorf("address %q", in.Address)
+		}
+		w.send(t, w.call("deleteDomain").at("/v1/domains/"+d.ID)).want(t, http.StatusOK)
+		after := read[struct {
+			Status string `json:"status"`
+		}](t, w.send(t, w.call("getInbox").at("/v1/inboxes/"+in.ID)).want(t, http.StatusOK))
+		if after.Status != "suspended" {
+			t.Errorf("the inbox of a deleted domain is %s", after.Status)
+		}
+	})
+}

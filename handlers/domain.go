@@ -1,0 +1,90 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/dnsrec"
+	"github.com/postroom/postroom/store"
+)
+
+var _ gen.DomainsHandler = (*API)(nil)
+
+// CreateDomain implements POST /v1/domains.
+func (a *API) CreateDomain(ctx context.Context, req *gen.DomainCreate, _ gen.CreateDomainParams) (*gen.Domain, error) {
+	name, err := dnsrec.CheckName(req.Domain)
+	if err != nil {
+		return nil, errInvalid("domain", "%s", err)
+	}
+	d, err := a.cfg.Domains.Add(ctx, callerOf(ctx).AccountID, name,
+		once(ctx, http.StatusCreated, "Domain", func(d store.Domain) (any, error) { return a.domainToAPI(d), nil }))
+	if err != nil {
+		return nil, err
+	}
+	return a.domainToAPI(d), nil
+}
+
+// GetDomain implements GET /v1/domains/{id}.
+func (a *API) GetDomain(ctx context.Context, p gen.GetDomainParams) (*gen.Domain, error) {
+	d, err := a.store.Domain(ctx, callerOf(ctx).AccountID, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	return a.domainToAPI(d), nil
+}
+
+// ListDomains implements GET /v1/domains.
+func (a *API) ListDomains(ctx context.Context, p gen.ListDomainsParams) (*gen.DomainList, error) {
+	l, err := a.store.ListDomains(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.DomainList{Data: make([]gen.Domain, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, d := range l.Rows {
+		out.Data = append(out.Data, *a.domainToAPI(d))
+	}
+	return out, nil
+}
+
+// DeleteDomain implements DELETE /v1/domains/{id}.
+func (a *API) DeleteDomain(ctx context.Context, p gen.DeleteDomainParams) (*gen.DeletedDomain, error) {
+	if err := a.store.DeleteDomain(ctx, callerOf(ctx).AccountID, p.ID); err != nil {
+		return nil, err
+	}
+	return &gen.DeletedDomain{Object: "domain", ID: p.ID, Deleted: true}, nil
+}
+
+// VerifyDomain implements POST /v1/domains/{id}/verify.
+func (a *API) VerifyDomain(ctx context.Context, p gen.VerifyDomainParams) (*gen.DomainVerification, error) {
+	d, err := a.store.Domain(ctx, callerOf(ctx).AccountID, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if d, err = a.cfg.Domains.Check(ctx, d, true); err != nil {
+		return nil, err
+	}
+	return &gen.DomainVerification{ID: d.ID, Status: string(d.Status), DNSRecords: recordsToAPI(a.cfg.Domains.Records(d))}, nil
+}
+
+func (a *API) domainToAPI(d store.Domain) *gen.Domain {
+	return &gen.Domain{
+		Object: "domain", ID: d.ID, Domain: d.Name, Status: string(d.Status), DNSRecords: recordsToAPI(a.cfg.Domains.Records(d)),
+		CreatedAt: d.CreatedAt.Time, VerifiedAt: nilTime(d.VerifiedAt),
+	}
+}
+
+func recordsToAPI(records []store.DomainRecord) []gen.DnsRecord {
+	out := make([]gen.DnsRecord, 0, len(records))
+	for _, r := range records {
+		v := gen.DnsRecord{
+			Record: r.Kind, Type: r.Type, Name: r.Name, Value: r.Value, TTL: r.TTL, Status: string(r.Status), Required: r.Required,
+			Priority: gen.NilInt{Null: true},
+		}
+		if r.Priority != nil {
+			v.Priority = gen.NewNilInt(*r.Priority)
+		}
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package dnsrec
+
+import "strings"
+
+// matchTXT says whether one of the texts at a name is what rec asks for, or as
+// good. Values may be written otherwise than we propose them: with more space,
+// more tags, in another order.
+func matchTXT(rec Record, texts []string) bool {
+	switch rec.Kind {
+	case DKIM:
+		want := tagsOf(rec.Value)
+		for _, text := range texts {
+			if sameKey(tagsOf(text), want) {
+				return true
+			}
+		}
+		return false
+	case SPF:
+		return hasSPF(texts, strings.TrimSuffix(strings.TrimPrefix(rec.Value, "v=spf1 "), " -all"))
+	}
+	for _, text := range texts {
+		if strings.TrimSpace(text) == rec.Value {
+			return true
+		}
+	}
+	return false
+}
+
+// tagsOf reads a list of name=value pairs (RFC 6376 section 3.2). White space
+// is left out, which in a key record means nothing.
+func tagsOf(text string) map[string]string {
+	tags := map[string]string{}
+	for part := range strings.SplitSeq(text, ";") {
+		if name, value, ok := strings.Cut(part, "="); ok {
+			tags[strings.TrimSpace(name)] = strings.Join(strings.Fields(value), "")
+		}
+	}
+	return tags
+}
+
+// sameKey compares key records (RFC 6376 section 3.6.1): v= and k= may be left
+// out.
+func sameKey(have, want map[string]string) bool {
+	version, key := have["v"], have["k"]
+	if key == "" {
+		key = "rsa"
+	}
+	return (version == "" || version == want["v"]) && key == want["k"] && have["p"] == want["p"]
+}
+
+// hasSPF says whether there is one SPF record, as there may be (RFC 7208 section
+// 4.5), and whether it has the term.
+func hasSPF(texts []string, term string) bool {
+	var record []string
+	for _, text := range texts {
+		terms := strings.Fields(text)
+		if len(terms) == 0 || !strings.EqualFold(terms[0], "v=spf1") {
+			continue
+		}
+		if record != nil {
+			return false
+		}
+		record = terms
+	}
+	for _, t := range record {
+		if strings.EqualFold(strings.TrimPrefix(t, "+"), term) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasDMARC says whether there is one DMARC record (RFC 7489 section 6.6.3).
+func hasDMARC(texts []string) bool {
+	n := 0
+	for _, text := range texts {
+		if version, _, _ := strings.Cut(text, ";"); strings.Join(strings.Fields(version), "") == "v=DMARC1" {
+			n++
+		}
+	}
+	return n == 1
+}

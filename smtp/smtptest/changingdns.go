@@ -1,0 +1,68 @@
+package smtptest
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// ChangingDNS is a DNS server, over UDP alone, whose zones can be set anew while
+// it is being asked. It passes questions on to a server that has the zones of the
+// moment.
+type ChangingDNS struct {
+	conn   net.PacketConn
+	server atomic.Value // host:port
+}
+
+// NewChangingDNS starts a DNS server that knows nothing yet.
+func NewChangingDNS(t testing.TB) *ChangingDNS {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("fake DNS: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // of the socket alone
+	d := &ChangingDNS{conn: conn}
+	d.Set(t, nil)
+	go d.serve()
+	return d
+}
+
+// Addr is the server's host:port.
+func (d *ChangingDNS) Addr() string { return d.conn.LocalAddr().String() }
+
+// Set replaces all zones. They must not be changed any more.
+func (d *ChangingDNS) Set(t testing.TB, zones Zones) {
+	t.Helper()
+	d.server.Store(NewDNS(t, zones))
+}
+
+// serve passes questions on until the socket is closed.
+func (d *ChangingDNS) serve() {
+	buf := make([]byte, 1<<16)
+	for {
+		n, from, err := d.conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		go d.pass(append([]byte(nil), buf[:n]...), from)
+	}
+}
+
+// pass answers one question; without an answer the client asks again.
+func (d *ChangingDNS) pass(question []byte, from net.Addr) {
+	conn, err := net.Dial("udp", d.server.Load().(string)) //nolint:forcetypeassert // nothing else is stored
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }() // of the socket alone
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := conn.Write(question); err != nil {
+		return
+	}
+	answer := make([]byte, 1<<16)
+	if n, err := conn.Read(answer); err == nil {
+		_, _ = d.conn.WriteTo(answer[:n], from) // the client may have gone
+	}
+}

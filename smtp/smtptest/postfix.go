@@ -1,0 +1,279 @@
+package smtptest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// PostfixConfig says what a Postfix takes.
+type PostfixConfig struct {
+	// TLS is the certificate that it offers STARTTLS with.
+	TLS *tls.Config
+	// Mailboxes are the addresses that there are.
+	Mailboxes []string
+	// Access are its answers to other recipients, such as "450 4.2.1 later". An
+	// address of the same domains that is nowhere is unknown.
+	Access map[string]string
+	// MaxSize is the largest mail that it takes, in bytes.
+	MaxSize int
+	// BadSubject, when set, is a word in a Subject for which it refuses a mail
+	// after it has read it.
+	BadSubject string
+}
+
+// Postfix is a real Postfix on a free port of 127.0.0.1, with a queue, settings
+// and mailboxes in a folder of its own.
+type Postfix struct {
+	dir  string
+	addr string
+}
+
+// mainCF takes mail for mailboxes in a folder from this machine, and nothing
+// else. Clients that pipeline what they must not are refused.
+const mainCF = `compatibility_level = 3.6
+queue_directory = %[1]s/spool
+data_directory = %[1]s/data
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+mail_owner = postfix
+setgid_group = postdrop
+myhostname = postfix.test
+mydestination =
+alias_maps =
+mynetworks = 127.0.0.0/8
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+maillog_file = %[1]s/log
+maillog_file_prefixes = %[1]s
+smtputf8_enable = yes
+message_size_limit = %[2]d
+smtpd_tls_security_level = may
+smtpd_tls_cert_file = %[1]s/cert.pem
+smtpd_tls_key_file = %[1]s/key.pem
+smtpd_tls_received_header = yes
+smtpd_recipient_restrictions = check_recipient_access texthash:%[1]s/access, permit_mynetworks, reject
+smtpd_data_restrictions = reject_unauth_pipelining
+header_checks = regexp:%[1]s/headers
+virtual_mailbox_domains = %[3]s
+virtual_mailbox_maps = texthash:%[1]s/mailboxes
+virtual_mailbox_base = %[1]s/mail
+virtual_mailbox_limit = 0
+virtual_minimum_uid = 1
+virtual_uid_maps = static:%[4]s
+virtual_gid_maps = static:%[5]s
+`
+
+const masterCF = `%s inet n - n - - smtpd
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+tlsmgr unix - - n 1000? 1 tlsmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+verify unix - - n - 1 verify
+proxymap unix - - n - - proxymap
+error unix - - n - - error
+retry unix - - n - - error
+virtual unix - n n - - virtual
+anvil unix - - n - 1 anvil
+postlog unix-dgram n - n - 1 postlogd
+`
+
+// postfixLife bounds how long a Postfix outlives a test that was killed, in
+// seconds.
+const postfixLife = "600"
+
+// NewPostfix starts a Postfix. Where there is none, or it may not be started, the
+// test is skipped, but in CI it fails.
+func NewPostfix(t testing.TB, cfg PostfixConfig) *Postfix {
+	t.Helper()
+	owner, err := user.Lookup("postfix")
+	if _, noMaster := os.Stat("/usr/lib/postfix/sbin/master"); err != nil || noMaster != nil || os.Getuid() != 0 {
+		notHere(t, "this test starts a Postfix: it needs the package postfix, and root")
+	}
+	dir, err := os.MkdirTemp("", "postroom-postfix-") // others than root must get into it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // or the system does
+	l := Listen(t, "127.0.0.1")[0]
+	p := &Postfix{dir: dir, addr: l.Addr().String()}
+	_ = l.Close() // the port stays free for a moment
+	p.write(t, cfg, owner)
+	p.start(t)
+	return p
+}
+
+// write writes the settings.
+func (p *Postfix) write(t testing.TB, cfg PostfixConfig, owner *user.User) {
+	t.Helper()
+	var boxes, access strings.Builder
+	domains := map[string]bool{}
+	for _, box := range cfg.Mailboxes {
+		fmt.Fprintf(&boxes, "%s %s/\n", box, box)
+		domains[box[strings.LastIndexByte(box, '@')+1:]] = true
+	}
+	for rcpt, answer := range cfg.Access {
+		fmt.Fprintf(&access, "%s %s\n", rcpt, answer)
+	}
+	var names []string
+	for name := range domains {
+		names = append(names, name)
+	}
+	cert, key := pemOf(t, cfg.TLS)
+	headers := ""
+	if cfg.BadSubject != "" {
+		headers = "/^Subject:.*" + cfg.BadSubject + "/ REJECT 5.7.1 bad subject\n"
+	}
+	for name, text := range map[string]string{
+		"main.cf":   fmt.Sprintf(mainCF, p.dir, cfg.MaxSize, strings.Join(names, ", "), owner.Uid, owner.Gid),
+		"master.cf": fmt.Sprintf(masterCF, p.addr),
+		"mailboxes": boxes.String(), "access": access.String(), "headers": headers, "cert.pem": cert, "key.pem": key,
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // Postfix reads them as another user
+			t.Fatal(err)
+		}
+	}
+	uid, err := strconv.Atoi(owner.Uid)
+	if err == nil {
+		err = os.Chmod(p.dir, 0o755) //nolint:gosec // as above
+	}
+	for _, name := range []string{"spool", "data", "mail"} {
+		if err == nil {
+			err = os.Mkdir(filepath.Join(p.dir, name), 0o755) //nolint:gosec // as above
+		}
+		if err == nil && name != "spool" {
+			err = os.Chown(filepath.Join(p.dir, name), uid, -1)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start starts it and waits until it listens.
+func (p *Postfix) start(t testing.TB) {
+	t.Helper()
+	// A check makes the folders of the queue.
+	if out, err := exec.CommandContext(t.Context(), "/usr/sbin/postfix", "-c", p.dir, "check").CombinedOutput(); err != nil {
+		t.Fatalf("check Postfix: %v: %s", err, out)
+	}
+	master := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/lib/postfix/sbin/master", "-c", p.dir, "-d", "-e", postfixLife)
+	ownGroup(master) // which it ends as a whole
+	if err := master.Start(); err != nil {
+		t.Fatalf("start Postfix: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = master.Process.Signal(syscall.SIGTERM)
+		_ = master.Wait() // it was told to end
+		if t.Failed() {
+			t.Logf("what Postfix said:\n%s", p.Log(t))
+		}
+	})
+	late := time.After(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var d net.Dialer
+		if conn, err := d.DialContext(t.Context(), "tcp", p.addr); err == nil {
+			_ = conn.Close()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("Postfix does not listen\n%s", p.Log(t))
+		}
+	}
+}
+
+func pemOf(t testing.TB, cfg *tls.Config) (cert, key string) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(cfg.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cfg.Certificates[0].Certificate[0]})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// Addr is host:port.
+func (p *Postfix) Addr() string { return p.addr }
+
+// Port is where it listens.
+func (p *Postfix) Port(t testing.TB) uint16 {
+	t.Helper()
+	_, port, _ := strings.Cut(p.addr, ":")
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint16(n)
+}
+
+// Log is what it has said.
+func (p *Postfix) Log(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, "log"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Mails waits until a mailbox has n mails and returns all that are in it, with
+// CRLF, and with the fields that Postfix puts before what it was given.
+func (p *Postfix) Mails(t testing.TB, box string, n int) [][]byte {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		files, err := filepath.Glob(filepath.Join(p.dir, "mail", box, "new", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) >= n {
+			var mails [][]byte
+			for _, f := range files {
+				mail, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				mails = append(mails, bytes.ReplaceAll(mail, []byte("\n"), []byte("\r\n")))
+			}
+			return mails
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%s has %d mails, want %d", box, len(files), n)
+		}
+	}
+}
+
+// notHere skips the test on a machine that cannot run it; in CI that is a
+// failure.
+func notHere(t testing.TB, why string) {
+	t.Helper()
+	ci := os.Getenv("CI")
+	if yes, err := strconv.ParseBool(ci); yes || err != nil && ci != "" { // some systems put their name there
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}

@@ -1,0 +1,213 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+)
+
+// The names of v are those of no column.
+const (
+	lockMessages     = `SELECT seq FROM messages WHERE seq IN ({list}) ORDER BY seq`
+	lockRecipients   = `SELECT seq FROM recipients WHERE seq IN ({list}) ORDER BY seq`
+	updateRecipients = `
+	WITH v (rcpt, claim, became, again_at, said, sent, delivered, bounced) AS (VALUES {rows})
+	UPDATE recipients
+	   SET leased = false, status = became, next_attempt_at = again_at, last_response = said,
+	       sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered), bounced_at = coalesce(bounced_at, bounced)
+	  FROM v
+	 WHERE seq = rcpt AND fence = claim AND next_attempt_at IS NOT NULL
+	RETURNING seq, message_seq, email`
+	keepSignatures = `
+	WITH v (msg, line) AS (VALUES {rows})
+	UPDATE contents SET signature = line FROM v WHERE message_seq = msg AND signature IS NULL`
+	recipientStatuses = `SELECT message_seq, status FROM recipients WHERE message_seq IN ({list})`
+	moveMessages      = `
+	WITH v (msg, became, sent, delivered) AS (VALUES {rows})
+	UPDATE messages
+	   SET status = became, sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered)
+	  FROM v
+	 WHERE seq = msg
+	RETURNING seq, account_id, coalesce(inbox_seq, 0), test_mode, status`
+	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
+)
+
+// outcome is an attempt that was recorded.
+type outcome struct {
+	*Attempt
+	messageSeq int64
+	email      string
+}
+
+// recordAttempts writes the attempts of a batch and then what they make of
+// their messages.
+func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) error {
+	if len(attempts) == 0 {
+		return nil
+	}
+	if err := b.holdAttempted(ctx, attempts); err != nil {
+		return err
+	}
+	outcomes, err := b.updateRecipients(ctx, attempts)
+	if err != nil {
+		return err
+	}
+	if err := b.keepSignatures(ctx, outcomes); err != nil {
+		return errIn("keep signatures", err)
+	}
+	moved, err := b.moveMessages(ctx, outcomes)
+	if err != nil {
+		return errIn("move messages", err)
+	}
+	if err := b.suppress(ctx, outcomes, moved); err != nil {
+		return errIn("suppress", err)
+	}
+	return b.attemptEvents(outcomes, moved)
+}
+
+// holdAttempted puts the attempts into the order of their recipients, and holds
+// the messages and then the recipients, where others could be in the way.
+func (b *hotBatch) holdAttempted(ctx context.Context, attempts []*Attempt) error {
+	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
+	if b.store.dialect.lockRow() == "" {
+		return nil
+	}
+	messages, recipients := make([][2]int64, len(attempts)), make([][2]int64, len(attempts))
+	for i, a := range attempts {
+		messages[i][0], recipients[i][0] = a.MessageSeq, a.RecipientSeq
+	}
+	none := func(*sql.Rows) error { return nil }
+	if err := b.store.hot.lockMessages.each(ctx, b.tx, sorted(messages), none); err != nil {
+		return errIn("lock messages", err)
+	}
+	return errIn("lock recipients", b.store.hot.lockRecipients.each(ctx, b.tx, sorted(recipients), none))
+}
+
+// updateRecipients writes the attempts. ErrState when one of them is of a claim
+// that has ended; then nothing of the batch may stay.
+func (b *hotBatch) updateRecipients(ctx context.Context, attempts []*Attempt) ([]outcome, error) {
+	args := make([]any, 0, len(attempts)*b.store.hot.updateRecipients.columns)
+	written := make(map[int64]outcome, len(attempts))
+	for _, a := range attempts {
+		args = append(args, b.attemptRow(a)...)
+	}
+	err := b.store.hot.updateRecipients.each(ctx, b.tx, args, func(rows *sql.Rows) error {
+		var seq int64
+		var o outcome
+		err := rows.Scan(&seq, &o.messageSeq, &o.email)
+		written[seq] = o
+		return err
+	})
+	if err != nil {
+		return nil, errIn("update recipients", err)
+	}
+	outcomes := make([]outcome, 0, len(attempts))
+	for _, a := range attempts {
+		o, ok := written[a.RecipientSeq]
+		if !ok {
+			return nil, fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
+		}
+		delete(written, a.RecipientSeq) // of two attempts for it, one did not write
+		o.Attempt = a
+		outcomes = append(outcomes, o)
+		b.tries[a.Status]++
+	}
+	return outcomes, nil
+}
+
+func (b *hotBatch) attemptRow(a *Attempt) []any {
+	var again, sent, delivered, bounced any
+	now := b.now.UnixMicro()
+	switch a.Status {
+	case RecipientDelivered, RecipientOpened, RecipientClicked:
+		sent, delivered = now, now
+	case RecipientSent:
+		sent = now
+	case RecipientBounced:
+		bounced = now
+	case RecipientQueued:
+		again = a.Next.UnixMicro()
+	}
+	response := storable(a.Response[:min(len(a.Response), maxResponse)])
+	return []any{a.RecipientSeq, a.Fence, string(a.Status), again, response, sent, delivered, bounced}
+}
+
+// keepSignatures stores what the mails were signed with, unless that is known.
+func (b *hotBatch) keepSignatures(ctx context.Context, outcomes []outcome) error {
+	var args []any
+	kept := map[int64]bool{}
+	for _, o := range outcomes {
+		if o.Signature != "" && !kept[o.messageSeq] {
+			args = append(args, o.messageSeq, o.Signature)
+			kept[o.messageSeq] = true
+		}
+	}
+	return b.store.hot.keepSignatures.each(ctx, b.tx, args, func(*sql.Rows) error { return nil })
+}
+
+// moveMessages brings the status of messages up to their recipients', and
+// returns those of the outcomes that are final.
+func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[int64]Message, error) {
+	var list [][2]int64
+	for _, o := range outcomes {
+		if o.Status != RecipientQueued {
+			list = append(list, [2]int64{o.messageSeq})
+		}
+	}
+	list = sorted(list)
+	statuses := make(map[int64][]RecipientStatus, len(list))
+	err := b.store.hot.statuses.each(ctx, b.tx, list, func(rows *sql.Rows) error {
+		var seq int64
+		var status RecipientStatus
+		err := rows.Scan(&seq, &status)
+		statuses[seq] = append(statuses[seq], status)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	args := make([]any, 0, len(list)*b.store.hot.moveMessages.columns)
+	for _, key := range list {
+		status := statusOf(statuses[key[0]])
+		var sent, delivered any
+		switch status {
+		case MessageDelivered, EmailOpened, EmailClicked:
+			sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
+		case MessageSent:
+			sent = b.now.UnixMicro()
+		}
+		args = append(args, key[0], string(status), sent, delivered)
+	}
+	moved := make(map[int64]Message, len(list))
+	err = b.store.hot.moveMessages.each(ctx, b.tx, args, func(rows *sql.Rows) error {
+		var m Message
+		err := rows.Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.TestMode, &m.Status)
+		moved[m.Seq] = m
+		return err
+	})
+	if err == nil && len(moved) != len(list) {
+		err = fmt.Errorf("%d of %d are there", len(moved), len(list))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return moved, b.afterMove(ctx, moved)
+}
+
+// afterMove wakes who waits for the messages, and notes that emails were opened.
+func (b *hotBatch) afterMove(ctx context.Context, moved map[int64]Message) error {
+	for seq, m := range moved {
+		if m.InboxSeq != 0 {
+			b.wake(topic{topicInbox, m.InboxSeq})
+		}
+		if m.Status != EmailOpened && m.Status != EmailClicked {
+			continue
+		}
+		if _, err := b.tx.StmtContext(ctx, b.store.hot.openEmail).ExecContext(ctx, seq, b.now.UnixMicro()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
