@@ -407,8 +407,8 @@ func scriptNarrowKey(s *script) {
 	m := s.mail(other, "From: a@example.org\nSubject: Hidden\n\nx\n")
 	d := read[draft](s.t, s.ask("sendMessage", "/v1/inboxes/"+other.ID+"/messages", `{"to":"a@example.org","subject":"s","text":"t"}`))
 	made := read[key](s.t, s.send(s.t, s.call("createKey").saying(`{"name":"narrow","inbox_ids":["`+mine.ID+`"]}`)).want(s.t, http.StatusCreated))
-	s.key = made.Key
 	defer func(was string) { s.key = was }(s.key)
+	s.key = made.Key
 	s.ask("listInboxes", "", "")
 	s.ask("listMessages", "", "")
 	s.ask("listDrafts", "", "")

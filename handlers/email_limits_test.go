@@ -29,7 +29,9 @@ func TestLimitsOfEmails(t *testing.T) {
 		one := func(fields string) (path, body string) {
 			return "/v1/emails", `{"from":"` + sender + `",` + fields + `}`
 		}
-		to := func(fields string) (path, body string) { return one(`"to":"a@b.example","subject":"s","text":"t",` + fields) }
+		to := func(fields string) (path, body string) {
+			return one(`"to":"a@b.example","subject":"s","text":"t",` + fields)
+		}
 		many := func(recipients string) (path, body string) {
 			return "/v1/emails/batch", `{"from":"` + sender + `","subject":"s","text":"t","recipients":` + recipients + `}`
 		}
@@ -61,7 +63,9 @@ func TestLimitsOfEmails(t *testing.T) {
 			},
 			{
 				"time ahead in milliseconds", int(30 * 24 * time.Hour / time.Millisecond),
-				func(n int) (string, string) { return to(`"scheduledAt":"` + after(time.Duration(n)*time.Millisecond) + `"`) }, "scheduledAt",
+				func(n int) (string, string) {
+					return to(`"scheduledAt":"` + after(time.Duration(n)*time.Millisecond) + `"`)
+				}, "scheduledAt",
 			},
 		} {
 			path, body := tt.request(tt.at)
