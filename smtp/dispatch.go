@@ -34,15 +34,16 @@ type dispatcher struct {
 	limits dispatchLimits
 	now    func() time.Time
 
-	mu      sync.Mutex
-	waiting []*job
-	dests   map[dest]*destState
-	running map[bool]int // by dest.network
-	probing int          // running jobs of destinations that were found dead
-	swept   time.Time    // when room was last made among the dead
-	all     map[*job]struct{}
-	claimed int // recipients in waiting and running jobs
-	jobs    sync.WaitGroup
+	mu        sync.Mutex
+	waiting   []*job
+	dests     map[dest]*destState
+	running   map[bool]int // by dest.network
+	probing   int          // running jobs of destinations that were found dead
+	recording int          // jobs that are not running any more, and not recorded
+	swept     time.Time    // when room was last made among the dead
+	all       map[*job]struct{}
+	claimed   int // recipients in jobs that wait, run or are being recorded
+	jobs      sync.WaitGroup
 	// freed receives when there may be room for jobs that there was none for.
 	freed chan struct{}
 }
@@ -52,7 +53,7 @@ type dispatchLimits struct {
 	relay   int // jobs at a time to the relay
 	network int // jobs at a time that use the network
 	local   int // jobs at a time that do not
-	claimed int // recipients that wait or run
+	claimed int // recipients in hand
 }
 
 func (l dispatchLimits) of(d dest) int {
@@ -115,10 +116,7 @@ func (d *dispatcher) start() {
 			d.probing++
 		}
 		j.reached = s.reached
-		go func() {
-			j.start()
-			d.finish(j, probe)
-		}()
+		go d.run(j, probe)
 	}
 	clear(d.waiting[len(left):])
 	d.waiting = left
@@ -131,24 +129,63 @@ func (d *dispatcher) slots(network bool) int {
 	return d.limits.local
 }
 
-func (d *dispatcher) finish(j *job, probe bool) {
+// run makes the attempt of a job and records the outcome. Its place is another's
+// before that, so that connections have work while the database writes.
+func (d *dispatcher) run(j *job, probe bool) {
+	record := j.attempt()
+	early := d.mayRecordLater()
+	if early {
+		d.vacate(j, probe)
+	}
+	record()
+	if !early {
+		d.vacate(j, probe)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.dests[j.dest]
-	s.running--
+	if early {
+		d.recording--
+	}
+	d.forget(j)
+}
+
+// mayRecordLater counts a job that gives up its place before its outcome is
+// recorded. So may as many as there are connections: what is not recorded when
+// the process dies is sent again.
+func (d *dispatcher) mayRecordLater() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.recording >= d.limits.network {
+		return false
+	}
+	d.recording++
+	return true
+}
+
+// vacate gives the place of a job to another one.
+func (d *dispatcher) vacate(j *job, probe bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dests[j.dest].running--
 	d.running[j.dest.network()]--
 	if probe {
 		d.probing--
 	}
-	d.forget(j)
+	d.leaveAlone(j.dest)
 	d.start()
 }
 
-// forget ends the account of a job. The caller holds the lock.
-func (d *dispatcher) forget(j *job) {
-	if s := d.dests[j.dest]; s.idle() && (s.failures == 0 || !d.remember()) {
-		delete(d.dests, j.dest)
+// leaveAlone forgets a destination that has no more jobs, unless it is dead. The
+// caller holds the lock.
+func (d *dispatcher) leaveAlone(to dest) {
+	if s := d.dests[to]; s.idle() && (s.failures == 0 || !d.remember()) {
+		delete(d.dests, to)
 	}
+}
+
+// forget ends the account of a job that is recorded, or given back. The caller
+// holds the lock.
+func (d *dispatcher) forget(j *job) {
 	if d.claimed >= d.limits.claimed {
 		d.signal()
 	}
@@ -189,7 +226,7 @@ func (d *dispatcher) busy() []string {
 	return slices.Sorted(maps.Keys(domains))
 }
 
-// held are the jobs that wait or run.
+// held are the jobs that wait, run or are being recorded.
 func (d *dispatcher) held() []*job {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,10 +241,11 @@ func (d *dispatcher) drop() []*job {
 	d.waiting = nil
 	for _, j := range jobs {
 		d.dests[j.dest].waiting--
+		d.leaveAlone(j.dest)
 		d.forget(j)
 	}
 	return jobs
 }
 
-// wait waits until no job waits or runs.
+// wait waits until no job is in hand.
 func (d *dispatcher) wait() { d.jobs.Wait() }

@@ -20,7 +20,8 @@ type job struct {
 	mail  *outgoing
 	dest  dest
 	rcpts []store.Claimed
-	start func()
+	// attempt makes the attempt, and returns what records the outcome.
+	attempt func() (record func())
 
 	holding *holding
 	reached uint64 // how often the destination was, when the job began

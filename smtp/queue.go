@@ -194,34 +194,39 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if err != nil { // who must not get it is not known
 		ended = verdictLocal
 	}
-	q.dispatch(q.jobsOf(send), now, func(j *job) { q.begin(ctx, work, j) })
-	q.dispatch(q.jobsOf(skip), now, func(j *job) { q.record(work, j, all(len(j.rcpts), ended)) })
+	q.dispatch(q.jobsOf(send), now, func(j *job) func() { return q.begin(ctx, work, j) })
+	q.dispatch(q.jobsOf(skip), now, func(j *job) func() { return q.recorder(work, j, ended) })
 	return len(claimed), 0, nil
 }
 
-// dispatch gives jobs that were claimed at a time to the dispatcher.
-func (q *Queue) dispatch(jobs []*job, claimed time.Time, start func(*job)) {
+// dispatch gives jobs that were claimed at a time to the dispatcher. attempt
+// returns what records the outcome.
+func (q *Queue) dispatch(jobs []*job, claimed time.Time, attempt func(*job) (record func())) {
 	for _, j := range jobs {
-		j.start = func() { start(j) }
+		j.attempt = func() func() { return attempt(j) }
 		j.holding = newHolding(j.rcpts, q.leaseEnd(claimed))
 	}
 	q.jobs.add(jobs)
 }
 
 // begin runs a job, unless ctx has ended while it waited for its turn.
-func (q *Queue) begin(ctx, work context.Context, j *job) {
+func (q *Queue) begin(ctx, work context.Context, j *job) (record func()) {
 	if ctx.Err() != nil {
-		q.record(work, j, all(len(j.rcpts), verdictUntried))
-		return
+		return q.recorder(work, j, verdictUntried)
 	}
-	q.deliver(work, j)
+	return q.deliver(work, j)
+}
+
+// recorder records one verdict for all recipients of a job.
+func (q *Queue) recorder(work context.Context, j *job, v verdict) (record func()) {
+	return func() { q.record(work, j, all(len(j.rcpts), v)) }
 }
 
 // drain ends Run.
 func (q *Queue) drain(work context.Context, breakOff context.CancelFunc) {
 	var giveBack sync.WaitGroup
 	for _, j := range q.jobs.drop() {
-		giveBack.Go(func() { q.record(work, j, all(len(j.rcpts), verdictUntried)) })
+		giveBack.Go(q.recorder(work, j, verdictUntried))
 	}
 	done := make(chan struct{})
 	go func() {
