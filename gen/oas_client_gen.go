@@ -252,7 +252,8 @@ type DraftsInvoker interface {
 	SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error)
 	// UpdateDraft invokes updateDraft operation.
 	//
-	// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
+	// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
+	// `html` must stay.
 	//
 	// PATCH /v1/drafts/{draft_id}
 	UpdateDraft(ctx context.Context, request *DraftUpdate, params UpdateDraftParams, options ...RequestOption) (*Draft, error)
@@ -8923,7 +8924,8 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 
 // UpdateDraft invokes updateDraft operation.
 //
-// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
+// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
+// `html` must stay.
 //
 // PATCH /v1/drafts/{draft_id}
 func (c *Client) UpdateDraft(ctx context.Context, request *DraftUpdate, params UpdateDraftParams, options ...RequestOption) (*Draft, error) {

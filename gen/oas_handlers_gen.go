@@ -9640,7 +9640,8 @@ func (s *Server) handleUpdateContactRequest(args [1]string, argsEscaped bool, w 
 
 // handleUpdateDraftRequest handles updateDraft operation.
 //
-// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
+// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
+// `html` must stay.
 //
 // PATCH /v1/drafts/{draft_id}
 func (s *Server) handleUpdateDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -2318,7 +2318,7 @@ type Draft struct {
 	HTML        NilString     `json:"html"`
 	Attachments []Attachment  `json:"attachments"`
 	Headers     MailHeaders   `json:"headers"`
-	// Rises with every edit.
+	// Rises with every edit that changes anything.
 	Version int `json:"version"`
 	// A `key_` or `usr_` id.
 	CreatedBy string `json:"created_by"`

@@ -188,7 +188,8 @@ type DraftsHandler interface {
 	SendDraft(ctx context.Context, req OptDraftSend, params SendDraftParams) (*Message, error)
 	// UpdateDraft implements updateDraft operation.
 	//
-	// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
+	// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
+	// `html` must stay.
 	//
 	// PATCH /v1/drafts/{draft_id}
 	UpdateDraft(ctx context.Context, req *DraftUpdate, params UpdateDraftParams) (*Draft, error)

@@ -660,7 +660,8 @@ func (UnimplementedHandler) UpdateContact(ctx context.Context, req *ContactUpdat
 
 // UpdateDraft implements updateDraft operation.
 //
-// Changes only the given fields and raises `version`. One of `text` and `html` must stay.
+// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
+// `html` must stay.
 //
 // PATCH /v1/drafts/{draft_id}
 func (UnimplementedHandler) UpdateDraft(ctx context.Context, req *DraftUpdate, params UpdateDraftParams) (r *Draft, _ error) {

@@ -34,7 +34,8 @@ func visible(k store.Key) []string {
 // refuses one that is called from a foreign address, lacks the scope, or calls
 // too often. The scopes of an operation stand in openapi.yaml alone.
 func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
-	k, err := a.store.KeyByHash(ctx, store.HashKey(t.Token))
+	token := strings.TrimLeft(t.Token, " ") // the generated server takes one space alone (RFC 9110 section 11.4)
+	k, err := a.store.KeyByHash(ctx, store.HashKey(token))
 	if errors.Is(err, store.ErrNotFound) {
 		return ctx, errUnauthorized
 	}

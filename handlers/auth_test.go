@@ -76,6 +76,7 @@ func TestMissingAndBadKeys(t *testing.T) {
 		t.Run("the scheme in other case is the same", func(t *testing.T) {
 			t.Parallel()
 			s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "bearer "+s.key)).want(t, http.StatusOK)
+			s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "Bearer   "+s.key)).want(t, http.StatusOK)
 		})
 	})
 }

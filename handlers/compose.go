@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/postroom/postroom/internal/message"
@@ -49,13 +50,19 @@ func (a *API) compose(s submission) (*composed, error) {
 	}
 	mail := c.open()
 	c.parsed, err = message.Parse(mail, message.DefaultLimits())
-	switch closed := mail.Close(); {
+	closed := mail.Close()
+	switch {
 	case errors.Is(err, message.ErrHeaderTooLarge):
 		return nil, errInvalid("headers", "make a mail that cannot be read")
-	default:
-		return c, errors.Join(err, closed)
+	case err == nil && closed == nil && isText(c.parsed) && !strings.HasSuffix(c.out.Text, "\n"):
+		c.parsed.Text = strings.TrimSuffix(c.parsed.Text, "\n")
 	}
+	return c, errors.Join(err, closed)
 }
+
+// isText says that a mail is a text and nothing else. Such a mail ends with a
+// line end, which is written to texts that have none.
+func isText(m *message.Message) bool { return m.HTML == "" && len(m.Attachments) == 0 }
 
 // open reads the mail from its beginning. Close ends what writes it.
 func (c *composed) open() io.ReadCloser {

@@ -75,7 +75,7 @@ func TestSendDraftOfVersion(t *testing.T) {
 		} {
 			s.do(t, http.MethodPost, path, body, broken).wantError(t, http.StatusBadRequest, want)
 		}
-		s.do(t, http.MethodPost, path, `{"version":2}`).want(t, http.StatusCreated).wantAt(t, "text", `"Edited.\n"`)
+		s.do(t, http.MethodPost, path, `{"version":2}`).want(t, http.StatusCreated).wantAt(t, "text", `"Edited."`)
 	})
 }
 

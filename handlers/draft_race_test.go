@@ -84,11 +84,11 @@ func sentAndEdited(t *testing.T, d, send, edit response) bool {
 	t.Helper()
 	switch {
 	case send.status == http.StatusCreated && edit.status == http.StatusOK:
-		send.wantAt(t, "text", `"Edited.\n"`) // the edit came first
+		send.wantAt(t, "text", `"Edited."`) // the edit came first
 		d.wantAt(t, "version", `2`)
 	case send.status == http.StatusCreated:
 		edit.wantError(t, http.StatusConflict, "draft_not_pending")
-		send.wantAt(t, "text", `"Please.\n"`)
+		send.wantAt(t, "text", `"Please."`)
 		d.wantAt(t, "version", `1`)
 		d.wantAt(t, "text", `"Please."`)
 	default:

@@ -151,7 +151,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 
 // contentToAPI fills in what retention deletes.
 func contentToAPI(out *gen.Message, c store.Content, d detail) error {
-	body, err := bodyOf(c)
+	body, err := bodyOf(c, store.Direction(out.Direction))
 	if err != nil {
 		return err
 	}
@@ -189,14 +189,17 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 }
 
 // bodyOf returns the text and html of a message: as kept, or read out of the
-// raw bytes.
-func bodyOf(c store.Content) (store.Body, error) {
+// raw bytes. A sent text that is not kept has no line end of its own.
+func bodyOf(c store.Content, d store.Direction) (store.Body, error) {
 	if c.Body != nil {
 		return c.Body.V, nil
 	}
 	m, err := message.Parse(bytes.NewReader(c.Raw), message.DefaultLimits())
 	if err != nil {
 		return store.Body{}, err
+	}
+	if d == store.DirectionOut && isText(m) {
+		m.Text = strings.TrimSuffix(m.Text, "\n")
 	}
 	return store.Body{Text: m.Text, HTML: m.HTML}, nil
 }

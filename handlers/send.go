@@ -175,7 +175,7 @@ func refsOf(m store.Message) store.References {
 
 // quote makes the body of a forward: the caller's note, then the original.
 func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
-	body, err := bodyOf(*m.Content)
+	body, err := bodyOf(*m.Content, m.Direction)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	netmail "net/mail"
@@ -264,5 +265,30 @@ func TestSendWithoutStore(t *testing.T) {
 		}
 		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`).
 			wantError(t, http.StatusServiceUnavailable, "unavailable")
+	})
+}
+
+// A text reads back as it was given, with and without a line end, whatever else
+// the mail holds.
+func TestTextReadsBackAsGiven(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("line\n", store.BodyInRow/4)
+	each(t, func(t *testing.T, s *server) {
+		path := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
+		for _, text := range []string{"t", "t\n", "t\n\n", "\n", "ü", "ü\n", "验证码", "验证码\n", large, large + "end"} {
+			given, err := json.Marshal(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, more := range []string{``, `,"html":"<p>t</p>"`, `,"attachments":[{"filename":"f","content":"eA=="}]`} {
+				sent := s.do(t, http.MethodPost, path, `{"to":"a@b.example","subject":"s","text":`+string(given)+more+`}`).want(t, http.StatusCreated)
+				read := s.do(t, http.MethodGet, "/v1/messages/"+sent.str(t, "id"), "").want(t, http.StatusOK)
+				for when, res := range map[string]response{"sent": sent, "read": read} {
+					if got := res.str(t, "text"); got != text {
+						t.Errorf("%s with %q: %.20q of %d bytes, given %.20q of %d", when, more, got, len(got), text, len(text))
+					}
+				}
+			}
+		}
 	})
 }

@@ -34,8 +34,21 @@ type submission struct {
 
 // submit sends the mail of an inbox: it queues it with the answer to an
 // idempotent call. The answer is a *gen.Message or, when somebody has to approve
-// the mail first, a *gen.Draft.
+// the mail first, a *gen.Draft. When the inbox gets another policy meanwhile, it
+// is that which counts.
 func (a *API) submit(ctx context.Context, s submission) (any, error) {
+	for {
+		answer, err := a.submitOnce(ctx, s)
+		if !errors.Is(err, store.ErrPolicyChanged) {
+			return answer, err
+		}
+		if s.inbox, err = a.store.Inbox(ctx, s.inbox.AccountID, s.inbox.ID); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	s.account, s.from = s.inbox.AccountID, message.Address{Email: s.inbox.Address}
 	if s.inbox.DisplayName != nil {
 		s.from.Name = *s.inbox.DisplayName
@@ -140,6 +153,7 @@ func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*st
 		ThreadSubject: foldSubject(message.NormalizeSubject(s.subject)),
 		JoinThread:    s.threadSeq,
 		NewThread:     s.threadSeq == 0,
+		Policy:        s.inbox.SendPolicy,
 	}, nil
 }
 
@@ -165,7 +179,7 @@ func (a *API) contentOf(ctx context.Context, mail *composed) (*store.Content, er
 			ContentID: at.ContentID, Inline: at.Inline, Size: at.Size,
 		})
 	}
-	if mail.size >= store.BodyInRow {
+	if mail.size >= store.BodyInRow || isText(parsed) && strings.HasSuffix(parsed.Text, "\n") { // see bodyOf
 		c.Body = &store.JSON[store.Body]{V: store.Body{Text: parsed.Text, HTML: parsed.HTML}}
 	}
 	if mail.raw != nil {

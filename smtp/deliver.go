@@ -42,7 +42,7 @@ func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
 		return all(len(j.rcpts), v)
 	}
 	if j.dest.kind == toInbox || j.dest.kind == toMX && q.isOurs(ctx, j.dest.domain) {
-		return each(j, func(c store.Claimed) verdict { return q.deliverLocal(ctx, j, c) })
+		return q.deliverLocal(ctx, j)
 	}
 	if response, ok := q.jobs.givenUp(j); ok {
 		return all(len(j.rcpts), verdict{status: store.RecipientQueued, response: response})
@@ -92,17 +92,55 @@ func each(j *job, f func(store.Claimed) verdict) []verdict {
 // counts as an attempt: a transaction may fail because of another one.
 const localTries = 3
 
-// deliverLocal puts the mail into one of our own inboxes. The transaction that
-// receives it also records the attempt, so that it cannot arrive twice.
-func (q *Queue) deliverLocal(ctx context.Context, j *job, c store.Claimed) verdict {
+// deliverLocal puts the mail into our own inboxes, into each of them once,
+// whatever tags it is addressed with.
+func (q *Queue) deliverLocal(ctx context.Context, j *job) []verdict {
+	verdicts := make([]verdict, len(j.rcpts))
+	for _, same := range byInbox(j.rcpts) {
+		rcpts := make([]store.Claimed, len(same))
+		for i, at := range same {
+			rcpts[i] = j.rcpts[at]
+		}
+		v := q.deliverInto(ctx, j, rcpts)
+		for _, at := range same {
+			verdicts[at] = v
+		}
+	}
+	return verdicts
+}
+
+// byInbox puts the places of those recipients together that name one inbox.
+func byInbox(rcpts []store.Claimed) [][]int {
+	type inbox struct{ local, domain string }
+	var groups [][]int
+	group := map[inbox]int{}
+	for at, c := range rcpts {
+		local, _, domain := splitAddress(c.Email)
+		i, found := group[inbox{local, domain}]
+		if !found {
+			i = len(groups)
+			group[inbox{local, domain}] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], at)
+	}
+	return groups
+}
+
+// deliverInto puts the mail into one of our own inboxes, which rcpts are names
+// of. The transaction that receives it also records the attempts, so that it
+// cannot arrive twice.
+func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) verdict {
 	if !j.holding.ours(q.now()) {
 		return verdictLost
 	}
 	for try := 1; ; try++ {
-		a, err := q.receive(ctx, j, c)
+		attempts, err := q.receive(ctx, j, rcpts)
 		if err == nil {
-			j.holding.settle(c.Seq)
-			q.logAttempt(ctx, j, c, a)
+			for i, c := range rcpts {
+				j.holding.settle(c.Seq)
+				q.logAttempt(ctx, j, c, attempts[i])
+			}
 			return verdictLost
 		}
 		v, ours := q.localFault(ctx, j, err)
@@ -122,15 +160,21 @@ type errOpen struct{ error }
 func (e errOpen) Unwrap() error { return e.error }
 
 // receive hands the mail to the receive path.
-func (q *Queue) receive(ctx context.Context, j *job, c store.Claimed) (*store.Attempt, error) {
+func (q *Queue) receive(ctx context.Context, j *job, rcpts []store.Claimed) ([]*store.Attempt, error) {
 	mail, err := q.open(ctx, j.mail)
 	if err != nil {
 		return nil, errOpen{err}
 	}
 	defer func() { _ = mail.Close() }()
-	a := q.attemptOf(j, c, verdict{status: store.RecipientDelivered, response: "250 2.0.0 Delivered to the inbox"})
-	env := Envelope{MailFrom: j.mail.from, RcptTo: []string{c.Email}, HELO: q.dialer.helo, UTF8: !isASCII(c.Email)}
-	return a, q.local.DeliverLocal(ctx, env, mail, mail.size, a)
+	env := Envelope{MailFrom: j.mail.from, HELO: q.dialer.helo}
+	var attempts []*store.Attempt
+	for _, c := range rcpts {
+		env.RcptTo = append(env.RcptTo, c.Email)
+		env.UTF8 = env.UTF8 || !isASCII(c.Email)
+		v := verdict{status: store.RecipientDelivered, response: "250 2.0.0 Delivered to the inbox"}
+		attempts = append(attempts, q.attemptOf(j, c, v))
+	}
+	return attempts, q.local.DeliverLocal(ctx, env, mail, mail.size, attempts)
 }
 
 // localFault is the verdict of an error of the receive path. ours means that

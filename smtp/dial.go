@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postroom/postroom/internal/crashpoint"
 	"github.com/postroom/postroom/internal/netguard"
 )
 
@@ -47,6 +48,7 @@ func (d *dialer) open(ctx context.Context, e endpoint, addr netip.Addr, policy t
 	if err != nil {
 		return nil, err
 	}
+	crashpoint.Reach(crashpoint.Connect)
 	p := newPeer(e, conn, d.timeouts)
 	p.attach(ctx)
 	if err := d.ready(ctx, p, policy); err != nil {

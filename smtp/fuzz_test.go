@@ -36,7 +36,7 @@ func (k *keeper) NewSpool() *Spool { return k.spools.spool() }
 
 func (k *keeper) close(_ context.Context, raw *Spool) { _ = raw.Close() }
 
-func (k *keeper) deliver(_ context.Context, _ Envelope, to []target, raw *Spool, _ *store.Attempt) ([]store.Message, error) {
+func (k *keeper) deliver(_ context.Context, _ Envelope, to []target, raw *Spool, _ []*store.Attempt) ([]store.Message, error) {
 	if len(to) == 0 {
 		panic("a mail for nobody")
 	}

@@ -77,6 +77,31 @@ func TestMailBetweenOurInboxes(t *testing.T) {
 	})
 }
 
+// An inbox gets one copy of a mail, whatever tags it is addressed with, as it
+// does over SMTP.
+func TestMailToTwoTagsOfAnInbox(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		one, other := storetest.Inbox(t, w.store), storetest.Inbox(t, w.store)
+		q := w.queue(t, 25, nil)
+		at := strings.IndexByte(one.Address, '@')
+		m := w.send(t, one.Address[:at]+"+a"+one.Address[at:], other.Address, strings.ToUpper(one.Address[:at])+"+B"+one.Address[at:], one.Address)
+
+		round(t, q, 4)
+
+		for _, r := range w.message(t, m).Recipients {
+			wantState(t, r, store.RecipientDelivered, "250 2.0.0")
+		}
+		arrived := w.received(t, one)
+		if len(arrived) != 1 || arrived[0].Tag == nil || *arrived[0].Tag != "a" {
+			t.Errorf("arrived: %+v", arrived)
+		}
+		if n := len(w.received(t, other)); n != 1 {
+			t.Errorf("the other inbox got %d mails", n)
+		}
+		round(t, q, 0)
+	})
+}
+
 func TestMailToAnInboxThatIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		expired, deleted := storetest.Inbox(t, w.store), storetest.Inbox(t, w.store)
@@ -125,7 +150,7 @@ func TestLargeMailBetweenOurInboxes(t *testing.T) {
 // localFault is a receive path that does not work.
 type localFault struct{ err error }
 
-func (f localFault) DeliverLocal(context.Context, smtp.Envelope, io.Reader, int64, *store.Attempt) error {
+func (f localFault) DeliverLocal(context.Context, smtp.Envelope, io.Reader, int64, []*store.Attempt) error {
 	return f.err
 }
 

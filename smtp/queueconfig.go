@@ -14,7 +14,7 @@ import (
 // LocalDelivery puts mail into an inbox of this install. Receiver is the real
 // one: see Receiver.DeliverLocal.
 type LocalDelivery interface {
-	DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempt *store.Attempt) error
+	DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempts []*store.Attempt) error
 }
 
 // QueueConfig is what a Queue needs. Store, Local, Domain and HELO are

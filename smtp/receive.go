@@ -117,10 +117,10 @@ func (r *Receiver) Receive(ctx context.Context, env Envelope, raw *Spool) ([]sto
 }
 
 // DeliverLocal stores a mail of our own queue, of size bytes, and records
-// attempt in the same transaction, so that it cannot arrive twice. The mail may
+// attempts in the same transaction, so that it cannot arrive twice. The mail may
 // be larger than what comes over SMTP. Errors are those of Receive, that of
 // rawMail, and store.ErrState when another claim has taken the recipient.
-func (r *Receiver) DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempt *store.Attempt) error {
+func (r *Receiver) DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempts []*store.Attempt) error {
 	to, err := r.resolveAll(ctx, env.RcptTo)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (r *Receiver) DeliverLocal(ctx context.Context, env Envelope, rawMail io.Re
 	if n != size {
 		return fmt.Errorf("read the mail: %d bytes, not %d: %w", n, size, io.ErrUnexpectedEOF)
 	}
-	_, err = r.deliver(ctx, env, to, raw, attempt)
+	_, err = r.deliver(ctx, env, to, raw, attempts)
 	return err
 }
 
@@ -146,7 +146,7 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 }
 
 // deliver reads the mail and stores a copy for each target.
-func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempt *store.Attempt) ([]store.Message, error) {
+func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
 	judging := r.judge(ctx, env)
 	defer judging.stop()
 	in, leave, err := r.take(ctx, env, raw, judging)
@@ -156,7 +156,7 @@ func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *
 	defer leave()
 	in.content.Auth = r.verdicts(ctx, judging)
 	for {
-		stored, err := r.store.AddReceived(ctx, in.copies(to), attempt)
+		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts)
 		if !errors.Is(err, store.ErrNotFound) {
 			return stored, err
 		}

@@ -321,7 +321,7 @@ func TestDeliverLocal(t *testing.T) {
 		env := Envelope{MailFrom: from.Address, RcptTo: []string{to.Address}}
 		raw := mail(strings.Repeat("0123456789\r\n", 30<<20/12)) // larger than what SMTP takes
 		deliver := func(env Envelope, attempt *store.Attempt, size int) error {
-			return r.DeliverLocal(t.Context(), env, strings.NewReader(raw), int64(size), attempt)
+			return r.DeliverLocal(t.Context(), env, strings.NewReader(raw), int64(size), []*store.Attempt{attempt})
 		}
 
 		if err := deliver(env, attempt, len(raw)+1); !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -76,7 +76,7 @@ func (c ServerConfig) withDefaults() ServerConfig {
 type inboxes interface {
 	Resolve(ctx context.Context, rcpt string) (store.Mailbox, *string, error)
 	NewSpool() *Spool
-	deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempt *store.Attempt) ([]store.Message, error)
+	deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error)
 	close(ctx context.Context, raw *Spool)
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/postroom/postroom/internal/crashpoint"
 )
 
 // transaction is one mail for recipients that one server takes (RFC 5321
@@ -42,6 +44,7 @@ func (p *peer) envelope(tx transaction) (mail response, to []response, err error
 	if err != nil {
 		return response{}, nil, err
 	}
+	crashpoint.Reach(crashpoint.Mail)
 	if mail, err = p.receive(p.timeouts.Command); err != nil {
 		return response{}, nil, err
 	}
@@ -56,6 +59,7 @@ func (p *peer) envelope(tx transaction) (mail response, to []response, err error
 				return mail, to, err
 			}
 		}
+		crashpoint.Reach(crashpoint.Rcpt)
 		r, err := p.receive(p.timeouts.Command)
 		if err != nil {
 			return mail, to, err
@@ -97,6 +101,7 @@ func (p *peer) data(mail io.Reader, ready func() error) (response, error) {
 		}
 		return r, nil
 	}
+	crashpoint.Reach(crashpoint.Data)
 	body := &readFault{r: mail}
 	dw := dotWriter{w: p.w}
 	_, err = io.Copy(&dw, body)
@@ -115,10 +120,12 @@ func (p *peer) data(mail io.Reader, ready func() error) (response, error) {
 		p.fail(err)
 		return p.lastWords(err)
 	}
+	crashpoint.Reach(crashpoint.Dot)
 	r, err = p.receive(p.timeouts.Done)
 	if err != nil {
 		return response{}, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
+	crashpoint.Reach(crashpoint.Answer)
 	p.broken = !r.positive()
 	return r, nil
 }

@@ -44,7 +44,7 @@ const maxResponse = 1000
 func (s *Store) RecordAttempt(ctx context.Context, a Attempt) error {
 	err := a.check()
 	if err == nil {
-		err = s.do(ctx, a.MessageSeq, hotWrite{attempt: &a})
+		err = s.do(ctx, a.MessageSeq, hotWrite{attempts: []*Attempt{&a}})
 	}
 	return errIn("record attempt", err)
 }

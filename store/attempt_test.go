@@ -261,7 +261,7 @@ func TestLocalDeliveryArrivesOnce(t *testing.T) {
 		c := claim(t, s, 1, time.Minute)[0]
 		deliver := func() error {
 			a := attempt(c, store.RecipientDelivered)
-			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(to)}, &a)
+			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(to)}, []*store.Attempt{&a})
 			return err
 		}
 		var calls sync.WaitGroup
@@ -320,7 +320,7 @@ func TestLocalDeliveriesOfOneMessageDoNotDeadlock(t *testing.T) {
 			for _, c := range claim(t, s, len(to), time.Hour) {
 				deliveries.Go(func() {
 					a := attempt(c, store.RecipientDelivered)
-					if _, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(inboxes[c.Email])}, &a); err != nil {
+					if _, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(inboxes[c.Email])}, []*store.Attempt{&a}); err != nil {
 						t.Error(err)
 					}
 				})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/crashpoint"
 )
 
 // Claimed is a recipient that this process alone delivers to until the lease
@@ -69,6 +71,9 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	})
 	if err != nil && (len(claimed) == 0 || !s.committed(ctx, name, err, askLong, len(claimed))) {
 		return nil, err
+	}
+	if len(claimed) > 0 {
+		crashpoint.Reach(crashpoint.Claim)
 	}
 	return claimed, nil
 }

@@ -101,7 +101,7 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 }
 
 // UpdateDraft lets edit change subject, text and html of a pending draft, and
-// raises its version. ErrState when it is not pending any more. An error of
+// raises its version if that changes anything. ErrState when it is not pending any more. An error of
 // edit changes nothing and is returned as it is; edit may find the content
 // deleted.
 func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edit func(*Draft) error) (Draft, error) {
@@ -114,8 +114,15 @@ func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edi
 		if d, err = s.lockPendingDraft(ctx, tx, accountID, id); err != nil {
 			return err
 		}
+		before, said := d.Subject, DraftContent{}
+		if d.Content != nil {
+			said = *d.Content
+		}
 		if refused = edit(&d); refused != nil {
 			return refused
+		}
+		if d.Content == nil || d.Subject == before && d.Content.Text == said.Text && d.Content.HTML == said.HTML {
+			return nil
 		}
 		d.Version, d.UpdatedAt, d.Subject = d.Version+1, NewTime(s.now()), storable(d.Subject)
 		if _, err := tx.ExecContext(ctx, save, d.Seq, d.Subject, d.Version, d.UpdatedAt); err != nil {

@@ -26,6 +26,9 @@ var (
 	ErrDomainNotVerified = errors.New("domain is not verified for the account")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
+	// ErrPolicyChanged means that an inbox has another send policy than the one
+	// that a mail was held against.
+	ErrPolicyChanged = errors.New("send policy changed")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or
 	// account.
 	ErrCursor = errors.New("not a cursor of this list")

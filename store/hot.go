@@ -7,15 +7,17 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/crashpoint"
 )
 
 // hotWrite is one of the changes that share transactions: messages that arrive
-// or are accepted for sending, and what came of an attempt to deliver.
+// or are accepted for sending, and what came of attempts to deliver.
 type hotWrite struct {
 	messages []*hotMessage
 	emails   []*hotEmail
 	batchID  string // of the emails; empty for one that is sent alone
-	attempt  *Attempt
+	attempts []*Attempt
 	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
 	// refused is set when they must not be sent: then they are left out
@@ -35,6 +37,9 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 	w.refused = &refused
 	if err := s.commits[uint64(shard)%uint64(len(s.commits))].do(ctx, w); err != nil { //nolint:gosec // sequence numbers are positive
 		return err
+	}
+	if w.once != nil {
+		crashpoint.Reach(crashpoint.Queue)
 	}
 	return refused
 }
@@ -165,12 +170,13 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	for i := range batch {
 		b.messages = append(b.messages, batch[i].messages...)
 		b.emails = append(b.emails, batch[i].emails...)
-		if batch[i].attempt != nil {
-			attempts = append(attempts, batch[i].attempt)
-		}
+		attempts = append(attempts, batch[i].attempts...)
 	}
 	if err := b.recordAttempts(ctx, attempts); err != nil {
 		return err
+	}
+	if len(attempts) > 0 {
+		crashpoint.Reach(crashpoint.Mark)
 	}
 	if err := b.addMessages(ctx, batch); err != nil {
 		return err
@@ -194,6 +200,9 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	if n > 0 {
 		b.wake(topic{kind: topicWebhooks})
 	}
+	if len(attempts) > 0 {
+		crashpoint.Reach(crashpoint.Event)
+	}
 	return err
 }
 
@@ -207,6 +216,7 @@ func (b *hotBatch) finish(ctx context.Context, w *hotWrite) error {
 		if err := b.store.saveAnswer(ctx, b.tx, w.once, id, row); err != nil {
 			return err
 		}
+		crashpoint.Reach(crashpoint.Accept)
 	}
 	if w.approval != nil {
 		return b.approve(ctx, w.approval, &w.messages[0].msg)

@@ -13,12 +13,13 @@ type hotInbox struct {
 	id        string
 	address   string
 	status    InboxStatus
+	policy    SendPolicy
 	expiresAt *Time
 	at        Time // when what the batch puts into it is created
 }
 
 const (
-	lockInboxes = `SELECT seq, account_id, id, address, status, expires_at FROM inboxes
+	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at FROM inboxes
 		WHERE seq IN ({list}) ORDER BY seq`
 	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
 		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq AND inbox_seq IS NOT NULL) AS newest
@@ -83,7 +84,8 @@ func (b *hotBatch) all() []*hotMessage {
 }
 
 // readInboxes holds the inboxes of the batch until the commit, so that none is
-// deleted meanwhile and their messages get times in the order of the commits.
+// deleted meanwhile, none gets another policy than their mail was held against,
+// and their messages get times in the order of the commits.
 func (b *hotBatch) readInboxes(ctx context.Context) error {
 	list := make([][2]int64, len(b.messages))
 	for i, h := range b.messages {
@@ -101,6 +103,9 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 		in := b.inboxes[h.msg.InboxSeq]
 		if in == nil || !in.takes(h.msg.Direction, b.now) {
 			return fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound)
+		}
+		if h.policy != "" && h.policy != in.policy {
+			return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
 		}
 		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
 	}
@@ -121,7 +126,7 @@ func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 	b.inboxes = make(map[int64]*hotInbox, len(list))
 	return b.store.hot.lockInboxes.each(ctx, b.tx, list, func(rows *sql.Rows) error {
 		in := hotInbox{at: b.now}
-		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.expiresAt); err != nil {
+		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt); err != nil {
 			return err
 		}
 		b.inboxes[in.seq] = &in

@@ -30,18 +30,21 @@ type NewMessage struct {
 	JoinThread int64
 	// NewThread says that the message never joins a thread.
 	NewThread bool
+	// Policy is the one that an outbound message was held against. Empty: it was
+	// held against none.
+	Policy SendPolicy
 }
 
 // AddReceived stores the copies of one received mail, one for each inbox that
 // it is for, all or none, and returns them as stored. When the mail came from
-// our own queue, attempt is recorded in the same transaction, so that the mail
+// our own queue, attempts are recorded in the same transaction, so that the mail
 // cannot arrive twice. ErrNotFound when an inbox takes no mail any more.
-func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempt *Attempt) ([]Message, error) {
+func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts []*Attempt) ([]Message, error) {
 	const what = "add received mail"
 	if len(copies) == 0 {
 		return nil, errors.New(what + ": no inbox")
 	}
-	w := hotWrite{attempt: attempt}
+	w := hotWrite{attempts: attempts}
 	for _, m := range copies {
 		h, err := newHotMessage(m, s.now())
 		if err != nil {
@@ -49,8 +52,8 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempt *
 		}
 		w.messages = append(w.messages, h)
 	}
-	if attempt != nil {
-		if err := attempt.check(); err != nil {
+	for _, a := range attempts {
+		if err := a.check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}
@@ -73,8 +76,8 @@ func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Me
 
 // Enqueue accepts an outbound message: it is stored with its recipients, which
 // are due at once unless they are suppressed, and returned. With once, the answer is stored too.
-// ErrNotFound when the inbox is deleted, ErrLoop when its thread has had too many
-// messages from us.
+// ErrNotFound when the inbox is deleted, ErrPolicyChanged when its policy is not
+// that of m any more, ErrLoop when its thread has had too many messages from us.
 func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
 	return s.addOne(ctx, "enqueue", m, hotWrite{once: once})
 }
@@ -100,6 +103,7 @@ type hotMessage struct {
 	fold        string
 	joinThread  int64
 	newThread   bool
+	policy      SendPolicy
 	subjectHash int64    // of the subject that may tie it to a thread
 	mayBySubj   bool     // may join a thread by that subject
 	refersTo    []string // Message-IDs, the likeliest first
@@ -121,7 +125,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		return nil, errors.New("the message has no content")
 	}
 	h := &hotMessage{
-		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread,
+		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy,
 		subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewID("evt_", now),
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/crashpoint"
 )
 
 // maxDueEndpoints bounds how many endpoints are looked at in one round.
@@ -80,6 +82,9 @@ func (s *Store) ClaimDeliveries(ctx context.Context, endpointSeq int64, limit in
 		claimed, err = withEvents(ctx, tx, rows)
 		return err
 	})
+	if err == nil && len(claimed) > 0 {
+		crashpoint.Reach(crashpoint.WebhookClaim)
+	}
 	return w, claimed, err
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/crashpoint"
 )
 
 // DeliveryResult is what came of an attempt.
@@ -71,6 +73,7 @@ func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult) erro
 			}
 			off = append(off, turned...)
 		}
+		crashpoint.Reach(crashpoint.WebhookMark)
 		return nil
 	})
 	if err != nil {

@@ -58,7 +58,7 @@ func readFile(t *testing.T, path string) string {
 // blocks without a language that follow them. Only the ports are changed.
 func TestREADMEWorksWhenPasted(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"bash", "curl", "go"} {
+	for _, tool := range []string{"bash", "curl", "go", "openssl"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			if os.Getenv("CI") != "" {
 				t.Fatalf("%s is not installed", tool)

@@ -17,19 +17,21 @@ func (in *install) openDatabase() (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+in.database+"?_pragma=busy_timeout(10000)")
 }
 
-// hurry makes all deliveries due: it lets the time of retries, and of the leases
-// of a node that was killed, pass, which no clock of ours can do for another
-// process.
+// hurry makes all deliveries of mail and to webhooks due: it lets the time of
+// retries, and of the leases of a node that was killed, pass, which no clock of
+// ours can do for another process.
 func (in *install) hurry(ctx context.Context) {
 	in.t.Helper()
-	const q = `UPDATE recipients SET next_attempt_at = $1 WHERE next_attempt_at > $1`
 	db, err := in.openDatabase()
 	if err != nil {
 		in.t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }() // of a database that is thrown away
-	if _, err := db.ExecContext(ctx, q, time.Now().UnixMicro()); err != nil {
-		in.t.Fatal(err)
+	for _, table := range []string{"recipients", "webhook_deliveries"} {
+		q := `UPDATE ` + table + ` SET next_attempt_at = $1 WHERE next_attempt_at > $1`
+		if _, err := db.ExecContext(ctx, q, time.Now().UnixMicro()); err != nil {
+			in.t.Fatal(err)
+		}
 	}
 }
 

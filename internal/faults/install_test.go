@@ -32,6 +32,7 @@ type install struct {
 	dir      string
 	database string   // path or address
 	settings []string // further settings, as in the environment
+	program  string   // what is run, when it is not the program as it is released
 
 	mu      sync.Mutex
 	serving *node
@@ -99,6 +100,14 @@ func (in *install) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// run is what a node runs.
+func (in *install) run() string {
+	if in.program != "" {
+		return in.program
+	}
+	return program
+}
+
 // start serves the install and returns when the program says that it is ready.
 // With wrap, the program is run by that command.
 func (in *install) start(wrap ...string) *node {
@@ -109,7 +118,7 @@ func (in *install) start(wrap ...string) *node {
 	}
 	defer func() { _ = log.Close() }() // the child has its own
 	n := &node{
-		cmd:    in.command(context.Background(), append(wrap, program, "serve")...),
+		cmd:    in.command(context.Background(), append(wrap, in.run(), "serve")...),
 		ready:  make(chan struct{}),
 		exited: make(chan struct{}),
 	}

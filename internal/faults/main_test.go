@@ -21,14 +21,22 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
 	program = filepath.Join(dir, "postroom")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/postroom/postroom/cmd/postroom")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "faults: build the program:", err)
+	if err := build(program); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
 		return 1
 	}
 	return m.Run()
+}
+
+// build builds the program, as it is released but for flags.
+func build(path string, flags ...string) error {
+	args := append([]string{"build", "-buildvcs=false", "-o", path}, flags...)
+	cmd := exec.Command("go", append(args, "github.com/postroom/postroom/cmd/postroom")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program: %w: %s", err, out)
+	}
+	return nil
 }
 
 // pick returns how much a test does: little in the short form, much in the

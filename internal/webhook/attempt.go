@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/postroom/postroom/internal/crashpoint"
 	"github.com/postroom/postroom/store"
 )
 
@@ -63,6 +64,7 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 	begun := time.Now() // a duration, not a time of day
 	a := d.post.post(ctx, w.URL, header, body)
 	took := time.Since(begun).Milliseconds()
+	crashpoint.Reach(crashpoint.WebhookPost)
 	if a.status == 0 && ctx.Err() != nil {
 		return untried(r)
 	}

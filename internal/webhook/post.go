@@ -98,15 +98,16 @@ func (p *poster) post(ctx context.Context, url string, header http.Header, body 
 			a.retryAfter = time.Duration(n) * time.Second
 		}
 	}
-	// What the status says holds, however the body ends.
-	text, _ := io.ReadAll(io.LimitReader(res.Body, maxRead))
+	// What the status says holds, however the body ends. What is read of it beyond
+	// what is kept is for the connection, which can then be used again.
+	text, _ := io.ReadAll(io.LimitReader(res.Body, maxKept))
+	_, _ = io.CopyN(io.Discard, res.Body, maxRead-maxKept)
 	a.body = keep(text)
 	return a
 }
 
 // keep is the beginning of an answer as text that every database takes.
 func keep(b []byte) string {
-	b = b[:min(len(b), maxKept)]
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), ""), "\x00", "")
 }
 

@@ -1,0 +1,77 @@
+package handlers_test
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// A policy counts from the moment that it is there, in the midst of a send too:
+// at each moment at which the send looks at the clock, the policy is changed once
+// (O11).
+func TestPolicyThatComesDuringASend(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		var atClock atomic.Value // func()
+		atClock.Store(func() {})
+		s := newServer(t, storetest.OpenConfig(t, cfg), clock, func(cfg *handlers.Config) {
+			cfg.Now = func() time.Time {
+				atClock.Load().(func())() //nolint:forcetypeassert // nothing else is stored
+				return clock.Now()
+			}
+		})
+		between := 0
+		for moment := 1; ; moment++ {
+			in := s.newInbox(t)
+			looks, early := 0, false
+			atClock.Store(func() {
+				if looks++; looks != moment {
+					return
+				}
+				early = len(s.sentFrom(t, in)) == 0
+				if _, err := s.store.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
+					in.SendPolicy = store.PolicyApproval
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			})
+			res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`)
+			atClock.Store(func() {})
+			if looks < moment {
+				break
+			}
+			if !early {
+				res.want(t, http.StatusCreated)
+				continue
+			}
+			between++
+			res.want(t, http.StatusAccepted)
+			if n := len(s.sentFrom(t, in)); n != 0 {
+				t.Errorf("at look %d: %d sent", moment, n)
+			}
+		}
+		if between < 3 {
+			t.Errorf("the policy came only %d times before the mail was stored", between)
+		}
+	})
+}
+
+// sentFrom are the messages that an inbox has sent.
+func (s *server) sentFrom(t *testing.T, in store.Inbox) []store.Message {
+	t.Helper()
+	l, err := s.store.ListMessages(t.Context(), store.MessageFilter{
+		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.DirectionOut,
+	}, store.Page{Limit: 10})
+	if err != nil {
+		t.Error(err)
+	}
+	return l.Rows
+}

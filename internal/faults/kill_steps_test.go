@@ -1,0 +1,251 @@
+package faults_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/smtp/smtptest"
+)
+
+// killStep is a step to die at, and what may come twice then: the mail when it
+// was sent and its result is not stored, the webhook likewise.
+type killStep struct {
+	at          crashpoint.Step
+	mails, hook int
+}
+
+var killSteps = []killStep{
+	{crashpoint.Accept, 1, 1},
+	{crashpoint.Queue, 1, 1},
+	{crashpoint.Claim, 1, 1},
+	{crashpoint.Connect, 1, 1},
+	{crashpoint.Mail, 1, 1},
+	{crashpoint.Rcpt, 1, 1},
+	{crashpoint.Data, 1, 1},
+	{crashpoint.Dot, 2, 1},
+	{crashpoint.Answer, 2, 1},
+	{crashpoint.Mark, 2, 1},
+	{crashpoint.Event, 2, 1},
+	{crashpoint.WebhookClaim, 1, 1},
+	{crashpoint.WebhookPost, 1, 2},
+	{crashpoint.WebhookMark, 1, 2},
+}
+
+// TestC4KillAtEachStep kills the service at each step of a mail on its way out.
+// The mail that was accepted arrives, and its webhooks do; a repeat there is only
+// of what was sent and its result not yet stored.
+func TestC4KillAtEachStep(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "postroom")
+	if err := build(program, "-tags", "crashpoints"); err != nil {
+		t.Fatal(err)
+	}
+	onEachEngine(t, func(t *testing.T, in *install) {
+		in.program = program
+		s := newStepwise(t, in)
+		for i, step := range killSteps {
+			for round := range pick(1, 20) {
+				s.kill(t, step, fmt.Sprintf("%s-%06d-end", step.at, 1000*i+round))
+			}
+		}
+		t.Logf("%d kills at %d steps: %d mails arrived twice, %d webhooks", s.kills, len(killSteps), s.mailsTwice, s.hooksTwice)
+	})
+}
+
+// stepwise is an install that sends to a server and a webhook endpoint of the
+// test's.
+type stepwise struct {
+	in   *install
+	sink *smtptest.MX
+	hook *endpoint
+
+	kills, mailsTwice, hooksTwice int
+}
+
+func newStepwise(t *testing.T, in *install) *stepwise {
+	t.Helper()
+	s := &stepwise{in: in, sink: smtptest.NewMX(t, smtptest.MXConfig{}), hook: newEndpoint(t)}
+	dns := smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", s.sink.IP()))
+	in.settings = append(in.settings, "POSTROOM_RESOLVER="+dns, fmt.Sprintf("POSTROOM_MX_PORT=%d", s.sink.Port()),
+		"POSTROOM_MX_ALLOW=127.0.0.0/8", "POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8")
+	in.start()
+	c := in.current().caller()
+	defer c.close()
+	// Not of email.queued: its webhook goes out beside the mail, and a kill at a
+	// step of the one could be at any step of the other.
+	body := map[string]any{"url": s.hook.url, "events": hooked}
+	if err := c.call(t.Context(), http.StatusCreated, nil, http.MethodPost, "/v1/webhooks", body); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// kill sends one mail, lets the service die at the step, and looks at what comes
+// of the mail when it is started again.
+func (s *stepwise) kill(t *testing.T, step killStep, id string) {
+	t.Helper()
+	s.in.stop()
+	settings := s.in.settings
+	s.in.settings = append(settings[:len(settings):len(settings)], crashVariable+"="+string(step.at))
+	n := s.in.start()
+	answered := s.send(t, n, id) == nil
+	<-n.exited
+	s.in.set(nil)
+	s.kills++
+	if !killed(n.err) {
+		t.Fatalf("%s: the program ended by itself: %v", step.at, n.err)
+	}
+	if step.at == crashpoint.Accept && answered {
+		t.Errorf("%s: answered before the commit", step.at)
+	}
+	s.in.settings = settings
+	s.in.hurry(t.Context())
+	n = s.in.start()
+	if !answered { // as a client does that does not know
+		if err := s.send(t, n, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.audit(t, step, id)
+}
+
+// hooked are the events that the endpoint is told of.
+var hooked = []string{"email.sent", "email.delivered"}
+
+const crashVariable = "POSTROOM_TEST_CRASH_AT"
+
+func killed(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+func (s *stepwise) send(t *testing.T, n *node, id string) error {
+	t.Helper()
+	c := n.caller()
+	defer c.close()
+	body := map[string]any{"from": "hello@" + mailDomain, "to": "bob@out.example", "subject": id, "text": bodyMark(id)}
+	return c.call(t.Context(), http.StatusCreated, nil, http.MethodPost, "/v1/emails", body, "Idempotency-Key", id)
+}
+
+// audit waits for the mail and its webhooks.
+func (s *stepwise) audit(t *testing.T, step killStep, id string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s: the mail is delivered, and all is told", step.at), func() bool {
+		return s.hook.has(id, hooked)
+	})
+	s.in.settle()
+	for _, typ := range append([]string{"email.queued"}, hooked...) {
+		events := `SELECT count(*) FROM events e JOIN messages m ON m.seq = e.message_seq WHERE m.subject = '` + id + `' AND e.type = '` + typ + `'`
+		if n := s.in.count(events); n != 1 {
+			t.Errorf("%s: %d events %s, want 1", step.at, n, typ)
+		}
+	}
+	var copies []smtptest.Mail
+	for _, m := range s.sink.Mails() {
+		if strings.Contains(string(m.Data), "Subject: "+id) {
+			copies = append(copies, m)
+		}
+	}
+	if len(copies) == 0 || len(copies) > step.mails {
+		t.Errorf("%s: %d copies arrived, want 1 to %d", step.at, len(copies), step.mails)
+	}
+	for _, m := range copies[min(1, len(copies)):] {
+		s.mailsTwice++
+		if unsigned(m.Data) != unsigned(copies[0].Data) {
+			t.Errorf("%s: a copy differs from the first", step.at)
+		}
+	}
+	for _, typ := range hooked {
+		ids := s.hook.posts(id, typ)
+		if len(ids) != 1 {
+			t.Errorf("%s: %d events %s were posted, want 1", step.at, len(ids), typ)
+		}
+		for _, posts := range ids {
+			if posts > step.hook {
+				t.Errorf("%s: %s was posted %d times", step.at, typ, posts)
+			}
+			s.hooksTwice += posts - 1
+		}
+	}
+}
+
+// unsigned is a mail without the signatures before it, whose times may differ
+// when the first was not stored.
+func unsigned(data []byte) string {
+	_, mail, _ := strings.Cut(string(data), "\r\nFrom:")
+	return mail
+}
+
+// endpoint is a webhook endpoint that counts what is posted to it.
+type endpoint struct {
+	url string
+
+	mu  sync.Mutex
+	got map[string]map[string]map[string]int // posts by subject, event type and event
+}
+
+func newEndpoint(t *testing.T) *endpoint {
+	t.Helper()
+	e := &endpoint{got: map[string]map[string]map[string]int{}}
+	srv := httptest.NewServer(http.HandlerFunc(e.take))
+	t.Cleanup(srv.Close)
+	e.url = srv.URL
+	return e
+}
+
+func (e *endpoint) take(w http.ResponseWriter, r *http.Request) {
+	var event struct {
+		ID, Type string
+		Data     struct{ Subject string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&event); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	types := e.got[event.Data.Subject]
+	if types == nil {
+		types = map[string]map[string]int{}
+		e.got[event.Data.Subject] = types
+	}
+	if types[event.Type] == nil {
+		types[event.Type] = map[string]int{}
+	}
+	types[event.Type][event.ID]++
+}
+
+// has says whether every type of event was posted.
+func (e *endpoint) has(subject string, types []string) bool {
+	for _, typ := range types {
+		if len(e.posts(subject, typ)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// posts are how often each event of a type was posted.
+func (e *endpoint) posts(subject, typ string) map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	counts := map[string]int{}
+	for id, n := range e.got[subject][typ] {
+		counts[id] = n
+	}
+	return counts
+}
