@@ -1,10 +1,13 @@
 package smtp
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postroom/postroom/store/storetest"
@@ -87,21 +90,38 @@ func TestS4HalfCommands(t *testing.T) {
 // A line may not take longer by coming one byte at a time.
 func TestS4TrickledCommand(t *testing.T) {
 	t.Parallel()
-	_, addr := serve(t, newReceiver(t, storetest.OpenSQLite(t)), func(c *ServerConfig) { c.LineTimeout = 100 * time.Millisecond })
-	c := hello(t, addr)
-	stop := make(chan struct{})
-	go func() {
-		defer close(stop)
-		for {
-			if _, err := c.conn.Write([]byte("N")); err != nil {
-				return
-			}
-			time.Sleep(10 * time.Millisecond) // a slow client is what this is about
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := keeping(t, func(c *ServerConfig) { c.LineTimeout = time.Minute })
+		ours, theirs := net.Pipe()
+		w := newWire(srv, ours)
+		if r := srv.conns.enter(w); r != nil {
+			t.Fatal(r)
 		}
-	}()
-	c.want("421 4.4.2")
-	_ = c.conn.Close()
-	<-stop
+		go (&session{server: srv, wire: w}).run()
+		c := &client{t, theirs, bufio.NewReader(theirs)}
+		c.want("220")
+		c.cmd("250-", "EHLO x")
+		began := time.Now()
+		every := time.NewTicker(10 * time.Second)
+		cut := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-every.C:
+					_, _ = theirs.Write([]byte("N")) // until it is cut off
+				case <-cut:
+					return
+				}
+			}
+		}()
+		c.want("421 4.4.2")
+		close(cut)
+		if took := time.Since(began); took != 10*time.Second+time.Minute { // from the first byte on
+			t.Errorf("cut off after %v", took)
+		}
+		c.wantClosed()
+		_ = theirs.Close()
+	})
 }
 
 // What is said before the greeting is answered in order (RFC 5321 section 3.1

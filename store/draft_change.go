@@ -23,14 +23,6 @@ type NewDraft struct {
 // CreateDraft stores a pending draft and returns it as stored. With once, the
 // answer is stored too. ErrNotFound when the inbox is deleted.
 func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft, error) {
-	const q = `
-		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
-			subject, refs, created_by, content_at, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16)
-		RETURNING seq`
-	const keep = `
-		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, files, blob_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	files, err := s.keepDraftFiles(ctx, n.Files)
 	if err != nil {
 		return Draft{}, err
@@ -52,13 +44,7 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 		if d.ThreadSeq, d.ThreadID, err = threadOfDraft(ctx, tx, in.Seq, n.Draft); err != nil {
 			return err
 		}
-		err = tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
-			d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt)
-		if err != nil {
-			return err
-		}
-		c.DraftSeq = d.Seq
-		if _, err := tx.ExecContext(ctx, keep, c.DraftSeq, c.Text, c.HTML, c.Headers, c.Attachments, orNullBytes(files.row), c.BlobKey); err != nil {
+		if err := insertDraft(ctx, tx, &d, files.row); err != nil {
 			return err
 		}
 		if err := s.draftEvent(ctx, tx, EventDraftCreated, d); err != nil {
@@ -66,6 +52,34 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 		}
 		return s.saveAnswer(ctx, tx, once, d.ID, d)
 	})
+	return s.announced(d, err)
+}
+
+// insertDraft writes a draft, which gets its number, with its content and the
+// files that lie in the row.
+func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error {
+	const q = `
+		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
+			subject, refs, created_by, content_at, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16)
+		RETURNING seq`
+	const keep = `
+		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, files, blob_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
+		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt)
+	if err != nil {
+		return err
+	}
+	c := d.Content
+	c.DraftSeq = d.Seq
+	_, err = tx.ExecContext(ctx, keep, c.DraftSeq, c.Text, c.HTML, c.Headers, c.Attachments, orNullBytes(files), c.BlobKey)
+	return err
+}
+
+// announced is what a call returns that has written an event about d: those who
+// wait for one look.
+func (s *Store) announced(d Draft, err error) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
@@ -160,11 +174,7 @@ func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string,
 		}
 		return s.saveAnswer(ctx, tx, once, d.ID, d)
 	})
-	if err != nil {
-		return Draft{}, err
-	}
-	s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
-	return d, nil
+	return s.announced(d, err)
 }
 
 // lockPendingDraft reads a draft with its content and keeps others from

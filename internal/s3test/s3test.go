@@ -129,12 +129,18 @@ func (s *Server) Resume() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var res *http.Response
-		if res, err = http.DefaultClient.Do(health); err == nil {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for late := time.After(patience); ; {
+		res, err := http.DefaultClient.Do(health)
+		if err == nil {
 			_ = res.Body.Close() // whatever it says, it answers
 			return
 		}
+		select {
+		case <-again.C:
+		case <-late:
+			s.t.Fatalf("the S3 server does not answer: %v", err)
+		}
 	}
-	s.t.Fatalf("the S3 server does not answer: %v", err)
 }
