@@ -54,7 +54,8 @@ func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
 // the install's own, or verified for the account. Otherwise it comes with the
 // verdict.
 func (q *Queue) mayLeave(ctx context.Context, j *job) (verdict, bool) {
-	_, domain, _ := strings.Cut(j.mail.message.FromEmail, "@")
+	from := j.mail.message.FromEmail
+	domain := strings.ToLower(from[strings.LastIndexByte(from, '@')+1:])
 	if domain == q.domain {
 		return verdict{}, true
 	}

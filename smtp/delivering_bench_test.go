@@ -1,6 +1,7 @@
 package smtp_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -52,7 +53,45 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-func (w *world) benchQueue(b *testing.B, port uint16, zones smtptest.Zones, log *slog.Logger, signed bool) *smtp.Queue {
+// BenchmarkConnections delivers small mails to one server, many over each
+// connection and one, in the clear and under TLS: what using a connection again
+// is worth.
+func BenchmarkConnections(b *testing.B) {
+	cfg, _ := smtptest.NewTLS(b, "mx.out0.example")
+	for _, tt := range []struct {
+		name  string
+		tls   *tls.Config
+		mails int
+	}{{"clear, 100 mails each", nil, 100}, {"clear, one mail each", nil, 1}, {"TLS, 100 mails each", cfg, 100}, {"TLS, one mail each", cfg, 1}} {
+		b.Run(tt.name, func(b *testing.B) {
+			quiet := slog.New(slog.DiscardHandler)
+			w := &world{store: storetest.Open(b, storetest.SQLite, storetest.WithLog(quiet))}
+			w.inbox = storetest.Inbox(b, w.store)
+			mx := smtptest.NewMX(b, smtptest.MXConfig{TLS: tt.tls})
+			q := w.benchQueue(b, mx.Port(), smtptest.Zones{}.Domain("out0.example", mx.IP()), quiet, false,
+				func(c *smtp.QueueConfig) { c.MailsPerConn = tt.mails })
+			for range b.N {
+				w.send(b, "bob@out0.example")
+			}
+
+			b.ResetTimer()
+			began := time.Now()
+			for n := 0; n < b.N; {
+				got, err := q.RunOnce(b.Context())
+				if err != nil || got == 0 {
+					b.Fatalf("claimed %d of %d: %v", n, b.N, err)
+				}
+				n += got
+			}
+			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "mails/s")
+			b.ReportMetric(float64(mx.Conns()), "conns")
+		})
+	}
+}
+
+func (w *world) benchQueue(
+	b *testing.B, port uint16, zones smtptest.Zones, log *slog.Logger, signed bool, edits ...func(*smtp.QueueConfig),
+) *smtp.Queue {
 	b.Helper()
 	r, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: w.store, Domain: storetest.Domain, TempDir: b.TempDir(), Log: log})
 	if err != nil {
@@ -67,6 +106,9 @@ func (w *world) benchQueue(b *testing.B, port uint16, zones smtptest.Zones, log 
 			b.Fatal(err)
 		}
 		cfg.Signer = smtp.NewSigner(w.store, nil)
+	}
+	for _, edit := range edits {
+		edit(&cfg)
 	}
 	q, err := smtp.NewQueue(cfg)
 	if err != nil {

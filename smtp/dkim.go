@@ -22,7 +22,7 @@ const (
 
 // DKIMKeys is where the signing keys of a domain are. Store is one.
 type DKIMKeys interface {
-	DKIMKeys(ctx context.Context, domain string) ([]store.DKIMKey, error)
+	DKIMKeys(ctx context.Context, accountID int64, domain string) ([]store.DKIMKey, error)
 }
 
 // Signer signs mail with all keys of its domain (DKIM, RFC 6376; Ed25519, RFC
@@ -32,7 +32,14 @@ type Signer struct {
 	now  func() time.Time
 
 	mu     sync.Mutex
-	parsed map[string]parsedKeys // by domain, at most maxParsed
+	parsed map[ownDomain]parsedKeys // at most maxParsed
+}
+
+// ownDomain is a domain of an account, or of store.TheInstall. Another account
+// that has the domain later has keys of its own.
+type ownDomain struct {
+	account int64
+	name    string
 }
 
 type parsedKeys struct {
@@ -51,17 +58,21 @@ func NewSigner(keys DKIMKeys, now func() time.Time) *Signer {
 	if now == nil {
 		now = time.Now
 	}
-	return &Signer{keys: keys, now: now, parsed: map[string]parsedKeys{}}
+	return &Signer{keys: keys, now: now, parsed: map[ownDomain]parsedKeys{}}
 }
 
 // Sign reads a mail once and returns the DKIM-Signature lines to put in front
-// of it: one for each key of domain, relaxed/relaxed. They are empty when the
-// domain has no keys. Memory does not grow with the body.
-func (s *Signer) Sign(ctx context.Context, domain string, raw io.Reader) (string, error) {
+// of it: one for each key that the account has for domain, relaxed/relaxed. A
+// domain without keys is an error: no mail goes out unsigned. Memory does not
+// grow with the body.
+func (s *Signer) Sign(ctx context.Context, accountID int64, domain string, raw io.Reader) (string, error) {
 	domain = strings.ToLower(domain)
-	keys, err := s.keysOf(ctx, domain)
-	if err != nil || len(keys) == 0 {
+	keys, err := s.keysOf(ctx, ownDomain{accountID, domain})
+	if err != nil {
 		return "", err
+	}
+	if len(keys) == 0 {
+		return "", fmt.Errorf("DKIM: %s has no key that signs", domain)
 	}
 	d, err := digestOf(raw)
 	if err != nil {
@@ -71,14 +82,14 @@ func (s *Signer) Sign(ctx context.Context, domain string, raw io.Reader) (string
 }
 
 // keysOf returns the parsed keys of a domain.
-func (s *Signer) keysOf(ctx context.Context, domain string) ([]signingKey, error) {
+func (s *Signer) keysOf(ctx context.Context, domain ownDomain) ([]signingKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
 	if p, ok := s.parsed[domain]; ok && now.Before(p.until) {
 		return p.keys, nil
 	}
-	stored, err := s.keys.DKIMKeys(ctx, domain)
+	stored, err := s.keys.DKIMKeys(ctx, domain.account, domain.name)
 	if err != nil {
 		return nil, err
 	}

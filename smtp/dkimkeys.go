@@ -30,7 +30,7 @@ type DKIMKeyStore interface {
 // keys. When nodes start together, the keys of the first stay.
 func EnsureKeys(ctx context.Context, keys DKIMKeyStore, domain string) error {
 	domain = strings.ToLower(domain)
-	have, err := keys.DKIMKeys(ctx, domain)
+	have, err := keys.DKIMKeys(ctx, store.TheInstall, domain)
 	if err != nil || len(have) > 0 {
 		return err
 	}
@@ -87,7 +87,7 @@ type Record struct {
 // section 3.6.1, RFC 8463 section 4). None when it has no keys.
 func Records(ctx context.Context, keys DKIMKeys, domain string) ([]Record, error) {
 	domain = strings.ToLower(domain)
-	stored, err := keys.DKIMKeys(ctx, domain)
+	stored, err := keys.DKIMKeys(ctx, store.TheInstall, domain)
 	if err != nil {
 		return nil, err
 	}

@@ -120,7 +120,11 @@ func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (strin
 		return m.signature, nil
 	}
 	domain := m.message.FromEmail[strings.LastIndexByte(m.message.FromEmail, '@')+1:]
-	signature, err := q.signer.Sign(ctx, domain, raw)
+	account := m.message.AccountID
+	if strings.EqualFold(domain, q.domain) {
+		account = store.TheInstall
+	}
+	signature, err := q.signer.Sign(ctx, account, domain, raw)
 	if err != nil {
 		return "", fmt.Errorf("sign: %w", err)
 	}

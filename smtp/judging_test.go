@@ -49,7 +49,7 @@ func TestReceivedMailIsJudged(t *testing.T) {
 		for _, r := range records {
 			zones[r.Name+"."] = smtptest.Zone{TXT: []string{r.Value}}
 		}
-		lines, err := NewSigner(s, nil).Sign(t.Context(), "out.example", strings.NewReader(mail("Hi.")))
+		lines, err := NewSigner(s, nil).Sign(t.Context(), store.TheInstall, "out.example", strings.NewReader(mail("Hi.")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func dnsCases() []dnsCase {
 	)
 	many := make([]uint16, 50)
 	for i := range many {
-		many[i] = uint16(100 - i) //nolint:gosec // small
+		many[i] = uint16(100 - i)
 	}
 	return []dnsCase{
 		{"preference", mxs(30, 10, 20), []string{good, good, good}, delivered, "250", []string{"127.0.0.2"}},
@@ -75,38 +75,30 @@ func dnsCases() []dnsCase {
 		{"421, then the next", mxs(10, 20), []string{busy, good}, delivered, "250", []string{"127.0.0.1", "127.0.0.2"}},
 		{
 			"TLS failure, then the next", mxs(10, 20),
-			[]string{badTLS, good},
-			delivered, "250",
+			[]string{badTLS, good}, delivered, "250",
 			[]string{"127.0.0.1", "127.0.0.1", "127.0.0.2"}, // once more in the clear
 		},
 		{"no MX", smtptest.Zones{"out.example.": smtptest.A("127.0.0.1")}, []string{good}, delivered, "250", []string{"127.0.0.1"}},
 		{
 			"the domain is an alias", with(mxs(10), "alias.example.", smtptest.Zone{CNAME: "out.example."}),
-			[]string{good},
-			delivered, "250",
-			[]string{"127.0.0.1"},
+			[]string{good}, delivered, "250", []string{"127.0.0.1"},
 		},
 		{"NXDOMAIN", smtptest.Zones{}, nil, bounced, "550 5.1.2", nil},
 		{"SERVFAIL", smtptest.Zones{"out.example.": {Err: errors.New("servfail")}}, nil, queued, "451 4.4.3", nil},
 		{
-			"null MX",
-			smtptest.Zones{"out.example.": {MX: []net.MX{{Host: "."}}, A: []string{"127.0.0.1"}}},
-			[]string{good},
-			bounced, "556 5.1.10", nil,
+			"null MX", smtptest.Zones{"out.example.": {MX: []net.MX{{Host: "."}}, A: []string{"127.0.0.1"}}},
+			[]string{good}, bounced, "556 5.1.10", nil,
 		},
 		{"MX in 127/8", with(mxs(10), "h0.out.example.", smtptest.A("127.9.9.9")), []string{good}, bounced, "550 5.4.4", nil},
 		{"MX in 10/8", with(mxs(10), "h0.out.example.", smtptest.A("10.1.2.3")), []string{good}, bounced, "550 5.4.4", nil},
 		{"MX is this machine", with(mxs(10), "h0.out.example.", smtptest.A("9.9.9.9")), []string{good}, bounced, "550 5.4.4", nil},
 		{
 			"a private MX before a public one", with(mxs(10, 20), "h0.out.example.", smtptest.A("10.1.2.3")),
-			[]string{good, good},
-			delivered, "250",
-			[]string{"127.0.0.2"},
+			[]string{good, good}, delivered, "250", []string{"127.0.0.2"},
 		},
 		{
 			"50 MX, all busy", with(mxs(many...), "h49.out.example.", smtptest.A("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6")),
-			[]string{busy, busy, busy, busy, busy, good},
-			queued, "421 4.3.2",
+			[]string{busy, busy, busy, busy, busy, good}, queued, "421 4.3.2",
 			[]string{"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"},
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -165,6 +166,19 @@ func (p *peer) receive(timeout time.Duration) (response, error) {
 func (p *peer) offers(extension string) bool {
 	_, ok := p.ext[extension]
 	return ok
+}
+
+// mostMails is how many transactions the connection may have: ours, or fewer when
+// the server says so (RFC 9422).
+func (p *peer) mostMails(ours int) int {
+	for _, limit := range strings.Fields(p.ext["LIMITS"]) {
+		if n, is := strings.CutPrefix(strings.ToUpper(limit), "MAILMAX="); is {
+			if most, err := strconv.Atoi(n); err == nil && most > 0 {
+				return min(ours, most)
+			}
+		}
+	}
+	return ours
 }
 
 // reset ends the transaction before, and finds out whether the server is still

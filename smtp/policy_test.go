@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -61,11 +62,7 @@ func (s *strict) announce(id string) {
 // queue makes a queue, with a DNS of the zones as they are now.
 func (s *strict) queue(t *testing.T, mxPort uint16) *smtp.Queue {
 	t.Helper()
-	zones := smtptest.Zones{}
-	for name, zone := range s.zones {
-		zones[name] = zone
-	}
-	s.q = s.w.queue(t, mxPort, zones, func(c *smtp.QueueConfig) { c.RootCAs, c.PolicyPort = s.pool, s.host.Port() })
+	s.q = s.w.queue(t, mxPort, maps.Clone(s.zones), func(c *smtp.QueueConfig) { c.RootCAs, c.PolicyPort = s.pool, s.host.Port() })
 	return s.q
 }
 

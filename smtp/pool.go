@@ -7,19 +7,16 @@ import (
 	"time"
 )
 
-const (
-	// maxMails is how many transactions one connection is used for.
-	maxMails = 100
-	// maxIdle is how long a connection is kept without work. Servers close
-	// theirs after some minutes; ours should not be the ones that find out.
-	maxIdle = 30 * time.Second
-)
+// maxIdle is how long a connection is kept without work. Servers close theirs
+// after some minutes; ours should not be the ones that find out.
+const maxIdle = 30 * time.Second
 
 // pool keeps connections that are in order for the next mail to the same
 // server. It holds at most max of them; the one that has waited longest goes
-// first.
+// first. One that had as many mails as it may is left.
 type pool struct {
-	max int
+	max   int
+	mails int
 
 	mu      sync.Mutex
 	idle    []*idlePeer // in the order in which they came back
@@ -74,7 +71,7 @@ func (l *pool) remove(i int) bool {
 
 // put takes back a connection, or closes it when it is of no more use.
 func (l *pool) put(p *peer) {
-	if p.broken || p.mails >= maxMails || !p.detach() {
+	if p.broken || p.mails >= p.mostMails(l.mails) || !p.detach() {
 		p.quit()
 		return
 	}

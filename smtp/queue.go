@@ -93,7 +93,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		log:    cfg.Log,
 		dir:    newDirectory(cfg.Resolver, cfg.Now),
 		dialer: &dialer{helo: cfg.HELO, timeouts: cfg.Timeouts.orDefault(), guard: cfg.Guard, roots: cfg.RootCAs},
-		conns:  &pool{max: cfg.MaxConns},
+		conns:  &pool{max: cfg.MaxConns, mails: cfg.MailsPerConn},
 		batch:  2 * cfg.MaxConns,
 	}
 	q.policies = newPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)

@@ -51,6 +51,9 @@ type QueueConfig struct {
 	// MaxConns is how many transactions with other servers there are at the same
 	// time, and how many idle connections are kept besides; 0 means 50.
 	MaxConns int
+	// MailsPerConn is how many mails go over one connection, one after the other;
+	// 0 means 100. A server may want fewer (RFC 9422).
+	MailsPerConn int
 	// Lease is for how long a claimed recipient is ours alone; 0 means 90
 	// seconds. Run renews it while the recipient waits or is being delivered to.
 	// After a crash it is how long mail that was being sent waits, and by less
@@ -71,6 +74,7 @@ func (c *QueueConfig) setDefaults() {
 	setDefault(&c.MXPort, 25)
 	setDefault(&c.MaxPerDomain, 5)
 	setDefault(&c.MaxConns, 50)
+	setDefault(&c.MailsPerConn, 100)
 	setDefault(&c.Lease, 90*time.Second)
 	setDefault(&c.Grace, 15*time.Second)
 	if c.Resolver == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/message"
@@ -178,13 +179,14 @@ func (q *Queue) hand(ctx context.Context, p *peer, j *job, mail *signedMail, tak
 func newTransaction(p *peer, j *job, size int64) (verdicts []verdict, tx transaction, left []int) {
 	verdicts = make([]verdict, len(j.rcpts))
 	tx = transaction{from: j.mail.from, size: size, utf8: !isASCII(j.mail.from)}
+	tx.utf8 = tx.utf8 || headerIsUTF8(j.mail.message.Addresses.V)
 	for i, c := range j.rcpts {
 		rcpt, ok := wireAddress(c.Email)
 		switch {
 		case !ok:
 			verdicts[i] = verdictAddress
 			continue
-		case !isASCII(tx.from+rcpt) && !p.offers("SMTPUTF8"):
+		case (tx.utf8 || !isASCII(rcpt)) && !p.offers("SMTPUTF8"):
 			verdicts[i] = verdictNoUTF8
 			continue
 		}
@@ -207,6 +209,19 @@ func wireAddress(email string) (string, bool) {
 		return "", false
 	}
 	return email[:at+1] + domain, true
+}
+
+// headerIsUTF8 says whether the header names a local part that is not ASCII. Such
+// a mail is for servers with SMTPUTF8 alone, whoever it is for (RFC 6531 section
+// 3.4).
+func headerIsUTF8(as store.Addresses) bool {
+	named := slices.Concat(as.To, as.Cc, as.ReplyTo)
+	if as.From != nil {
+		named = append(named, *as.From)
+	}
+	return slices.ContainsFunc(named, func(a store.Address) bool {
+		return !isASCII(a.Email[:strings.LastIndexByte(a.Email, '@')+1])
+	})
 }
 
 // fill sets the verdicts of the recipients at the given places.

@@ -2,6 +2,7 @@ package smtp_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -371,6 +372,29 @@ func TestConnectionIsNotUsedForEver(t *testing.T) {
 	})
 }
 
+// A server that says how many mails it takes over one connection (RFC 9422) gets
+// no more.
+func TestServerLimitsTheMailsOfAConnection(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for limits, conns := range map[string]int64{"LIMITS MAILMAX=3 RCPTMAX=100": 4, "LIMITS RCPTMAX=100 mailmax=0": 1} {
+			l := smtptest.Listen(t, "127.0.0.1")[0]
+			calls := &atomic.Int64{}
+			smtptest.Script{Banner: "220 hi", Reply: smtptest.Replies(map[string]string{"EHLO": "250-mx.test\n250 " + limits})}.
+				Serve(t, &countingListener{l, calls})
+			q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *smtp.QueueConfig) { c.MaxPerDomain = 1 })
+			for range 10 {
+				w.send(t, "bob@out.example")
+			}
+
+			round(t, q, 10)
+
+			if calls.Load() != conns {
+				t.Errorf("%s: %d connections for 10 mails, want %d", limits, calls.Load(), conns)
+			}
+		}
+	})
+}
+
 func TestServerThatHangsUpBetweenMailsIsCalledAgain(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
@@ -414,6 +438,34 @@ func TestAddressesOutsideASCII(t *testing.T) {
 					t.Errorf("RCPT TO %q, want %q", wire, tt.wire)
 				}
 			})
+		}
+	})
+}
+
+// A header that names a local part outside ASCII needs SMTPUTF8 for every
+// recipient (O9).
+func TestHeadersOutsideASCII(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for name, edit := range map[string]func(*store.Addresses){
+			"From":     func(as *store.Addresses) { as.From = &store.Address{Email: "дима@in.example"} },
+			"Cc":       func(as *store.Addresses) { as.Cc = []store.Address{{Email: "дима@out.example"}} },
+			"Reply-To": func(as *store.Addresses) { as.ReplyTo = []store.Address{{Email: "дима@in.example"}} },
+		} {
+			for utf8, want := range map[bool]store.RecipientStatus{true: store.RecipientDelivered, false: store.RecipientBounced} {
+				mx := smtptest.NewMX(t, smtptest.MXConfig{UTF8: utf8})
+				q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+				to := fmt.Sprintf("%s-%t@out.example", name, utf8)
+				m := storetest.Sent(t, w.store, w.inbox, []string{to}, func(m *store.NewMessage) { edit(&m.Addresses.V) })
+
+				round(t, q, 1)
+
+				w.wantRecipient(t, m, want, map[bool]string{true: "250", false: "553 5.6.7"}[utf8])
+				for _, mail := range mx.Mails() {
+					if !mail.UTF8 {
+						t.Errorf("%s: MAIL did not say SMTPUTF8", name)
+					}
+				}
+			}
 		}
 	})
 }

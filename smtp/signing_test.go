@@ -73,7 +73,7 @@ func TestSignatureCoversTheHeader(t *testing.T) {
 		signer := w.signer(t, storetest.Domain)
 		const mail = "From: Ann <ann@in.example>\r\nTo: bob@out.example,\r\n eve@out.example\r\nSubject: hello\r\n" +
 			"List-Unsubscribe: <https://in.example/u>\r\nX-Own: 1\r\nMIME-Version: 1.0\r\n\r\nText, \r\n\r\n.dot\r\n"
-		lines, err := signer.Sign(t.Context(), "IN.example", strings.NewReader(mail))
+		lines, err := signer.Sign(t.Context(), store.TheInstall, "IN.example", strings.NewReader(mail))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestSigningOddMail(t *testing.T) {
 			"twice":   "From: a@in.example\r\nCc: one\r\nX-Cc: no\r\nCc: two\r\n\r\nx\r\n",
 			"gap":     "From: a@in.example\r\n\r\na" + strings.Repeat("\r\n", 20_000) + "b\r\n",
 		} {
-			lines, err := signer.Sign(t.Context(), storetest.Domain, strings.NewReader(mail))
+			lines, err := signer.Sign(t.Context(), store.TheInstall, storetest.Domain, strings.NewReader(mail))
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
@@ -138,18 +138,18 @@ func TestSigningOddMail(t *testing.T) {
 			"no body":          "From: a@in.example\r\n",
 			"too large header": strings.Repeat("X-Y: "+strings.Repeat("z", 1000)+"\r\n", 1100) + "\r\nx",
 		} {
-			if _, err := signer.Sign(t.Context(), storetest.Domain, strings.NewReader(mail)); err == nil {
+			if _, err := signer.Sign(t.Context(), store.TheInstall, storetest.Domain, strings.NewReader(mail)); err == nil {
 				t.Errorf("%s: signed", name)
 			}
 		}
 	})
 }
 
-func TestDomainWithoutKeysIsNotSigned(t *testing.T) {
+func TestDomainWithoutKeysDoesNotSend(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
-		lines, err := w.signer(t, storetest.Domain).Sign(t.Context(), "other.example", strings.NewReader("From: a@other.example\r\n\r\nx"))
-		if lines != "" || err != nil {
-			t.Errorf("%q, %v", lines, err)
+		lines, err := w.signer(t, storetest.Domain).Sign(t.Context(), store.TheInstall, "other.example", strings.NewReader("From: a@other.example\r\n\r\nx"))
+		if lines != "" || err == nil {
+			t.Errorf("signed %q without a key", lines)
 		}
 	})
 }
@@ -174,7 +174,7 @@ func TestDamagedKeyStopsTheMail(t *testing.T) {
 
 type damagedKeys struct{}
 
-func (damagedKeys) DKIMKeys(context.Context, string) ([]store.DKIMKey, error) {
+func (damagedKeys) DKIMKeys(context.Context, int64, string) ([]store.DKIMKey, error) {
 	return []store.DKIMKey{{Domain: storetest.Domain, Selector: "s", Algorithm: "rsa", Private: []byte("nothing")}}, nil
 }
 

@@ -15,7 +15,6 @@ type timedConn struct {
 	replies  []string
 	deadline time.Time
 
-	buf   strings.Builder
 	wrote map[string]time.Duration // by the beginning of what was written
 	read  map[string]time.Duration // by the reply
 }

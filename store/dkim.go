@@ -27,27 +27,29 @@ type dkimRow struct {
 
 func dkimLabel(domain, selector string) string { return "dkim/" + domain + "/" + selector }
 
-// AddDKIMKeys stores keys of the install's own mail domain, and leaves those
-// alone that are there under the same domain and selector: nodes that start
-// together keep the first ones.
+// AddDKIMKeys stores the first keys of the install's own mail domain, which sign
+// at once, and leaves those alone that are there under the same domain and
+// selector: nodes that start together keep the first ones.
 func (s *Store) AddDKIMKeys(ctx context.Context, keys ...DKIMKey) error {
+	now := NewTime(s.now())
 	return s.inTx(ctx, "add DKIM keys", func(tx *sqlx.Tx) error {
-		_, err := s.insertDKIMKeys(ctx, tx, nil, keys)
+		_, err := s.insertDKIMKeys(ctx, tx, nil, &now, keys)
 		return err
 	})
 }
 
 // insertDKIMKeys stores the keys whose selectors are free, sealed, and returns
-// how many. domainSeq is of the account's domain that they are for.
-func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int64, keys []DKIMKey) (int64, error) {
+// how many. domainSeq is of the account's domain that they are for, and foundAt
+// is from when they sign, if they need not be found published.
+func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int64, foundAt *Time, keys []DKIMKey) (int64, error) {
 	const q = `
-		INSERT INTO dkim_keys (domain_seq, domain, selector, algorithm, public, sealed, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		INSERT INTO dkim_keys (domain_seq, domain, selector, algorithm, public, sealed, found_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (domain, selector) DO NOTHING`
 	var all int64
 	for _, k := range keys {
 		sealed := s.seal.seal(dkimLabel(k.Domain, k.Selector), k.Private)
-		res, err := tx.ExecContext(ctx, q, domainSeq, k.Domain, k.Selector, k.Algorithm, k.Public, sealed, NewTime(s.now()))
+		res, err := tx.ExecContext(ctx, q, domainSeq, k.Domain, k.Selector, k.Algorithm, k.Public, sealed, foundAt, NewTime(s.now()))
 		if err != nil {
 			return all, err
 		}
@@ -59,16 +61,22 @@ func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int6
 	return all, nil
 }
 
-// DKIMKeys returns the keys that mail of domain is signed with, oldest first. None
-// is not an error. Those of an account's domain sign once it is verified, from
-// when they were found published until they are retired.
-func (s *Store) DKIMKeys(ctx context.Context, domain string) ([]DKIMKey, error) {
+// TheInstall stands for an account where the install's own mail domain is meant,
+// which all accounts send from.
+const TheInstall int64 = 0
+
+// DKIMKeys returns the keys that an account's mail of domain is signed with,
+// oldest first, or, for TheInstall, those of the mail domain. None is not an
+// error. Keys sign from when they were found published until they are retired,
+// and those of an account's domain only while it is verified for that account.
+func (s *Store) DKIMKeys(ctx context.Context, accountID int64, domain string) ([]DKIMKey, error) {
 	const q = `SELECT k.domain, k.selector, k.algorithm, k.public, k.sealed
 		FROM dkim_keys k LEFT JOIN domains d ON d.seq = k.domain_seq
-		WHERE k.domain = $1 AND (k.domain_seq IS NULL OR d.status = 'verified' AND k.found_at IS NOT NULL AND k.retired_at IS NULL)
+		WHERE k.domain = $1 AND k.found_at IS NOT NULL AND k.retired_at IS NULL
+			AND (k.domain_seq IS NULL AND $2 = 0 OR d.account_id = $2 AND d.status = 'verified')
 		ORDER BY k.seq`
 	var rows []dkimRow
-	if err := s.read.SelectContext(ctx, &rows, q, domain); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, domain, accountID); err != nil {
 		return nil, s.wrap(err, "DKIM keys")
 	}
 	keys := make([]DKIMKey, 0, len(rows))

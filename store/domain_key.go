@@ -64,7 +64,7 @@ func readDomainKeys(ctx context.Context, db sqlx.QueryerContext, rows []Domain) 
 
 // addDomainKeys stores keys of d and reads them back.
 func (s *Store) addDomainKeys(ctx context.Context, tx *sqlx.Tx, d *Domain, keys []DKIMKey) error {
-	n, err := s.insertDKIMKeys(ctx, tx, &d.Seq, keys)
+	n, err := s.insertDKIMKeys(ctx, tx, &d.Seq, nil, keys)
 	if err != nil {
 		return fmt.Errorf("insert DKIM keys: %w", err)
 	}

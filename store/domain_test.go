@@ -140,7 +140,7 @@ func TestVerifiedDomainThatLosesARecord(t *testing.T) {
 		d.want("somebody asks", store.DomainVerified, time.Hour)
 		d.looks("m", false, published)
 		d.want("it is gone for three days", store.DomainFailed, 0)
-		if keys, err := d.DKIMKeys(t.Context(), "ann.example"); err != nil || len(keys) != 0 {
+		if keys, err := d.DKIMKeys(t.Context(), d.AccountID, "ann.example"); err != nil || len(keys) != 0 {
 			t.Errorf("a failed domain signs with %v, %v", keys, err)
 		}
 	})
@@ -180,7 +180,7 @@ func TestKeysRotate(t *testing.T) {
 	eachDomain(t, func(t *testing.T, d *domainOf) {
 		wantKeys := func(when string, signing, shown []string) {
 			t.Helper()
-			keys, err := d.DKIMKeys(t.Context(), "ann.example")
+			keys, err := d.DKIMKeys(t.Context(), d.AccountID, "ann.example")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -91,7 +91,7 @@ func TestDKIMKeysAreSealed(t *testing.T) {
 		if err := s.AddDKIMKeys(t.Context(), later); err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.DKIMKeys(t.Context(), "in.example")
+		got, err := s.DKIMKeys(t.Context(), store.TheInstall, "in.example")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestDKIMKeysAreSealed(t *testing.T) {
 		wantNotStored(t, cfg, string(private.Seed()))
 		wantNotStored(t, cfg, "another private key")
 
-		none, err := s.DKIMKeys(t.Context(), "out.example")
+		none, err := s.DKIMKeys(t.Context(), store.TheInstall, "out.example")
 		if err != nil || len(none) != 0 {
 			t.Errorf("keys of another domain: %v, %v", none, err)
 		}
@@ -119,13 +119,13 @@ func TestDKIMKeysDoNotOpenWithAnotherSecretOrPlace(t *testing.T) {
 		}
 		other := cfg
 		other.SealKey = bytes.Repeat([]byte("x"), 32)
-		if _, err := storetest.OpenConfig(t, other).DKIMKeys(t.Context(), "in.example"); err == nil {
+		if _, err := storetest.OpenConfig(t, other).DKIMKeys(t.Context(), store.TheInstall, "in.example"); err == nil {
 			t.Error("the key opened with another secret")
 		}
 		if _, err := openRaw(t, cfg).Exec(`UPDATE dkim_keys SET domain = 'out.example'`); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.DKIMKeys(t.Context(), "out.example"); err == nil {
+		if _, err := s.DKIMKeys(t.Context(), store.TheInstall, "out.example"); err == nil {
 			t.Error("the key opened for another domain")
 		}
 	})

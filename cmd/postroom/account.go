@@ -22,14 +22,19 @@ func (p program) accountCommand() *cobra.Command {
 	return group(cmd, p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
 }
 
-// withStore runs do on the store, for a command that is over soon.
+// withStore runs do on the store, for a command that is over soon and touches
+// nothing sealed.
 func (p program) withStore(cmd *cobra.Command, do func(context.Context, Config, *store.Store) error) (err error) {
+	return p.withOpenStore(cmd, false, do)
+}
+
+func (p program) withOpenStore(cmd *cobra.Command, needSecret bool, do func(context.Context, Config, *store.Store) error) (err error) {
 	cfg, err := p.config(cmd)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	s, err := cfg.openForCommand(ctx, false, newLogger(cfg, p.stderr))
+	s, err := cfg.openForCommand(ctx, needSecret, newLogger(cfg, p.stderr))
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	queue, err := n.queuePart(ctx, s, receiver, dns, told)
+	queue, err := n.queuePart(s, receiver, dns, told)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +126,9 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 }
 
 // queuePart makes the domain's signing keys before the queue runs. That takes
-// some tenths of a second, which at the first start nobody has to wait for. That
-// the keys that are there can be read is seen at once.
-func (n *node) queuePart(ctx context.Context, s *store.Store, local *smtp.Receiver, dns smtp.Resolver, told *metrics) (part, error) {
+// some tenths of a second, which at the first start nobody has to wait for.
+func (n *node) queuePart(s *store.Store, local *smtp.Receiver, dns smtp.Resolver, told *metrics) (part, error) {
 	domain := string(n.cfg.MailDomain)
-	if _, err := s.DKIMKeys(ctx, domain); err != nil {
-		return part{}, err
-	}
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
 		return part{}, err

@@ -37,17 +37,11 @@ func TestDomainRotate(t *testing.T) {
 	onBoth(t, func(t *testing.T, data string, env []string) {
 		dns := smtptest.NewChangingDNS(t)
 		s := serve(t, data, append(env, "POSTROOM_RESOLVER="+dns.Addr())...)
-		_, made := s.call(t, s.key, http.MethodPost, "/v1/domains", `{"domain":"ann.example"}`)
-		id := fmt.Sprint(made["id"])
-		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", id); err == nil || !strings.Contains(stderr, "have not been found") {
+		_, made := s.call(t, s.key, http.MethodPost, "/v1/domains", `{"domain":"bob.example"}`)
+		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", fmt.Sprint(made["id"])); err == nil || !strings.Contains(stderr, "have not been found") {
 			t.Errorf("before the first keys are published: %v %s", err, stderr)
 		}
-		zones := smtptest.Zones{}
-		for _, k := range dkimRecords(made) {
-			zones[fmt.Sprint(k["name"])+"."] = smtptest.Zone{TXT: []string{fmt.Sprint(k["value"])}}
-		}
-		dns.Set(t, zones)
-		s.call(t, s.key, http.MethodPost, "/v1/domains/"+id+"/verify", "")
+		id := fmt.Sprint(s.ownDomain(t, dns, "ann.example")["id"])
 		out, stderr, err := runCommand(t, data, env, "domain", "rotate", id)
 		if err != nil {
 			t.Fatalf("domain rotate: %v\n%s", err, stderr)
@@ -66,6 +60,25 @@ func TestDomainRotate(t *testing.T) {
 			t.Errorf("rotate what is not there: %v %s", err, stderr)
 		}
 	})
+}
+
+// ownDomain adds a domain, publishes its TXT records, and has it verified.
+func (s *served) ownDomain(t *testing.T, dns *smtptest.ChangingDNS, name string) map[string]any {
+	t.Helper()
+	_, made := s.call(t, s.key, http.MethodPost, "/v1/domains", `{"domain":"`+name+`"}`)
+	zones := smtptest.Zones{}
+	records, _ := made["dns_records"].([]any)
+	for _, r := range records {
+		if record, ok := r.(map[string]any); ok && record["type"] == "TXT" {
+			zones[fmt.Sprint(record["name"])+"."] = smtptest.Zone{TXT: []string{fmt.Sprint(record["value"])}}
+		}
+	}
+	dns.Set(t, zones)
+	_, got := s.call(t, s.key, http.MethodPost, fmt.Sprintf("/v1/domains/%s/verify", made["id"]), "")
+	if got["status"] != "verified" {
+		t.Fatalf("everything is published, and it is %v", got)
+	}
+	return made
 }
 
 // dkimRecords are the DNS records of keys in a domain's answer.

@@ -46,7 +46,11 @@ func (p program) domainRotateCommand() *cobra.Command {
 			"have to stay for 7 days more: mail that they signed may be read as late.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
+			return p.withOpenStore(cmd, true, func(ctx context.Context, _ Config, s *store.Store) error {
+				a, err := accountOf(ctx, cmd, s)
+				if err != nil {
+					return err
+				}
 				return rotateKeys(ctx, p.stdout, s, a, args[0])
 			})
 		},

@@ -30,24 +30,29 @@ const accountFlag = "account"
 // withAccount runs do on the store with the account that the command names, or
 // the first.
 func (p program) withAccount(cmd *cobra.Command, do func(context.Context, Config, *store.Store, store.Account) error) error {
-	id, err := cmd.Flags().GetString(accountFlag)
-	if err != nil {
-		return err
-	}
 	return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
-		find := s.FirstAccount
-		if id != "" {
-			find = func(ctx context.Context) (store.Account, error) { return s.Account(ctx, id) }
-		}
-		a, err := find(ctx)
-		if errors.Is(err, store.ErrNotFound) && id == "" {
-			return errors.New("there is no account yet: start `postroom serve` once")
-		}
+		a, err := accountOf(ctx, cmd, s)
 		if err != nil {
 			return err
 		}
 		return do(ctx, cfg, s, a)
 	})
+}
+
+// accountOf is the account that the command names, or the first.
+func accountOf(ctx context.Context, cmd *cobra.Command, s *store.Store) (store.Account, error) {
+	id, err := cmd.Flags().GetString(accountFlag)
+	if err != nil {
+		return store.Account{}, err
+	}
+	if id != "" {
+		return s.Account(ctx, id)
+	}
+	a, err := s.FirstAccount(ctx)
+	if errors.Is(err, store.ErrNotFound) {
+		return a, errors.New("there is no account yet: start `postroom serve` once")
+	}
+	return a, err
 }
 
 // keyFlags are the flags of `key create`.

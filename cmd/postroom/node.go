@@ -89,7 +89,11 @@ func (n *node) openStore(ctx context.Context) (*store.Store, install, error) {
 	if err != nil {
 		return nil, in, err
 	}
-	if err := n.cfg.begin(ctx, s, &in, n.log); err != nil {
+	err = n.cfg.begin(ctx, s, &in, n.log)
+	if err == nil {
+		err = n.cfg.prove(ctx, s)
+	}
+	if err != nil {
 		return nil, in, errors.Join(err, s.Close())
 	}
 	return s, in, nil

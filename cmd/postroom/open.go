@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -60,7 +61,26 @@ func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", c.Database, err)
 	}
+	if !needSecret {
+		return s, nil
+	}
+	if err := c.prove(ctx, s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
+}
+
+// prove refuses a secret that the database was not made with.
+func (c Config) prove(ctx context.Context, s *store.Store) error {
+	err := s.ProveSecret(ctx)
+	if !errors.Is(err, store.ErrSecret) {
+		return err
+	}
+	where := "the file " + filepath.Join(c.Data, secretFile)
+	if c.Secret != "" {
+		where = envPrefix + "SECRET"
+	}
+	return fmt.Errorf("the secret in %s is not the one that the database %s was made with: put that one back", where, c.Database)
 }
 
 func (c Config) commandKeys(needSecret bool) (subkeys, error) {

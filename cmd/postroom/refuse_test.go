@@ -110,9 +110,27 @@ func TestLostOrWrongSecretIsRefused(t *testing.T) {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("a new secret was put in place of the lost one: %v", err)
 		}
+		// K2: also of an install that now has another mail domain, without keys
+		// that could fail to open.
 		wrong := append([]string{"POSTROOM_SECRET=" + strings.Repeat("wrong", 10)}, env...)
-		if text := refused(t, data, wrong); !strings.Contains(text, "is this the install secret it was sealed with?") {
-			t.Errorf("with another secret: %s", text)
+		for _, more := range [][]string{wrong, append([]string{"POSTROOM_MAIL_DOMAIN=other.example"}, wrong...)} {
+			if text := refused(t, data, more); !strings.Contains(text, "the secret in POSTROOM_SECRET is not the one that the database") {
+				t.Errorf("with another secret: %s", text)
+			}
+		}
+		for _, args := range [][]string{{"domain", "show"}, {"domain", "rotate", "dom_1"}} {
+			if _, text, err := runCommand(t, data, wrong, args...); err == nil || !strings.Contains(text, "is not the one that the database") {
+				t.Errorf("%v with another secret: %v %s", args, err, text)
+			}
+			if _, text, err := runCommand(t, data, env, args...); err == nil || !strings.Contains(text, "read the install secret") {
+				t.Errorf("%v without the secret: %v %s", args, err, text)
+			}
+		}
+		if err := os.WriteFile(path, []byte("x"+string(secret[1:])), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text := refused(t, data, env); !strings.Contains(text, "the secret in the file "+path+" is not the one") {
+			t.Errorf("with a damaged secret: %s", text)
 		}
 		right := append([]string{"POSTROOM_SECRET=" + strings.TrimSpace(string(secret))}, env...)
 		serve(t, data, right...).stop(t)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/mail"
 	"os"
 	"os/exec"
@@ -25,28 +26,66 @@ type outside struct {
 	mx    *smtptest.MX
 	zones smtptest.Zones
 	env   []string // settings of a service that sends there as agents.example.com
+	http  string   // where its API listens
 }
 
 func newOutside(t *testing.T) *outside {
 	t.Helper()
 	cfg, _ := smtptest.NewTLS(t, "127.0.0.1")
 	o := &outside{mx: smtptest.NewMX(t, smtptest.MXConfig{TLS: cfg, UTF8: true})}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free, most likely still in a moment
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.http = l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	o.zones = smtptest.Zones{}.Domain("outside.example", o.mx.IP()).Domain("xn--bcher-kva.example", o.mx.IP())
 	o.env = []string{
 		"POSTROOM_RESOLVER=" + smtptest.NewDNS(t, o.zones), fmt.Sprintf("POSTROOM_MX_PORT=%d", o.mx.Port()),
 		"POSTROOM_MX_ALLOW=127.0.0.0/8", "POSTROOM_MAIL_DOMAIN=agents.example.com", "POSTROOM_HOSTNAME=out.example.com",
-		"POSTROOM_RATE_LIMITS=off",
+		"POSTROOM_RATE_LIMITS=off", "POSTROOM_BASE_URL=https://mail.example.com", "POSTROOM_HTTP=" + o.http,
 	}
 	return o
 }
 
-// take waits for n mails.
-func (o *outside) take(t *testing.T, n int) []smtptest.Mail {
+// serve starts the service, whose links begin with another address than that at
+// which it listens.
+func (o *outside) serve(t *testing.T, data string) *served {
 	t.Helper()
-	for have := 100; have < n; have += 100 { // each wait has its own patience
-		o.mx.Wait(t, have)
+	s := serve(t, data, o.env...)
+	s.api = "http://" + o.http
+	return s
+}
+
+// take waits until so many recipients have got their mail, and returns each mail
+// once: it may come anew for each recipient.
+func (o *outside) take(t *testing.T, recipients int) []smtptest.Mail {
+	t.Helper()
+	seen := map[string]bool{}
+	var once []smtptest.Mail
+	for have, n := 0, 0; have < recipients; {
+		mails := o.mx.Wait(t, n+1)
+		for _, m := range mails[n:] {
+			have += len(m.To)
+			if id := headerID(t, m); !seen[id] {
+				seen[id] = true
+				once = append(once, m)
+			}
+		}
+		n = len(mails)
 	}
-	return o.mx.Wait(t, n)
+	return once
+}
+
+func headerID(t *testing.T, m smtptest.Mail) string {
+	t.Helper()
+	parsed, err := mail.ReadMessage(bytes.NewReader(m.Data))
+	if err != nil {
+		t.Fatalf("%v\n%.1000s", err, m.Data)
+	}
+	return parsed.Header.Get("Message-ID")
 }
 
 // txtRecords are the TXT records of what `postroom domain show` says, by name.
@@ -54,11 +93,9 @@ func txtRecords(t *testing.T, zoneFile string) map[string]string {
 	t.Helper()
 	records := map[string]string{}
 	for line := range strings.Lines(zoneFile) {
-		name, rest, _ := strings.Cut(strings.TrimSpace(line), ".\t")
 		if f := strings.Fields(line); len(f) > 4 && f[3] == "TXT" {
-			name = strings.TrimSuffix(f[0], ".")
-			_, rest, _ = strings.Cut(line, "TXT")
-			records[name] = strings.NewReplacer(`" "`, "", `"`, "").Replace(strings.TrimSpace(rest))
+			_, rest, _ := strings.Cut(line, "TXT")
+			records[strings.TrimSuffix(f[0], ".")] = strings.NewReplacer(`" "`, "", `"`, "").Replace(strings.TrimSpace(rest))
 		}
 	}
 	if len(records) == 0 {
@@ -131,11 +168,13 @@ func TestOthersVerifyWhatIsSigned(t *testing.T) {
 	t.Parallel()
 	needVerifiers(t)
 	o, data := newOutside(t), t.TempDir()
-	s := serve(t, data, o.env...)
+	s := o.serve(t, data)
 	records := txtRecords(t, waitForSigningKeys(t, data, o.env))
-	variedMails(t, s, signedMails)
+	mails := o.take(t, variedMails(t, s, signedMails))
+	if len(mails) != signedMails {
+		t.Fatalf("%d mails arrived, of %d", len(mails), signedMails)
+	}
 	folder := t.TempDir()
-	mails := o.take(t, signedMails)
 	for i, m := range mails {
 		write(t, folder, fmt.Sprintf("%04d.eml", i), m.Data)
 	}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -96,7 +98,7 @@ func (s *stepwise) kill(t *testing.T, step killStep, id string) {
 	t.Helper()
 	s.in.stop()
 	settings := s.in.settings
-	s.in.settings = append(settings[:len(settings):len(settings)], crashVariable+"="+string(step.at))
+	s.in.settings = append(slices.Clip(settings), crashVariable+"="+string(step.at))
 	n := s.in.start()
 	answered := s.send(t, n, id) == nil
 	<-n.exited
@@ -243,9 +245,5 @@ func (e *endpoint) has(subject string, types []string) bool {
 func (e *endpoint) posts(subject, typ string) map[string]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	counts := map[string]int{}
-	for id, n := range e.got[subject][typ] {
-		counts[id] = n
-	}
-	return counts
+	return maps.Clone(e.got[subject][typ])
 }

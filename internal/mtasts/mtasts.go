@@ -113,7 +113,7 @@ func ParsePolicy(text []byte) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("policy has max_age %.20q", given["max_age"])
 	}
-	p.MaxAge = min(time.Duration(seconds)*time.Second, maxAge) //nolint:gosec // 32 bits of seconds fit
+	p.MaxAge = min(time.Duration(seconds)*time.Second, maxAge)
 	p.Mode = Mode(given["mode"])
 	if !slices.Contains([]Mode{Enforce, Testing, None}, p.Mode) {
 		return Policy{}, fmt.Errorf("policy has mode %.20q", given["mode"])

@@ -27,6 +27,7 @@ type Mail struct {
 	Data []byte   // with CRLF, as it came
 	HELO string
 	TLS  bool
+	UTF8 bool   // MAIL said SMTPUTF8
 	User string // who logged in
 	Peer string // address of the client: one for each connection
 }
@@ -175,12 +176,12 @@ func (s *session) Auth(string) (sasl.Server, error) {
 	}), nil
 }
 
-func (s *session) Mail(from string, _ *gosmtp.MailOptions) error {
+func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
 	if s.mx.cfg.Users != nil && s.user == "" {
 		return gosmtp.ErrAuthRequired
 	}
 	_, secure := s.conn.TLSConnectionState()
-	s.mail = Mail{From: from, HELO: s.conn.Hostname(), TLS: secure, User: s.user, Peer: s.conn.Conn().RemoteAddr().String()}
+	s.mail = Mail{From: from, HELO: s.conn.Hostname(), TLS: secure, UTF8: opts.UTF8, User: s.user, Peer: s.conn.Conn().RemoteAddr().String()}
 	if s.mx.cfg.Mail != nil {
 		return s.mx.cfg.Mail(from)
 	}

@@ -170,11 +170,11 @@ func (p *Postfix) write(t testing.TB, cfg PostfixConfig, owner *user.User) {
 func (p *Postfix) start(t testing.TB) {
 	t.Helper()
 	// A check makes the folders of the queue.
-	if out, err := exec.CommandContext(t.Context(), "/usr/sbin/postfix", "-c", p.dir, "check").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "/usr/sbin/postfix", "-c", p.dir, "check").CombinedOutput(); err != nil { //nolint:gosec // a folder of ours
 		t.Fatalf("check Postfix: %v: %s", err, out)
 	}
-	master := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/lib/postfix/sbin/master", "-c", p.dir, "-d", "-e", postfixLife)
-	ownGroup(master) // which it ends as a whole
+	master := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/lib/postfix/sbin/master", "-c", p.dir, "-d", "-e", postfixLife) //nolint:gosec // as above
+	ownGroup(master)                                                                                                                        // which it ends as a whole
 	if err := master.Start(); err != nil {
 		t.Fatalf("start Postfix: %v", err)
 	}

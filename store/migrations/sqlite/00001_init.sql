@@ -1,5 +1,11 @@
 -- +goose Up
 
+-- One row, sealed, that only the secret which the install began with opens.
+CREATE TABLE install_secret (
+    id    BIGINT PRIMARY KEY CHECK (id = 1),
+    proof BLOB NOT NULL
+);
+
 CREATE TABLE accounts (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
     id           TEXT NOT NULL UNIQUE,

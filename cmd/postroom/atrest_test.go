@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite" // for a backup
+
+	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+)
+
+// TestNothingSecretIsAtRest is row K1: a dump of the database, a backup of it and
+// the log at its most talkative hold no API key, no secret of a webhook, no private
+// key and not the secret that seals them, in no form; and a core file would hold no
+// PEM.
+func TestNothingSecretIsAtRest(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		dns, mx := smtptest.NewChangingDNS(t), smtptest.NewMX(t, smtptest.MXConfig{})
+		s := serve(t, data, append(env, "POSTROOM_RESOLVER="+dns.Addr(), "POSTROOM_LOG_LEVEL=debug", "POSTROOM_RELAY=smtp://"+mx.Addr()+"?tls=maybe")...)
+		secrets := map[string][]byte{"the first key": []byte(s.key)}
+		for name, path := range map[string]string{"an API key": "/v1/keys", "a webhook secret": "/v1/webhooks"} {
+			status, made := s.call(t, s.key, http.MethodPost, path, map[string]string{"/v1/keys": `{"name":"k"}`, "/v1/webhooks": `{"url":"https://hooks.example/in"}`}[path])
+			secret, _ := made["secret"].(string)
+			if key, ok := made["key"].(string); ok {
+				secret = key
+			}
+			if status != http.StatusCreated || secret == "" {
+				t.Fatalf("make %s: %d %v", name, status, made)
+			}
+			secrets[name] = []byte(secret)
+			if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_")); err == nil {
+				secrets[name+", decoded"] = raw
+			}
+		}
+		d := s.ownDomain(t, dns, "ann.example")
+		_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"domain":"ann.example"}`)
+		_, m := s.call(t, s.key, http.MethodPost, fmt.Sprintf("/v1/inboxes/%s/messages", inbox["id"]), `{"to":"bob@out.example","subject":"s","text":"t"}`)
+		becomes(t, s, fmt.Sprint(m["id"]), "sent")
+		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", fmt.Sprint(d["id"])); err != nil {
+			t.Fatalf("domain rotate: %v %s", err, stderr)
+		}
+		if n := pemKeys(t, s.cmd.Process.Pid); n != 0 {
+			t.Errorf("a core file would hold %d private keys as PEM", n)
+		}
+		for what, b := range map[string][]byte{"the dump": dumpOf(t, data, env), "a backup": backupOf(t, data, env), "the log": []byte(s.log.String())} {
+			for name, secret := range allSecrets(t, data, env, secrets) {
+				for how, form := range formsOf(secret) {
+					if bytes.Contains(b, form) {
+						t.Errorf("%s (%d bytes) holds %s %s", what, len(b), name, how)
+					}
+				}
+			}
+			if !bytes.Contains(b, []byte("ann.example")) {
+				t.Errorf("%s (%d bytes) holds nothing of the install", what, len(b))
+			}
+			if bytes.Contains(b, []byte("PRIVATE KEY")) {
+				t.Errorf("%s holds PEM", what)
+			}
+		}
+	})
+}
+
+// formsOf are the ways to write a secret that are looked for.
+func formsOf(secret []byte) map[string][]byte {
+	forms := map[string][]byte{
+		"as it is": secret, "in hex": []byte(hex.EncodeToString(secret)),
+		"in base64": []byte(base64.RawStdEncoding.EncodeToString(secret)), "in base64url": []byte(base64.RawURLEncoding.EncodeToString(secret)),
+	}
+	for how, form := range forms { // the last character depends on what follows
+		if strings.HasPrefix(how, "in base64") {
+			forms[how] = form[:len(form)-2]
+		}
+	}
+	return forms
+}
+
+// allSecrets adds the secret of the install and the private keys, whole and in
+// their parts, to what the API has shown.
+func allSecrets(t *testing.T, data string, env []string, shown map[string][]byte) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for name, secret := range shown {
+		all[name] = secret
+	}
+	cfg := Config{Data: data, Database: database(filepath.Join(data, "postroom.db"))}
+	for _, v := range env {
+		if url, ok := strings.CutPrefix(v, "POSTROOM_DATABASE="); ok {
+			cfg.Database = database(url)
+		}
+	}
+	secret, err := cfg.installSecret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := derive(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["the install secret"], all["the seal key"] = []byte(secret), keys.seal
+	s, err := store.Open(t.Context(), store.Config{Database: string(cfg.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }() // it was only read
+	a, err := s.FirstAccount(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for account, domain := range map[int64]string{store.TheInstall: "postroom.localhost", a.Seq: "ann.example"} {
+		dkim, err := s.DKIMKeys(t.Context(), account, domain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range dkim {
+			found++
+			for part, b := range partsOf(t, k.Private) {
+				all[fmt.Sprintf("%s of the %s key of %s", part, k.Algorithm, domain)] = b
+			}
+		}
+	}
+	if found != 4 {
+		t.Fatalf("%d private keys to look for, want 4", found)
+	}
+	return all
+}
+
+func partsOf(t *testing.T, der []byte) map[string][]byte {
+	t.Helper()
+	parsed, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch key := parsed.(type) {
+	case *rsa.PrivateKey:
+		return map[string][]byte{"the whole": der, "the exponent": key.D.Bytes(), "a prime": key.Primes[0].Bytes(), "the other prime": key.Primes[1].Bytes()}
+	case ed25519.PrivateKey:
+		return map[string][]byte{"the whole": der, "the seed": key.Seed()}
+	}
+	t.Fatalf("a key of type %T", parsed)
+	return nil
+}
+
+// dumpOf is what an operator's dump has: the files of SQLite as they are, and what
+// pg_dump writes.
+func dumpOf(t *testing.T, data string, env []string) []byte {
+	t.Helper()
+	if url := postgresOf(env); url != "" {
+		return pgDump(t, url)
+	}
+	files, err := filepath.Glob(filepath.Join(data, "postroom.db*"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("files of the database: %v, %v", files, err)
+	}
+	var all []byte
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b...)
+	}
+	return all
+}
+
+// pgDump runs the pg_dump of the server.
+func pgDump(t *testing.T, args ...string) []byte {
+	t.Helper()
+	bin, _, err := testpg.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	initdb, err := filepath.EvalSymlinks(filepath.Join(bin, "initdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(initdb), "pg_dump"), args...).Output()
+	if err != nil || len(out) < 10_000 {
+		t.Fatalf("pg_dump: %d bytes, %v", len(out), err)
+	}
+	return out
+}
+
+// backupOf is a copy that the database makes of itself while it is served.
+func backupOf(t *testing.T, data string, env []string) []byte {
+	t.Helper()
+	if url := postgresOf(env); url != "" {
+		return pgDump(t, "--format=tar", url)
+	}
+	db, err := sqlx.Open("sqlite", filepath.Join(data, "postroom.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // it was only read
+	path := filepath.Join(t.TempDir(), "backup.db")
+	if _, err := db.ExecContext(t.Context(), `VACUUM INTO ?`, path); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func postgresOf(env []string) string {
+	for _, v := range env {
+		if url, ok := strings.CutPrefix(v, "POSTROOM_DATABASE="); ok {
+			return url
+		}
+	}
+	return ""
+}
+
+// pemKey is a private key as PEM, not the words that a parser of it knows.
+var pemKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]{40}`)
+
+// maxMapping leaves out what is only reserved.
+const maxMapping = 1 << 30
+
+// pemKeys counts the private keys in PEM in what a process has in memory, which is
+// what a core file would hold of it.
+func pemKeys(t *testing.T, pid int) int {
+	t.Helper()
+	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Skipf("the memory of another process cannot be read here: %v", err)
+	}
+	defer func() { _ = maps.Close() }() // it was only read
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mem.Close() }() // it was only read
+	n, size := 0, int64(0)
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		var from, to int64
+		var mode string
+		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &from, &to, &mode); err != nil || mode[:2] != "rw" || to-from > maxMapping {
+			continue
+		}
+		b, _ := io.ReadAll(io.NewSectionReader(mem, from, to-from)) // what cannot be read is not in a core file either
+		size += int64(len(b))
+		n += len(pemKey.FindAll(b, -1))
+	}
+	if size < 1<<20 {
+		t.Errorf("only %d bytes of memory could be read", size)
+	}
+	return n
+}

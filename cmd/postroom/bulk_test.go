@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/mailauth"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/smtptest"
+)
+
+// bulkMails is how many mails are held against the rules.
+const bulkMails = 100
+
+// O10: what the large mailbox providers have asked of bulk senders since 2024
+// ("Email sender guidelines" of Gmail, "Sender Best Practices" of Yahoo) holds of
+// mail as it arrives, with the records that `postroom domain show` says to
+// publish. The PTR record of the sending host is looked at when a domain is
+// verified, and complaints are counted in the store.
+func TestMailKeepsTheRulesForBulkSenders(t *testing.T) {
+	t.Parallel()
+	o, data := newOutside(t), t.TempDir()
+	s := o.serve(t, data)
+	records := txtRecords(t, waitForSigningKeys(t, data, o.env))
+	zones := smtptest.Zones{"out.example.com.": smtptest.A("127.0.0.1")}
+	for name, value := range records {
+		zones[name+"."] = smtptest.Zone{TXT: []string{value}}
+	}
+	own := zones["agents.example.com."]
+	own.MX = []net.MX{{Host: "out.example.com.", Pref: 10}}
+	zones["agents.example.com."] = own
+	l := &linter{
+		records: records, resolver: smtp.NewResolver(smtptest.NewDNS(t, zones)),
+	}
+
+	mails := o.take(t, variedMails(t, s, bulkMails))
+
+	if len(mails) != bulkMails {
+		t.Fatalf("%d mails arrived, of %d", len(mails), bulkMails)
+	}
+	for _, m := range mails {
+		for _, fault := range l.faults(t, m) {
+			t.Errorf("%s: %s", headerID(t, m), fault)
+		}
+	}
+}
+
+// linter holds mails against rules.
+type linter struct {
+	records  map[string]string
+	resolver mailauth.Resolver
+}
+
+// faults lists what a mail breaks.
+func (l *linter) faults(t *testing.T, m smtptest.Mail) (faults []string) {
+	t.Helper()
+	parsed, err := mail.ReadMessage(bytes.NewReader(m.Data))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	header := parsed.Header
+	from, err := header.AddressList("From")
+	if err != nil || len(from) != 1 {
+		return []string{fmt.Sprintf("From is %q", header["From"])}
+	}
+	_, domain, _ := strings.Cut(from[0].Address, "@")
+	rule := func(holds bool, fault string, values ...any) {
+		if !holds {
+			faults = append(faults, fmt.Sprintf(fault, values...))
+		}
+	}
+	// Gmail: "Use a TLS connection for transmitting email."
+	rule(m.TLS, "came without TLS")
+	// Gmail: "Ensure that sending domains or IPs have valid forward and reverse
+	// DNS records." The name of the greeting is the sender's (RFC 5321 4.1.1.1).
+	addrs, err := l.resolver.LookupNetIP(t.Context(), "ip4", m.HELO)
+	client, _, _ := net.SplitHostPort(m.Peer)
+	rule(err == nil && slices.Contains(addrs, netip.MustParseAddr(client)), "the host is called %s, which is %v", m.HELO, addrs)
+
+	l.authenticated(t, m, domain, client, rule)
+	l.wellFormed(m, header, domain, rule)
+	return faults
+}
+
+type rule func(holds bool, fault string, values ...any)
+
+// authenticated is: Gmail "Set up SPF and DKIM email authentication", "DMARC ...
+// your enforcement policy can be set to none" and "the domain in the sender's
+// From: header must be aligned with either the SPF domain or the DKIM domain":
+// both are here; keys of 1024 bits or more, 2048 recommended.
+func (l *linter) authenticated(t *testing.T, m smtptest.Mail, domain, client string, rule rule) {
+	t.Helper()
+	check := mailauth.NewChecker(l.resolver, 0, nil).Start(t.Context(), mailauth.Envelope{
+		Client: netip.MustParseAddr(client), HELO: m.HELO, MailFrom: m.From,
+	})
+	if err := check.Read(bytes.NewReader(m.Data), message.DefaultLimits()); err != nil {
+		t.Fatal(err)
+	}
+	v := check.Wait()
+	rule(v.SPF.Result == mailauth.Pass, "SPF of %s is %s: %s", m.From, v.SPF.Result, v.SPF.Reason)
+	rule(v.SPF.Domain == domain || strings.HasSuffix(v.SPF.Domain, "."+domain), "SPF is of %s, and From of %s", v.SPF.Domain, domain)
+	rule(len(v.DKIM) == 2, "%d signatures", len(v.DKIM))
+	for _, sig := range v.DKIM {
+		rule(sig.Result == mailauth.Pass && sig.SignsFrom, "the signature %s is %s: %s", sig.Algorithm, sig.Result, sig.Reason)
+		rule(sig.Domain == domain, "the signature is of %s, and From of %s", sig.Domain, domain)
+	}
+	rule(v.DMARC.Result == mailauth.Pass && v.DMARC.Record == domain, "DMARC of %s is %s: %s", v.DMARC.Record, v.DMARC.Result, v.DMARC.Reason)
+	for name, value := range l.records {
+		if _, public, ok := strings.Cut(value, "k=rsa; p="); ok {
+			der, err := base64.StdEncoding.DecodeString(public)
+			rule(err == nil, "%s: %v", name, err)
+			key, err := x509.ParsePKIXPublicKey(der)
+			rsaKey, ok := key.(*rsa.PublicKey)
+			rule(err == nil && ok && rsaKey.N.BitLen() >= 2048, "%s is a key of too few bits", name)
+		}
+	}
+}
+
+var (
+	msgID      = regexp.MustCompile(`^<[^<>@\s]+@([a-z0-9.-]+)>$`)
+	singletons = []string{
+		"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-Id", "In-Reply-To", "References",
+		"Mime-Version", "Content-Type", "Content-Transfer-Encoding",
+	}
+)
+
+// wellFormed is: Gmail and Yahoo, "Format messages according to the Internet
+// Message Format standard (RFC 5322)", with "valid Message-ID" and "single-instance
+// message headers should be included only once", and no Bcc that tells of others.
+func (*linter) wellFormed(m smtptest.Mail, header mail.Header, domain string, rule rule) {
+	for _, name := range singletons { // RFC 5322 3.6, RFC 2045
+		rule(len(header[name]) <= 1, "%d fields %s", len(header[name]), name)
+	}
+	for _, name := range []string{"From", "To", "Date", "Message-Id", "Subject", "Mime-Version"} {
+		rule(len(header[name]) == 1, "no %s", name)
+	}
+	rule(len(header["Bcc"]) == 0, "Bcc is in the header")
+	date, err := header.Date()
+	rule(err == nil && time.Since(date).Abs() < time.Hour, "Date is %q", header.Get("Date"))
+	id := msgID.FindStringSubmatch(header.Get("Message-Id"))
+	rule(id != nil && id[1] == domain, "Message-ID is %q", header.Get("Message-Id")) // RFC 5322 3.6.4
+	head, _, _ := bytes.Cut(m.Data, []byte("\r\n\r\n"))
+	for line := range bytes.Lines(m.Data) {
+		rule(len(line) <= 1000 && bytes.HasSuffix(line, []byte("\r\n")), "a line of %d bytes", len(line)) // RFC 5322 2.1.1
+		rule(bytes.IndexByte(line[:max(0, len(line)-2)], '\r') < 0, "a CR alone")
+	}
+	ascii := strings.IndexFunc(string(head), func(r rune) bool { return r > 126 }) < 0
+	rule(ascii || m.UTF8, "bytes of eight bits in the header, without SMTPUTF8") // RFC 5322 2.2, RFC 6531 3.4
+}
