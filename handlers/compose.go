@@ -36,28 +36,59 @@ func (a *API) compose(s submission) (*composed, error) {
 	if c.out.Text == "" {
 		c.out.Text = message.HTMLToText(c.out.HTML)
 	}
+	if s.asGiven && len(s.attachments) == 0 {
+		c.parsed = &message.Message{Text: c.out.Text, HTML: c.out.HTML}
+		return c, c.keep()
+	}
+	if err := c.write(); err != nil {
+		return nil, err
+	}
+	if isText(c.parsed) && !strings.HasSuffix(c.out.Text, "\n") {
+		c.parsed.Text = strings.TrimSuffix(c.parsed.Text, "\n")
+	}
+	return c, nil
+}
+
+// keep writes the mail, and keeps a small one.
+func (c *composed) keep() error {
 	var raw rowBuffer
 	var err error
 	if c.size, err = c.out.WriteTo(&raw); err != nil {
-		return nil, composeError(err)
+		return composeError(err)
 	}
 	if c.size <= store.RawInRow {
 		c.raw = raw.Bytes()
 	}
-	if s.asGiven && len(s.attachments) == 0 {
-		c.parsed = &message.Message{Text: c.out.Text, HTML: c.out.HTML}
-		return c, nil
-	}
-	mail := c.open()
-	c.parsed, err = message.Parse(mail, message.DefaultLimits())
-	closed := mail.Close()
-	switch {
+	return nil
+}
+
+// write writes the mail once: what reads it back, and what keeps a small one, do
+// so while it is written.
+func (c *composed) write() error {
+	var raw rowBuffer
+	written := make(chan error, 1)
+	r, w := io.Pipe()
+	go func() {
+		var err error
+		c.size, err = c.out.WriteTo(io.MultiWriter(&raw, w))
+		_ = w.CloseWithError(err) // never fails
+		written <- err
+	}()
+	var err error
+	c.parsed, err = message.Parse(r, message.DefaultLimits())
+	_, _ = io.Copy(io.Discard, r) // it may have read enough; the error is that of the writer
+	switch failed := <-written; {
+	case failed != nil:
+		return composeError(failed)
 	case errors.Is(err, message.ErrHeaderTooLarge):
-		return nil, errInvalid("headers", "make a mail that cannot be read")
-	case err == nil && closed == nil && isText(c.parsed) && !strings.HasSuffix(c.out.Text, "\n"):
-		c.parsed.Text = strings.TrimSuffix(c.parsed.Text, "\n")
+		return errInvalid("headers", "make a mail that cannot be read")
+	case err != nil:
+		return err
 	}
-	return c, errors.Join(err, closed)
+	if c.size <= store.RawInRow {
+		c.raw = raw.Bytes()
+	}
+	return nil
 }
 
 // isText says that a mail is a text and nothing else. Such a mail ends with a

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-faster/jx"
@@ -23,20 +22,23 @@ const maxEventBody = 256 << 10
 // describes as Event, with the whole resource as it is now and with the status
 // that it had then. store.ErrNotFound means that the resource is deleted.
 func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte, error) {
-	return func(ctx context.Context, e store.Event) ([]byte, error) {
-		switch e.Type {
-		case store.EventDraftCreated, store.EventDraftSent, store.EventDraftRejected:
-			return draftEvent(ctx, s, e)
-		case store.EventWebhookTest:
-			return webhookEvent(ctx, s, e)
-		case store.EventDomainDegraded:
-			return domainEvent(e)
-		}
-		if strings.HasPrefix(string(e.Type), "email.") {
-			return emailEvent(ctx, s, e)
-		}
-		return messageEvent(ctx, s, e)
+	mail := &eventMail{store: s}
+	return func(ctx context.Context, e store.Event) ([]byte, error) { return tellOf(ctx, mail, e) }
+}
+
+func tellOf(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error) {
+	switch e.Type {
+	case store.EventDraftCreated, store.EventDraftSent, store.EventDraftRejected:
+		return draftEvent(ctx, mail.store, e)
+	case store.EventWebhookTest:
+		return webhookEvent(ctx, mail.store, e)
+	case store.EventDomainDegraded:
+		return domainEvent(e)
 	}
+	if ofEmail(e) {
+		return emailEvent(ctx, mail, e)
+	}
+	return messageEvent(ctx, mail, e)
 }
 
 // eventExtra is what an event has beside the resource that it is about.
@@ -58,12 +60,12 @@ type eventBounce struct {
 	Diagnostic   *string `json:"diagnostic"`
 }
 
-func messageEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
+func messageEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error) {
 	data, extra, err := mailEvent(e)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Message(ctx, e.AccountID, *e.MessageID)
+	m, err := mail.message(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +77,12 @@ func messageEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, e
 	return cutBody(e, v.Encode, extra, &v.Text, &v.ExtractedText)
 }
 
-func emailEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
+func emailEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error) {
 	data, extra, err := mailEvent(e)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Email(ctx, e.AccountID, nil, *e.MessageID)
+	m, err := mail.email(ctx, e)
 	if err != nil {
 		return nil, err
 	}

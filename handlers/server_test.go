@@ -100,7 +100,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
-	cfg.Streams = stream.New(stream.Config{Store: st, Render: handlers.EventFrame(st), Log: cfg.Log})
+	cfg.Streams = stream.New(stream.Config{Store: st, Render: handlers.EventFrames(st), Log: cfg.Log})
 	for _, edit := range edits {
 		edit(&cfg)
 	}

@@ -122,19 +122,6 @@ type streamGap struct {
 	ReplayedFrom string `json:"replayed_from"`
 }
 
-// EventFrame returns an event as a stream carries it: the id, the type, and what
-// EventBody returns, on one line.
-func EventFrame(s *store.Store) func(ctx context.Context, e store.Event) ([]byte, error) {
-	body := EventBody(s)
-	return func(ctx context.Context, e store.Event) ([]byte, error) {
-		data, err := body(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		return frame(e.ID, string(e.Type), data), nil
-	}
-}
-
 // frame is one event of a stream (HTML Living Standard, 9.2.6).
 func frame(id, event string, data []byte) []byte {
 	b := make([]byte, 0, len("id: \nevent: \ndata: \n\n")+len(id)+len(event)+len(data))

@@ -57,7 +57,7 @@ func TestStreamFilters(t *testing.T) {
 		s.receive(t, b, "Subject: end")
 		for want, l := range streams {
 			var got []string
-			for range strings.Fields(want) {
+			for range strings.FieldsSeq(want) {
 				got = append(got, l.next().Data.Subject)
 			}
 			if strings.Join(got, " ") != want {
@@ -197,4 +197,41 @@ func TestStreamPings(t *testing.T) {
 			}
 		}
 	}, func(cfg *handlers.Config) { cfg.StreamPing = time.Millisecond })
+}
+
+func TestStreamsEndWhenTheServiceStops(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		l := s.listen(t, "")
+		s.endStreams()
+		l.wantEnd()
+		s.do(t, http.MethodGet, "/v1/events/stream", "").wantError(t, http.StatusServiceUnavailable, "unavailable")
+	})
+}
+
+// A client that has gone frees its place, so that others of its key find one.
+func TestStreamsOfAKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		var open []*listener
+		for range 10 {
+			open = append(open, s.listen(t, ""))
+		}
+		res := s.do(t, http.MethodGet, "/v1/events/stream", "").wantError(t, http.StatusTooManyRequests, "rate_limited")
+		if res.header.Get("Retry-After") != "10" {
+			t.Errorf("Retry-After %q", res.header.Get("Retry-After"))
+		}
+		for _, l := range open {
+			l.hangUp()
+		}
+		late := time.Now().Add(patient)
+		for n := 0; n < len(open); {
+			if l, _ := s.tryListen(t, ""); l != nil {
+				n++
+			}
+			if time.Now().After(late) {
+				t.Fatal("streams whose clients have gone still count")
+			}
+		}
+	})
 }

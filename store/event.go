@@ -68,13 +68,15 @@ type Event struct {
 	InboxID   *string   `db:"inbox_id"`   // of the events of messages and drafts
 	MessageID *string   `db:"message_id"` // of the events of messages that are still there
 	TestMode  bool      `db:"test_mode"`
+	// MessageSeq is the message's number; nil when MessageID is.
+	MessageSeq *int64 `db:"message_seq"`
 	// Data is an EventData, a DraftEventData, a DomainEventData or a
 	// WebhookEventData in JSON.
 	Data      string `db:"data"`
 	CreatedAt Time   `db:"created_at"`
 }
 
-const eventColumns = `e.seq, e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, e.test_mode, e.data, e.created_at`
+const eventColumns = `e.seq, e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, m.seq AS message_seq, e.test_mode, e.data, e.created_at`
 
 const eventTables = ` FROM events e LEFT JOIN inboxes i ON i.seq = e.inbox_seq LEFT JOIN messages m ON m.seq = e.message_seq`
 

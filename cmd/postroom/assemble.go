@@ -48,7 +48,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	streams := stream.New(stream.Config{Store: s, Render: handlers.EventFrame(s), Log: n.log})
+	streams := stream.New(stream.Config{Store: s, Render: handlers.EventFrames(s), Log: n.log})
 	api, err := n.apiPart(s, in, doors, stopping, handlers.Config{
 		Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
 	})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -71,6 +72,50 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if took := time.Since(start); took > stopTimeout/2 {
 		t.Errorf("it took %v", took)
 	}
+}
+
+// A stream of events ends at once, and in order, when the node is told to stop,
+// also one whose client reads nothing.
+func TestShutdownEndsStreams(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		s := serve(t, data, env...)
+		reading, idle := s.openStream(t), s.openStream(t)
+		start := time.Now()
+		s.signal(t, syscall.SIGTERM)
+		if rest, err := io.ReadAll(reading.Body); err != nil || strings.Contains(string(rest), "data:") {
+			t.Errorf("the stream ended with %q, %v", rest, err)
+		}
+		if err := s.wait(); err != nil {
+			t.Errorf("serve ended with %v; its log:\n%s", err, s.log)
+		}
+		// A second is for connections that are kept open.
+		if took := time.Since(start); took > stopTimeout/2 {
+			t.Errorf("it took %v", took)
+		} else {
+			t.Logf("ended after %v", took)
+		}
+		_ = idle.Body.Close() // nobody read it
+	})
+}
+
+// openStream opens a stream of events.
+func (s *served) openStream(t *testing.T) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/v1/events/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("open a stream: %s", res.Status)
+	}
+	return res
 }
 
 // startWait sends a call that waits for mail to an inbox. It is sent when

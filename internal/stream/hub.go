@@ -35,9 +35,8 @@ var (
 // Config is what a hub needs. Store and Render are required.
 type Config struct {
 	Store *store.Store
-	// Render returns an event as its listeners get it. store.ErrNotFound means
-	// that what it is about is deleted, and nobody is told.
-	Render func(ctx context.Context, e store.Event) ([]byte, error)
+	// Render returns events as their listeners get them, one for each, in order.
+	Render func(ctx context.Context, events []store.Event) []Rendered
 	// MaxPerKey is how many streams a key may have open on this node; 10 by
 	// default.
 	MaxPerKey int
@@ -46,6 +45,15 @@ type Config struct {
 	MaxQueued, MaxQueuedBytes int
 	// Log takes what goes wrong; nil means slog.Default().
 	Log *slog.Logger
+}
+
+// Rendered is one event as its listeners get it.
+type Rendered struct {
+	ID    string // of the event
+	Frame []byte
+	// Err is why there is none. store.ErrNotFound means that what it is about is
+	// deleted, and nobody is told.
+	Err error
 }
 
 func (c *Config) setDefaults() {
@@ -122,7 +130,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-h.kick:
 		case <-again.C:
 		case <-check.C:
-			r.report(ctx, "cannot look at the keys of streams", h.endRevoked(ctx))
+			r.report(ctx, h.endRevoked(ctx))
 		case <-ctx.Done():
 		}
 	}
@@ -143,7 +151,7 @@ func (r *rounds) round(ctx context.Context) time.Duration {
 		return pollEvery
 	}
 	pending, err := r.hub.RunOnce(ctx)
-	r.report(ctx, "cannot read the events for streams", err)
+	r.report(ctx, err)
 	if err != nil || !pending {
 		r.pause = 0
 		return pollEvery
@@ -153,9 +161,9 @@ func (r *rounds) round(ctx context.Context) time.Duration {
 }
 
 // report logs the first of several failures.
-func (r *rounds) report(ctx context.Context, message string, err error) {
+func (r *rounds) report(ctx context.Context, err error) {
 	if err != nil && !r.failing && ctx.Err() == nil {
-		r.hub.cfg.Log.WarnContext(ctx, message, "error", err)
+		r.hub.cfg.Log.WarnContext(ctx, "the streams of events wait for the database", "error", err)
 	}
 	r.failing = err != nil
 }
@@ -189,11 +197,8 @@ func (h *Hub) handOut(ctx context.Context, settled int64) error {
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			if err := h.handOutOne(ctx, e); err != nil {
-				return err
-			}
-			h.position = e.Seq
+		if err := h.handOutPage(ctx, events); err != nil {
+			return err
 		}
 		if len(events) < pageSize {
 			h.position = settled
@@ -202,36 +207,65 @@ func (h *Hub) handOut(ctx context.Context, settled int64) error {
 	return nil
 }
 
-func (h *Hub) handOutOne(ctx context.Context, e store.Event) error {
-	takers := h.takers(e)
-	if len(takers) == 0 {
-		return nil
-	}
-	frame, err := h.render(ctx, e)
-	if err != nil || frame == nil {
-		return err
-	}
-	for _, s := range takers {
-		if !s.push(frame) {
-			h.end(ErrSlow, s)
+// wanted is an event and who wants it.
+type wanted struct {
+	event  store.Event
+	takers []*Stream
+}
+
+// handOutPage makes what is wanted of the events, some at a time, and gives it
+// to those who want it.
+func (h *Hub) handOutPage(ctx context.Context, events []store.Event) error {
+	var part []wanted
+	for i, e := range events {
+		if takers := h.takers(e); len(takers) > 0 {
+			part = append(part, wanted{e, takers})
+		}
+		if len(part) == maxPart || i == len(events)-1 {
+			if err := h.handOutPart(ctx, part); err != nil {
+				return err
+			}
+			h.position, part = e.Seq, nil
 		}
 	}
 	return nil
 }
 
-// render returns nil for an event that cannot be told. An error is of the
-// database, and passes.
-func (h *Hub) render(ctx context.Context, e store.Event) ([]byte, error) {
-	frame, err := h.cfg.Render(ctx, e)
-	switch {
-	case err == nil:
-		return frame, nil
-	case errors.Is(err, store.ErrNotFound):
-		return nil, nil
-	case errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil:
-		return nil, err
+func (h *Hub) handOutPart(ctx context.Context, part []wanted) error {
+	if len(part) == 0 {
+		return nil
 	}
-	h.cfg.Log.ErrorContext(ctx, "an event cannot be told", "event_id", e.ID, "error", err)
+	events := make([]store.Event, len(part))
+	for i, w := range part {
+		events[i] = w.event
+	}
+	for i, r := range h.cfg.Render(ctx, events) {
+		frame, err := h.usable(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, s := range part[i].takers {
+			if frame != nil && !s.push(frame) {
+				h.end(ErrSlow, s)
+			}
+		}
+		h.position = part[i].event.Seq
+	}
+	return nil
+}
+
+// usable returns nil for an event that cannot be told. An error is of the
+// database, and passes.
+func (h *Hub) usable(ctx context.Context, r Rendered) ([]byte, error) {
+	switch {
+	case r.Err == nil:
+		return r.Frame, nil
+	case errors.Is(r.Err, store.ErrNotFound):
+		return nil, nil
+	case errors.Is(r.Err, store.ErrUnavailable) || ctx.Err() != nil:
+		return nil, r.Err
+	}
+	h.cfg.Log.ErrorContext(ctx, "an event cannot be told", "event_id", r.ID, "error", r.Err)
 	return nil, nil
 }
 

@@ -9,8 +9,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// replayBytes is after how many bytes a part of what is replayed is handed over.
-const replayBytes = 512 << 10
+// What is replayed is made in parts of firstPart to maxPart events.
+const (
+	firstPart = 4
+	maxPart   = 32
+)
 
 // Wanted is what a listener wants to hear.
 type Wanted struct {
@@ -45,9 +48,11 @@ type Stream struct {
 	hub  *Hub
 	want Wanted
 
-	at, upTo int64 // what is yet to be read from the log
-	joined   bool  // and what comes after that is queued
-	from     int64 // no event up to here is queued; of the hub's lock
+	at, upTo int64         // what is yet to be read from the log
+	page     []store.Event // what was read
+	part     int           // how much of it is made next
+	joined   bool          // what comes after upTo is queued
+	from     int64         // no event up to here is queued; of the hub's lock
 
 	mu    sync.Mutex
 	queue [][]byte
@@ -60,7 +65,7 @@ type Stream struct {
 // be closed. ErrTooMany when the key has as many as it may, ErrStopped when the
 // service stops, and what the store answers.
 func (h *Hub) Open(ctx context.Context, w Wanted) (*Stream, error) {
-	s := &Stream{hub: h, want: w, ready: make(chan struct{}, 1)}
+	s := &Stream{hub: h, want: w, part: firstPart, ready: make(chan struct{}, 1)}
 	if err := h.register(s); err != nil {
 		return nil, err
 	}
@@ -101,7 +106,7 @@ func (s *Stream) join(ctx context.Context) error {
 func (s *Stream) Next(ctx context.Context, wait time.Duration) ([][]byte, error) {
 	for {
 		switch {
-		case s.at < s.upTo:
+		case len(s.page) > 0 || s.at < s.upTo:
 			frames, err := s.replay(ctx)
 			if err != nil || len(frames) > 0 {
 				return frames, err
@@ -116,36 +121,45 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([][]byte, error)
 	}
 }
 
-// replay reads a part of what the listener missed.
+// replay makes a part of what the listener missed: few events at first, since
+// some come and go again at once.
 func (s *Stream) replay(ctx context.Context) ([][]byte, error) {
 	if err := s.ended(); err != nil {
 		return nil, err
 	}
+	if len(s.page) == 0 {
+		if err := s.readPage(ctx); err != nil {
+			return nil, err
+		}
+	}
+	n := min(len(s.page), s.part)
+	s.part = min(2*s.part, maxPart)
+	var frames [][]byte
+	for _, r := range s.hub.cfg.Render(ctx, s.page[:n]) {
+		frame, err := s.hub.usable(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if frame != nil {
+			frames = append(frames, frame)
+		}
+	}
+	s.page = s.page[n:]
+	return frames, nil
+}
+
+// readPage reads what is wanted of the next events in the log.
+func (s *Stream) readPage(ctx context.Context) error {
 	events, err := s.hub.cfg.Store.EventsOf(ctx, s.want.AccountID, s.at, s.upTo, pageSize)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var frames [][]byte
-	size := 0
-	for _, e := range events {
-		if size >= replayBytes {
-			return frames, nil
-		}
-		if s.want.wants(e) {
-			frame, err := s.hub.render(ctx, e)
-			if err != nil {
-				return nil, err
-			}
-			if frame != nil {
-				frames, size = append(frames, frame), size+len(frame)
-			}
-		}
-		s.at = e.Seq
+	s.at = s.upTo
+	if len(events) == pageSize {
+		s.at = events[pageSize-1].Seq
 	}
-	if len(events) < pageSize {
-		s.at = s.upTo
-	}
-	return frames, nil
+	s.page = slices.DeleteFunc(events, func(e store.Event) bool { return !s.want.wants(e) })
+	return nil
 }
 
 // queued waits for what is handed out.

@@ -1,0 +1,70 @@
+package faults_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// streamed is what the tests read of an event of a stream.
+type streamed struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	InboxID string `json:"inbox_id"`
+	Data    struct {
+		ID      string `json:"id"`
+		Subject string `json:"subject"`
+	} `json:"data"`
+}
+
+// eventStream is one open stream of events, on a connection of its own.
+type eventStream struct {
+	conn  net.Conn
+	lines *bufio.Reader
+}
+
+// listen opens a stream: what happens after it returns is heard, and what
+// happened after the event last, unless that is empty. The error is an
+// *unwanted when the stream is refused.
+func (n *node) listen(ctx context.Context, key, query, last string) (*eventStream, error) {
+	conn, err := dialFrom(ctx, nil, strings.TrimPrefix(n.api, "http://"))
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(conn, "GET /v1/events/stream%s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n", query, key, last)
+	var res *http.Response
+	if err == nil {
+		res, err = http.ReadResponse(bufio.NewReader(conn), nil)
+	}
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = &unwanted{"GET /v1/events/stream", answer{status: res.StatusCode}}
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &eventStream{conn, bufio.NewReader(res.Body)}, nil
+}
+
+// close hangs up.
+func (s *eventStream) close() { _ = s.conn.Close() }
+
+// next returns the next event. io.EOF means that the stream has ended in order.
+func (s *eventStream) next() (e streamed, err error) {
+	for {
+		line, err := s.lines.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		if gap := strings.HasPrefix(line, "event: stream.gap"); gap {
+			return e, fmt.Errorf("the stream tells of a gap")
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			return e, json.Unmarshal([]byte(data), &e)
+		}
+	}
+}

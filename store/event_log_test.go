@@ -1,0 +1,219 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// settled looks until the log is settled, or until it is clear that somebody
+// keeps it from that.
+func settled(t *testing.T, tail *store.EventTail) (seq int64, pending bool) {
+	t.Helper()
+	for range 3 { // the second look may still see who is about to end
+		var known bool
+		var err error
+		if seq, known, pending, err = tail.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if known && !pending {
+			return seq, false
+		}
+	}
+	return seq, pending
+}
+
+// told are the ids of the events above a number, which must be settled.
+func told(t *testing.T, s *store.Store, after, upTo int64) (ids []string) {
+	t.Helper()
+	events, err := s.EventsBetween(t.Context(), after, upTo, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// insertEvent writes an event in a transaction of the test's own.
+func insertEvent(t *testing.T, tx *sqlx.Tx, account int64, id string) {
+	t.Helper()
+	const q = `INSERT INTO events (account_id, id, type, test_mode, data, created_at) VALUES ($1, $2, 'webhook.test', false, '{}', $3)`
+	if _, err := tx.Exec(q, account, id, store.NewTime(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTailFollowsTheLog(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		tail := s.TailEvents()
+		if seq, pending := settled(t, tail); seq != 0 || pending {
+			t.Errorf("an empty log is settled up to %d, pending %t", seq, pending)
+		}
+		for n := range 3 {
+			storetest.Received(t, s, in)
+			seq, pending := settled(t, tail)
+			if got := told(t, s, 0, seq); len(got) != n+1 || pending {
+				t.Errorf("after %d mails there are the events %q, pending %t", n+1, got, pending)
+			}
+		}
+	})
+}
+
+// A number that is taken by a transaction that is still open holds the log up at
+// the number before it, whatever commits meanwhile, and is neither skipped when
+// it commits nor waited for when it does not.
+func TestTailDoesNotPassOpenTransactions(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
+	account := storetest.Account(t, s).Seq
+	begin := func() *sqlx.Tx {
+		tx, err := db.Beginx()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tx.Rollback() }) // after a commit this does nothing
+		return tx
+	}
+	tail := s.TailEvents()
+	start, _ := settled(t, tail)
+	first, second, third, fourth := begin(), begin(), begin(), begin()
+	insertEvent(t, first, account, "evt_1")
+	insertEvent(t, second, account, "evt_2")
+	insertEvent(t, third, account, "evt_3")
+	look := func(when string, wantPending bool, want ...string) {
+		t.Helper()
+		seq, pending := settled(t, tail)
+		if got := told(t, s, start, seq); !cmp.Equal(got, want) || pending != wantPending {
+			t.Errorf("%s: events %q, pending %t, want %q, %t", when, got, pending, want, wantPending)
+		}
+	}
+	end := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	look("nothing has committed", false)
+	end(third.Commit())
+	look("the last of three has committed", true)
+	end(second.Rollback())
+	look("and one was rolled back", true)
+	insertEvent(t, fourth, account, "evt_4")
+	look("and another has begun", true)
+	end(first.Commit())
+	look("the first has committed too", false, "evt_1", "evt_3")
+	end(fourth.Commit())
+	look("all have ended", false, "evt_1", "evt_3", "evt_4")
+}
+
+// Writers that overlap, so that there is never a moment without one, do not keep
+// the log from being settled.
+func TestTailGoesOnWhileThereAreAlwaysWriters(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
+	account := storetest.Account(t, s).Seq
+	tail := s.TailEvents()
+	start, _ := settled(t, tail)
+	var open []*sqlx.Tx
+	behind := 0
+	for n := range 20 {
+		tx, err := db.Beginx()
+		if err != nil {
+			t.Fatal(err)
+		}
+		insertEvent(t, tx, account, fmt.Sprintf("evt_%02d", n))
+		if open = append(open, tx); len(open) > 2 {
+			if err := open[0].Commit(); err != nil {
+				t.Fatal(err)
+			}
+			open = open[1:]
+		}
+		seq, _ := settled(t, tail)
+		behind = n - len(told(t, s, start, seq))
+	}
+	if behind > 6 { // two are open, and a mark waits for two more
+		t.Errorf("the log is settled but for the last %d", behind)
+	}
+	for _, tx := range open {
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seq, pending := settled(t, tail)
+	if got := told(t, s, start, seq); len(got) != 20 || pending || !slices.IsSorted(got) {
+		t.Errorf("at the end: %q, pending %t", got, pending)
+	}
+}
+
+// Work on the server that is not about these events, however long it takes,
+// holds nothing up.
+func TestTailDoesNotWaitForOtherWork(t *testing.T) {
+	t.Parallel()
+	cfg, other := storetest.Config(t, storetest.PostgreSQL), storetest.Config(t, storetest.PostgreSQL)
+	s := storetest.OpenConfig(t, cfg)
+	foreign := storetest.OpenConfig(t, other)
+	account := storetest.Account(t, foreign).Seq
+	for database, busy := range map[string]func(tx *sqlx.Tx){
+		cfg.Database: func(tx *sqlx.Tx) {
+			if _, err := tx.Exec(`UPDATE settings SET value = value`); err != nil {
+				t.Fatal(err)
+			}
+		},
+		other.Database: func(tx *sqlx.Tx) { insertEvent(t, tx, account, "evt_other") },
+	} {
+		tx, err := openRaw(t, store.Config{Database: database}).Beginx()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tx.Rollback() })
+		busy(tx)
+	}
+	tail := s.TailEvents()
+	storetest.Received(t, s, storetest.Inbox(t, s))
+	seq, pending := settled(t, tail)
+	if got := told(t, s, 0, seq); len(got) != 1 || pending {
+		t.Errorf("events %q, pending %t", got, pending)
+	}
+}
+
+func TestEventsOfATime(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Date(2026, 9, 23, 10, 0, 0, 0, time.UTC))
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		begin := clock.Now()
+		for range 3 {
+			storetest.Received(t, s, in)
+			clock.Add(time.Hour)
+		}
+		all, err := s.EventsOf(t.Context(), in.AccountID, 0, 1<<60, 10)
+		if err != nil || len(all) != 3 {
+			t.Fatalf("%d events, %v", len(all), err)
+		}
+		for at, want := range map[time.Duration]int64{
+			-time.Hour: all[0].Seq - 1, 0: all[0].Seq - 1, time.Millisecond: all[1].Seq - 1, time.Hour: all[1].Seq - 1,
+			2*time.Hour + time.Millisecond: all[2].Seq, 100 * time.Hour: all[2].Seq,
+		} {
+			if got, err := s.EventsFrom(t.Context(), begin.Add(at)); got != want || err != nil {
+				t.Errorf("from %v on: after %d, %v, want %d", at, got, err, want)
+			}
+		}
+		if seq, at, err := s.EventPlace(t.Context(), in.AccountID, all[1].ID); seq != all[1].Seq || !at.Equal(begin.Add(time.Hour)) || err != nil {
+			t.Errorf("the place of %s is %d at %v, %v", all[1].ID, seq, at, err)
+		}
+	})
+}
