@@ -1,6 +1,7 @@
 #!/bin/sh
-# Measures ingest and wait on SQLite against a service of its own, then reading,
-# which fills a store of its own. What is measured, and how: bench/README.md.
+# Measures ingest and wait on SQLite against a service of its own, then reading
+# and deliveries to webhooks, which start services of their own. What is
+# measured, and how: bench/README.md.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,7 @@ service=
 trap 'if [ -n "$service" ]; then kill "$service" 2>/dev/null || true; wait "$service" || true; fi; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 
-go build -o "$dir" ./cmd/postroom ./bench/ingest ./bench/wait ./bench/read
+go build -o "$dir" ./cmd/postroom ./bench/ingest ./bench/wait ./bench/read ./bench/events
 
 export KEY=sk_live_bench00000000000000000000
 api=127.0.0.1:${BENCH_HTTP_PORT:-18080}
@@ -38,3 +39,5 @@ wait "$service" || true
 service=
 echo "== read: 100,000 messages, on SQLite"
 "$dir/read" -service "$dir/postroom"
+echo "== events: deliveries to webhook endpoints, on SQLite"
+"$dir/events" deliveries -service "$dir/postroom"

@@ -53,7 +53,7 @@ type hotStatements struct {
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf listQuery
 
-	updateRecipients, keepSignatures, moveMessages bulkUpdate
+	updateRecipients, keepSignatures, moveMessages, updateDeliveries bulkUpdate
 
 	reserve, updateThread, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
 }
@@ -101,6 +101,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		updateRecipients: st.addUpdate(ctx, d, updateRecipients, "bigint", "bigint", "text", "bigint", "text", "bigint", "bigint", "bigint"),
 		keepSignatures:   st.addUpdate(ctx, d, keepSignatures, "bigint", "text"),
 		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint"),
+		updateDeliveries: st.addUpdate(ctx, d, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
 
 		reserve:      st.add(ctx, d.reserve()),
 		updateThread: st.add(ctx, updateThread),

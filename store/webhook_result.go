@@ -60,13 +60,10 @@ func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult) erro
 	var off []turnedOff
 	err := s.inTx(ctx, "record deliveries", func(tx *sqlx.Tx) error {
 		off = nil
-		for _, r := range results {
-			if err := s.recordResult(ctx, tx, r, now); err != nil {
-				return err
-			}
+		if err := s.recordResults(ctx, tx, results, now); err != nil {
+			return err
 		}
-		slices.SortStableFunc(results, func(a, b *DeliveryResult) int { return cmp.Compare(a.EndpointSeq, b.EndpointSeq) })
-		for _, r := range results {
+		for _, r := range verdicts(results) {
 			turned, err := judge(ctx, tx, r, now)
 			if err != nil {
 				return errIn("judge endpoint", err)
@@ -91,28 +88,67 @@ type turnedOff struct {
 	Reason string `db:"disabled_reason"`
 }
 
-func (s *Store) recordResult(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) error {
-	const (
-		save = `
-		UPDATE webhook_deliveries
-		   SET leased = false, status = $3, next_attempt_at = $4, last_status_code = $5, last_error = $6, last_body = $7,
-		       last_duration_ms = $8, updated_at = $9
-		 WHERE seq = $1 AND fence = $2 AND status = 'pending'`
-		giveBack = `
-		UPDATE webhook_deliveries SET leased = false, attempts = attempts - 1, next_attempt_at = $3
-		 WHERE seq = $1 AND fence = $2 AND status = 'pending'`
-	)
-	var res sql.Result
-	var err error
-	if r.Untried {
-		res, err = tx.ExecContext(ctx, giveBack, r.Seq, r.Fence, now)
-	} else {
-		res, err = tx.ExecContext(ctx, save, r.Seq, r.Fence, r.Status, r.Next, r.StatusCode, r.Error, r.Body, r.DurationMs, now)
+const (
+	updateDeliveries = `
+	WITH r (seq, fence, status, next_at, code, fault, body, duration, at) AS (VALUES {rows})
+	UPDATE webhook_deliveries
+	   SET leased = false, status = r.status, next_attempt_at = r.next_at, last_status_code = r.code, last_error = r.fault,
+	       last_body = r.body, last_duration_ms = r.duration, updated_at = r.at
+	  FROM r
+	 WHERE webhook_deliveries.seq = r.seq AND webhook_deliveries.fence = r.fence AND webhook_deliveries.status = 'pending'
+	RETURNING webhook_deliveries.seq`
+	giveBackDelivery = `
+	UPDATE webhook_deliveries SET leased = false, attempts = attempts - 1, next_attempt_at = $3
+	 WHERE seq = $1 AND fence = $2 AND status = 'pending'`
+)
+
+// recordResults writes results. ErrState when one of them is of a claim that has
+// ended; then nothing of the batch may stay.
+func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*DeliveryResult, now Time) error {
+	var args []any
+	left := make(map[int64]struct{}, len(results)) // deliveries that are to be written
+	for _, r := range results {
+		if r.Untried {
+			res, err := tx.ExecContext(ctx, giveBackDelivery, r.Seq, r.Fence, now)
+			if err == nil {
+				err = one(res, fmt.Sprintf("delivery %d at fence %d", r.Seq, r.Fence), ErrState)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if _, twice := left[r.Seq]; twice {
+			return fmt.Errorf("delivery %d twice: %w", r.Seq, ErrState)
+		}
+		left[r.Seq] = struct{}{}
+		args = append(args, r.Seq, r.Fence, string(r.Status), r.Next, r.StatusCode, r.Error, r.Body, r.DurationMs, now)
 	}
-	if err != nil {
+	err := s.hot.updateDeliveries.each(ctx, tx, args, func(rows *sql.Rows) error {
+		var seq int64
+		err := rows.Scan(&seq)
+		delete(left, seq)
 		return err
+	})
+	if err != nil {
+		return errIn("update deliveries", err)
 	}
-	return one(res, fmt.Sprintf("delivery %d at fence %d", r.Seq, r.Fence), ErrState)
+	for _, r := range results {
+		if _, is := left[r.Seq]; is {
+			return fmt.Errorf("delivery %d at fence %d: %w", r.Seq, r.Fence, ErrState)
+		}
+	}
+	return nil
+}
+
+// verdicts are the results that say something about their endpoints, by endpoint
+// and without those that say what the one before has said.
+func verdicts(results []*DeliveryResult) []*DeliveryResult {
+	said := slices.DeleteFunc(slices.Clone(results), func(r *DeliveryResult) bool { return r.Untried || !r.Judge })
+	slices.SortStableFunc(said, func(a, b *DeliveryResult) int { return cmp.Compare(a.EndpointSeq, b.EndpointSeq) })
+	return slices.CompactFunc(said, func(a, b *DeliveryResult) bool {
+		return a.EndpointSeq == b.EndpointSeq && a.Gone == b.Gone && (a.Status == DeliverySucceeded) == (b.Status == DeliverySucceeded)
+	})
 }
 
 // judge notes on the endpoint how it did, and returns it when that turned it off.
@@ -129,8 +165,6 @@ func judge(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off [
 		RETURNING id, disabled_reason`
 	)
 	switch {
-	case r.Untried || !r.Judge:
-		return nil, nil
 	case r.Gone != "":
 		err = tx.SelectContext(ctx, &off, gone, r.EndpointSeq, r.Gone)
 		return off, err

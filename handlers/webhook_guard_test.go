@@ -1,0 +1,62 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/netguard"
+)
+
+// hostTable resolves names from a table.
+type hostTable map[string]string
+
+func (h hostTable) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if addr, ok := h[host]; ok {
+		return []netip.Addr{netip.MustParseAddr(addr)}, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// Whatever leads to a private address is refused when an endpoint is made and
+// when it is changed, with an answer that names no address (W1).
+func TestPrivateWebhookTargetsAreRefused(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../internal/netguard/testdata/refused.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := strings.Fields(string(text))
+	guard := netguard.New(netguard.Config{Own: []netip.Addr{netip.MustParseAddr("9.9.9.9")}})
+	names := hostTable{"hooks.example": "1.1.1.1", "private.example": "10.0.0.1", "loop6.example": "::1", "own.example": "9.9.9.9"}
+	each(t, func(t *testing.T, s *server) {
+		path := "/v1/webhooks/" + s.newWebhook(t, ``).str(t, "id")
+		refused := 0
+		for _, target := range targets {
+			body, err := json.Marshal(map[string]string{"url": target})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for method, at := range map[string]string{http.MethodPost: "/v1/webhooks", http.MethodPatch: path} {
+				res := s.do(t, method, at, string(body), broken).want(t, http.StatusBadRequest)
+				if got := res.str(t, "error.code") + " " + res.str(t, "error.param"); got != "invalid_request url" {
+					t.Errorf("%s %s: %s", method, target, res.body)
+				}
+				if strings.Contains(string(res.body), "10.0.0.1") {
+					t.Errorf("%s %s: the answer tells an address: %s", method, target, res.body)
+				}
+				refused++
+			}
+		}
+		if refused != 2*64 {
+			t.Errorf("%d calls were refused", refused)
+		}
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "url", `"https://hooks.example/mail"`)
+	}, func(cfg *handlers.Config) { cfg.WebhookTargets = netguard.NewTargets(guard, names) })
+}
