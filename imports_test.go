@@ -32,7 +32,7 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
-		"internal/web", "internal/maintenance", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
+		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime"}
@@ -47,6 +47,7 @@ var layers = []layer{
 	{pkg: "internal/crashpoint", imports: nothing},
 	{pkg: "gen", imports: nothing},
 	{pkg: "internal/message", imports: nothing},
+	{pkg: "internal/feedback", imports: nothing},
 	{pkg: "internal/dnsrec", imports: nothing},
 	{pkg: "internal/netguard", imports: nothing},
 	{pkg: "internal/mtasts", imports: nothing},
@@ -59,10 +60,10 @@ var layers = []layer{
 	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/message", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
+		imports: []string{"gen", "store", "internal/message", "internal/feedback", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
 		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
 	},
-	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
+	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},

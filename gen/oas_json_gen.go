@@ -14801,18 +14801,23 @@ func (s *Suppression) encodeFields(e *jx.Encoder) {
 		e.Str(s.Category)
 	}
 	{
+		e.FieldStart("source")
+		s.Source.Encode(e)
+	}
+	{
 		e.FieldStart("created_at")
 		json.EncodeTimeFormat(e, s.CreatedAt, "2006-01-02T15:04:05.000Z07:00")
 	}
 }
 
-var jsonFieldsNameOfSuppression = [6]string{
+var jsonFieldsNameOfSuppression = [7]string{
 	0: "object",
 	1: "id",
 	2: "email",
 	3: "reason",
 	4: "category",
-	5: "created_at",
+	5: "source",
+	6: "created_at",
 }
 
 // Decode decodes Suppression from json.
@@ -14884,8 +14889,18 @@ func (s *Suppression) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"category\"")
 			}
-		case "created_at":
+		case "source":
 			requiredBitSet[0] |= 1 << 5
+			if err := func() error {
+				if err := s.Source.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"source\"")
+			}
+		case "created_at":
+			requiredBitSet[0] |= 1 << 6
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -14906,7 +14921,7 @@ func (s *Suppression) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00111111,
+		0b01111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

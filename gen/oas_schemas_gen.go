@@ -8583,10 +8583,13 @@ func (*StreamEventsOKRawTextEventStream) streamEventsRes() {}
 type Suppression struct {
 	Object string `json:"object"`
 	// Prefix `sup_`.
-	ID        string    `json:"id"`
-	Email     string    `json:"email"`
-	Reason    string    `json:"reason"`
-	Category  string    `json:"category"`
+	ID       string `json:"id"`
+	Email    string `json:"email"`
+	Reason   string `json:"reason"`
+	Category string `json:"category"`
+	// The email or message that bounced, was complained about or unsubscribed from, or the key that added
+	// the address.
+	Source    NilString `json:"source"`
 	CreatedAt time.Time `json:"created_at"`
 }
 
@@ -8613,6 +8616,11 @@ func (s *Suppression) GetReason() string {
 // GetCategory returns the value of Category.
 func (s *Suppression) GetCategory() string {
 	return s.Category
+}
+
+// GetSource returns the value of Source.
+func (s *Suppression) GetSource() NilString {
+	return s.Source
 }
 
 // GetCreatedAt returns the value of CreatedAt.
@@ -8643,6 +8651,11 @@ func (s *Suppression) SetReason(val string) {
 // SetCategory sets the value of Category.
 func (s *Suppression) SetCategory(val string) {
 	s.Category = val
+}
+
+// SetSource sets the value of Source.
+func (s *Suppression) SetSource(val NilString) {
+	s.Source = val
 }
 
 // SetCreatedAt sets the value of CreatedAt.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -43,6 +44,12 @@ type Config struct {
 	BaseURL *url.URL
 	// FileKey signs download links.
 	FileKey []byte
+	// Feedback makes and reads the links that stand in mail; nil means that there
+	// are none.
+	Feedback *feedback.Signer
+	// TrackOpens and TrackClicks say whether the html of emails to one recipient
+	// gets a picture that tells of opens, and links that tell of clicks.
+	TrackOpens, TrackClicks bool
 	// NoFiles says that no download links are given out or served, but those of
 	// the blob storage.
 	NoFiles bool
@@ -104,5 +111,5 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.outer(s), nil
+	return a.outer(a.links(s)), nil
 }

@@ -14,6 +14,7 @@ import (
 // composed is a mail as it will be sent. A large one is not held in memory but
 // written anew each time that it is read, which gives the same bytes.
 type composed struct {
+	id     string // of which Message-ID and boundaries are made
 	out    message.Outgoing
 	size   int64  // in bytes
 	raw    []byte // nil of one that does not fit into a row
@@ -27,7 +28,7 @@ func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
 	_, domain := cutAddress(s.from.Email)
-	c := &composed{out: message.Outgoing{
+	c := &composed{id: id, out: message.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + domain + ">", Date: now.UTC().Truncate(time.Second),
 		From: s.from, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
 		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
@@ -36,7 +37,8 @@ func (a *API) compose(s submission) (*composed, error) {
 	if c.out.Text == "" {
 		c.out.Text = message.HTMLToText(c.out.HTML)
 	}
-	if s.asGiven && len(s.attachments) == 0 {
+	c.out.HTML = a.track(s, emailID(id), c.out.HTML)
+	if s.isEmail && len(s.attachments) == 0 {
 		c.parsed = &message.Message{Text: c.out.Text, HTML: c.out.HTML}
 		return c, c.keep()
 	}

@@ -94,7 +94,7 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
 	if err != nil {
 		return err
 	}
-	s.from, s.account, s.kind, s.asGiven = list[0], callerOf(ctx).AccountID, store.DraftNew, true
+	s.from, s.account, s.kind, s.isEmail = list[0], callerOf(ctx).AccountID, store.DraftNew, true
 	s.inbox, err = a.sender(ctx, s.from)
 	return err
 }
@@ -161,7 +161,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, mail *composed) 
 	content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
 	n := &store.NewEmail{Email: store.Email{
 		Message: store.Message{
-			AccountID: s.account, TestMode: s.testMode, FromEmail: message.FoldAddress(s.from.Email),
+			ID: emailID(mail.id), AccountID: s.account, TestMode: s.testMode, FromEmail: message.FoldAddress(s.from.Email),
 			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)}, Subject: s.subject, HeaderID: mail.out.HeaderID,
 			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s.submission),
 		},

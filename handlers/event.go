@@ -239,6 +239,15 @@ func bounceOf(data store.EventData) (kind string, b *eventBounce) {
 			b.SubType = subTypeOf(m[2])
 		}
 	}
+	if data.Code != 0 {
+		b.SMTPCode = &data.Code
+	}
+	if data.Enhanced != "" {
+		b.EnhancedCode = &data.Enhanced
+	}
+	if data.Reason != "" {
+		b.SubType = &data.Reason
+	}
 	if data.Soft {
 		return "soft", b
 	}

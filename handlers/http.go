@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/store"
 )
 
@@ -104,10 +105,15 @@ func refuseEarly(r *http.Request) *apiError {
 	return nil
 }
 
-// loggedPath hides the token of a download link, which is a credential, however
-// the path is spelt.
+// loggedPath hides the token of a download link, or of a link in mail, which is a
+// credential, however the path is spelt.
 func loggedPath(path string) string {
 	const files = "files"
+	for _, prefix := range []string{feedback.UnsubscribePath, feedback.OpenPath, feedback.ClickPath} {
+		if strings.HasPrefix(path, prefix) {
+			return prefix + "…"
+		}
+	}
 	if i := strings.Index(strings.ToLower(path), files); i >= 0 {
 		return path[:i+len(files)] + "/…"
 	}

@@ -9,4 +9,5 @@ const (
 	onceRounds      = 1
 	decisionRounds  = 12
 	hostileRequests = 300
+	forgedLinks     = 1000
 )

@@ -13,4 +13,6 @@ const (
 	decisionRounds = 30
 	// hostileRequests is how many requests are made that hold what does not belong there, on each database.
 	hostileRequests = 1000
+	// forgedLinks is how many links are made up.
+	forgedLinks = 10_000
 )

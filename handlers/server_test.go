@@ -16,6 +16,7 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -77,6 +78,16 @@ func eachStore(
 	}, opts...)
 }
 
+// newFeedback makes the links in mail.
+func newFeedback(t testing.TB) *feedback.Signer {
+	t.Helper()
+	s, err := feedback.NewSigner(bytes.Repeat([]byte("k"), 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // newServer starts a server over the store.
 func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...func(*handlers.Config)) *server {
 	t.Helper()
@@ -96,7 +107,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 		t.Fatal(err)
 	}
 	cfg := handlers.Config{
-		Store: st, Incoming: receiver, Domains: newDomains(t, st, smtp.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), KeyPrefix: "sk",
+		Store: st, Incoming: receiver, Domains: newDomains(t, st, smtp.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), Feedback: newFeedback(t), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}

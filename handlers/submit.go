@@ -14,6 +14,7 @@ import (
 // submission is a mail that is to be sent.
 type submission struct {
 	account     int64
+	isEmail     bool        // not the mail of an inbox
 	inbox       store.Inbox // whose address it is sent from; an email may have none
 	from        message.Address
 	kind        store.DraftKind
@@ -27,7 +28,6 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	asGiven     bool            // that what it says is stored in the words of the request
 	approved    *store.Draft    // that it comes from
 	suppressed  map[string]bool // of the recipients, folded, those that are skipped
 }

@@ -14,12 +14,12 @@ var _ gen.SuppressionsHandler = (*API)(nil)
 
 // CreateSuppression implements POST /v1/suppressions.
 func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate, _ gen.CreateSuppressionParams) (*gen.Suppression, error) {
-	email := string(req.Email)
+	email, by := string(req.Email), callerOf(ctx)
 	if err := message.ValidAddress(email); err != nil {
 		return nil, errInvalid("email", "%s", err)
 	}
 	sup := store.Suppression{
-		AccountID: callerOf(ctx).AccountID, Email: email, EmailFold: message.FoldAddress(email), Reason: store.SuppressedManual,
+		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: message.FoldAddress(email), Reason: store.SuppressedManual,
 		Category: store.SuppressionCategory(req.Category.Or(gen.SuppressionCreateCategoryAll)),
 	}
 	toAPI := func(sup store.Suppression) (any, error) { return suppressionToAPI(sup), nil }
@@ -49,6 +49,8 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 	if err != nil {
 		return nil, err
 	}
+	a.log.InfoContext(ctx, "suppression removed", "suppression_id", sup.ID, "reason", sup.Reason,
+		"by", callerOf(ctx).ID, "request_id", requestID(ctx))
 	return &gen.DeletedSuppression{Object: "suppression", ID: sup.ID, Email: sup.Email, Deleted: true}, nil
 }
 
@@ -81,6 +83,7 @@ func (a *API) skipSuppressed(ctx context.Context, marketing bool, mails ...*subm
 func suppressionToAPI(sup store.Suppression) *gen.Suppression {
 	return &gen.Suppression{
 		Object: "suppression", ID: sup.ID, Email: sup.Email, Reason: string(sup.Reason), Category: string(sup.Category),
+		Source:    nilString(sup.Source),
 		CreatedAt: sup.CreatedAt.Time,
 	}
 }

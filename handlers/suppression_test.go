@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/postroom/postroom/store"
@@ -20,6 +21,9 @@ func TestCreateSuppression(t *testing.T) {
 		first := s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"Gone@Example.org","category":"marketing"}`, once).want(t, http.StatusCreated)
 		first.wantAt(t, "email", `"Gone@Example.org"`)
 		first.wantAt(t, "reason", `"manual"`)
+		if by := first.str(t, "source"); !strings.HasPrefix(by, "key_") {
+			t.Errorf("added by %s", by)
+		}
 		first.wantAt(t, "category", `"marketing"`)
 		first.wantSame(t, s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"Gone@Example.org","category":"marketing"}`, once).want(t, http.StatusCreated))
 

@@ -24,12 +24,12 @@ type keeper struct {
 	fault  error // what storing ends in
 }
 
-func (k *keeper) Resolve(_ context.Context, rcpt string) (store.Mailbox, *string, error) {
+func (k *keeper) target(_ context.Context, rcpt string) (target, error) {
 	local, tag, domain := splitAddress(rcpt)
 	if local+"@"+domain != bot {
-		return store.Mailbox{}, nil, replyNoInbox
+		return target{}, replyNoInbox
 	}
-	return store.Mailbox{Seq: 1}, tag, nil
+	return target{rcpt: rcpt, inbox: store.Mailbox{Seq: 1}, tag: tag}, nil
 }
 
 func (k *keeper) NewSpool() *Spool { return k.spools.spool() }

@@ -28,10 +28,11 @@ type job struct {
 }
 
 // outgoing is a message that is being delivered. The jobs of one claim share
-// it, so that it is signed once.
+// it, so that it is signed once, unless it is not the same for all recipients.
 type outgoing struct {
 	message store.Message
-	from    string // reverse-path
+	from    string // reverse-path, where nobody is to answer
+	fields  string // of the header, for one recipient alone
 
 	mu        sync.Mutex
 	signed    bool
@@ -48,14 +49,14 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 	open := map[key]*job{}
 	var jobs []*job
 	for _, c := range claimed {
-		m := mails[c.MessageSeq]
-		if m == nil {
-			m = &outgoing{message: c.Message, from: c.From}
+		m, fields := mails[c.MessageSeq], q.fieldsOf(c)
+		if m == nil || fields != "" {
+			m = &outgoing{message: c.Message, from: c.From, fields: fields}
 			mails[c.MessageSeq] = m
 		}
 		k := key{c.MessageSeq, q.destOf(c)}
 		j := open[k]
-		if j == nil || len(j.rcpts) >= maxRcpts {
+		if j == nil || len(j.rcpts) >= maxRcpts || fields != "" {
 			j = &job{mail: m, dest: k.dest}
 			open[k] = j
 			jobs = append(jobs, j)
@@ -87,23 +88,23 @@ type signedMail struct {
 func (s *signedMail) Close() error { return s.raw.Close() }
 
 // open opens the bytes that go out. A message is signed when it is first sent;
-// every later attempt finds the signature stored and sends the same bytes. The
-// caller closes it.
+// every later attempt finds the signature stored and sends the same bytes. One
+// with fields for its recipient is signed for each attempt. The caller closes it.
 func (q *Queue) open(ctx context.Context, m *outgoing) (*signedMail, error) {
 	raw, err := q.store.Raw(ctx, m.message.Seq)
 	if err != nil {
 		return nil, err
 	}
 	signature := raw.Signature
-	if signature == "" {
+	if signature == "" || m.fields != "" {
 		if signature, err = q.sign(ctx, m, raw); err != nil {
 			_ = raw.Close()
 			return nil, err
 		}
 	}
 	return &signedMail{
-		Reader: io.MultiReader(strings.NewReader(signature), raw),
-		size:   int64(len(signature)) + raw.Size,
+		Reader: io.MultiReader(strings.NewReader(signature+m.fields), raw),
+		size:   int64(len(signature)+len(m.fields)) + raw.Size,
 		raw:    raw,
 	}, nil
 }
@@ -124,7 +125,7 @@ func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (strin
 	if strings.EqualFold(domain, q.domain) {
 		account = store.TheInstall
 	}
-	signature, err := q.signer.Sign(ctx, account, domain, raw)
+	signature, err := q.signer.Sign(ctx, account, domain, io.MultiReader(strings.NewReader(m.fields), raw))
 	if err != nil {
 		return "", fmt.Errorf("sign: %w", err)
 	}
@@ -135,8 +136,11 @@ func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (strin
 	return signature, nil
 }
 
-// newSignature is what this claim has signed, to be stored.
+// newSignature is what this claim has signed for all recipients, to be stored.
 func (m *outgoing) newSignature() string {
+	if m.fields != "" {
+		return ""
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.signature

@@ -120,13 +120,13 @@ func (s *session) addRcpt(cmd command) *Reply {
 	case !s.env.UTF8 && !isASCII(rcpt):
 		return replyNeedsUTF8
 	}
-	in, tag, err := s.lookup(rcpt)
+	t, err := s.lookup(rcpt)
 	if err != nil {
 		return s.refusal("look up recipient", err)
 	}
 	s.wire.earn()
 	s.rcpts++
 	s.env.RcptTo = append(s.env.RcptTo, rcpt)
-	s.to = addTarget(s.to, target{rcpt, in, tag})
+	s.to = addTarget(s.to, t)
 	return replyRcpt
 }

@@ -20,6 +20,10 @@ const (
 	localJobs = 64
 	// pollEvery is after how long the queue looks for work whatever it was told.
 	pollEvery = time.Second
+	// crowdedPause is for how long the queue does not listen to new mail while a
+	// destination has all that it can take: what is due for that is looked through
+	// each time, to find what is due for others.
+	crowdedPause = 50 * time.Millisecond
 	// claimTimeout is how long a claim may take.
 	claimTimeout = 10 * time.Second
 	// recordTimeout is how long one try to record an outcome may take.
@@ -53,16 +57,17 @@ const (
 // its answer never came (RFC 1047), or when this process died before it could
 // record the answer; both times with the same bytes and Message-ID.
 type Queue struct {
-	store  *store.Store
-	local  LocalDelivery
-	signer *Signer
-	domain string
-	relay  *Relay
-	mxPort uint16
-	lease  time.Duration
-	grace  time.Duration
-	now    func() time.Time
-	log    *slog.Logger
+	store    *store.Store
+	local    LocalDelivery
+	signer   *Signer
+	feedback *Feedback
+	domain   string
+	relay    *Relay
+	mxPort   uint16
+	lease    time.Duration
+	grace    time.Duration
+	now      func() time.Time
+	log      *slog.Logger
 
 	dir      *directory
 	dialer   *dialer
@@ -83,7 +88,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 	q := &Queue{
 		store:  cfg.Store,
 		local:  cfg.Local,
-		signer: cfg.Signer,
+		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain,
 		relay:  cfg.Relay,
 		mxPort: cfg.MXPort,
@@ -128,9 +133,13 @@ func (q *Queue) Run(ctx context.Context) error {
 		if err == nil && n > 0 {
 			continue // there may be more
 		}
+		listen := woken
+		if q.jobs.crowded() {
+			listen, pause = nil, min(pause, crowdedPause)
+		}
 		timer := time.NewTimer(pause)
 		select {
-		case _, open := <-woken:
+		case _, open := <-listen:
 			if !open { // the store is closed: only the poll is left
 				woken = nil
 			}

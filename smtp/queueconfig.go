@@ -45,6 +45,9 @@ type QueueConfig struct {
 	HELO string
 	// Signer signs what is sent; nil sends it unsigned.
 	Signer *Signer
+	// Feedback makes the return path and the unsubscribe link of what is sent; nil
+	// sends it with the address that it is from, and without a link.
+	Feedback *Feedback
 	// MaxPerDomain is how many transactions the servers of one domain get at the
 	// same time; 0 means 5.
 	MaxPerDomain int

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
@@ -29,6 +30,9 @@ type ReceiverConfig struct {
 	// TempDir is the folder for mail that is too large for memory while it comes
 	// in. Nobody else may use it.
 	TempDir string
+	// Feedback reads return paths; nil means that mail has none, and that no report
+	// is read.
+	Feedback *feedback.Signer
 	// Auth judges who mail is from (SPF, DKIM, DMARC); nil means that nobody
 	// does. Mail of our own queue is not judged: it has crossed no network.
 	Auth *mailauth.Checker
@@ -50,16 +54,17 @@ type ReceiverConfig struct {
 // Receiver reads mail and stores it in the inboxes that it is for. It is safe
 // for use by many goroutines.
 type Receiver struct {
-	store   *store.Store
-	domain  string
-	auth    *mailauth.Checker
-	host    string
-	limits  message.Limits
-	spools  *spools
-	reading chan struct{} // holds a token for each mail that is being read
-	large   chan struct{} // and one for each large mail that is held
-	now     func() time.Time
-	log     *slog.Logger
+	store    *store.Store
+	domain   string
+	feedback *feedback.Signer
+	auth     *mailauth.Checker
+	host     string
+	limits   message.Limits
+	spools   *spools
+	reading  chan struct{} // holds a token for each mail that is being read
+	large    chan struct{} // and one for each large mail that is held
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 // NewReceiver returns a receiver. It makes the folder for temporary files and
@@ -88,16 +93,17 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}
 	return &Receiver{
-		store:   cfg.Store,
-		domain:  strings.ToLower(cfg.Domain),
-		auth:    cfg.Auth,
-		host:    strings.ToLower(cfg.Hostname),
-		limits:  cfg.Limits,
-		spools:  spools,
-		reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
-		large:   make(chan struct{}, maxLarge),
-		now:     cfg.Now,
-		log:     cfg.Log,
+		store:    cfg.Store,
+		domain:   strings.ToLower(cfg.Domain),
+		feedback: cfg.Feedback,
+		auth:     cfg.Auth,
+		host:     strings.ToLower(cfg.Hostname),
+		limits:   cfg.Limits,
+		spools:   spools,
+		reading:  make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		large:    make(chan struct{}, maxLarge),
+		now:      cfg.Now,
+		log:      cfg.Log,
 	}, nil
 }
 
@@ -109,7 +115,7 @@ func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
 // closed. Errors are those of Resolve, a *Reply when the mail cannot
 // be taken (552 5.3.4 header too large, 554 5.4.6 loop), or the store's.
 func (r *Receiver) Receive(ctx context.Context, env Envelope, raw *Spool) ([]store.Message, error) {
-	to, err := r.resolveAll(ctx, env.RcptTo)
+	to, err := resolveAll(ctx, env.RcptTo, r.target)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +127,7 @@ func (r *Receiver) Receive(ctx context.Context, env Envelope, raw *Spool) ([]sto
 // be larger than what comes over SMTP. Errors are those of Receive, that of
 // rawMail, and store.ErrState when another claim has taken the recipient.
 func (r *Receiver) DeliverLocal(ctx context.Context, env Envelope, rawMail io.Reader, size int64, attempts []*store.Attempt) error {
-	to, err := r.resolveAll(ctx, env.RcptTo)
+	to, err := resolveAll(ctx, env.RcptTo, r.inboxTarget)
 	if err != nil {
 		return err
 	}
@@ -145,8 +151,19 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 	}
 }
 
-// deliver reads the mail and stores a copy for each target.
+// deliver reads the mail and stores a copy for each target, and with it what it
+// reports of mail of ours.
 func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
+	news, to, err := r.reported(ctx, env, to, raw)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(news.reports); n > 0 {
+		r.log.InfoContext(ctx, "report on sent mail", "status", news.reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
+	}
+	if len(to) == 0 {
+		return nil, r.keep(ctx, news, false)
+	}
 	judging := r.judge(ctx, env)
 	defer judging.stop()
 	in, leave, err := r.take(ctx, env, raw, judging)
@@ -156,15 +173,20 @@ func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *
 	defer leave()
 	in.content.Auth = r.verdicts(ctx, judging)
 	for {
-		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts)
+		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
+		if err == nil {
+			return stored, r.keep(ctx, news, true)
+		}
 		if !errors.Is(err, store.ErrNotFound) {
-			return stored, err
+			return nil, err
 		}
 		// An inbox was deleted after it was looked up. The others still get it.
 		left, err := r.stillOpen(ctx, to)
 		switch {
 		case err != nil:
 			return nil, err
+		case len(left) == 0 && to[0].sent != nil:
+			return nil, r.keep(ctx, news, false)
 		case len(left) == 0:
 			return nil, replyNoInbox
 		case len(left) == len(to):

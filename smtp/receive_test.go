@@ -278,7 +278,7 @@ func TestReceiveWhenAnInboxGoesMeanwhile(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
 		r := newReceiver(t, s)
-		to, err := r.resolveAll(t.Context(), []string{a.Address, b.Address})
+		to, err := resolveAll(t.Context(), []string{a.Address, b.Address}, r.target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +354,7 @@ func TestReceiveErrorsOfTheStore(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
 	r := newReceiver(t, s)
-	to, err := r.resolveAll(t.Context(), []string{in.Address})
+	to, err := resolveAll(t.Context(), []string{in.Address}, r.target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,16 +87,24 @@ func unlessBrokenOff(ctx context.Context, verdicts []verdict) []verdict {
 	return verdicts
 }
 
-// transact runs one transaction. A fault means that the server has said nothing
-// about any recipient, so that another one may be asked.
+// transact hands the mail to a server. A fault means that the server has said
+// nothing about any recipient, so that another one may be asked.
 func (q *Queue) transact(ctx context.Context, p *peer, j *job) ([]verdict, *fault) {
 	defer q.conns.put(p)
+	if q.feedback != nil {
+		return q.apart(ctx, p, j)
+	}
+	return q.together(ctx, p, j)
+}
+
+// together runs one transaction for all recipients of the job.
+func (q *Queue) together(ctx context.Context, p *peer, j *job) ([]verdict, *fault) {
 	mail, err := q.open(ctx, j.mail)
 	if err != nil {
 		return all(len(j.rcpts), q.cannotOpen(ctx, j, err)), nil
 	}
 	defer func() { _ = mail.Close() }()
-	verdicts, tx, left := newTransaction(p, j, mail.size)
+	verdicts, tx, left := newTransaction(p, j, q.reversePath(ctx, j), mail.size)
 	if len(left) == 0 {
 		return verdicts, nil
 	}
@@ -176,9 +184,9 @@ func (q *Queue) hand(ctx context.Context, p *peer, j *job, mail *signedMail, tak
 
 // newTransaction is the envelope for those recipients that p can be asked
 // about: left are their places in the job. The others have their verdict.
-func newTransaction(p *peer, j *job, size int64) (verdicts []verdict, tx transaction, left []int) {
+func newTransaction(p *peer, j *job, from string, size int64) (verdicts []verdict, tx transaction, left []int) {
 	verdicts = make([]verdict, len(j.rcpts))
-	tx = transaction{from: j.mail.from, size: size, utf8: !isASCII(j.mail.from)}
+	tx = transaction{from: from, size: size, utf8: !isASCII(from), notify: from != j.mail.from && j.dest.kind == toRelay}
 	tx.utf8 = tx.utf8 || headerIsUTF8(j.mail.message.Addresses.V)
 	for i, c := range j.rcpts {
 		rcpt, ok := wireAddress(c.Email)

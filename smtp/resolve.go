@@ -16,6 +16,9 @@ type target struct {
 	rcpt  string
 	inbox store.Mailbox
 	tag   *string
+	// sent is the recipient whose return path the mail came to. inbox is then where
+	// the mail that it is about was sent from, once it has been read.
+	sent *store.SentTo
 }
 
 // Resolve returns the inbox that receives mail for rcpt, and the tag in it, nil
@@ -41,7 +44,7 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 		return store.Mailbox{}, nil, replyNoInbox
 	case err != nil:
 		return store.Mailbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
-	case in.Status != store.InboxActive, in.Expired(store.NewTime(r.now())):
+	case !in.Takes(store.NewTime(r.now())):
 		return store.Mailbox{}, nil, replyInboxClosed
 	}
 	return in, tag, nil
@@ -75,14 +78,28 @@ func (r *Receiver) ownerOf(ctx context.Context, domain string) (int64, error) {
 // the mail on: user%elsewhere, elsewhere!user.
 const routing = "%!@"
 
-func (r *Receiver) resolveAll(ctx context.Context, rcpts []string) ([]target, error) {
+// target is whom mail for rcpt is for: an inbox, or a return path. Errors are
+// those of Resolve.
+func (r *Receiver) target(ctx context.Context, rcpt string) (target, error) {
+	if t, ok, err := r.returnTarget(ctx, rcpt); ok || err != nil {
+		return t, err
+	}
+	return r.inboxTarget(ctx, rcpt)
+}
+
+func (r *Receiver) inboxTarget(ctx context.Context, rcpt string) (target, error) {
+	in, tag, err := r.Resolve(ctx, rcpt)
+	return target{rcpt: rcpt, inbox: in, tag: tag}, err
+}
+
+func resolveAll(ctx context.Context, rcpts []string, resolve func(context.Context, string) (target, error)) ([]target, error) {
 	var to []target
 	for _, rcpt := range rcpts {
-		in, tag, err := r.Resolve(ctx, rcpt)
+		t, err := resolve(ctx, rcpt)
 		if err != nil {
 			return nil, err
 		}
-		to = addTarget(to, target{rcpt, in, tag})
+		to = addTarget(to, t)
 	}
 	if len(to) == 0 {
 		return nil, replyNoRecipients
@@ -91,9 +108,15 @@ func (r *Receiver) resolveAll(ctx context.Context, rcpts []string) ([]target, er
 }
 
 // addTarget adds t, unless its inbox is there already: an inbox gets one copy
-// of a mail, whatever tags it was addressed with.
+// of a mail, whatever tags it was addressed with. A return path counts once too.
 func addTarget(to []target, t target) []target {
-	if slices.ContainsFunc(to, func(o target) bool { return o.inbox.Seq == t.inbox.Seq }) {
+	same := func(o target) bool {
+		if t.inbox.Seq == 0 {
+			return o.inbox.Seq == 0 && o.sent.RecipientSeq == t.sent.RecipientSeq
+		}
+		return o.inbox.Seq == t.inbox.Seq
+	}
+	if slices.ContainsFunc(to, same) {
 		return to
 	}
 	return append(to, t)
@@ -103,9 +126,11 @@ func addTarget(to []target, t target) []target {
 func (r *Receiver) stillOpen(ctx context.Context, to []target) ([]target, error) {
 	var open []target
 	for _, t := range to {
-		_, _, err := r.Resolve(ctx, t.rcpt)
+		again, err := r.target(ctx, t.rcpt)
 		if err == nil {
-			open = append(open, t)
+			if in := again.sent; in == nil || in.Inbox != nil && in.Inbox.Takes(store.NewTime(r.now())) {
+				open = append(open, t)
+			}
 			continue
 		}
 		if _, ours := replyTo(err); ours {

@@ -74,7 +74,7 @@ func (c ServerConfig) withDefaults() ServerConfig {
 
 // inboxes is what a session needs of a Receiver.
 type inboxes interface {
-	Resolve(ctx context.Context, rcpt string) (store.Mailbox, *string, error)
+	target(ctx context.Context, rcpt string) (target, error)
 	NewSpool() *Spool
 	deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error)
 	close(ctx context.Context, raw *Spool)

@@ -234,9 +234,9 @@ func (s *session) logStored(stored []store.Message) {
 	}
 }
 
-// lookup finds the inbox of a recipient.
-func (s *session) lookup(rcpt string) (store.Mailbox, *string, error) {
+// lookup finds whom mail for a recipient is for.
+func (s *session) lookup(rcpt string) (target, error) {
 	ctx, cancel := context.WithTimeout(s.server.ctx, lookupTimeout)
 	defer cancel()
-	return s.server.receiver.Resolve(ctx, rcpt)
+	return s.server.receiver.target(ctx, rcpt)
 }

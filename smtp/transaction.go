@@ -16,6 +16,9 @@ type transaction struct {
 	to   []string // forward-paths
 	size int64    // bytes of the mail
 	utf8 bool     // an address is not ASCII
+	// notify asks to be told of success too, by a server that only passes the mail
+	// on and can do so.
+	notify bool
 }
 
 // errNoAnswer means that a server was given all of a mail, and then did not
@@ -33,8 +36,12 @@ func (p *peer) envelope(tx transaction) (mail response, to []response, err error
 	pipelining := p.offers("PIPELINING")
 	lines := make([]string, 0, len(tx.to)+1)
 	lines = append(lines, p.mailCommand(tx))
+	notify := ""
+	if tx.notify && p.offers("DSN") {
+		notify = " NOTIFY=SUCCESS,FAILURE" // RFC 3461 section 4.1
+	}
 	for _, rcpt := range tx.to {
-		lines = append(lines, "RCPT TO:<"+rcpt+">")
+		lines = append(lines, "RCPT TO:<"+rcpt+">"+notify)
 	}
 	if pipelining {
 		err = p.send(lines...)

@@ -64,15 +64,12 @@ func (a *Attempt) check() error {
 func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) error {
 	for _, o := range outcomes {
 		m := moved[o.messageSeq]
-		data, err := json.Marshal(EventData{
-			Status: m.Status, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)],
-			Soft: o.Status == RecipientBounced && (o.Soft || strings.HasPrefix(o.Response, "4")),
-		})
+		data, err := json.Marshal(o.eventData(m.Status))
 		if err != nil {
 			return fmt.Errorf("write event: %w", err)
 		}
-		b.countOutcome(o.Attempt, &m)
-		for _, typ := range attemptEvents[o.Status] {
+		b.countOutcome(&o, &m)
+		for _, typ := range o.events() {
 			if email, ok := ofEmail[typ]; ok && m.InboxSeq == 0 {
 				typ = email
 			}
@@ -80,6 +77,25 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) er
 		}
 	}
 	return nil
+}
+
+// eventData is what the events of the outcome keep.
+func (o *outcome) eventData(status MessageStatus) EventData {
+	data := EventData{Status: status, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]}
+	if r := o.report; r != nil {
+		data.Soft, data.Code, data.Enhanced, data.Reason, data.Bot, data.Link = r.Soft, r.Code, r.Enhanced, r.Reason, r.Bot, r.Link
+		return data
+	}
+	data.Soft = o.Status == RecipientBounced && (o.Soft || strings.HasPrefix(o.Response, "4"))
+	return data
+}
+
+// events are those that the outcome is told by.
+func (o *outcome) events() []EventType {
+	if o.report != nil {
+		return o.told
+	}
+	return attemptEvents[o.Status]
 }
 
 // attemptEvents are the events of a recipient's new status. A server that takes

@@ -30,7 +30,7 @@ const (
 	   SET status = became, sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered)
 	  FROM v
 	 WHERE seq = msg
-	RETURNING seq, account_id, coalesce(inbox_seq, 0), test_mode, status`
+	RETURNING seq, account_id, coalesce(inbox_seq, 0), id, test_mode, status`
 	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
 )
 
@@ -39,15 +39,17 @@ type outcome struct {
 	*Attempt
 	messageSeq int64
 	email      string
+	report     *Report     // that it comes from; nil for an attempt
+	told       []EventType // by the report
 }
 
-// recordAttempts writes the attempts of a batch and then what they make of
-// their messages.
-func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) error {
-	if len(attempts) == 0 {
+// recordAttempts writes the attempts and reports of a batch and then what they
+// make of their messages.
+func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, reports []*Report) error {
+	if len(attempts)+len(reports) == 0 {
 		return nil
 	}
-	if err := b.holdAttempted(ctx, attempts); err != nil {
+	if err := b.holdAttempted(ctx, attempts, reports); err != nil {
 		return err
 	}
 	outcomes, err := b.updateRecipients(ctx, attempts)
@@ -57,6 +59,11 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) erro
 	if err := b.keepSignatures(ctx, outcomes); err != nil {
 		return errIn("keep signatures", err)
 	}
+	reported, err := b.recordReports(ctx, reports)
+	if err != nil {
+		return err
+	}
+	outcomes = append(outcomes, reported...)
 	moved, err := b.moveMessages(ctx, outcomes)
 	if err != nil {
 		return errIn("move messages", err)
@@ -68,15 +75,19 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt) erro
 }
 
 // holdAttempted puts the attempts into the order of their recipients, and holds
-// the messages and then the recipients, where others could be in the way.
-func (b *hotBatch) holdAttempted(ctx context.Context, attempts []*Attempt) error {
+// the messages and then the recipients, those of the reports too, where others
+// could be in the way.
+func (b *hotBatch) holdAttempted(ctx context.Context, attempts []*Attempt, reports []*Report) error {
 	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
 	if b.store.dialect.lockRow() == "" {
 		return nil
 	}
-	messages, recipients := make([][2]int64, len(attempts)), make([][2]int64, len(attempts))
-	for i, a := range attempts {
-		messages[i][0], recipients[i][0] = a.MessageSeq, a.RecipientSeq
+	var messages, recipients [][2]int64
+	for _, a := range attempts {
+		messages, recipients = append(messages, [2]int64{a.MessageSeq}), append(recipients, [2]int64{a.RecipientSeq})
+	}
+	for _, r := range reports {
+		messages, recipients = append(messages, [2]int64{r.MessageSeq}), append(recipients, [2]int64{r.RecipientSeq})
 	}
 	none := func(*sql.Rows) error { return nil }
 	if err := b.store.hot.lockMessages.each(ctx, b.tx, sorted(messages), none); err != nil {
@@ -183,7 +194,7 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 	moved := make(map[int64]Message, len(list))
 	err = b.store.hot.moveMessages.each(ctx, b.tx, args, func(rows *sql.Rows) error {
 		var m Message
-		err := rows.Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.TestMode, &m.Status)
+		err := rows.Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.ID, &m.TestMode, &m.Status)
 		moved[m.Seq] = m
 		return err
 	})

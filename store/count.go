@@ -116,7 +116,14 @@ func (b *hotBatch) countEvent(typ EventType, m *Message) {
 // countOutcome counts, for the watch over an account, a recipient that is not
 // tried again. A server that refuses for good, by a code that begins with 5,
 // says that there is no such mailbox or that it wants no mail from us.
-func (b *hotBatch) countOutcome(a *Attempt, m *Message) {
+func (b *hotBatch) countOutcome(o *outcome, m *Message) {
+	a := o.Attempt
+	if r := o.report; r != nil { // of a recipient who was counted when the mail was taken
+		if r.Status == RecipientBounced && !r.Soft {
+			b.count(countHard, m, wholeAccount, 1)
+		}
+		return
+	}
 	switch a.Status {
 	case RecipientQueued, RecipientSuppressed:
 		return

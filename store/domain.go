@@ -166,3 +166,25 @@ func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) er
 		return err
 	})
 }
+
+// ReturnHost is the name below a domain that return paths are in when its SPF
+// record and MX host are published there, and empty when they are not, or the
+// domain is not verified for the account.
+func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (string, error) {
+	const q = `SELECT records FROM domains WHERE domain = $1 AND account_id = $2 AND status = 'verified'`
+	var d Domain
+	err := s.reads.get(ctx, &d, q, name, accountID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", s.wrap(err, "domain")
+	}
+	host := "bounces." + name
+	for _, kind := range []string{"SPF", "RETURN_PATH"} {
+		if d.StatusOf(DomainRecord{Kind: kind, Name: host}) != RecordVerified {
+			return "", nil
+		}
+	}
+	return host, nil
+}

@@ -45,7 +45,8 @@ type Email struct {
 // EmailTags are names and values that emails are found by.
 type EmailTags map[string]string
 
-// NewEmail is an email to be sent. It holds, of the message, AccountID, TestMode,
+// NewEmail is an email to be sent. It holds, of the message, ID, when it is given
+// out already, AccountID, TestMode,
 // FromEmail, Addresses, Subject, HeaderID, Automated, Size, Content and Recipients
 // (Email, Domain, Kind); and FromInbox, Category, Tags, Metadata and, to be sent
 // later, ScheduledAt. Everything else is the store's to fill in, in the copy that
@@ -116,7 +117,9 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.msg.ID = NewID("em_", now)
+	if h.msg.ID = m.ID; m.ID == "" {
+		h.msg.ID = NewID("em_", now)
+	}
 	e := &hotEmail{hotMessage: h, email: n.Email, tags: "{}", metadata: "{}"}
 	if e.email.Tags.V == nil {
 		e.email.Tags.V = EmailTags{}

@@ -104,6 +104,11 @@ type EventData struct {
 	// Soft says of a bounce that it was not refused for good: the retries were used
 	// up.
 	Soft bool `json:"soft,omitempty"`
+	// Code, Enhanced and Reason are of a bounce that came back as a mail: there the
+	// response does not begin with them.
+	Code     int    `json:"code,omitempty"`
+	Enhanced string `json:"enhanced,omitempty"`
+	Reason   string `json:"reason,omitempty"`
 	// Bot says of an open or a click that a machine did it, and Link what was
 	// clicked; a simulated click has none.
 	Bot  bool   `json:"bot,omitempty"`

@@ -18,6 +18,7 @@ type hotWrite struct {
 	emails   []*hotEmail
 	batchID  string // of the emails; empty for one that is sent alone
 	attempts []*Attempt
+	reports  []*Report
 	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
 	// refused is set when they must not be sent: then they are left out
@@ -55,7 +56,7 @@ type hotStatements struct {
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries bulkUpdate
 
-	reserve, updateThread, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
+	reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -103,13 +104,15 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint"),
 		updateDeliveries: st.addUpdate(ctx, d, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
 
-		reserve:      st.add(ctx, d.reserve()),
-		updateThread: st.add(ctx, updateThread),
-		openEmail:    st.add(ctx, openEmail),
-		accepted:     st.add(ctx, acceptedSince),
-		watched:      st.add(ctx, watchedSince),
-		pause:        st.add(ctx, pauseSender),
-		approveDraft: st.add(ctx, approveDraft),
+		reserve:        st.add(ctx, d.reserve()),
+		updateThread:   st.add(ctx, updateThread),
+		reported:       st.add(ctx, reportedRecipient),
+		updateReported: st.add(ctx, updateReported),
+		openEmail:      st.add(ctx, openEmail),
+		accepted:       st.add(ctx, acceptedSince),
+		watched:        st.add(ctx, watchedSince),
+		pause:          st.add(ctx, pauseSender),
+		approveDraft:   st.add(ctx, approveDraft),
 	}
 	return s.wrap(st.err, "open")
 }
@@ -171,12 +174,14 @@ type hotBatch struct {
 
 func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	var attempts []*Attempt
+	var reports []*Report
 	for i := range batch {
 		b.messages = append(b.messages, batch[i].messages...)
 		b.emails = append(b.emails, batch[i].emails...)
 		attempts = append(attempts, batch[i].attempts...)
+		reports = append(reports, batch[i].reports...)
 	}
-	if err := b.recordAttempts(ctx, attempts); err != nil {
+	if err := b.recordAttempts(ctx, attempts, reports); err != nil {
 		return err
 	}
 	if len(attempts) > 0 {

@@ -38,13 +38,14 @@ type NewMessage struct {
 // AddReceived stores the copies of one received mail, one for each inbox that
 // it is for, all or none, and returns them as stored. When the mail came from
 // our own queue, attempts are recorded in the same transaction, so that the mail
-// cannot arrive twice. ErrNotFound when an inbox takes no mail any more.
-func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts []*Attempt) ([]Message, error) {
+// cannot arrive twice. When it is a report about mail of ours, what it says is
+// recorded with it. ErrNotFound when an inbox takes no mail any more.
+func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts []*Attempt, reports ...*Report) ([]Message, error) {
 	const what = "add received mail"
 	if len(copies) == 0 {
 		return nil, errors.New(what + ": no inbox")
 	}
-	w := hotWrite{attempts: attempts}
+	w := hotWrite{attempts: attempts, reports: reports}
 	for _, m := range copies {
 		h, err := newHotMessage(m, s.now())
 		if err != nil {

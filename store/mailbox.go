@@ -16,6 +16,9 @@ func (in Inbox) Mailbox() Mailbox {
 	return Mailbox{in.Seq, in.AccountID, in.ID, in.Status, in.ExpiresAt}
 }
 
+// Takes says whether mail can be put into the inbox.
+func (m Mailbox) Takes(now Time) bool { return m.Status == InboxActive && !m.Expired(now) }
+
 // Expired says whether the inbox has passed its expires_at.
 func (m Mailbox) Expired(now Time) bool { return m.ExpiresAt != nil && !m.ExpiresAt.After(now.Time) }
 

@@ -40,33 +40,38 @@ type Suppression struct {
 	EmailFold string              `db:"email_fold"` // the address without regard to case
 	Reason    SuppressionReason   `db:"reason"`
 	Category  SuppressionCategory `db:"category"`
+	Source    *string             `db:"source"` // id of the mail or the key that put it there
 	CreatedAt Time                `db:"created_at"`
 }
 
 const (
-	suppressionWritten = `account_id, id, email, email_fold, reason, category, created_at`
+	suppressionWritten = `account_id, id, email, email_fold, reason, category, source, created_at`
 	suppressionColumns = `seq, ` + suppressionWritten
 	// widen is what becomes of the entry of an address that has one: it is never
-	// narrowed.
+	// narrowed, and says what made it as wide as it is.
 	widen = `
 		ON CONFLICT (account_id, email_fold) DO UPDATE
 		   SET reason = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
 		                     THEN excluded.reason ELSE suppressions.reason END,
+		       source = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
+		                     THEN excluded.source ELSE suppressions.source END,
+		       created_at = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
+		                     THEN excluded.created_at ELSE suppressions.created_at END,
 		       category = CASE WHEN excluded.category = 'all' THEN excluded.category ELSE suppressions.category END`
 )
 
 // Suppress puts an address on the account's list; sup carries AccountID, Email,
-// EmailFold, Reason and Category. It returns the entry as stored. An address
+// EmailFold, Reason, Category and Source. It returns the entry as stored. An address
 // that is there keeps its entry, which is widened, and takes the new reason,
 // when it was about marketing alone and sup is about all mail. With once, the
 // answer is stored too.
 func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
-	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7)` + widen + ` RETURNING ` + suppressionColumns
+	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
 	now := s.now()
 	var out Suppression
 	err := s.inTx(ctx, "suppress", func(tx *sqlx.Tx) error {
 		out = Suppression{}
-		err := tx.GetContext(ctx, &out, q, sup.AccountID, NewID("sup_", now), sup.Email, sup.EmailFold, sup.Reason, sup.Category, NewTime(now))
+		err := tx.GetContext(ctx, &out, q, sup.AccountID, NewID("sup_", now), sup.Email, sup.EmailFold, sup.Reason, sup.Category, sup.Source, NewTime(now))
 		if err != nil {
 			return err
 		}
@@ -95,7 +100,8 @@ func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[i
 	rows := make([]any, 0, len(places)*b.store.hot.suppressions.columns)
 	for _, p := range places {
 		o := found[p]
-		rows = append(rows, p.account, NewID("sup_", b.now.Time), o.email, storable(p.fold), string(o.Suppress), string(SuppressAll), b.now.UnixMicro())
+		rows = append(rows, p.account, NewID("sup_", b.now.Time), o.email, storable(p.fold), string(o.Suppress), string(SuppressAll),
+			moved[o.messageSeq].ID, b.now.UnixMicro())
 	}
 	return b.store.hot.suppressions.exec(ctx, b.tx, rows)
 }

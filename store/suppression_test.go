@@ -39,6 +39,7 @@ func TestSuppressionIsWidenedAndNeverNarrowed(t *testing.T) {
 		wantSuppressed(false, "gone@example.org")
 		again := suppress(store.SuppressedManual, store.SuppressMarketing)
 		want := first
+		want.CreatedAt = wide.CreatedAt // since when it is about all mail
 		want.Reason, want.Category = store.SuppressedHardBounce, store.SuppressAll
 		if d := cmp.Diff([]store.Suppression{want, want}, []store.Suppression{wide, again}); d != "" {
 			t.Error(d)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/netguard"
@@ -28,8 +29,12 @@ func (n *node) assemble(
 	ctx context.Context, s *store.Store, in install, doors listeners, temp string, stopping chan struct{},
 ) ([]part, error) {
 	dns := smtp.NewResolver(string(n.cfg.Resolver))
+	answers, err := feedback.NewSigner(in.keys.feedback)
+	if err != nil {
+		return nil, err
+	}
 	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{
-		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp,
+		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: answers,
 		Auth: mailauth.NewChecker(mailauth.NewCache(dns, n.now), mailauth.DefaultTimeout, n.now),
 		Now:  n.now, Log: n.log,
 	})
@@ -50,7 +55,7 @@ func (n *node) assemble(
 	}
 	streams := stream.New(stream.Config{Store: s, Render: handlers.EventFrames(s), Log: n.log})
 	api, err := n.apiPart(s, in, doors, stopping, handlers.Config{
-		Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
+		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
 	})
 	if err != nil {
 		return nil, err
@@ -59,7 +64,8 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	queue, err := n.queuePart(s, receiver, dns, told)
+	base, _ := n.cfg.baseURL(doors.http.Addr())
+	queue, err := n.queuePart(s, receiver, dns, &smtp.Feedback{Signer: answers, BaseURL: base}, told)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +94,7 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 	cfg.Store, cfg.MailDomain, cfg.Hostname = s, string(n.cfg.MailDomain), string(n.cfg.Hostname)
 	cfg.BaseURL, cfg.FileKey, cfg.NoFiles = base, in.keys.files, !bool(n.cfg.Files)
 	cfg.KeyPrefix, cfg.SendPolicy = string(n.cfg.KeyPrefix), store.SendPolicy(n.cfg.DefaultSendPolicy)
+	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
 	cfg.RateLimits, cfg.TrustedProxies = bool(n.cfg.RateLimits), n.cfg.TrustedProxies
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
 	api, err := handlers.New(cfg)
@@ -127,7 +134,9 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
 
 // queuePart makes the domain's signing keys before the queue runs. That takes
 // some tenths of a second, which at the first start nobody has to wait for.
-func (n *node) queuePart(s *store.Store, local *smtp.Receiver, dns smtp.Resolver, told *metrics) (part, error) {
+func (n *node) queuePart(
+	s *store.Store, local *smtp.Receiver, dns smtp.Resolver, answers *smtp.Feedback, told *metrics,
+) (part, error) {
 	domain := string(n.cfg.MailDomain)
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
@@ -136,7 +145,7 @@ func (n *node) queuePart(s *store.Store, local *smtp.Receiver, dns smtp.Resolver
 	cfg := smtp.QueueConfig{
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: dns, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
-		Signer: smtp.NewSigner(s, n.now), Grace: queueGrace, Now: n.now, Log: n.log,
+		Signer: smtp.NewSigner(s, n.now), Feedback: answers, Grace: queueGrace, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {
 		if cfg.Relay, err = smtp.ParseRelay(string(n.cfg.Relay)); err != nil {

@@ -52,6 +52,7 @@ type Config struct {
 	Plans             planList     `env:"PLANS" usage:"further plans; limits that are not named are none" unset:"self_hosted and free alone" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
 	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"how long the content of emails is kept; inboxes say it for their messages" want:"a number of days from 1d to 3650d"`
 	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"stop accounts from sending of whose mail more than 5 % bounces or 0.3 % is complained about" want:"on or off"`
+	Track             tracking     `env:"TRACK" envDefault:"off" usage:"what is told of readers of emails: opens, by a picture in the html, clicks, by links that lead through this server" want:"off, opens, clicks or all"`
 	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce the limits on requests; off is for benchmarks" want:"on or off"`
 
 	Log      logFormat  `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`

@@ -20,9 +20,11 @@ const secretFile = "secret"
 // so that none tells anything about another.
 type subkeys struct {
 	cursors []byte // signs list cursors
-	files   []byte // signs download links
-	seal    []byte // encrypts private keys in the database
-	domains []byte // makes the tokens that show whose a domain is
+	// feedback signs return paths, unsubscribe and tracking links.
+	feedback []byte
+	files    []byte // signs download links
+	seal     []byte // encrypts private keys in the database
+	domains  []byte // makes the tokens that show whose a domain is
 }
 
 // derive returns the subkeys of the install secret. What they are derived with
@@ -32,11 +34,12 @@ func derive(s secret) (subkeys, error) {
 		return hkdf.Key(sha256.New, []byte(s), nil, "postroom "+use, 32)
 	}
 	var k subkeys
-	var errs [4]error
+	var errs [5]error
 	k.cursors, errs[0] = sub("cursors")
 	k.files, errs[1] = sub("files")
 	k.seal, errs[2] = sub("seal")
 	k.domains, errs[3] = sub("domains")
+	k.feedback, errs[4] = sub("feedback")
 	return k, errors.Join(errs[:]...)
 }
 

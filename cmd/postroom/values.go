@@ -48,6 +48,7 @@ type (
 	bootstrapKey string
 	keyPrefix    string
 	lineEnds     string
+	tracking     string
 	sendPolicy   store.SendPolicy
 	planList     []store.Plan
 	logFormat    string
@@ -93,6 +94,15 @@ func (v *lineEnds) UnmarshalText(b []byte) error {
 	*v = lineEnds(b)
 	return oneOf(b, "reject", "normalize")
 }
+
+func (v *tracking) UnmarshalText(b []byte) error {
+	*v = tracking(b)
+	return oneOf(b, "off", "opens", "clicks", "all")
+}
+
+func (v tracking) opens() bool { return v == "opens" || v == "all" }
+
+func (v tracking) clicks() bool { return v == "clicks" || v == "all" }
 
 func (v *listenAddr) UnmarshalText(b []byte) error {
 	*v = listenAddr(b)

@@ -18,6 +18,9 @@ type Report struct {
 	// OriginalID is the header Message-ID of the mail that is reported on, with
 	// angle brackets, or "".
 	OriginalID string
+	// ReturnPath is the reverse-path of the mail that is reported on, where the
+	// report gives it, or "".
+	ReturnPath string
 	// EnvelopeID is what the sender of that mail called it (ENVID, RFC 3461), or
 	// "".
 	EnvelopeID string
@@ -93,6 +96,7 @@ func ReadReport(r io.Reader, nullReversePath bool, lim Limits) (Report, error) {
 	if rep.OriginalID == "" {
 		rep.OriginalID = m.originalID()
 	}
+	rep.ReturnPath = m.returnPath()
 	return rep, nil
 }
 
@@ -126,6 +130,21 @@ func (m *reportMail) originalID() string {
 		return m.references[n-1]
 	}
 	return ""
+}
+
+// returnPath finds the reverse-path of the mail that is reported on: as the report
+// names it, or as the mail has it that is returned.
+func (m *reportMail) returnPath() (path string) {
+	read := func(name, text string) {
+		fields([]byte(text), func(f field) {
+			if f.is(name) && path == "" {
+				path = head(strings.Trim(f.unfolded(), "<> \t"), maxDiagnostic)
+			}
+		})
+	}
+	read("original-mail-from", m.feedback)
+	read("return-path", m.original)
+	return path
 }
 
 // headerID returns the first Message-ID that stands as a field in text.

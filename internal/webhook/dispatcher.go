@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -114,10 +113,10 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (int, error) {
 	all := 0
 	var errs []error
 	_, err := d.round(ctx, func(e store.DueEndpoint) {
-		n, _, err := d.turn(ctx, e)
+		done, err := d.turn(ctx, e)
 		mu.Lock()
 		defer mu.Unlock()
-		all += n
+		all += done.attempts
 		errs = append(errs, err)
 	})
 	d.turns.Wait()
@@ -153,19 +152,18 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 // or is slow: then it is served as such a one, and others have their turn first.
 func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
 	for ctx.Err() == nil {
-		begun := time.Now() // a duration, not a time of day
-		n, well, err := d.turn(work, e)
-		slow := time.Since(begun) > d.cfg.Timeout/5
-		d.note(e.Seq, slow && n > 0)
+		done, err := d.turn(work, e)
+		slow := done.longest > d.cfg.Timeout/5
+		d.note(e.Seq, slow)
 		switch {
 		case err != nil:
 			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
 			rest(ctx, pollEvery)
 			return
-		case n == 0: // another node has them
+		case done.attempts == 0: // another node has them
 			rest(ctx, contendedPause)
 			return
-		case slow || !well || n < d.cfg.PerEndpoint:
+		case slow || done.failed || done.attempts < d.cfg.PerEndpoint:
 			return
 		}
 	}
@@ -181,10 +179,16 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
+// turnDone is what came of a turn.
+type turnDone struct {
+	attempts int
+	failed   bool          // one of them at least
+	longest  time.Duration // from post to answer
+}
+
 // turn claims some deliveries of an endpoint, attempts them at the same time, and
-// returns when their outcomes are recorded, how many there were, and whether all
-// went well.
-func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (n int, well bool, err error) {
+// returns when their outcomes are recorded.
+func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (done turnDone, err error) {
 	limit := d.cfg.PerEndpoint
 	if e.FailingSince != nil {
 		limit = 1
@@ -193,24 +197,28 @@ func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (n int, well
 	w, claimed, err := d.cfg.Store.ClaimDeliveries(claiming, e.Seq, limit, d.cfg.Lease)
 	cancel()
 	if errors.Is(err, store.ErrNotFound) {
-		return 0, false, nil // deleted or turned off since
+		return done, nil // deleted or turned off since
 	}
 	if err != nil {
-		return 0, false, err
+		return done, err
 	}
+	results := make([]store.DeliveryResult, len(claimed))
 	var all sync.WaitGroup
-	var bad atomic.Bool
-	for _, c := range claimed {
+	for i, c := range claimed {
 		all.Go(func() {
-			r := d.attempt(ctx, w, c)
-			if r.Status != store.DeliverySucceeded {
-				bad.Store(true)
-			}
-			d.record(ctx, c, r)
+			results[i] = d.attempt(ctx, w, c)
+			d.record(ctx, c, results[i])
 		})
 	}
 	all.Wait()
-	return len(claimed), !bad.Load(), nil
+	done.attempts = len(claimed)
+	for _, r := range results {
+		done.failed = done.failed || r.Status != store.DeliverySucceeded
+		if r.DurationMs != nil {
+			done.longest = max(done.longest, time.Duration(*r.DurationMs)*time.Millisecond)
+		}
+	}
+	return done, nil
 }
 
 // take reserves the endpoint, unless there is no room. Half of the room is for

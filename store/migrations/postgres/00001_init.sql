@@ -218,7 +218,9 @@ CREATE TABLE recipients (
     created_at      BIGINT NOT NULL,
     sent_at         BIGINT,
     delivered_at    BIGINT,
-    bounced_at      BIGINT
+    bounced_at      BIGINT,
+    -- How many opens and clicks were told of.
+    engagements     BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX recipients_message ON recipients (message_seq);
 CREATE INDEX recipients_due ON recipients (next_attempt_at, domain) WHERE next_attempt_at IS NOT NULL;
@@ -304,6 +306,8 @@ CREATE TABLE suppressions (
     email_fold TEXT NOT NULL,
     reason     TEXT NOT NULL CHECK (reason IN ('hard_bounce', 'complaint', 'unsubscribe', 'manual')),
     category   TEXT NOT NULL CHECK (category IN ('all', 'marketing')),
+    -- What put it there: an email, a message or a key.
+    source     TEXT,
     created_at BIGINT NOT NULL,
     UNIQUE (account_id, email_fold)
 );

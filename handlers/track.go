@@ -1,0 +1,135 @@
+package handlers
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/store"
+)
+
+// emailID is the id of the email that is made of what compose calls id.
+func emailID(id string) string { return "em_" + id }
+
+// track gives the html of an email what tells of opens and clicks. A mail to
+// several recipients is the same for all of them, so that nobody could say who
+// opened it: it is left alone, as is what is never sent.
+func (a *API) track(s submission, id, html string) string {
+	opens, clicks := a.cfg.TrackOpens, a.cfg.TrackClicks
+	if !s.isEmail || s.testMode || html == "" || a.cfg.Feedback == nil || !opens && !clicks || len(s.to)+len(s.cc)+len(s.bcc) != 1 {
+		return html
+	}
+	t := feedback.Tracked{Account: s.account, ID: id}
+	link, pixel := func(string) string { return "" }, ""
+	if clicks {
+		link = func(target string) string {
+			if !feedback.IsWeb(target) {
+				return ""
+			}
+			return a.cfg.BaseURL.JoinPath(feedback.ClickPath, a.cfg.Feedback.Click(t, target)).String()
+		}
+	}
+	if opens {
+		pixel = a.cfg.BaseURL.JoinPath(feedback.OpenPath, a.cfg.Feedback.Open(t)).String()
+	}
+	return message.RewriteLinks(html, link, pixel)
+}
+
+// pixel is a transparent GIF of one by one.
+var pixel, _ = base64.StdEncoding.DecodeString("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+
+// opened answers with a picture, and tells of the open.
+func (a *API) opened(w http.ResponseWriter, r *http.Request, token string) {
+	t, ok := a.cfg.Feedback.ReadOpen(token)
+	if !ok {
+		a.refuseLink(w, r)
+		return
+	}
+	if !looks(r) {
+		a.refuseMethod(r.Context(), w, "GET, HEAD")
+		return
+	}
+	a.engaged(r, t, store.Report{Status: store.RecipientOpened})
+	secureLink(w.Header())
+	w.Header().Set("Content-Type", "image/gif")
+	_, _ = w.Write(pixel) // the client may have gone
+}
+
+// clicked leads on to where the link in the mail led, which the token itself says
+// and its signature proves, and tells of the click. Whatever comes of that, the
+// reader gets where they want to.
+func (a *API) clicked(w http.ResponseWriter, r *http.Request, token string) {
+	t, target, ok := a.cfg.Feedback.ReadClick(token)
+	if !ok {
+		a.refuseLink(w, r)
+		return
+	}
+	if !looks(r) {
+		a.refuseMethod(r.Context(), w, "GET, HEAD")
+		return
+	}
+	a.engaged(r, t, store.Report{Status: store.RecipientClicked, Link: target})
+	secureLink(w.Header())
+	w.Header().Set("Location", target)
+	w.WriteHeader(http.StatusFound)
+}
+
+func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// engageTimeout is how long a reader waits for us to note what they did.
+const engageTimeout = 3 * time.Second
+
+// engaged notes an open or a click. HEAD is neither.
+func (a *API) engaged(r *http.Request, t feedback.Tracked, report store.Report) {
+	if r.Method == http.MethodHead {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), engageTimeout)
+	defer cancel()
+	sent, err := a.store.SentEmail(ctx, t.Account, t.ID)
+	if err == nil && sent.Engagements < store.MaxEngagements {
+		report.RecipientSeq, report.MessageSeq = sent.RecipientSeq, sent.MessageSeq
+		report.Bot = isMachine(r) || sent.HandedOverAt == nil || a.now().Sub(sent.HandedOverAt.Time) < tooSoon
+		err = a.store.RecordReport(ctx, report)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) && r.Context().Err() == nil { // not when the mail or the reader is gone
+		a.log.WarnContext(ctx, "open or click not recorded", "error", err, "request_id", requestID(ctx))
+	}
+}
+
+// tooSoon is how long after its delivery nobody has read a mail yet: servers that
+// look at mail on its way follow its links at once.
+const tooSoon = 2 * time.Second
+
+// machines are words in the names that programs give themselves that look at mail
+// for somebody: crawlers, scanners, previews, and tools.
+var machines = []string{
+	"bot", "crawl", "spider", "slurp", "preview", "prefetch", "scan", "monitor", "headless", "facebookexternalhit", "proofpoint",
+	"barracuda", "mimecast", "curl/", "wget/", "python", "java/", "go-http-client", "okhttp", "libwww", "httpclient",
+}
+
+// isMachine says whether a request is made for a reader who may never come to see
+// what it brings.
+func isMachine(r *http.Request) bool {
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} {
+		value := strings.ToLower(r.Header.Get(name))
+		if strings.Contains(value, "prefetch") || strings.Contains(value, "preview") || strings.Contains(value, "prerender") {
+			return true
+		}
+	}
+	agent := strings.ToLower(r.UserAgent())
+	if agent == "" || agent == "mozilla/5.0" { // Apple Mail fetches all pictures in advance, and says no more
+		return true
+	}
+	for _, word := range machines {
+		if strings.Contains(agent, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package smtp
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/store"
+)
+
+// Feedback is how those who get our mail can answer it.
+type Feedback struct {
+	// Signer makes the addresses.
+	Signer *feedback.Signer
+	// BaseURL is where links begin; nil means that mail gets none.
+	BaseURL *url.URL
+}
+
+// apart runs a transaction for each recipient of the job, as each has a return
+// path of their own. Those that the server did not get to are left for another
+// connection.
+func (q *Queue) apart(ctx context.Context, p *peer, j *job) ([]verdict, *fault) {
+	verdicts := all(len(j.rcpts), verdictUntried)
+	for i := range j.rcpts {
+		if i > 0 && (p.broken || p.mails >= p.mostMails(q.conns.mails) || p.reset() != nil) {
+			break
+		}
+		one := *j
+		one.rcpts = j.rcpts[i : i+1]
+		v, f := q.together(ctx, p, &one)
+		switch {
+		case f == nil:
+			verdicts[i] = v[0]
+		case i == 0:
+			return nil, f
+		}
+	}
+	return verdicts, nil
+}
+
+// reversePath is the envelope's sender: a return path for the one recipient, on
+// the sender's own domain where that is set up for it, so that SPF is aligned
+// with the From address (RFC 7489 section 3.1.2).
+func (q *Queue) reversePath(ctx context.Context, j *job) string {
+	if q.feedback == nil {
+		return j.mail.from
+	}
+	c := j.rcpts[0]
+	to := feedback.Sent{Account: c.AccountID, Message: c.MessageSeq, Recipient: c.Seq}
+	return q.feedback.Signer.ReturnPath(to, q.returnDomain(ctx, j))
+}
+
+// returnDomain is the domain of the return path: the install's own when that of
+// the sender has none, or nobody can tell.
+func (q *Queue) returnDomain(ctx context.Context, j *job) string {
+	_, domain, _ := strings.Cut(j.mail.message.FromEmail, "@")
+	if domain == q.domain {
+		return q.domain
+	}
+	host, err := q.store.ReturnHost(ctx, j.mail.message.AccountID, domain)
+	if err != nil && !brokenOff(ctx) {
+		q.log.WarnContext(ctx, "return path of a domain cannot be read", "message_id", j.mail.message.ID, "error", err)
+	}
+	return cmp.Or(host, q.domain)
+}
+
+// fieldsOf is what stands in the header of a mail for one recipient alone: how
+// they unsubscribe from marketing mail. The same for every attempt.
+func (q *Queue) fieldsOf(c store.Claimed) string {
+	if q.feedback == nil || q.feedback.BaseURL == nil || c.Category != store.CategoryMarketing {
+		return ""
+	}
+	return q.feedback.Signer.UnsubscribeFields(q.feedback.BaseURL, feedback.Subscription{
+		Account: c.AccountID, Message: c.MessageSeq, Email: c.Email,
+	})
+}

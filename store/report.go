@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Report is what is told about a recipient after the mail was handed over: by a
+// bounce or a complaint that came back, or by a reader. It never lowers how far
+// the recipient has come, and is recorded as often as it says something new.
+type Report struct {
+	// RecipientSeq and MessageSeq say whom it is about.
+	RecipientSeq int64
+	MessageSeq   int64
+	// Status is RecipientDelivered, RecipientBounced, RecipientComplained,
+	// RecipientOpened or RecipientClicked.
+	Status RecipientStatus
+	// Response is what the other server said, Code (0 for none), Enhanced and
+	// Reason what is known of that, and Soft says that the address may be good.
+	Response         string
+	Code             int
+	Enhanced, Reason string
+	Soft             bool
+	// Suppress and EmailFold are as in Attempt.
+	Suppress  SuppressionReason
+	EmailFold string
+	// Bot says of an open or click that a machine did it, which moves nothing,
+	// and Link of a click where it leads.
+	Bot  bool
+	Link string
+}
+
+// MaxEngagements is how many opens and clicks of one recipient are told of.
+// Everybody who has the mail can make more of them.
+const MaxEngagements = 100
+
+const (
+	reportedRecipient = `SELECT status, email, engagements FROM recipients WHERE seq = $1 AND message_seq = $2`
+	updateReported    = `
+	UPDATE recipients
+	   SET leased = false, next_attempt_at = NULL, status = $2, last_response = coalesce(cast($3 AS text), last_response),
+	       sent_at = coalesce(sent_at, cast($4 AS bigint)), delivered_at = coalesce(delivered_at, cast($5 AS bigint)),
+	       bounced_at = coalesce(bounced_at, cast($6 AS bigint)), engagements = engagements + $7
+	 WHERE seq = $1`
+)
+
+// RecordReport stores what is told of a recipient, moves the status of the mail
+// and writes the events. One that says nothing new, or is about a recipient who
+// is not there, changes nothing.
+func (s *Store) RecordReport(ctx context.Context, r Report) error {
+	return errIn("record report", s.do(ctx, r.MessageSeq, hotWrite{reports: []*Report{&r}}))
+}
+
+// recordReports writes the reports of a batch and returns the outcomes of those
+// that say something new.
+func (b *hotBatch) recordReports(ctx context.Context, reports []*Report) ([]outcome, error) {
+	var outcomes []outcome
+	for _, r := range reports {
+		o, ok, err := b.recordReport(ctx, r)
+		if err != nil {
+			return nil, errIn("record report", err)
+		}
+		if ok {
+			outcomes = append(outcomes, o)
+		}
+	}
+	return outcomes, nil
+}
+
+// recordReport returns the outcome of a report, and whether there is one.
+func (b *hotBatch) recordReport(ctx context.Context, r *Report) (o outcome, ok bool, err error) {
+	var old RecipientStatus
+	var email string
+	var engagements int
+	row := b.tx.StmtContext(ctx, b.store.hot.reported).QueryRowContext(ctx, r.RecipientSeq, r.MessageSeq)
+	if err := row.Scan(&old, &email, &engagements); errors.Is(err, sql.ErrNoRows) {
+		return o, false, nil
+	} else if err != nil {
+		return o, false, fmt.Errorf("read recipient: %w", err)
+	}
+	status, told := r.after(old)
+	if len(told) == 0 || r.engages() && engagements >= MaxEngagements {
+		return o, false, nil
+	}
+	o = outcome{
+		Attempt:    &Attempt{Status: status, Response: storable(r.Response[:min(len(r.Response), maxResponse)]), Suppress: r.Suppress, EmailFold: r.EmailFold},
+		messageSeq: r.MessageSeq, email: email, report: r, told: told,
+	}
+	var response, sent, delivered, bounced any
+	if !r.engages() {
+		response = o.Response
+	}
+	now := b.now.UnixMicro()
+	switch r.Status {
+	case RecipientBounced:
+		bounced = now
+	default: // who opens or complains has got the mail
+		sent, delivered = now, now
+	}
+	engaged := 0
+	if r.engages() {
+		engaged = 1
+	}
+	_, err = b.tx.StmtContext(ctx, b.store.hot.updateReported).
+		ExecContext(ctx, r.RecipientSeq, string(status), response, sent, delivered, bounced, engaged)
+	return o, err == nil, errIn("update recipient", err)
+}
+
+func (r *Report) engages() bool { return r.Status == RecipientOpened || r.Status == RecipientClicked }
+
+// progress is how far a recipient comes when all goes well, with the events of
+// each step.
+var progress = []RecipientStatus{RecipientQueued, RecipientSent, RecipientDelivered, RecipientOpened, RecipientClicked}
+
+var progressEvents = map[RecipientStatus]EventType{RecipientSent: EventMessageSent, RecipientDelivered: EventMessageDelivered}
+
+// after is the status of a recipient who was in another, and the events to tell
+// of it: none when the report says nothing new. What was passed over is told too.
+func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []EventType) {
+	at, to := slices.Index(progress, old), slices.Index(progress, r.Status)
+	passed := func(end RecipientStatus) (events []EventType) {
+		for _, step := range progress[max(at, 0)+1:] {
+			if typ, ok := progressEvents[step]; ok && slices.Index(progress, step) <= slices.Index(progress, end) {
+				events = append(events, typ)
+			}
+		}
+		return events
+	}
+	switch {
+	case r.Status == RecipientComplained && old == RecipientBounced:
+		return RecipientComplained, []EventType{EventMessageComplained}
+	case at < 0: // it has ended
+		return old, nil
+	case r.Status == RecipientBounced:
+		return RecipientBounced, []EventType{EventMessageBounced}
+	case r.Status == RecipientComplained:
+		return RecipientComplained, append(passed(RecipientDelivered), EventMessageComplained)
+	case old == RecipientQueued: // the mail is being handed over: whoever looks at it is a machine on its way
+		return old, nil
+	case r.Status == RecipientDelivered:
+		return progress[max(at, to)], passed(RecipientDelivered)
+	}
+	event := map[RecipientStatus]EventType{RecipientOpened: EventEmailOpened, RecipientClicked: EventEmailClicked}[r.Status]
+	if r.Bot {
+		return old, []EventType{event}
+	}
+	return progress[max(at, to)], append(passed(RecipientDelivered), event)
+}
