@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures ingest and wait on SQLite against a service of its own, then reading
-# and deliveries to webhooks, which start services of their own. What is
+# Measures ingest and wait on SQLite against a service of its own, then reading,
+# deliveries to webhooks and mail going out, which start services of their own. What is
 # measured, and how: bench/README.md.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ service=
 trap 'if [ -n "$service" ]; then kill "$service" 2>/dev/null || true; wait "$service" || true; fi; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 
-go build -o "$dir" ./cmd/postroom ./bench/ingest ./bench/wait ./bench/read ./bench/events
+go build -o "$dir" ./cmd/postroom ./bench/ingest ./bench/wait ./bench/read ./bench/events ./bench/outbound
 
 export KEY=sk_live_bench00000000000000000000
 api=127.0.0.1:${BENCH_HTTP_PORT:-18080}
@@ -41,3 +41,7 @@ echo "== read: 100,000 messages, on SQLite"
 "$dir/read" -service "$dir/postroom"
 echo "== events: deliveries to webhook endpoints, on SQLite"
 "$dir/events" deliveries -service "$dir/postroom"
+echo "== outbound: mails of 4 KB, on SQLite"
+peer=false # Postfix starts for root alone
+if [ "$(id -u)" = 0 ] && command -v postfix >/dev/null && command -v opendkim >/dev/null; then peer=true; fi
+"$dir/outbound" -service "$dir/postroom" -peer="$peer"

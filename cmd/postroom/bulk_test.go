@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/mail"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,6 +92,7 @@ func (l *linter) faults(t *testing.T, m smtptest.Mail) (faults []string) {
 
 	l.authenticated(t, m, domain, client, rule)
 	l.wellFormed(m, header, domain, rule)
+	l.unsubscribable(isMarketing(numberOf(t, m.To[0])), header, rule)
 	return faults
 }
 
@@ -158,4 +160,24 @@ func (*linter) wellFormed(m smtptest.Mail, header mail.Header, domain string, ru
 	}
 	ascii := strings.IndexFunc(string(head), func(r rune) bool { return r > 126 }) < 0
 	rule(ascii || m.UTF8, "bytes of eight bits in the header, without SMTPUTF8") // RFC 5322 2.2, RFC 6531 3.4
+}
+
+// unsubscribable is: Gmail and Yahoo, "Marketing messages and subscribed messages
+// must support one-click unsubscribe", as RFC 8058 section 3.1 says: one https
+// address, and both fields under a signature that holds. Mail that is not
+// marketing has none.
+func (*linter) unsubscribable(marketing bool, header mail.Header, rule rule) {
+	list, post := header.Get("List-Unsubscribe"), header.Get("List-Unsubscribe-Post")
+	if !marketing {
+		rule(list == "" && post == "", "List-Unsubscribe on mail that is not marketing: %s", list)
+		return
+	}
+	rule(len(header["List-Unsubscribe"]) == 1 && len(header["List-Unsubscribe-Post"]) == 1, "List-Unsubscribe is not there once: %v", header["List-Unsubscribe"])
+	rule(post == "List-Unsubscribe=One-Click", "List-Unsubscribe-Post is %q", post)
+	u, err := url.Parse(strings.Trim(strings.TrimSpace(list), "<>"))
+	rule(err == nil && u.Scheme == "https" && u.Host == "mail.example.com" && u.Path != "", "List-Unsubscribe is %q", list)
+	for _, sig := range header["Dkim-Signature"] {
+		signed := strings.ToLower(strings.Join(strings.Fields(sig), ""))
+		rule(strings.Contains(signed, ":list-unsubscribe:list-unsubscribe-post"), "List-Unsubscribe is not signed: %s", sig)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -36,8 +38,20 @@ func variedMails(t *testing.T, s *served, n int) (recipients int) {
 	return recipients
 }
 
-// isMarketing says of which category a mail is, by its number.
+// isMarketing says of which category a mail is, by its number, which is the first
+// one in the addresses of its recipients.
 func isMarketing(i int) bool { return i%3 == 1 }
+
+var firstNumber = regexp.MustCompile(`[0-9]+`)
+
+func numberOf(t *testing.T, recipient string) int {
+	t.Helper()
+	n, err := strconv.Atoi(firstNumber.FindString(recipient))
+	if err != nil {
+		t.Fatalf("%s: %v", recipient, err)
+	}
+	return n
+}
 
 // variety draws what a mail is made of.
 type variety struct{ *rand.Rand }
