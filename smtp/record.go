@@ -91,7 +91,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 	now := q.now()
 	if v.untried {
 		next := store.NewTime(now)
-		a.Next = &next
+		a.Next, a.Untried = &next, true
 		if c.LastResponse != nil {
 			a.Response = *c.LastResponse
 		}

@@ -23,6 +23,9 @@ type Attempt struct {
 	Soft bool
 	// Next is when, for RecipientQueued, and nil otherwise.
 	Next *Time
+	// Untried says, for RecipientQueued, that there was no attempt after all, and
+	// none is counted.
+	Untried bool
 	// Response is what the other server said, or why it was not reached. Only
 	// its beginning is kept.
 	Response string

@@ -13,9 +13,9 @@ const (
 	lockMessages     = `SELECT seq FROM messages WHERE seq IN ({list}) ORDER BY seq`
 	lockRecipients   = `SELECT seq FROM recipients WHERE seq IN ({list}) ORDER BY seq`
 	updateRecipients = `
-	WITH v (rcpt, claim, became, again_at, said, sent, delivered, bounced) AS (VALUES {rows})
+	WITH v (rcpt, claim, became, untried, again_at, said, sent, delivered, bounced) AS (VALUES {rows})
 	UPDATE recipients
-	   SET leased = false, status = became, next_attempt_at = again_at, last_response = said,
+	   SET leased = false, status = became, attempts = attempts - untried, next_attempt_at = again_at, last_response = said,
 	       sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered), bounced_at = coalesce(bounced_at, bounced)
 	  FROM v
 	 WHERE seq = rcpt AND fence = claim AND next_attempt_at IS NOT NULL
@@ -142,7 +142,11 @@ func (b *hotBatch) attemptRow(a *Attempt) []any {
 		again = a.Next.UnixMicro()
 	}
 	response := storable(a.Response[:min(len(a.Response), maxResponse)])
-	return []any{a.RecipientSeq, a.Fence, string(a.Status), again, response, sent, delivered, bounced}
+	untried := int64(0)
+	if a.Untried {
+		untried = 1
+	}
+	return []any{a.RecipientSeq, a.Fence, string(a.Status), untried, again, response, sent, delivered, bounced}
 }
 
 // keepSignatures stores what the mails were signed with, unless that is known.

@@ -99,7 +99,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		accounts:       st.addList(ctx, d, 1, senders),
 		lockAccounts:   st.addList(ctx, d, 1, senders+d.lockRow()),
 
-		updateRecipients: st.addUpdate(ctx, d, updateRecipients, "bigint", "bigint", "text", "bigint", "text", "bigint", "bigint", "bigint"),
+		updateRecipients: st.addUpdate(ctx, d, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
 		keepSignatures:   st.addUpdate(ctx, d, keepSignatures, "bigint", "text"),
 		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint"),
 		updateDeliveries: st.addUpdate(ctx, d, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
