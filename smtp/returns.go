@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/store"
@@ -19,10 +20,13 @@ type Feedback struct {
 }
 
 // apart runs a transaction for each recipient of the job, as each has a return
-// path of their own. Those that the server did not get to are left for another
-// connection.
+// path of their own, and records what came of one while the next is served: what
+// is not recorded when the process dies is sent again. Those that the server did
+// not get to are left for another connection.
 func (q *Queue) apart(ctx context.Context, p *peer, j *job) ([]verdict, *fault) {
 	verdicts := all(len(j.rcpts), verdictUntried)
+	var recording sync.WaitGroup
+	defer recording.Wait()
 	for i := range j.rcpts {
 		if i > 0 && (p.broken || p.mails >= p.mostMails(q.conns.mails) || p.reset() != nil) {
 			break
@@ -31,10 +35,18 @@ func (q *Queue) apart(ctx context.Context, p *peer, j *job) ([]verdict, *fault) 
 		one.rcpts = j.rcpts[i : i+1]
 		v, f := q.together(ctx, p, &one)
 		switch {
-		case f == nil:
-			verdicts[i] = v[0]
-		case i == 0:
+		case f != nil && i == 0:
 			return nil, f
+		case f != nil:
+		case i == len(j.rcpts)-1 || v[0].recorded:
+			verdicts[i] = v[0]
+		default:
+			// No lease is renewed any more of what is recorded: to do so would look
+			// as if another process had claimed it.
+			j.holding.settle(j.rcpts[i].Seq)
+			came := unlessBrokenOff(ctx, v)[0]
+			recording.Go(func() { q.recordOne(ctx, j, j.rcpts[i], came) })
+			verdicts[i] = verdictLost
 		}
 	}
 	return verdicts, nil
