@@ -25,6 +25,10 @@ const (
 
 // SendEmailBatch implements POST /v1/emails/batch.
 func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen.SendEmailBatchParams) (*gen.EmailBatch, error) {
+	return whilePolicyChanges(func() (*gen.EmailBatch, error) { return a.sendEmailBatch(ctx, req) })
+}
+
+func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen.EmailBatch, error) {
 	room := batchRoom{of: a.batches}
 	defer room.leave()
 	all, err := a.batchFromAPI(ctx, req, &room)

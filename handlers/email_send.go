@@ -28,6 +28,20 @@ type emailSubmission struct {
 
 // SendEmail implements POST /v1/emails.
 func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmailParams) (*gen.EmailCreated, error) {
+	return whilePolicyChanges(func() (*gen.EmailCreated, error) { return a.sendEmail(ctx, req) })
+}
+
+// whilePolicyChanges sends again when the inbox that an email is from gets another
+// policy meanwhile: it is that which counts.
+func whilePolicyChanges[Answer any](send func() (Answer, error)) (Answer, error) {
+	for {
+		if answer, err := send(); !errors.Is(err, store.ErrPolicyChanged) {
+			return answer, err
+		}
+	}
+}
+
+func (a *API) sendEmail(ctx context.Context, req *gen.EmailSend) (*gen.EmailCreated, error) {
 	s, err := a.emailFromAPI(ctx, req)
 	if err != nil {
 		return nil, err
@@ -169,7 +183,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, mail *composed) 
 		ScheduledAt: s.scheduledAt,
 	}}
 	if s.inbox.Seq != 0 {
-		n.FromInbox = &s.inbox.Seq
+		n.FromInbox, n.Policy = &s.inbox.Seq, s.inbox.SendPolicy
 	}
 	return n, nil
 }

@@ -51,11 +51,17 @@ type EmailTags map[string]string
 // (Email, Domain, Kind); and FromInbox, Category, Tags, Metadata and, to be sent
 // later, ScheduledAt. Everything else is the store's to fill in, in the copy that
 // it returns.
-type NewEmail struct{ Email }
+type NewEmail struct {
+	Email
+	// Policy is that of FromInbox which the email was held against. Empty: it was
+	// held against none.
+	Policy SendPolicy
+}
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
 // at once or when it is scheduled, and returned. With once, whose row is the
-// Email, the answer is stored too.
+// Email, the answer is stored too. ErrNotFound when the inbox that it is from is
+// deleted, ErrPolicyChanged when that has another policy than n.
 func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Email, error) {
 	all, err := s.enqueueEmails(ctx, "enqueue email", []*NewEmail{n}, hotWrite{once: once})
 	if err != nil {
@@ -113,7 +119,11 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if n.ScheduledAt != nil {
 		m.Status = EmailScheduled
 	}
-	h, err := newHotMessage(&NewMessage{Message: m}, now)
+	held := n.Policy
+	if n.FromInbox == nil {
+		held = ""
+	}
+	h, err := newHotMessage(&NewMessage{Message: m, Policy: held}, now)
 	if err != nil {
 		return nil, err
 	}

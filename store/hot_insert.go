@@ -91,6 +91,11 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	for i, h := range b.messages {
 		list[i][0] = h.msg.InboxSeq
 	}
+	for _, h := range b.emails {
+		if h.policy != "" {
+			list = append(list, [2]int64{*h.email.FromInbox})
+		}
+	}
 	list = sorted(list)
 	if err := b.lockInboxes(ctx, list); err != nil {
 		return errIn("lock inboxes", err)
@@ -104,10 +109,30 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 		if in == nil || !in.takes(h.msg.Direction, b.now) {
 			return fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound)
 		}
-		if h.policy != "" && h.policy != in.policy {
-			return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
+		if err := h.holds(in); err != nil {
+			return err
 		}
 		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
+	}
+	for _, h := range b.emails {
+		if h.policy == "" {
+			continue
+		}
+		in := b.inboxes[*h.email.FromInbox]
+		if in == nil || in.status == InboxDeleted {
+			return fmt.Errorf("inbox %d is deleted: %w", *h.email.FromInbox, ErrNotFound)
+		}
+		if err := h.holds(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds says whether the inbox has the policy that the mail was held against.
+func (h *hotMessage) holds(in *hotInbox) error {
+	if h.policy != "" && h.policy != in.policy {
+		return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
 	}
 	return nil
 }
