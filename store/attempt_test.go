@@ -353,3 +353,16 @@ func deadlocks(t *testing.T, cfg store.Config) int {
 	}
 	return n
 }
+
+// Who complains has got the mail, and its times say so as its events do.
+func TestComplaintSetsTheTimes(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		e := storetest.Email(t, s, storetest.Account(t, s).Seq, []string{"ann@out.example"})
+		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientComplained)
+		got := email(t, s, e)
+		if r := got.Recipients[0]; got.SentAt == nil || got.DeliveredAt == nil || r.SentAt == nil || r.DeliveredAt == nil {
+			t.Errorf("sent at %v, delivered at %v; the recipient at %v, %v", got.SentAt, got.DeliveredAt, r.SentAt, r.DeliveredAt)
+		}
+	})
+}

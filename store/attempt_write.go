@@ -132,7 +132,7 @@ func (b *hotBatch) attemptRow(a *Attempt) []any {
 	var again, sent, delivered, bounced any
 	now := b.now.UnixMicro()
 	switch a.Status {
-	case RecipientDelivered, RecipientOpened, RecipientClicked:
+	case RecipientDelivered, RecipientOpened, RecipientClicked, RecipientComplained:
 		sent, delivered = now, now
 	case RecipientSent:
 		sent = now
@@ -188,7 +188,7 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 		status := statusOf(statuses[key[0]])
 		var sent, delivered any
 		switch status {
-		case MessageDelivered, EmailOpened, EmailClicked:
+		case MessageDelivered, EmailOpened, EmailClicked, MessageComplained:
 			sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
 		case MessageSent:
 			sent = b.now.UnixMicro()
