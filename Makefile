@@ -70,10 +70,10 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 	scripts/fuzz $(PKG)
 
 faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
-	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 30m $(ARGS) ./internal/faults/...
+	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
-	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./internal/webhook ./cmd/postroom
+	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp ./internal/webhook ./cmd/postroom
 
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg

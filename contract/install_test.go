@@ -47,6 +47,7 @@ type install struct {
 	metrics string // http://host:port/metrics
 
 	receiver string // URL that takes all webhooks
+	relay    *smtptest.MX
 
 	secrets secrets
 	dns     *smtptest.ChangingDNS // knows nothing at first
@@ -90,11 +91,11 @@ func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, setti
 	}))
 	t.Cleanup(receiver.Close)
 	in.receiver = receiver.URL + "/hooks/mail"
-	relay := smtptest.NewMX(t, smtptest.MXConfig{})
+	in.relay = smtptest.NewMX(t, smtptest.MXConfig{})
 	in.run(t, append(environ(),
 		"POSTROOM_DATA="+data, "POSTROOM_DATABASE="+served, "POSTROOM_MAIL_DOMAIN="+mailDomain,
 		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY="+firstKey,
-		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RESOLVER="+in.dns.Addr(), "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe",
+		"POSTROOM_SECRET="+installSecret, "POSTROOM_METRICS=127.0.0.1:0", "POSTROOM_RESOLVER="+in.dns.Addr(), "POSTROOM_RELAY=smtp://"+in.relay.Addr()+"?tls=maybe",
 		"POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8"), settings)
 	return in
 }

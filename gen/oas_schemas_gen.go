@@ -2044,6 +2044,9 @@ type DomainVerification struct {
 	ID         string      `json:"id"`
 	Status     string      `json:"status"`
 	DNSRecords []DnsRecord `json:"dns_records"`
+	// The host that mail is sent from, which is for the operator to set right and not part of the domain's
+	// status; null when a relay sends it.
+	SendingHost NilSendingHost `json:"sending_host"`
 }
 
 // GetID returns the value of ID.
@@ -2061,6 +2064,11 @@ func (s *DomainVerification) GetDNSRecords() []DnsRecord {
 	return s.DNSRecords
 }
 
+// GetSendingHost returns the value of SendingHost.
+func (s *DomainVerification) GetSendingHost() NilSendingHost {
+	return s.SendingHost
+}
+
 // SetID sets the value of ID.
 func (s *DomainVerification) SetID(val string) {
 	s.ID = val
@@ -2074,6 +2082,11 @@ func (s *DomainVerification) SetStatus(val string) {
 // SetDNSRecords sets the value of DNSRecords.
 func (s *DomainVerification) SetDNSRecords(val []DnsRecord) {
 	s.DNSRecords = val
+}
+
+// SetSendingHost sets the value of SendingHost.
+func (s *DomainVerification) SetSendingHost(val NilSendingHost) {
+	s.SendingHost = val
 }
 
 type DownloadFileOK struct {
@@ -6260,6 +6273,51 @@ func (o NilMessage) Or(d Message) Message {
 	return d
 }
 
+// NewNilSendingHost returns new NilSendingHost with value set to v.
+func NewNilSendingHost(v SendingHost) NilSendingHost {
+	return NilSendingHost{
+		Value: v,
+	}
+}
+
+// NilSendingHost is nullable SendingHost.
+type NilSendingHost struct {
+	Value SendingHost
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilSendingHost) SetTo(v SendingHost) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilSendingHost) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilSendingHost) SetToNull() {
+	o.Null = true
+	var v SendingHost
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilSendingHost) Get() (v SendingHost, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilSendingHost) Or(d SendingHost) SendingHost {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewNilString returns new NilString with value set to v.
 func NewNilString(v string) NilString {
 	return NilString{
@@ -8294,6 +8352,85 @@ func (s *SendPolicy) UnmarshalText(data []byte) error {
 	default:
 		return errors.Errorf("invalid value: %q", data)
 	}
+}
+
+// Ref: #/components/schemas/SendingAddress
+type SendingAddress struct {
+	// IPv4 or IPv6.
+	Address string `json:"address"`
+	// The name that the address leads to.
+	Ptr    NilString `json:"ptr"`
+	Status string    `json:"status"`
+}
+
+// GetAddress returns the value of Address.
+func (s *SendingAddress) GetAddress() string {
+	return s.Address
+}
+
+// GetPtr returns the value of Ptr.
+func (s *SendingAddress) GetPtr() NilString {
+	return s.Ptr
+}
+
+// GetStatus returns the value of Status.
+func (s *SendingAddress) GetStatus() string {
+	return s.Status
+}
+
+// SetAddress sets the value of Address.
+func (s *SendingAddress) SetAddress(val string) {
+	s.Address = val
+}
+
+// SetPtr sets the value of Ptr.
+func (s *SendingAddress) SetPtr(val NilString) {
+	s.Ptr = val
+}
+
+// SetStatus sets the value of Status.
+func (s *SendingAddress) SetStatus(val string) {
+	s.Status = val
+}
+
+// Ref: #/components/schemas/SendingHost
+type SendingHost struct {
+	// The name that it greets other servers with.
+	Name string `json:"name"`
+	// `verified` when the name has addresses and each of them a name that leads back to it, as large
+	// receivers want; `pending` when the DNS did not answer.
+	Status    string           `json:"status"`
+	Addresses []SendingAddress `json:"addresses"`
+}
+
+// GetName returns the value of Name.
+func (s *SendingHost) GetName() string {
+	return s.Name
+}
+
+// GetStatus returns the value of Status.
+func (s *SendingHost) GetStatus() string {
+	return s.Status
+}
+
+// GetAddresses returns the value of Addresses.
+func (s *SendingHost) GetAddresses() []SendingAddress {
+	return s.Addresses
+}
+
+// SetName sets the value of Name.
+func (s *SendingHost) SetName(val string) {
+	s.Name = val
+}
+
+// SetStatus sets the value of Status.
+func (s *SendingHost) SetStatus(val string) {
+	s.Status = val
+}
+
+// SetAddresses sets the value of Addresses.
+func (s *SendingHost) SetAddresses(val []SendingAddress) {
+	s.Addresses = val
 }
 
 // Ref: #/components/schemas/SendingState

@@ -87,6 +87,7 @@ type API struct {
 	files   fileSigner
 	running runningCalls
 	bodies  *semaphore.Weighted
+	batches *semaphore.Weighted // of emails, those with large texts
 }
 
 var (
@@ -100,7 +101,7 @@ func New(cfg Config) (http.Handler, error) {
 	a := &API{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files:  fileSigner{cfg.FileKey},
-		bodies: semaphore.NewWeighted(maxBodiesInMemory),
+		bodies: semaphore.NewWeighted(maxBodiesInMemory), batches: semaphore.NewWeighted(largeBatches),
 	}
 	s, err := gen.NewServer(a, a, a,
 		gen.WithErrorHandler(a.writeDecodeError),

@@ -22,7 +22,8 @@ type composed struct {
 }
 
 // compose writes the mail and reads it back, so that what is stored about it is
-// what it says.
+// what it says. An email is stored as it was given, and is read only for the
+// places of its attachments.
 func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
@@ -37,6 +38,10 @@ func (a *API) compose(s submission) (*composed, error) {
 		c.out.Text = message.HTMLToText(c.out.HTML)
 	}
 	c.out.HTML = a.track(s, emailID(id), c.out.HTML)
+	if s.isEmail && len(s.attachments) == 0 {
+		c.parsed = &message.Message{Text: c.out.Text, HTML: c.out.HTML}
+		return c, c.keep()
+	}
 	if err := c.write(); err != nil {
 		return nil, err
 	}
@@ -44,6 +49,19 @@ func (a *API) compose(s submission) (*composed, error) {
 		c.parsed.Text = strings.TrimSuffix(c.parsed.Text, "\n")
 	}
 	return c, nil
+}
+
+// keep writes the mail, and keeps a small one.
+func (c *composed) keep() error {
+	var raw rowBuffer
+	var err error
+	if c.size, err = c.out.WriteTo(&raw); err != nil {
+		return composeError(err)
+	}
+	if c.size <= store.RawInRow {
+		c.raw = raw.Bytes()
+	}
+	return nil
 }
 
 // write writes the mail once: what reads it back, and what keeps a small one, do

@@ -3,9 +3,11 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/dnsrec"
+	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/store"
 )
 
@@ -61,10 +63,32 @@ func (a *API) VerifyDomain(ctx context.Context, p gen.VerifyDomainParams) (*gen.
 	if err != nil {
 		return nil, err
 	}
-	if d, err = a.cfg.Domains.Check(ctx, d, true); err != nil {
+	var host *dnsrec.Host
+	var looking sync.WaitGroup
+	looking.Go(func() { host = a.cfg.Domains.Host(ctx) })
+	d, err = a.cfg.Domains.Check(ctx, d, true)
+	looking.Wait()
+	if err != nil {
 		return nil, err
 	}
-	return &gen.DomainVerification{ID: d.ID, Status: string(d.Status), DNSRecords: recordsToAPI(a.cfg.Domains.Records(d))}, nil
+	return &gen.DomainVerification{
+		ID: d.ID, Status: string(d.Status), DNSRecords: recordsToAPI(a.cfg.Domains.Records(d)), SendingHost: hostToAPI(host),
+	}, nil
+}
+
+func hostToAPI(h *dnsrec.Host) gen.NilSendingHost {
+	if h == nil {
+		return gen.NilSendingHost{Null: true}
+	}
+	out := gen.SendingHost{Name: h.Name, Status: string(domains.StatusOf(h.Finding)), Addresses: make([]gen.SendingAddress, 0, len(h.Addresses))}
+	for _, a := range h.Addresses {
+		v := gen.SendingAddress{Address: a.Address, Ptr: gen.NilString{Null: true}, Status: string(domains.StatusOf(a.Finding))}
+		if a.PTR != "" {
+			v.Ptr = gen.NewNilString(a.PTR)
+		}
+		out.Addresses = append(out.Addresses, v)
+	}
+	return gen.NewNilSendingHost(out)
 }
 
 func (a *API) domainToAPI(d store.Domain) *gen.Domain {

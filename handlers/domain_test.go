@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/handlers"
-	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/smtptest"
@@ -27,7 +26,7 @@ import (
 var signingKeys = sync.OnceValues(func() ([]store.DKIMKey, error) { return smtp.NewKeys("") })
 
 // newDomains are domains that are looked up by the resolver.
-func newDomains(t *testing.T, st *store.Store, r dnsrec.Resolver) *domains.Domains {
+func newDomains(t *testing.T, st *store.Store, r *net.Resolver) *domains.Domains {
 	t.Helper()
 	d, err := domains.New(domains.Config{
 		Store: st, Resolver: r, MailDomain: mailDomain, Hostname: "mx.in.example", TokenKey: []byte(strings.Repeat("t", 32)),
@@ -183,6 +182,11 @@ func TestDomainIsVerifiedOnceItsRecordsArePublished(t *testing.T) {
 		if d := s.verify(t, made.ID); d.Status != "pending" || d.statuses()["OWNERSHIP"] != "missing" || d.statuses()["MX"] != "missing" {
 			t.Errorf("before anything is published: %+v", d)
 		}
+		verify := func() response { return s.do(t, http.MethodPost, "/v1/domains/"+made.ID+"/verify", "") }
+		verify().says(t, "sending_host", `{"name":"mx.in.example","status":"missing","addresses":[]}`)
+		zone.zones = smtptest.Zones{"mx.in.example.": smtptest.A("192.0.2.7"), "7.2.0.192.in-addr.arpa.": {PTR: []string{"mx.in.example."}}}
+		zone.Set(t, zone.zones)
+		verify().says(t, "sending_host", `{"name":"mx.in.example","status":"verified","addresses":[{"address":"192.0.2.7","ptr":"mx.in.example","status":"verified"}]}`)
 		zone.publish(made, "DKIM")
 		if d := s.verify(t, made.ID); d.Status != "pending" || d.statuses()["DKIM"] != "verified" || d.statuses()["OWNERSHIP"] != "missing" {
 			t.Errorf("with the key alone: %+v", d)

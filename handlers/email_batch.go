@@ -6,16 +6,47 @@ import (
 	"net/http"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
 )
 
-// maxBatchBytes is what the texts of a batch may have together, in bytes, with
-// their variables filled in: a small request makes large ones.
-const maxBatchBytes = 16 << 20
+const (
+	// maxBatchBytes is what the texts of a batch may have together, in bytes, with
+	// their variables filled in: a small request makes large ones.
+	maxBatchBytes = 16 << 20
+	// smallBatch is up to which size the texts of a batch are not waited for, and
+	// largeBatches how many with larger ones are worked on at a time. Each is in
+	// memory a few times: as texts, as mails and as rows.
+	smallBatch   = 1 << 20
+	largeBatches = 4
+)
 
 // SendEmailBatch implements POST /v1/emails/batch.
 func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen.SendEmailBatchParams) (*gen.EmailBatch, error) {
+	room := batchRoom{of: a.batches}
+	defer room.leave()
+	all, err := a.batchFromAPI(ctx, req, &room)
+	if err != nil {
+		return nil, err
+	}
+	ns, err := a.newEmails(ctx, all...)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.store.EnqueueBatch(ctx, ns, once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) {
+		return batchToAPI(b), nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return batchToAPI(b), nil
+}
+
+// batchFromAPI reads a request, so that what is wrong is found before anything is
+// made.
+func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *batchRoom) ([]*emailSubmission, error) {
 	var shared emailSubmission
 	shared.category = store.Category(req.Category.Or(gen.EmailBatchSendCategoryTransactional))
 	if err := a.from(ctx, &shared, string(req.From)); err != nil {
@@ -30,28 +61,44 @@ func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen
 		return nil, err
 	}
 	all := make([]*emailSubmission, 0, len(req.Recipients))
-	total := 0
-	for i, r := range req.Recipients { // what is wrong is found before anything is made
+	for i, r := range req.Recipients {
 		s := shared
 		if err := s.address(placeOf("recipients", i, ""), r, said, values); err != nil {
 			return nil, err
 		}
-		if total += len(s.html) + len(s.text); total > maxBatchBytes {
-			return nil, errInvalid("recipients", "make texts of more than 16 MB together")
+		if err := room.take(ctx, len(s.html)+len(s.text)); err != nil {
+			return nil, err
 		}
 		all = append(all, &s)
 	}
-	ns, err := a.newEmails(ctx, all...)
-	if err != nil {
-		return nil, err
+	return all, nil
+}
+
+// batchRoom is what the texts of a batch take in memory.
+type batchRoom struct {
+	of    *semaphore.Weighted // large batches
+	bytes int
+	large bool
+}
+
+// take makes room for n bytes more: a batch that becomes large waits until few
+// enough others are.
+func (r *batchRoom) take(ctx context.Context, n int) error {
+	if r.bytes += n; r.bytes > maxBatchBytes {
+		return errInvalid("recipients", "make texts of more than 16 MB together")
 	}
-	b, err := a.store.EnqueueBatch(ctx, ns, once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) {
-		return batchToAPI(b), nil
-	}))
-	if err != nil {
-		return nil, err
+	if r.bytes <= smallBatch || r.large {
+		return nil
 	}
-	return batchToAPI(b), nil
+	err := r.of.Acquire(ctx, 1)
+	r.large = err == nil
+	return err
+}
+
+func (r *batchRoom) leave() {
+	if r.large {
+		r.of.Release(1)
+	}
 }
 
 // address makes the email of a batch one to a recipient, which stands at place in

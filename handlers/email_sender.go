@@ -51,7 +51,10 @@ func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, er
 	case visible(k) != nil && !slices.Contains(visible(k), in.ID):
 		return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 	case in.SendPolicy == store.PolicyApproval:
-		return none, errForbidden(gen.ErrorCodeRecipientNotAllowed, "this inbox sends only what was approved, so not by this way")
+		return none, &apiError{
+			status: http.StatusForbidden, code: gen.ErrorCodeRecipientNotAllowed, param: "from",
+			message: "this inbox sends only what was approved, so not by this way",
+		}
 	}
 	return in, nil
 }

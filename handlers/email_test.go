@@ -223,9 +223,8 @@ func TestSendEmailBatch(t *testing.T) {
 	})
 }
 
-// Emails count against the plan with what inboxes send, and a batch that does
-// not fit is refused as a whole.
-func TestEmailsCountAgainstThePlan(t *testing.T) {
+// Emails count for the month with what inboxes send, and those of test keys do not.
+func TestEmailsCountForTheMonth(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		for range 2 {

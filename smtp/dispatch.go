@@ -56,6 +56,9 @@ type dispatchLimits struct {
 	claimed int // recipients in hand
 }
 
+// atLeast is for how many recipients there must be room before more are claimed.
+func (l dispatchLimits) atLeast() int { return max(1, l.claimed/10) }
+
 func (l dispatchLimits) of(d dest) int {
 	switch d.kind {
 	case toMX:
@@ -186,10 +189,11 @@ func (d *dispatcher) leaveAlone(to dest) {
 // forget ends the account of a job that is recorded, or given back. The caller
 // holds the lock.
 func (d *dispatcher) forget(j *job) {
-	if d.claimed >= d.limits.claimed {
+	before := d.free()
+	d.claimed -= len(j.rcpts)
+	if before < d.limits.atLeast() && d.free() >= d.limits.atLeast() {
 		d.signal()
 	}
-	d.claimed -= len(j.rcpts)
 	delete(d.all, j)
 	d.jobs.Done()
 }
@@ -201,11 +205,30 @@ func (d *dispatcher) signal() {
 	}
 }
 
-// room is how many more recipients may be claimed.
+// room is how many more recipients may be claimed. It is 0 until there is room
+// for a good number: a claim of many costs little more than one of few.
 func (d *dispatcher) room() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.limits.claimed - d.claimed
+	if d.free() < d.limits.atLeast() {
+		return 0
+	}
+	return d.free()
+}
+
+func (d *dispatcher) free() int { return d.limits.claimed - d.claimed }
+
+// crowded says whether a destination has enough jobs waiting.
+func (d *dispatcher) crowded() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	for to, s := range d.dests {
+		if s.waiting > 0 && s.waiting >= s.limit(d.limits.of(to), now) {
+			return true
+		}
+	}
+	return false
 }
 
 // busy are the domains whose destination has enough jobs waiting: what else is

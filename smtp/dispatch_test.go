@@ -49,3 +49,31 @@ func TestPlacesAreNotHeldWhileOutcomesAreRecorded(t *testing.T) {
 		t.Errorf("room for %d, %d destinations and %d to record at the end", room, len(d.dests), d.recording)
 	}
 }
+
+// More is claimed when there is room for a good number, and then the queue hears
+// of it.
+func TestRoomIsForAGoodNumber(t *testing.T) {
+	t.Parallel()
+	d := newDispatcher(dispatchLimits{relay: 100, network: 100, claimed: 100}, time.Now)
+	ends := make([]chan struct{}, 99)
+	var jobs []*job
+	for i := range ends {
+		ends[i] = make(chan struct{})
+		jobs = append(jobs, &job{dest: dest{kind: toRelay}, rcpts: make([]store.Claimed, 1), attempt: then(func() { <-ends[i] })})
+	}
+	d.add(jobs)
+	if room := d.room(); room != 0 {
+		t.Errorf("room for %d, want none until there is for 10", room)
+	}
+	for _, end := range ends[:9] {
+		close(end)
+	}
+	<-d.freed
+	if room := d.room(); room < 10 {
+		t.Errorf("room for %d, want 10", room)
+	}
+	for _, end := range ends[9:] {
+		close(end)
+	}
+	d.wait()
+}

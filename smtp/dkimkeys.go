@@ -83,17 +83,24 @@ type Record struct {
 	Value string // of TXT: the whole value; see SplitTXT
 }
 
-// Records returns the TXT records with the public keys of domain (RFC 6376
-// section 3.6.1, RFC 8463 section 4). None when it has no keys.
-func Records(ctx context.Context, keys DKIMKeys, domain string) ([]Record, error) {
+// PublicKeys is where the public halves of the mail domain's keys are. Store is
+// one.
+type PublicKeys interface {
+	InstallKeys(ctx context.Context, domain string) ([]store.DomainKey, error)
+}
+
+// Records returns the TXT records with the public keys of the mail domain (RFC
+// 6376 section 3.6.1, RFC 8463 section 4), of those too that wait to sign or are
+// retired. None when it has no keys.
+func Records(ctx context.Context, keys PublicKeys, domain string) ([]Record, error) {
 	domain = strings.ToLower(domain)
-	stored, err := keys.DKIMKeys(ctx, store.TheInstall, domain)
+	stored, err := keys.InstallKeys(ctx, domain)
 	if err != nil {
 		return nil, err
 	}
 	records := make([]Record, 0, len(stored))
 	for _, k := range stored {
-		records = append(records, KeyRecord(k))
+		records = append(records, KeyRecord(store.DKIMKey{Domain: domain, Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}))
 	}
 	return records, nil
 }

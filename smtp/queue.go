@@ -20,6 +20,10 @@ const (
 	localJobs = 64
 	// pollEvery is after how long the queue looks for work whatever it was told.
 	pollEvery = time.Second
+	// crowdedPause is for how long the queue does not listen to new mail while a
+	// destination has all that it can take: what is due for that is looked through
+	// each time, to find what is due for others.
+	crowdedPause = 50 * time.Millisecond
 	// claimTimeout is how long a claim may take.
 	claimTimeout = 10 * time.Second
 	// recordTimeout is how long one try to record an outcome may take.
@@ -129,9 +133,13 @@ func (q *Queue) Run(ctx context.Context) error {
 		if err == nil && n > 0 {
 			continue // there may be more
 		}
+		listen := woken
+		if q.jobs.crowded() {
+			listen, pause = nil, min(pause, crowdedPause)
+		}
 		timer := time.NewTimer(pause)
 		select {
-		case _, open := <-woken:
+		case _, open := <-listen:
 			if !open { // the store is closed: only the poll is left
 				woken = nil
 			}

@@ -181,10 +181,17 @@ func overWatch(tried, hard, marked int64) string {
 	return ""
 }
 
-// pause is an account that stopped sending.
+// nearWatch says whether an account whose mail was complained about comes near to
+// where it must stop sending: at more than 1 in 1000, which is what mailbox
+// providers want their senders to stay below.
+func nearWatch(tried, marked int64) bool { return tried >= watchFrom && marked*1000 > tried }
+
+// pause is an account that stopped sending, or one that comes near to that: then
+// there is no reason.
 type pause struct {
-	account int64
-	reason  string
+	account       int64
+	reason        string
+	tried, marked int64
 }
 
 // pauseSenders stops the accounts that the batch brings over the limit of what
@@ -224,24 +231,33 @@ func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
 	for _, kind := range []countKind{countTried, countHard, countMarked} {
 		n[kind] += b.counts[countKey{account, wholeAccount, today, kind}]
 	}
-	reason := overWatch(n[countTried], n[countHard], n[countMarked])
-	if reason == "" {
+	p := pause{account, overWatch(n[countTried], n[countHard], n[countMarked]), n[countTried], n[countMarked]}
+	if p.reason == "" {
+		if b.counts[countKey{account, wholeAccount, today, countMarked}] > 0 && nearWatch(p.tried, p.marked) {
+			b.paused = append(b.paused, p)
+		}
 		return nil
 	}
-	res, err := b.tx.StmtContext(ctx, b.store.hot.pause).ExecContext(ctx, account, b.now.UnixMicro(), reason)
+	res, err := b.tx.StmtContext(ctx, b.store.hot.pause).ExecContext(ctx, account, b.now.UnixMicro(), p.reason)
 	if err != nil {
 		return err
 	}
 	if stopped, err := res.RowsAffected(); err != nil || stopped == 0 {
 		return err
 	}
-	b.paused = append(b.paused, pause{account, reason})
+	b.paused = append(b.paused, p)
 	return nil
 }
 
-// tellOfPauses says which accounts stopped sending, after the commit.
+// tellOfPauses says which accounts stopped sending or come near to it, after the
+// commit.
 func (b *hotBatch) tellOfPauses(ctx context.Context) {
 	for _, p := range b.paused {
+		if p.reason == "" {
+			b.store.log.WarnContext(ctx, "complaints come near to where sending is paused", "account", p.account,
+				"complaints", p.marked, "recipients", p.tried)
+			continue
+		}
 		b.store.log.WarnContext(ctx, "sending is paused", "account", p.account, "reason", p.reason)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // commitTimeout is after how long a database that does not answer is given up.
 const commitTimeout = 30 * time.Second
 
-// maxBatch is the most writes that share one transaction.
+// maxBatch is the most that shares one transaction: in writes, which weigh more
+// than one when they make many rows. A batch of emails alone may exceed it.
 const maxBatch = 256
 
 // committer writes many small changes in few transactions: it takes all that
@@ -19,6 +20,7 @@ const maxBatch = 256
 type committer[T any] struct {
 	work  func(context.Context, []T) error
 	alone func(error) bool
+	weigh func(T) int
 	queue chan pending[T]
 
 	mu     sync.RWMutex // held for reading while sending to queue
@@ -32,9 +34,12 @@ type pending[T any] struct {
 
 // newCommitter starts the goroutine that commits; it ends after close. work
 // writes 1 to maxBatch items in one transaction, all or none. alone says of an
-// error whether one of the items may be its cause.
-func newCommitter[T any](running *sync.WaitGroup, work func(context.Context, []T) error, alone func(error) bool) *committer[T] {
-	c := &committer[T]{work: work, alone: alone, queue: make(chan pending[T], maxBatch)}
+// error whether one of the items may be its cause, and weigh how many writes an
+// item stands for, at least 1.
+func newCommitter[T any](
+	running *sync.WaitGroup, work func(context.Context, []T) error, alone func(error) bool, weigh func(T) int,
+) *committer[T] {
+	c := &committer[T]{work: work, alone: alone, weigh: weigh, queue: make(chan pending[T], maxBatch)}
 	running.Go(c.run)
 	return c
 }
@@ -96,13 +101,14 @@ func (c *committer[T]) run() {
 // them and one commit cost less than two.
 func (c *committer[T]) gather(batch []pending[T]) []pending[T] {
 	yielded := false
-	for len(batch) < maxBatch {
+	for weight := c.weigh(batch[0].item); weight < maxBatch; {
 		select {
 		case p, ok := <-c.queue:
 			if !ok {
 				return batch
 			}
 			batch = append(batch, p)
+			weight += c.weigh(p.item)
 			continue
 		default:
 		}

@@ -32,6 +32,24 @@ func (w *memoryWork) write(_ context.Context, items []int) error {
 
 func anyItem(error) bool { return true }
 
+func alike(int) int { return 1 }
+
+// Heavy items fill a batch sooner: what waits is written in several.
+func TestCommitterWeighsItems(t *testing.T) {
+	t.Parallel()
+	const each = 100 // so that the third one is the last of a batch
+	w := &memoryWork{}
+	c := &committer[int]{work: w.write, alone: anyItem, weigh: func(int) int { return each }, queue: make(chan pending[int], 8)}
+	for n := range 8 {
+		c.queue <- pending[int]{item: n, done: make(chan error, 1)}
+	}
+	c.close()
+	c.run()
+	if want := []int{3, 3, 2}; !slices.Equal(w.batches, want) {
+		t.Errorf("batches of %v items, want %v", w.batches, want)
+	}
+}
+
 func TestCommitterWritesAllThatWaitsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +62,7 @@ func TestCommitterWritesAllThatWaitsAtOnce(t *testing.T) {
 				<-hold
 			}
 			return w.write(ctx, items)
-		}, anyItem)
+		}, anyItem, alike)
 		var callers sync.WaitGroup
 		callers.Go(func() { _ = c.do(t.Context(), 0) })
 		<-first
@@ -70,7 +88,7 @@ func TestCommitterLetsABadItemFailAlone(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
-	c := newCommitter(&running, w.write, anyItem)
+	c := newCommitter(&running, w.write, anyItem, alike)
 	defer running.Wait()
 	defer c.close()
 
@@ -90,7 +108,7 @@ func TestCommitterDoesNotTryOneByOneWhenNoItemIsAtFault(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
-	c := newCommitter(&running, w.write, func(error) bool { return false })
+	c := newCommitter(&running, w.write, func(error) bool { return false }, alike)
 	defer running.Wait()
 	defer c.close()
 
@@ -111,7 +129,7 @@ func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 	for range 100 {
 		w := &memoryWork{}
 		var running, callers sync.WaitGroup
-		c := newCommitter(&running, w.write, anyItem)
+		c := newCommitter(&running, w.write, anyItem, alike)
 		var mu sync.Mutex
 		said := map[int]error{}
 		for n := range 64 {
@@ -146,7 +164,7 @@ func TestCommitterStopsWaitingForAPlaceWhenTheCallerGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, callers sync.WaitGroup
 		hold := make(chan struct{})
-		c := newCommitter(&running, func(context.Context, []int) error { <-hold; return nil }, anyItem)
+		c := newCommitter(&running, func(context.Context, []int) error { <-hold; return nil }, anyItem, alike)
 		for n := range maxBatch + 1 { // one is being written, the queue is full
 			callers.Go(func() { _ = c.do(t.Context(), n) })
 			synctest.Wait()

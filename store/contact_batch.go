@@ -30,17 +30,23 @@ func (s *Store) UpsertContacts(ctx context.Context, accountID int64, in []Contac
 	in = lastOfEach(in)
 	var counts ContactCounts
 	err := s.inTx(ctx, "upsert contacts", func(tx *sqlx.Tx) error {
-		made := map[string]bool{}
-		for chunk := range slices.Chunk(in, contactChunk) {
-			if err := s.insertContacts(ctx, tx, accountID, chunk, made); err != nil {
+		counts = ContactCounts{}
+		for left := in; len(left) > 0; {
+			made := map[string]bool{}
+			for chunk := range slices.Chunk(left, contactChunk) {
+				if err := s.insertContacts(ctx, tx, accountID, chunk, made); err != nil {
+					return err
+				}
+			}
+			known := slices.DeleteFunc(slices.Clone(left), func(i ContactInput) bool { return made[i.EmailFold] })
+			edited, err := s.editContacts(ctx, tx, accountID, known)
+			if err != nil {
 				return err
 			}
+			counts.Created, counts.Updated = counts.Created+len(made), counts.Updated+len(edited)
+			// Who was there when it was to be made may be deleted by now.
+			left = slices.DeleteFunc(known, func(i ContactInput) bool { return edited[i.EmailFold] })
 		}
-		known := slices.DeleteFunc(slices.Clone(in), func(i ContactInput) bool { return made[i.EmailFold] })
-		if err := s.editContacts(ctx, tx, accountID, known); err != nil {
-			return err
-		}
-		counts = ContactCounts{Created: len(made), Updated: len(known)}
 		return s.saveAnswer(ctx, tx, once, "", counts)
 	})
 	return counts, err
@@ -85,11 +91,13 @@ func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64
 	return nil
 }
 
-// editContacts changes the contacts who have these addresses.
-func (s *Store) editContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, in []ContactInput) error {
+// editContacts changes the contacts who have these addresses, and returns the
+// addresses of those that it found.
+func (s *Store) editContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, in []ContactInput) (map[string]bool, error) {
 	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = ? AND email_fold IN (?) ORDER BY email_fold`
+	edited := make(map[string]bool, len(in))
 	if len(in) == 0 {
-		return nil
+		return edited, nil
 	}
 	byFold := make(map[string]ContactInput, len(in))
 	folds := make([]string, 0, len(in))
@@ -99,15 +107,16 @@ func (s *Store) editContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, 
 	}
 	var found []Contact
 	if err := selectIn(ctx, tx, &found, q+s.dialect.lockRow(), accountID, folds); err != nil {
-		return err
+		return nil, err
 	}
 	for _, c := range found {
 		i := byFold[c.EmailFold]
 		i.Edit(&c)
 		c.Email, c.UpdatedAt = i.Email, NewTime(s.now())
 		if err := saveContact(ctx, tx, c); err != nil {
-			return err
+			return nil, err
 		}
+		edited[c.EmailFold] = true
 	}
-	return nil
+	return edited, nil
 }

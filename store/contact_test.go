@@ -153,3 +153,35 @@ func TestBatchesAtTheSameTime(t *testing.T) {
 		}
 	})
 }
+
+// A contact that is deleted while a batch changes it is made again, and counted
+// as such: no input is lost.
+func TestBatchMakesAgainWhoIsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.PostgreSQL) // on SQLite nothing comes between
+	account := storetest.Account(t, s).Seq
+	first, err := s.CreateContact(t.Context(), newContact(account, "a@example.org"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := []store.ContactInput{named("a@example.org", "Ana")}
+	for n := range 100 { // in another statement than the first
+		in = append(in, named(fmt.Sprintf("b%03d@example.org", n), "Ben"))
+	}
+	last, once := in[100].Edit, sync.Once{}
+	in[100].Edit = func(c *store.Contact) {
+		once.Do(func() {
+			if err := s.DeleteContact(t.Context(), account, first.ID); err != nil {
+				t.Error(err)
+			}
+		})
+		last(c)
+	}
+	counts, err := s.UpsertContacts(t.Context(), account, in, nil)
+	if want := (store.ContactCounts{Created: 101}); err != nil || counts != want {
+		t.Errorf("%+v, %v, want %+v", counts, err, want)
+	}
+	if names := firstNames(t, s, account); len(names) != 101 || names["a@example.org"] != "Ana" {
+		t.Errorf("%d contacts, the first called %q", len(names), names["a@example.org"])
+	}
+}

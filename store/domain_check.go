@@ -114,7 +114,8 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 		}
 		taken := slices.ContainsFunc(all, func(o Domain) bool { return o.Seq != d.Seq && o.Status == DomainVerified })
 		now, one := NewTime(s.now()), &rows[0]
-		if err := s.noteKeys(ctx, tx, one, foundSelectors(found), now); err != nil {
+		var err error
+		if one.Keys, err = s.noteKeys(ctx, tx, one.Keys, foundSelectors(found), now); err != nil {
 			return err
 		}
 		lost = one.judge(found, taken, asked, now)

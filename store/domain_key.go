@@ -14,11 +14,12 @@ import (
 // its place: mail that it signed may be read as late (RFC 6376 section 3.1).
 const KeyShown = 7 * 24 * time.Hour
 
-// DomainKey is the public side of a signing key of an account's domain. It signs
-// from when it is found published until a newer one of its algorithm is.
+// DomainKey is the public side of a signing key of an account's domain, or of the
+// install's own. It signs from when it is found published until a newer one of its
+// algorithm is.
 type DomainKey struct {
 	Seq       int64  `db:"seq"`
-	DomainSeq int64  `db:"domain_seq"`
+	DomainSeq int64  `db:"domain_seq"` // 0 of the install's
 	Selector  string `db:"selector"`
 	Algorithm string `db:"algorithm"`
 	Public    string `db:"public"`
@@ -26,7 +27,7 @@ type DomainKey struct {
 	RetiredAt *Time  `db:"retired_at"`
 }
 
-const domainKeyColumns = `seq, domain_seq, selector, algorithm, public, found_at, retired_at`
+const domainKeyColumns = `seq, coalesce(domain_seq, 0) AS domain_seq, selector, algorithm, public, found_at, retired_at`
 
 // Signs says whether the key signs, once the domain is verified.
 func (k DomainKey) Signs() bool { return k.FoundAt != nil && k.RetiredAt == nil }
@@ -51,13 +52,12 @@ func readDomainKeys(ctx context.Context, db sqlx.QueryerContext, rows []Domain) 
 	if err := sqlx.SelectContext(ctx, db, &keys, sqlx.Rebind(sqlx.DOLLAR, q), args...); err != nil {
 		return fmt.Errorf("keys of domains: %w", err)
 	}
-	for i := range rows {
-		rows[i].Keys = nil
-		for _, k := range keys {
-			if k.DomainSeq == rows[i].Seq {
-				rows[i].Keys = append(rows[i].Keys, k)
-			}
-		}
+	of := map[int64][]DomainKey{}
+	for _, k := range keys {
+		of[k.DomainSeq] = append(of[k.DomainSeq], k)
+	}
+	for i, d := range rows {
+		rows[i].Keys = of[d.Seq]
 	}
 	return nil
 }
@@ -97,22 +97,23 @@ func (s *Store) RotateKeys(ctx context.Context, accountID int64, id string, keys
 	return rows[0], err
 }
 
-// noteKeys keeps what a look-up found of the keys of d: those that are published
-// now sign, the ones before them are retired, and what has been retired for
-// KeyShown goes. found has the selectors.
-func (s *Store) noteKeys(ctx context.Context, tx *sqlx.Tx, d *Domain, found map[string]bool, now Time) error {
+// noteKeys keeps what a look-up found of the keys of a domain, oldest first: those
+// that are published now sign, the ones before them are retired, and what has been
+// retired for KeyShown goes. found has the selectors. It returns the keys as they
+// then are.
+func (s *Store) noteKeys(ctx context.Context, tx *sqlx.Tx, keys []DomainKey, found map[string]bool, now Time) ([]DomainKey, error) {
 	const (
 		save   = `UPDATE dkim_keys SET found_at = $2, retired_at = $3 WHERE seq = $1`
 		remove = `DELETE FROM dkim_keys WHERE seq = $1`
 	)
 	signs := map[string]bool{} // by algorithm
-	for i := len(d.Keys) - 1; i >= 0; i-- {
-		k := &d.Keys[i]
+	for i := len(keys) - 1; i >= 0; i-- {
+		k := &keys[i]
 		if k.RetiredAt != nil && !now.Before(k.RetiredAt.Add(KeyShown)) {
 			if _, err := tx.ExecContext(ctx, remove, k.Seq); err != nil {
-				return fmt.Errorf("remove key: %w", err)
+				return nil, fmt.Errorf("remove key: %w", err)
 			}
-			d.Keys = slices.Delete(d.Keys, i, i+1)
+			keys = slices.Delete(keys, i, i+1)
 			continue
 		}
 		before := *k
@@ -127,8 +128,8 @@ func (s *Store) noteKeys(ctx context.Context, tx *sqlx.Tx, d *Domain, found map[
 			continue
 		}
 		if _, err := tx.ExecContext(ctx, save, k.Seq, k.FoundAt, k.RetiredAt); err != nil {
-			return fmt.Errorf("note key: %w", err)
+			return nil, fmt.Errorf("note key: %w", err)
 		}
 	}
-	return nil
+	return keys, nil
 }

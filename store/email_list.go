@@ -114,7 +114,7 @@ func (f *EmailFilter) stream(w *where, before int64) string {
 // is seq, and says whether there are any.
 func (f *EmailFilter) add(w *where, seq string) bool {
 	n := len(w.conds)
-	tried := "EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = " + seq + " AND r.attempts > 0)"
+	tried := "EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = " + seq + " AND r.status = 'queued' AND r.attempts > 0)"
 	stored := "(SELECT m.status FROM messages m WHERE m.seq = " + seq + ") = ?"
 	switch f.Status {
 	case "":

@@ -87,6 +87,32 @@ func TestEmailGoesThroughItsStates(t *testing.T) {
 	})
 }
 
+// Of an email, some of whose recipients have their end, the filter says what the
+// email says.
+func TestStatusFilterIsWhatIsShown(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		e := storetest.Email(t, s, storetest.Account(t, s).Seq, []string{"ann@out.example", "bob@out.example"})
+		want := func(when string, status store.MessageStatus) {
+			t.Helper()
+			if got := email(t, s, e); got.Status != status {
+				t.Errorf("%s: shown as %s, want %s", when, got.Status, status)
+			}
+			for _, f := range []store.MessageStatus{store.MessageQueued, store.EmailSending} {
+				l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: e.AccountID, Status: f}, store.Page{Limit: 10})
+				if err != nil || (len(l.Rows) == 1) != (f == status) {
+					t.Errorf("%s: %d are %s, %v", when, len(l.Rows), f, err)
+				}
+			}
+		}
+		want("at first", store.MessageQueued)
+		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientBounced)
+		want("one has bounced", store.MessageQueued)
+		claim(t, s, 1, time.Minute)
+		want("the other is tried", store.EmailSending)
+	})
+}
+
 func TestEmailsAreListed(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

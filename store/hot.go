@@ -45,6 +45,9 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 	return refused
 }
 
+// weight is how many writes it stands for.
+func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
+
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
 	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions bulkInsert

@@ -103,9 +103,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.stop = stop
 	for _, shard := range s.shards() {
 		work := func(ctx context.Context, batch []hotWrite) error { return s.commitHot(ctx, shard, batch) }
-		s.commits = append(s.commits, newCommitter(&s.running, work, itemAtFault))
+		s.commits = append(s.commits, newCommitter(&s.running, work, itemAtFault, hotWrite.weight))
 	}
-	s.results = newCommitter(&s.running, s.commitResults, itemAtFault)
+	s.results = newCommitter(&s.running, s.commitResults, itemAtFault, func(*DeliveryResult) int { return 1 })
 	s.running.Go(func() { s.dialect.follow(background, s.log, s.followed) })
 	s.running.Go(func() { s.sweepRates(background) })
 	s.running.Go(func() { s.noteUsedKeys(background) })

@@ -1,8 +1,11 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -382,6 +385,36 @@ func TestComplaintsPauseAnAccount(t *testing.T) {
 			t.Error("not paused at 1 of 251, which is more than 0.3 %")
 		}
 	}, watched)
+}
+
+// O10: the operator hears of complaints at more than 0.1 %, before 0.3 % stop the
+// account.
+func TestComplaintsAreWarnedOfBeforeTheyPause(t *testing.T) {
+	t.Parallel()
+	const warning = "complaints come near"
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer // read when no write is under way
+			s := storetest.Open(t, e, storetest.WithLog(slog.New(slog.NewTextHandler(&log, nil))),
+				storetest.WithConfig(func(c *store.Config) { c.AutoPause = true }))
+			in := storetest.Inbox(t, s)
+			bounce(t, s, in, 400, 0)
+			if strings.Contains(log.String(), warning) {
+				t.Errorf("a warning without a complaint:\n%s", &log)
+			}
+			storetest.Sent(t, s, in, []string{"a@out.example"})
+			for _, c := range claim(t, s, 1, time.Minute) {
+				record(t, s, c, store.RecipientComplained)
+			}
+			if n := strings.Count(log.String(), warning); n != 1 {
+				t.Errorf("%d warnings at 1 of 401:\n%s", n, &log)
+			}
+			if usage(t, s, in.AccountID).Account.PausedAt != nil {
+				t.Error("paused at 1 of 401")
+			}
+		})
+	}
 }
 
 func TestNothingIsPausedUnwatched(t *testing.T) {

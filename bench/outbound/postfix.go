@@ -182,9 +182,13 @@ func (p *postfix) stop() {
 	_ = os.RemoveAll(p.dir)
 }
 
-func (*postfix) name() string       { return "Postfix, OpenDKIM" }
-func (*postfix) cpu() time.Duration { return 0 } // spread over many processes
-func (*postfix) canBatch() bool     { return false }
+func (*postfix) name() string { return "Postfix, OpenDKIM" }
+
+func (p *postfix) cpu() time.Duration {
+	return place.CPUOfFamily(p.master.Process.Pid) + place.CPUOfFamily(p.milter.Process.Pid)
+}
+
+func (*postfix) canBatch() bool { return false }
 
 func (p *postfix) send(ctx context.Context, n, conns int, _ bool) error {
 	text := strings.ReplaceAll(prose(p.size), "\n", "\r\n")

@@ -17,7 +17,7 @@ func newReport(targets []target) *report {
 }
 
 func (*report) head(o options) {
-	fmt.Printf("%d mails of %d bytes in each step, %d connections; a second, and the processor time of the service for each\n",
+	fmt.Printf("%d mails of %d bytes in each step, %d connections; a second, and the processor time of the target for each\n",
 		o.mails, o.size, o.conns)
 	fmt.Printf("%-24s", "")
 	for f := range figures {

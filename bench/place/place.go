@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -162,24 +161,3 @@ func (s *Service) Stop() {
 
 // CPU is the processor time that the service has used, 0 when it is not known.
 func (s *Service) CPU() time.Duration { return CPUOf(s.cmd.Process.Pid) }
-
-// tick is the unit of /proc/<pid>/stat: USER_HZ, which is 100 on every Linux
-// that Go runs on.
-const tick = 10 * time.Millisecond
-
-// CPUOf is the processor time that a process has used, 0 when it is not known.
-func CPUOf(pid int) time.Duration {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	// The name, in parentheses, may hold spaces; utime and stime are the 12th
-	// and 13th field after it.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * tick
-}

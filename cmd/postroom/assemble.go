@@ -44,7 +44,7 @@ func (n *node) assemble(
 	told := &metrics{store: s}
 	owned, err := domains.New(domains.Config{
 		Store: s, Resolver: dns, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
-		TokenKey: in.keys.domains, NewKeys: smtp.NewKeys, Log: n.log,
+		Relayed: n.cfg.Relay != "", TokenKey: in.keys.domains, NewKeys: smtp.NewKeys, Log: n.log,
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -37,15 +38,15 @@ func TestNothingSecretIsAtRest(t *testing.T) {
 		dns, mx := smtptest.NewChangingDNS(t), smtptest.NewMX(t, smtptest.MXConfig{})
 		s := serve(t, data, append(env, "POSTROOM_RESOLVER="+dns.Addr(), "POSTROOM_LOG_LEVEL=debug", "POSTROOM_RELAY=smtp://"+mx.Addr()+"?tls=maybe")...)
 		secrets := map[string][]byte{"the first key": []byte(s.key)}
-		for name, path := range map[string]string{"an API key": "/v1/keys", "a webhook secret": "/v1/webhooks"} {
-			status, made := s.call(t, s.key, http.MethodPost, path, map[string]string{"/v1/keys": `{"name":"k"}`, "/v1/webhooks": `{"url":"https://hooks.example/in"}`}[path])
-			secret, _ := made["secret"].(string)
-			if key, ok := made["key"].(string); ok {
-				secret = key
-			}
+		for _, shown := range []struct{ path, body, field string }{
+			{"/v1/keys", `{"name":"k"}`, "key"}, {"/v1/webhooks", `{"url":"https://hooks.example/in"}`, "secret"},
+		} {
+			status, made := s.call(t, s.key, http.MethodPost, shown.path, shown.body)
+			secret, _ := made[shown.field].(string)
 			if status != http.StatusCreated || secret == "" {
-				t.Fatalf("make %s: %d %v", name, status, made)
+				t.Fatalf("%s: %d %v", shown.path, status, made)
 			}
+			name := "the " + shown.field + " of " + shown.path
 			secrets[name] = []byte(secret)
 			if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_")); err == nil {
 				secrets[name+", decoded"] = raw
@@ -97,10 +98,7 @@ func formsOf(secret []byte) map[string][]byte {
 // their parts, to what the API has shown.
 func allSecrets(t *testing.T, data string, env []string, shown map[string][]byte) map[string][]byte {
 	t.Helper()
-	all := map[string][]byte{}
-	for name, secret := range shown {
-		all[name] = secret
-	}
+	all := maps.Clone(shown)
 	cfg := Config{Data: data, Database: database(filepath.Join(data, "postroom.db"))}
 	for _, v := range env {
 		if url, ok := strings.CutPrefix(v, "POSTROOM_DATABASE="); ok {

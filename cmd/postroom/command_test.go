@@ -56,6 +56,16 @@ func TestDomainRotate(t *testing.T) {
 				t.Errorf("record %d, %v: shown %t in\n%s", i, k["name"], shown, out)
 			}
 		}
+		waitForSigningKeys(t, data, env)
+		for i, want := range []string{"", "the keys made last for postroom.localhost have not been found"} {
+			out, stderr, err := runCommand(t, data, env, "domain", "rotate")
+			if (err == nil) != (want == "") || !strings.Contains(stderr, want) || strings.Count(out, "._domainkey.postroom.localhost. ") != 2-2*i {
+				t.Errorf("rotate the keys of the mail domain: %v\n%s%s", err, out, stderr)
+			}
+		}
+		if shown, _, err := runCommand(t, data, env, "domain", "show"); err != nil || strings.Count(shown, "._domainkey.") != 4 {
+			t.Errorf("the zone of the mail domain, %v:\n%s", err, shown)
+		}
 		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", "dom_1"); err == nil || !strings.Contains(stderr, "not found") {
 			t.Errorf("rotate what is not there: %v %s", err, stderr)
 		}

@@ -39,19 +39,32 @@ func (p program) domainCommand() *cobra.Command {
 
 func (p program) domainRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "rotate DOMAIN_ID",
-		Short: "Make new signing keys for an account's domain, and show their DNS records",
-		Long: "Make new signing keys for an account's domain, and show their DNS records.\n\n" +
+		Use:   "rotate [DOMAIN_ID]",
+		Short: "Make new signing keys for the mail domain, or an account's, and show their DNS records",
+		Long: "Make new signing keys for the mail domain, or for the domain of an account that is\n" +
+			"named, and show their DNS records.\n\n" +
 			"The keys that there are sign until the new ones are found published. Their records\n" +
 			"have to stay for 7 days more: mail that they signed may be read as late.",
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withOpenStore(cmd, true, func(ctx context.Context, _ Config, s *store.Store) error {
+			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
+				if len(args) == 0 {
+					return rotateKeys(p.stdout, string(cfg.MailDomain), func(keys []store.DKIMKey) error {
+						return s.RotateInstallKeys(ctx, string(cfg.MailDomain), keys)
+					})
+				}
 				a, err := accountOf(ctx, cmd, s)
 				if err != nil {
 					return err
 				}
-				return rotateKeys(ctx, p.stdout, s, a, args[0])
+				d, err := s.Domain(ctx, a.Seq, args[0])
+				if err != nil {
+					return err
+				}
+				return rotateKeys(p.stdout, d.Name, func(keys []store.DKIMKey) error {
+					_, err := s.RotateKeys(ctx, a.Seq, d.ID, keys)
+					return err
+				})
 			})
 		},
 	}
@@ -60,18 +73,14 @@ func (p program) domainRotateCommand() *cobra.Command {
 }
 
 // rotateKeys adds keys to a domain and writes their records.
-func rotateKeys(ctx context.Context, w io.Writer, s *store.Store, a store.Account, id string) error {
-	d, err := s.Domain(ctx, a.Seq, id)
+func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) error {
+	keys, err := smtp.NewKeys(domain)
 	if err != nil {
 		return err
 	}
-	keys, err := smtp.NewKeys(d.Name)
-	if err != nil {
-		return err
-	}
-	d, err = s.RotateKeys(ctx, a.Seq, id, keys)
+	err = add(keys)
 	if errors.Is(err, store.ErrState) {
-		return fmt.Errorf("the keys made last for %s have not been found in the DNS yet", d.Name)
+		return fmt.Errorf("the keys made last for %s have not been found in the DNS yet", domain)
 	}
 	if err != nil {
 		return err

@@ -12,42 +12,52 @@ import (
 
 // What a caller writes into a mail can never end it, whatever line ends it has:
 // 13 byte strings that servers have taken for the end of a mail, each in five
-// places (row S2). The peer gets one mail for each that was accepted, and no CR
+// places of what an inbox sends, and of an email (row S2). The peer gets one mail for each that was accepted, and no CR
 // or LF alone; where the string cannot stand, the call is refused.
 func TestS2NothingIsSmuggledOut(t *testing.T) {
 	t.Parallel()
 	relay := smtptest.NewMX(t, smtptest.MXConfig{})
 	s := serve(t, t.TempDir(), "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe", "POSTROOM_RATE_LIMITS=off")
 	_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"ann"}`)
-	places := map[string]string{
-		"text":    `{"to":"bob@outside.example","subject":"s","text":%s}`,
-		"html":    `{"to":"bob@outside.example","subject":"s","html":%s}`,
-		"subject": `{"to":"bob@outside.example","subject":%s,"text":"t"}`,
-		"name":    `{"to":{"email":"bob@outside.example","name":%s},"subject":"s","text":"t"}`,
-		"header":  `{"to":"bob@outside.example","subject":"s","text":"t","headers":{"X-Note":%s}}`,
+	message, email := fmt.Sprintf("/v1/inboxes/%s/messages", inbox["id"]), "/v1/emails"
+	from := `{"from":"ann@postroom.localhost",`
+	places := []struct {
+		path, body string
+		inBody     bool
+	}{
+		{message, `{"to":"bob@outside.example","subject":"s","text":%s}`, true},
+		{message, `{"to":"bob@outside.example","subject":"s","html":%s}`, true},
+		{message, `{"to":"bob@outside.example","subject":%s,"text":"t"}`, false},
+		{message, `{"to":{"email":"bob@outside.example","name":%s},"subject":"s","text":"t"}`, false},
+		{message, `{"to":"bob@outside.example","subject":"s","text":"t","headers":{"X-Note":%s}}`, false},
+		{email, from + `"to":"bob@outside.example","subject":"s","text":%s}`, true},
+		{email, from + `"to":"bob@outside.example","subject":"s","html":%s}`, true},
+		{email, from + `"to":"bob@outside.example","subject":%s,"text":"t"}`, false},
+		{email, from + `"to":"bob@outside.example","subject":"s","text":"t","replyTo":%s}`, false},
+		{email, from + `"to":"bob@outside.example","subject":"s","text":"{{x}}","data":{"x":%s}}`, true},
 	}
 	ends := []string{
 		"\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r.\n", "\n.\r",
 		"\r\n.\x00.\r\n", "\r\r\n.\r\r\n", "\r\n.\r\r\n", "\r\n\x00.\r\n", "\n\r.\n\r",
 	}
 	accepted, cases := 0, 0
-	for place, body := range places {
+	for _, place := range places {
 		for _, end := range ends {
 			value, err := json.Marshal("a" + end + "MAIL FROM:<evil@outside.example>\r\nDATA\r\nb" + end)
 			if err != nil {
 				t.Fatal(err)
 			}
-			status, answer := s.call(t, s.key, http.MethodPost, fmt.Sprintf("/v1/inboxes/%s/messages", inbox["id"]), fmt.Sprintf(body, value))
+			status, answer := s.call(t, s.key, http.MethodPost, place.path, fmt.Sprintf(place.body, value))
 			cases++
-			switch inBody := place == "text" || place == "html"; {
-			case status == http.StatusCreated && inBody:
+			switch {
+			case status == http.StatusCreated && place.inBody:
 				accepted++
 			case status != http.StatusBadRequest:
-				t.Errorf("%s, %q: %d %v", place, end, status, answer)
+				t.Errorf("%s %s, %q: %d %v", place.path, place.body, end, status, answer)
 			}
 		}
 	}
-	if cases != 65 || accepted == 0 {
+	if cases != 2*65 || accepted == 0 {
 		t.Errorf("%d cases, %d mails", cases, accepted)
 	}
 	mails := relay.Wait(t, accepted)

@@ -44,6 +44,15 @@ type Key struct {
 // Name is where the key is published for a domain (RFC 6376 section 3.6.2.1).
 func (k Key) Name(domain string) string { return k.Selector + "._domainkey." + domain }
 
+// Record is the TXT record that publishes the key for a domain (RFC 6376 section
+// 3.6.1).
+func (k Key) Record(domain string) Record {
+	return Record{
+		Kind: DKIM, Type: "TXT", Name: k.Name(domain),
+		Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + k.Public, Required: k.Required,
+	}
+}
+
 // Domain is what the records of a domain follow from.
 type Domain struct {
 	Name  string // as CheckName returns it
@@ -65,10 +74,7 @@ func Records(d Domain) []Record {
 		Kind: Ownership, Type: "TXT", Name: "_postroom." + d.Name, Value: "postroom-verification=" + d.Token, Required: true,
 	}}
 	for _, k := range d.Keys {
-		records = append(records, Record{
-			Kind: DKIM, Type: "TXT", Name: k.Name(d.Name),
-			Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + k.Public, Required: k.Required,
-		})
+		records = append(records, k.Record(d.Name))
 	}
 	back := returnLabel + "." + d.Name
 	return append(records,

@@ -19,13 +19,19 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Config is what Domains needs. All fields are required.
+// Config is what Domains needs. All fields but Relayed are required.
 type Config struct {
 	Store    *store.Store
-	Resolver dnsrec.Resolver
+	Resolver interface {
+		dnsrec.Resolver
+		dnsrec.HostResolver
+	}
 	// MailDomain is the install's own mail domain, lower case, and Hostname the
 	// host that takes mail.
 	MailDomain, Hostname string
+	// Relayed says that a relay sends the mail: then Hostname is nobody's matter
+	// but the relay's.
+	Relayed bool
 	// TokenKey makes the tokens that show whose a domain is.
 	TokenKey []byte
 	// NewKeys makes the signing keys of a domain, an RSA key among them.
@@ -122,19 +128,21 @@ func required(keys []store.DomainKey, k store.DomainKey) bool {
 	return true
 }
 
+// Host looks up the host that mail is sent from, nil when a relay sends it.
+func (s *Domains) Host(ctx context.Context) *dnsrec.Host {
+	if s.cfg.Relayed {
+		return nil
+	}
+	h := dnsrec.CheckHost(ctx, s.cfg.Resolver, s.cfg.Hostname)
+	return &h
+}
+
 // Check looks the records of d up and returns d as it then is. asked says that
 // somebody asked for it. ErrNotFound when d has been deleted meanwhile.
 func (s *Domains) Check(ctx context.Context, d store.Domain, asked bool) (store.Domain, error) {
 	records, published := s.records(d)
 	for i, f := range dnsrec.Check(ctx, s.cfg.Resolver, published) {
-		switch f {
-		case dnsrec.Found:
-			records[i].Status = store.RecordVerified
-		case dnsrec.Missing:
-			records[i].Status = store.RecordMissing
-		case dnsrec.Unknown:
-			records[i].Status = store.RecordPending
-		}
+		records[i].Status = StatusOf(f)
 	}
 	if err := ctx.Err(); err != nil { // then the DNS was not to blame
 		return store.Domain{}, err
@@ -144,4 +152,16 @@ func (s *Domains) Check(ctx context.Context, d store.Domain, asked bool) (store.
 		s.cfg.Log.InfoContext(ctx, "domain changed its status", "domain_id", d.ID, "domain", d.Name, "from", d.Status, "status", after.Status)
 	}
 	return after, err
+}
+
+// StatusOf is the status that a finding gives a record.
+func StatusOf(f dnsrec.Finding) store.RecordStatus {
+	switch f {
+	case dnsrec.Found:
+		return store.RecordVerified
+	case dnsrec.Missing:
+		return store.RecordMissing
+	case dnsrec.Unknown:
+	}
+	return store.RecordPending
 }

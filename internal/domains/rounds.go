@@ -16,12 +16,16 @@ const (
 	roundSize = 16
 )
 
-// Run looks up the domains that are due, at once and then every RoundEvery, until
-// ctx ends. A round that fails is logged and done again with the next.
+// Run looks up the domains that are due, and new keys of the install's own, at
+// once and then every RoundEvery, until ctx ends. A round that fails is logged and
+// done again with the next.
 func (s *Domains) Run(ctx context.Context) error {
 	t := time.NewTicker(RoundEvery)
 	defer t.Stop()
 	for {
+		if err := s.CheckInstall(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.WarnContext(ctx, "the keys of the mail domain were not looked up", "error", err)
+		}
 		for {
 			n, err := s.RunOnce(ctx)
 			if err != nil && ctx.Err() == nil {

@@ -53,7 +53,7 @@ func (in *install) count(query string) (n int) {
 // recipients, for as long as it goes on.
 func (in *install) settle() {
 	in.t.Helper()
-	const waiting = `SELECT count(*) FROM recipients WHERE status = 'queued'`
+	const waiting = `SELECT count(*) FROM recipients WHERE next_attempt_at IS NOT NULL`
 	for left := in.count(waiting); left > 0; {
 		was := left
 		eventually(in.t, "of the mail that was taken some more is delivered", func() bool {

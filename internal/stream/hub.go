@@ -148,6 +148,9 @@ type rounds struct {
 // latest.
 func (r *rounds) round(ctx context.Context) time.Duration {
 	if !r.hub.listened() {
+		// What the tail knows grows old. Who comes next wants to hear what happens
+		// from then on, not all that has happened since.
+		r.hub.tail = r.hub.cfg.Store.TailEvents()
 		return pollEvery
 	}
 	pending, err := r.hub.RunOnce(ctx)

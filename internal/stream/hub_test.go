@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -233,6 +235,59 @@ func TestOpeningRacesWithEvents(t *testing.T) {
 		writing.Wait()
 		wantIDs(t, got, h.log(t))
 	})
+}
+
+// Who listens after nobody did for a while hears what happens from then on, also
+// when a transaction with an event is open at that moment.
+func TestListenerAfterAPauseHearsNothingOld(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	h := newHouse(t, storetest.OpenConfig(t, cfg))
+	first := h.open(t)
+	h.receive(t, 1)
+	read(t, first, 1)
+	first.Close()
+	h.receive(t, 3) // nobody listens
+	db, err := sqlx.Open("postgres", cfg.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	tx, err := db.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() }) // after a commit this does nothing
+	const q = `INSERT INTO events (account_id, id, type, test_mode, data, created_at) VALUES ($1, 'evt_open', 'email.queued', false, '{}', $2)`
+	if _, err := tx.Exec(q, h.in.AccountID, store.NewTime(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan *stream.Stream, 1)
+	go func() {
+		s, err := h.hub.Open(t.Context(), stream.Wanted{KeySeq: h.key.Seq, AccountID: h.in.AccountID})
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- s
+	}()
+	var late *stream.Stream
+	select {
+	case late = <-opened:
+	case <-time.After(100 * time.Millisecond): // it may wait for the transaction to end
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if late == nil {
+		late = <-opened
+	}
+	defer late.Close()
+	h.receive(t, 1)
+	got, all := read(t, late, 1), h.log(t)
+	if got[0] == "evt_open" { // it may have committed after the stream was opened
+		got = read(t, late, 1)
+	}
+	wantIDs(t, got, all[len(all)-1:])
 }
 
 func TestLimitOfAKey(t *testing.T) {

@@ -1,7 +1,9 @@
 package smtptest
 
 import (
+	"errors"
 	"net"
+	"syscall"
 	"testing"
 
 	"github.com/foxcpp/go-mockdns"
@@ -34,6 +36,12 @@ func (z Zones) Resolver() *mockdns.Resolver { return &mockdns.Resolver{Zones: z}
 func NewDNS(t testing.TB, zones Zones) string {
 	t.Helper()
 	srv, err := mockdns.NewServerWithLogger(zones, noLog{}, false)
+	for range 10 { // it wants one port for both TCP and UDP, and takes it of TCP's
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+		srv, err = mockdns.NewServerWithLogger(zones, noLog{}, false)
+	}
 	if err != nil {
 		t.Fatalf("fake DNS: %v", err)
 	}

@@ -223,7 +223,7 @@ CREATE TABLE recipients (
     engagements     BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX recipients_message ON recipients (message_seq);
-CREATE INDEX recipients_due ON recipients (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX recipients_due ON recipients (next_attempt_at, domain) WHERE next_attempt_at IS NOT NULL;
 
 CREATE TABLE drafts (
     seq           INTEGER PRIMARY KEY AUTOINCREMENT,

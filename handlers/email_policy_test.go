@@ -1,0 +1,138 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
+)
+
+// emailReached are the addresses, in lower case, that emails were really sent to,
+// or will be.
+func (g *guarded) emailReached(t *testing.T) []string {
+	t.Helper()
+	return g.texts(t, `SELECT DISTINCT lower(r.email) AS email FROM recipients r JOIN emails e ON e.message_seq = r.message_seq
+		JOIN messages m ON m.seq = r.message_seq WHERE e.account_id = $1 AND NOT m.test_mode ORDER BY email`, g.account)
+}
+
+// emailBypass is one way to get mail out of an inbox that may not send it. FROM
+// stands for its address.
+type emailBypass struct{ name, body, want string }
+
+// Row O11 over emails and batches: who is not written to by an inbox is not
+// written to from its address either.
+func TestReplyOnlyHoldsForEmails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		g := s.guard(t, store.PolicyReplyOnly)
+		template := strings.TrimPrefix(s.newTemplate(t), "/v1/templates/")
+		said := `"subject":"s","text":"t"`
+		tests := []emailBypass{
+			{"to a stranger", `"from":"FROM","to":"eve@evil.example",` + said, "403 to"},
+			{"with a name", `"from":"Desk <FROM>","to":"eve@evil.example",` + said, "403 to"},
+			{"by cc", `"from":"FROM","to":"ann@out.example","cc":"eve@evil.example",` + said, "403 cc"},
+			{"by bcc", `"from":"FROM","to":"ann@out.example","bcc":["eve@evil.example"],` + said, "403 bcc"},
+			{"among others", `"from":"FROM","to":["ann@out.example","eve@evil.example"],` + said, "403 to"},
+			{"behind another's name", `"from":"FROM","to":"\"Ann <ann@out.example>\" <eve@evil.example>",` + said, "403 to"},
+			{"in another case", `"from":"UPPER","to":"eve@evil.example",` + said, "403 to"},
+			{"with a tag", `"from":"TAGGED","to":"eve@evil.example",` + said, "403 to"},
+			{"with a tag and in another case", `"from":"UPTAG","to":"eve@evil.example",` + said, "403 to"},
+			{"in quotes", `"from":"QUOTED","to":"eve@evil.example",` + said, "4xx"},
+			{"two senders", `"from":"FROM, eve@evil.example","to":"eve@evil.example",` + said, "4xx"},
+			{"another sender behind the name", `"from":"\"FROM\" <eve@evil.example>","to":"eve@evil.example",` + said, "403"},
+			{"with their own tag", `"from":"FROM","to":"ann+eve@out.example",` + said, "403 to"},
+			{"in a longer domain", `"from":"FROM","to":"ann@out.example.evil.example",` + said, "403 to"},
+			{"by letters that look alike", `"from":"FROM","to":"аnn@out.example",` + said, "403 to"}, // a Cyrillic a
+			{"who was simulated", `"from":"FROM","to":"mallory@evil.example",` + said, "403 to"},
+			{"scheduled", `"from":"FROM","to":"eve@evil.example","scheduledAt":"LATER",` + said, "403 to"},
+			{"from a template", `"from":"FROM","to":"eve@evil.example","subject":"s","template":"` + template + `","data":{"name":"x"}`, "403 to"},
+			{"as marketing", `"from":"FROM","to":"eve@evil.example","category":"marketing",` + said, "403 to"},
+			{"by a line break in an address", `"from":"FROM","to":"ann@out.example\r\nBcc: eve@evil.example",` + said, "4xx"},
+			{"by a line break in the subject", `"from":"FROM","to":"ann@out.example","subject":"s\r\nBcc: eve@evil.example","text":"t"`, "4xx"},
+			{"by a variable of the subject", `"from":"FROM","to":"ann@out.example","subject":"{{x}}","text":"t","data":{"x":"s\nBcc: eve@evil.example"}`, "4xx"},
+			{"in a header", `"from":"FROM","to":"ann@out.example","headers":{"Bcc":"eve@evil.example"},` + said, "4xx"},
+			{"answers to a stranger", `"from":"FROM","to":"ann@out.example","replyTo":"eve@evil.example",` + said, "201"},
+			{"in a batch", `"from":"FROM","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to"},
+			{"second in a batch", `"from":"FROM","recipients":[{"to":"ann@out.example"},{"to":["ann@out.example","eve@evil.example"]}],` + said, "403 recipients[1].to"},
+			{"in a batch, with a tag", `"from":"TAGGED","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to"},
+			{"in a batch, in another case", `"from":"UPPER","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to"},
+			{"in a batch, from a template", `"from":"FROM","subject":"s","template":"` + template + `","recipients":[{"to":"eve@evil.example","variables":{"name":"x"}}]`, "403 recipients[0].to"},
+			{"in a batch that copies", `"from":"FROM","cc":"eve@evil.example","recipients":[{"to":"ann@out.example"}],` + said, "4xx"},
+			{"in a batch by a variable", `"from":"FROM","subject":"{{x}}","text":"t","recipients":[{"to":"ann@out.example","variables":{"x":"s\r\nBcc: eve@evil.example"}}]`, "4xx"},
+			{"who did write", `"from":"FROM","to":"ANN@OUT.EXAMPLE","cc":"Bob+Shop@out.example",` + said, "201"},
+		}
+		g.tryEmails(t, tests)
+		if d := cmp.Diff([]string{"ann@out.example", "bob+shop@out.example"}, g.emailReached(t)); d != "" {
+			t.Errorf("mail was sent to: -want +got:\n%s", d)
+		}
+	})
+}
+
+// Row O11 over emails and batches: what has to be approved does not go out as an
+// email, by whatever key.
+func TestApprovalHoldsForEmails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		const key = "kept"
+		in := s.newInbox(t)
+		early := `{"from":"` + in.Address + `","to":"early@out.example","subject":"s","text":"t"}`
+		first := s.do(t, http.MethodPost, "/v1/emails", early, with(idempotencyKey, key)).want(t, http.StatusCreated)
+		g := s.guard(t, store.PolicyApproval)
+		s.setPolicy(t, in, store.PolicyApproval)
+
+		said := `"subject":"s","text":"t"`
+		var tests []emailBypass
+		for _, from := range []string{"FROM", "UPPER", "TAGGED", "UPTAG", "Desk <FROM>"} {
+			for name, rest := range map[string]string{
+				"one":        `"to":"ann@out.example",` + said,
+				"scheduled":  `"to":"ann@out.example","scheduledAt":"LATER",` + said,
+				"in a batch": `"recipients":[{"to":"ann@out.example"}],` + said,
+			} {
+				tests = append(tests, emailBypass{name + " from " + from, `"from":"` + from + `",` + rest, "403 from"})
+			}
+		}
+		g.tryEmails(t, tests)
+		for _, edit := range []func(*store.Key){
+			func(k *store.Key) { k.Scopes.V = []string{"emails:send"} },
+			func(k *store.Key) { k.Scopes.V = []string{"send"} },
+			func(k *store.Key) { k.InboxIDs = &store.JSON[[]string]{V: []string{g.in.ID}} },
+			func(k *store.Key) { k.Mode = store.KeyTest },
+		} {
+			res := s.do(t, http.MethodPost, "/v1/emails", g.emailBody(`"from":"FROM","to":"ann@out.example",`+said), as(s.newKey(t, edit)))
+			res.want(t, http.StatusForbidden).says(t, "error.code", `"recipient_not_allowed"`)
+		}
+		// What was answered before is answered again, and sends nothing again.
+		s.do(t, http.MethodPost, "/v1/emails", early, with(idempotencyKey, key)).want(t, http.StatusCreated).wantSame(t, first)
+		if all := g.emailReached(t); !slices.Equal(all, []string{"early@out.example"}) {
+			t.Errorf("mail was sent to %v", all)
+		}
+	})
+}
+
+func (g *guarded) tryEmails(t *testing.T, tests []emailBypass) {
+	t.Helper()
+	for _, tt := range tests {
+		path := "/v1/emails"
+		if strings.Contains(tt.body, `"recipients"`) {
+			path += "/batch"
+		}
+		res := g.do(t, http.MethodPost, path, g.emailBody(tt.body), broken)
+		if got := refusal(t, res, tt.want); got != tt.want {
+			t.Errorf("%s: %s, want %s\n%s", tt.name, got, tt.want, res.body)
+		}
+	}
+}
+
+// emailBody is a request with the forms of the inbox's address in it.
+func (g *guarded) emailBody(fields string) string {
+	tagged := g.in.Name + "+tag@" + g.in.Domain
+	return "{" + strings.NewReplacer(
+		"FROM", g.in.Address, "UPPER", strings.ToUpper(g.in.Name)+"@"+g.in.Domain, "TAGGED", tagged, "UPTAG", strings.ToUpper(tagged),
+		"QUOTED", fmt.Sprintf(`\"%s\"@%s`, g.in.Name, g.in.Domain), "LATER", after(60*60*1e9),
+	).Replace(fields) + "}"
+}
