@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -25,7 +26,8 @@ const (
 	// maxHeld how many bytes of what came of it are held while they are posted.
 	maxComposing = 16
 	maxHeld      = 64 << 20
-	// maxSlow bounds of how many endpoints we remember that they are slow.
+	// maxSlow bounds of how many endpoints we remember that they are slow, or when
+	// they had their turn.
 	maxSlow = 10_000
 )
 
@@ -41,6 +43,8 @@ type Dispatcher struct {
 	serving map[int64]bool // endpoints; whether it holds one of the places for bad ones
 	bad     int            // how many of them do
 	slow    map[int64]bool // endpoints whose last turn took long
+	served  map[int64]int  // endpoints that held a place for bad ones; the last turn of theirs
+	count   int            // turns of such endpoints
 	turns   sync.WaitGroup
 	freed   chan struct{} // receives when an endpoint is no longer served
 }
@@ -54,7 +58,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	return &Dispatcher{
 		cfg: cfg, post: newPoster(cfg),
 		composing: semaphore.NewWeighted(maxComposing), held: semaphore.NewWeighted(maxHeld),
-		serving: map[int64]bool{}, slow: map[int64]bool{}, freed: make(chan struct{}, 1),
+		serving: map[int64]bool{}, slow: map[int64]bool{}, served: map[int64]int{}, freed: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -130,6 +134,7 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 	if err != nil {
 		return pollEvery, err
 	}
+	d.inTurn(due)
 	now := d.cfg.Now()
 	pause = pollEvery
 	for _, e := range due {
@@ -221,6 +226,15 @@ func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (done turnDo
 	return done, nil
 }
 
+// inTurn puts endpoints that fail or are slow behind the others, and those first
+// that have waited longest: by when their deliveries are due, the one with the
+// most of them would always come first.
+func (d *Dispatcher) inTurn(due []store.DueEndpoint) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	slices.SortStableFunc(due, func(a, b store.DueEndpoint) int { return cmp.Compare(d.served[a.Seq], d.served[b.Seq]) })
+}
+
 // take reserves the endpoint, unless there is no room. Half of the room is for
 // those that neither fail nor are slow, however many of the others hang.
 func (d *Dispatcher) take(e store.DueEndpoint) bool {
@@ -231,8 +245,14 @@ func (d *Dispatcher) take(e store.DueEndpoint) bool {
 		return false
 	}
 	d.serving[e.Seq] = bad
+	delete(d.served, e.Seq)
 	if bad {
 		d.bad++
+		d.count++
+		if len(d.served) >= maxSlow {
+			clear(d.served)
+		}
+		d.served[e.Seq] = d.count
 	}
 	d.turns.Add(1)
 	return true
