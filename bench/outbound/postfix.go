@@ -104,7 +104,7 @@ func startPostfix(ctx context.Context, sink string, size int) (p *postfix, err e
 	if p.address, err = place.FreeAddress(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.write(sink, milter); err != nil {
+	if err := p.write(ctx, sink, milter); err != nil {
 		return nil, err
 	}
 	p.milter = exec.CommandContext(ctx, "opendkim", "-f", "-x", filepath.Join(dir, "opendkim.conf"))
@@ -130,7 +130,7 @@ func startPostfix(ctx context.Context, sink string, size int) (p *postfix, err e
 }
 
 // write writes the settings of both, and the signing key.
-func (p *postfix) write(sink, milter string) error {
+func (p *postfix) write(ctx context.Context, sink, milter string) error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
@@ -145,13 +145,13 @@ func (p *postfix) write(sink, milter string) error {
 		"opendkim.conf": fmt.Sprintf(opendkimConf, p.dir, milterPort),
 		"key.pem":       string(der),
 	} {
-		errs = append(errs, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644)) //nolint:gosec // Postfix reads its settings as another user
+		errs = append(errs, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644))
 	}
 	for _, name := range []string{"spool", "data"} {
-		errs = append(errs, os.Mkdir(filepath.Join(p.dir, name), 0o755)) //nolint:gosec // as above
+		errs = append(errs, os.Mkdir(filepath.Join(p.dir, name), 0o755))
 	}
-	own := exec.Command("chown", "postfix", filepath.Join(p.dir, "data"))
-	errs = append(errs, os.Chmod(p.dir, 0o755), own.Run()) //nolint:gosec // as above
+	own := exec.CommandContext(ctx, "chown", "postfix", filepath.Join(p.dir, "data"))
+	errs = append(errs, os.Chmod(p.dir, 0o755), own.Run())
 	return errors.Join(errs...)
 }
 

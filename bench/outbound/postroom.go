@@ -97,6 +97,7 @@ func post(conn net.Conn, r *bufio.Reader, path, body string) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = res.Body.Close() }()
 	answer, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusCreated {
 		err = fmt.Errorf("%s: %s: %s", path, res.Status, answer)

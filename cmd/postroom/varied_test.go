@@ -85,7 +85,7 @@ func (v variety) attachments(kind string) []map[string]any {
 	for n := range v.IntN(3) {
 		content := make([]byte, v.IntN(20_000))
 		for i := range content {
-			content[i] = byte(v.IntN(256))
+			content[i] = byte(v.IntN(256)) //nolint:gosec // it fits
 		}
 		all = append(all, map[string]any{
 			"filename": fmt.Sprintf("%d %s", n, v.of("data.bin", "Überblick.pdf", "請求書.pdf", strings.Repeat("long ", 30)+".txt", `a"b;c.csv`)),
