@@ -135,11 +135,15 @@ func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) 
 	if !j.holding.ours(q.now()) {
 		return verdictLost
 	}
+	// Before: a renewal that finds one recorded and not settled takes the rest of
+	// the job for lost. That the lease may end now is no harm: the transaction looks.
+	for _, c := range rcpts {
+		j.holding.settle(c.Seq)
+	}
 	for try := 1; ; try++ {
 		attempts, err := q.receive(ctx, j, rcpts)
 		if err == nil {
 			for i, c := range rcpts {
-				j.holding.settle(c.Seq)
 				q.logAttempt(ctx, j, c, attempts[i])
 			}
 			return verdictLost

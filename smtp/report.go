@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/feedback"
@@ -18,8 +19,9 @@ import (
 // it proves to know:
 //
 //   - it comes to the return path of one recipient, or returns mail with it;
-//   - or it comes to the inbox that sent the mail, and names both the mail's
-//     Message-ID and the recipient.
+//   - or it comes to the inbox that sent the mail, names both the mail's
+//     Message-ID and the recipient, and the mail had no other: whoever gets a mail
+//     knows its Message-ID and who else it is to.
 
 // returnTarget is the recipient that a return path names. ok is false when rcpt
 // is no return path. What is forged is refused without a look into the database.
@@ -112,7 +114,7 @@ func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool) (m
 }
 
 // tellOfOthers takes a report that came to an inbox: about the mail whose return
-// path it gives back, and else about mail of that inbox.
+// path it gives back, and else about mail of that inbox to one recipient.
 func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep message.Report, in store.Mailbox) error {
 	if len(rep.Recipients) == 0 {
 		return nil
@@ -133,13 +135,11 @@ func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep message.Repo
 	if err != nil {
 		return fmt.Errorf("look for the reported mail: %w", err)
 	}
-	for _, sent := range mine {
-		for _, about := range rep.Recipients {
-			if names(about, sent.Email) {
-				all.add(rep, sent)
-				break
-			}
-		}
+	if len(mine) != 1 {
+		return nil
+	}
+	if slices.ContainsFunc(rep.Recipients, func(about message.Reported) bool { return names(about, mine[0].Email) }) {
+		all.add(rep, mine[0])
 	}
 	return nil
 }

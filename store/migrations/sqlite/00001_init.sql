@@ -53,6 +53,7 @@ CREATE TABLE domains (
     created_at    BIGINT NOT NULL,
     UNIQUE (account_id, domain)
 );
+CREATE INDEX domains_name ON domains (domain);
 CREATE INDEX domains_account ON domains (account_id, seq);
 CREATE INDEX domains_due ON domains (next_check_at) WHERE next_check_at IS NOT NULL;
 -- Several accounts may ask for a domain, one has it.
