@@ -191,8 +191,11 @@ func TestWhatIsTracked(t *testing.T) {
 	})
 	each(t, func(t *testing.T, s *server) {
 		testKey := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
-		for name, opts := range map[string][]option{trackedEmail: {testKey}, without(`["ann@out.example","bob@out.example"]`): nil,
-			without(`"ann@out.example","bcc":"bob@out.example"`): nil} {
+		for name, opts := range map[string][]option{
+			trackedEmail: {testKey},
+			without(`["ann@out.example","bob@out.example"]`):     nil,
+			without(`"ann@out.example","bcc":"bob@out.example"`): nil,
+		} {
 			if _, html := s.sentHTML(t, name, opts...); tracked.MatchString(html) {
 				t.Errorf("%s: %s", name, html)
 			}

@@ -171,7 +171,7 @@ func (p *peer) offers(extension string) bool {
 // mostMails is how many transactions the connection may have: ours, or fewer when
 // the server says so (RFC 9422).
 func (p *peer) mostMails(ours int) int {
-	for _, limit := range strings.Fields(p.ext["LIMITS"]) {
+	for limit := range strings.FieldsSeq(p.ext["LIMITS"]) {
 		if n, is := strings.CutPrefix(strings.ToUpper(limit), "MAILMAX="); is {
 			if most, err := strconv.Atoi(n); err == nil && most > 0 {
 				return min(ours, most)

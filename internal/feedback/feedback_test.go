@@ -43,8 +43,8 @@ func TestForgedReturnPaths(t *testing.T) {
 	_, tag, _ := strings.Cut(strings.TrimSuffix(s.ReturnPath(sent, ""), "@"), "+")
 	forged := []string{strings.TrimPrefix(newSigner(t, "other").ReturnPath(sent, ""), "bounce+"), tag + "a", tag + "aaaaaaaa", tag[1:], tag[:len(tag)-1]}
 	for i := range tag {
-		for _, c := range "abz27" {
-			if byte(c) != tag[i] {
+		for _, c := range []byte("abz27") {
+			if c != tag[i] {
 				forged = append(forged, tag[:i]+string(c)+tag[i+1:])
 			}
 		}

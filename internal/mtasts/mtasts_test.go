@@ -53,19 +53,23 @@ func TestParsePolicy(t *testing.T) {
 	}{
 		{
 			"as it should be", "version: STSv1\r\nmode: enforce\r\nmx: mail.example.com\r\nmx: *.example.net\r\nmax_age: 604800\r\n",
-			mtasts.Policy{Mode: mtasts.Enforce, MX: []string{"mail.example.com", "*.example.net"}, MaxAge: 7 * 24 * time.Hour}, "",
+			mtasts.Policy{Mode: mtasts.Enforce, MX: []string{"mail.example.com", "*.example.net"}, MaxAge: 7 * 24 * time.Hour},
+			"",
 		},
 		{
 			"line ends of Unix, no last one, other fields, upper case", "version:STSv1\nmode:testing\nmx:Mail.Example.COM  \nfuture: thing\n\nmax_age:1",
-			mtasts.Policy{Mode: mtasts.Testing, MX: []string{"mail.example.com"}, MaxAge: time.Second}, "",
+			mtasts.Policy{Mode: mtasts.Testing, MX: []string{"mail.example.com"}, MaxAge: time.Second},
+			"",
 		},
 		{
 			"the first of two counts", "version: STSv1\nmode: none\nmode: enforce\nmax_age: 5\nmax_age: 6\n",
-			mtasts.Policy{Mode: mtasts.None, MaxAge: 5 * time.Second}, "",
+			mtasts.Policy{Mode: mtasts.None, MaxAge: 5 * time.Second},
+			"",
 		},
 		{
 			"kept for a year at most", "version: STSv1\nmode: none\nmax_age: 4000000000\n",
-			mtasts.Policy{Mode: mtasts.None, MaxAge: 31557600 * time.Second}, "",
+			mtasts.Policy{Mode: mtasts.None, MaxAge: 31557600 * time.Second},
+			"",
 		},
 		{"nothing", "", mtasts.Policy{}, "version"},
 		{"a page", "<html>no</html>", mtasts.Policy{}, "line"},

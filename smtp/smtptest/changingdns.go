@@ -1,6 +1,7 @@
 package smtptest
 
 import (
+	"context"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -18,7 +19,7 @@ type ChangingDNS struct {
 // NewChangingDNS starts a DNS server that knows nothing yet.
 func NewChangingDNS(t testing.TB) *ChangingDNS {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("fake DNS: %v", err)
 	}
@@ -52,7 +53,7 @@ func (d *ChangingDNS) serve() {
 
 // pass answers one question; without an answer the client asks again.
 func (d *ChangingDNS) pass(question []byte, from net.Addr) {
-	conn, err := net.Dial("udp", d.server.Load().(string)) //nolint:forcetypeassert // nothing else is stored
+	conn, err := new(net.Dialer).DialContext(context.Background(), "udp", d.server.Load().(string)) //nolint:forcetypeassert // nothing else is stored
 	if err != nil {
 		return
 	}
