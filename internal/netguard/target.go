@@ -56,7 +56,10 @@ func (t *Targets) Check(ctx context.Context, raw string) error {
 	}
 	addrs := t.addrs(ctx, host)
 	if len(addrs) == 0 {
-		if u.Scheme == "https" && !slices.Contains(webPorts, port) {
+		switch {
+		case u.Scheme != "https" && len(t.guard.allow) == 0: // no address could make it right
+			return refused("must begin with https://")
+		case u.Scheme == "https" && !slices.Contains(webPorts, port):
 			return refused("must be on port 443 or 8443")
 		}
 		return nil

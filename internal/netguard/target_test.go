@@ -52,7 +52,7 @@ func TestPrivateTargetsAreRefused(t *testing.T) { // W1
 	for _, target := range append([]string{
 		"http://hooks.example/", "https://", "https:///x", "https:hooks.example", "//hooks.example/", "https://-a.example/", "https://a..example/",
 		"https://hooks.example:0/", "https://hooks.example:99999/", "https://hooks.example/#x", "https://a b/", "https://xn--/\x00", "unresolved.example",
-		"https://unresolved.example:25/",
+		"https://unresolved.example:25/", "http://unresolved.example/",
 	}, refusedTargets(t)...) {
 		if err := targets.Check(t.Context(), target); !errors.Is(err, netguard.ErrRefused) {
 			t.Errorf("%q: got %v, want ErrRefused", target, err)
@@ -82,7 +82,8 @@ func TestAllowedTargetsPass(t *testing.T) { // W1, the operator's ranges
 	targets := netguard.NewTargets(netguard.New(netguard.Config{Allow: allow}), testNames())
 	for target, pass := range map[string]bool{
 		"http://127.0.0.1:3000/": true, "http://localhost:8080/": true, "https://private.example:5000/": true, "http://10.0.0.1/": true,
-		"http://192.168.0.1/": false, "http://hooks.example/": false, "http://[::1]/": false, "https://2130706433/": false,
+		"http://unresolved.example/": true,
+		"http://192.168.0.1/":        false, "http://hooks.example/": false, "http://[::1]/": false, "https://2130706433/": false,
 	} {
 		if err := targets.Check(t.Context(), target); pass != (err == nil) {
 			t.Errorf("%q: %v", target, err)
