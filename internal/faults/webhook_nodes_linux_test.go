@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"net/http"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -63,9 +64,10 @@ func (n *twoNodes) otherTakesOver(t *testing.T) {
 	t.Helper()
 	const events = 40
 	before, _ := n.receiver.count()
-	arrived, answer := make(chan struct{}, events), make(chan struct{})
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	var first sync.Once
 	n.receiver.answers(func(string, int) int {
-		arrived <- struct{}{}
+		first.Do(func() { close(arrived) })
 		<-answer
 		return http.StatusOK
 	})
