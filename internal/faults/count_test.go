@@ -92,7 +92,7 @@ const mostReplies = 15
 // operation returns the call of that number. The kinds take turns.
 func (c *counting) operation(n int64) operation {
 	id := fmt.Sprintf("call-%d-end", n)
-	nobody := "nobody@" + mailDomain
+	nobody := fmt.Sprintf("nobody-%d@%s", n, mailDomain) // who bounced once is not sent to again
 	send := "/v1/inboxes/" + c.from.ID + "/messages"
 	all := []operation{
 		{kind: "inbox", path: "/v1/inboxes", body: map[string]any{"display_name": id}},
