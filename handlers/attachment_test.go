@@ -103,16 +103,7 @@ func TestLargeAttachmentsOfEmails(t *testing.T) {
 		id := s.sendEmail(t, `"attachments":[{"filename":"f","content":"`+base64.StdEncoding.EncodeToString(want)+`"}]`).
 			want(t, http.StatusCreated).str(t, "id")
 		at := s.queuedMail(t, id).Attachments[0]
-		e, err := s.store.Email(t.Context(), s.account, nil, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := s.store.Raw(t.Context(), e.Seq)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = raw.Close() }()
-		r, err := message.OpenPart(raw, at.Part, message.DefaultLimits())
+		r, err := message.OpenPart(s.rawOfEmail(t, id), at.Part, message.DefaultLimits())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,8 @@ func (s *server) sendEmail(t *testing.T, fields string, opts ...option) response
 	return s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","subject":"Hi","text":"Hello.",`+fields+`}`, opts...)
 }
 
-// queuedMail is the mail of an email as it will go out.
-func (s *server) queuedMail(t *testing.T, id string) *message.Message {
+// rawOfEmail is an email as it is queued, until the test ends.
+func (s *server) rawOfEmail(t *testing.T, id string) *store.Raw {
 	t.Helper()
 	e, err := s.store.Email(t.Context(), s.account, nil, id)
 	if err != nil {
@@ -33,8 +33,14 @@ func (s *server) queuedMail(t *testing.T, id string) *message.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = raw.Close() }()
-	m, err := message.Parse(raw, message.DefaultLimits())
+	t.Cleanup(func() { _ = raw.Close() }) // it was only read
+	return raw
+}
+
+// queuedMail is the mail of an email as it will go out.
+func (s *server) queuedMail(t *testing.T, id string) *message.Message {
+	t.Helper()
+	m, err := message.Parse(s.rawOfEmail(t, id), message.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,50 +17,10 @@ import (
 func TestPolicyThatComesDuringASend(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		var atClock atomic.Value // func()
-		atClock.Store(func() {})
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock, func(cfg *handlers.Config) {
-			cfg.Now = func() time.Time {
-				atClock.Load().(func())() //nolint:forcetypeassert // nothing else is stored
-				return clock.Now()
-			}
-		})
-		between := 0
-		for moment := 1; ; moment++ {
-			in := s.newInbox(t)
-			looks, early := 0, false
-			atClock.Store(func() {
-				if looks++; looks != moment {
-					return
-				}
-				early = len(s.sentFrom(t, in)) == 0
-				if _, err := s.store.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
-					in.SendPolicy = store.PolicyApproval
-					return nil
-				}); err != nil {
-					t.Error(err)
-				}
-			})
+		newPolicyRace(t, cfg).run(t, 3, (*server).sentFrom, func(s *server, in store.Inbox) (response, func(response)) {
 			res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`)
-			atClock.Store(func() {})
-			if looks < moment {
-				break
-			}
-			if !early {
-				res.want(t, http.StatusCreated)
-				continue
-			}
-			between++
-			res.want(t, http.StatusAccepted)
-			if n := len(s.sentFrom(t, in)); n != 0 {
-				t.Errorf("at look %d: %d sent", moment, n)
-			}
-		}
-		if between < 3 {
-			t.Errorf("the policy came only %d times before the mail was stored", between)
-		}
+			return res, func(late response) { late.want(t, http.StatusAccepted) }
+		})
 	})
 }
 
@@ -68,68 +28,101 @@ func TestPolicyThatComesDuringASend(t *testing.T) {
 // to go out when somebody has approved it does not go out as an email (O11).
 func TestPolicyThatComesDuringAnEmail(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		var atClock atomic.Value // func()
-		atClock.Store(func() {})
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock, func(cfg *handlers.Config) {
-			cfg.Now = func() time.Time {
-				atClock.Load().(func())() //nolint:forcetypeassert // nothing else is stored
-				return clock.Now()
-			}
-		})
-		for path, rest := range map[string]string{
-			"/v1/emails":       `"to":"a@b.example","subject":"s","text":"t"}`,
-			"/v1/emails/batch": `"recipients":[{"to":"a@b.example"}],"subject":"s","text":"t"}`,
-		} {
-			between := 0
-			for moment := 1; ; moment++ {
-				in := s.newInbox(t)
-				looks, early := 0, false
-				sent := func() int {
-					l, err := s.store.ListEmails(t.Context(), store.EmailFilter{AccountID: in.AccountID, InboxIDs: []string{in.ID}}, store.Page{Limit: 10})
-					if err != nil {
-						t.Error(err)
-					}
-					return len(l.Rows)
-				}
-				atClock.Store(func() {
-					if looks++; looks != moment {
-						return
-					}
-					early = sent() == 0
-					if _, err := s.store.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
-						in.SendPolicy = store.PolicyApproval
-						return nil
-					}); err != nil {
-						t.Error(err)
-					}
+	for path, rest := range map[string]string{
+		"/v1/emails":       `"to":"a@b.example","subject":"s","text":"t"}`,
+		"/v1/emails/batch": `"recipients":[{"to":"a@b.example"}],"subject":"s","text":"t"}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+				newPolicyRace(t, cfg).run(t, 2, (*server).emailsFrom, func(s *server, in store.Inbox) (response, func(response)) {
+					res := s.do(t, http.MethodPost, path, `{"from":"`+in.Address+`",`+rest)
+					return res, func(late response) { late.wantError(t, http.StatusForbidden, "recipient_not_allowed from") }
 				})
-				res := s.do(t, http.MethodPost, path, `{"from":"`+in.Address+`",`+rest)
-				atClock.Store(func() {})
-				if looks < moment {
-					break
-				}
-				if !early {
-					res.want(t, http.StatusCreated)
-					continue
-				}
-				between++
-				res.wantError(t, http.StatusForbidden, "recipient_not_allowed from")
-				if n := sent(); n != 0 {
-					t.Errorf("%s at look %d: %d sent", path, moment, n)
-				}
-			}
-			if between < 2 {
-				t.Errorf("%s: the policy came only %d times before the email was stored", path, between)
-			}
-		}
-	})
+			})
+		})
+	}
 }
 
-// sentFrom are the messages that an inbox has sent.
-func (s *server) sentFrom(t *testing.T, in store.Inbox) []store.Message {
+// policyRace is a server that does something at each look at the clock.
+type policyRace struct {
+	*server
+	atClock atomic.Value // func()
+}
+
+func newPolicyRace(t *testing.T, cfg store.Config) *policyRace {
+	t.Helper()
+	clock := storetest.NewClock(begin)
+	cfg.Now = clock.Now
+	r := &policyRace{}
+	r.atClock.Store(func() {})
+	r.server = newServer(t, storetest.OpenConfig(t, cfg), clock, func(cfg *handlers.Config) {
+		cfg.Now = func() time.Time {
+			r.atClock.Load().(func())() //nolint:forcetypeassert // nothing else is stored
+			return clock.Now()
+		}
+	})
+	return r
+}
+
+// run sends again and again, from a new inbox each time, whose policy becomes
+// approval one look at the clock later than the time before. Until the mail is
+// stored that must stop it, which is to be seen at least so many times. send
+// returns the answer and what it is held to when the policy came in time; sent
+// counts what was stored.
+func (r *policyRace) run(
+	t *testing.T, atLeast int, sent func(*server, *testing.T, store.Inbox) int,
+	send func(*server, store.Inbox) (response, func(response)),
+) {
+	t.Helper()
+	between := 0
+	for moment := 1; ; moment++ {
+		in := r.newInbox(t)
+		looks, early := 0, false
+		r.atClock.Store(func() {
+			if looks++; looks != moment {
+				return
+			}
+			early = sent(r.server, t, in) == 0
+			if _, err := r.store.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
+				in.SendPolicy = store.PolicyApproval
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		res, wantLate := send(r.server, in)
+		r.atClock.Store(func() {})
+		if looks < moment {
+			break
+		}
+		if !early {
+			res.want(t, http.StatusCreated)
+			continue
+		}
+		between++
+		wantLate(res)
+		if n := sent(r.server, t, in); n != 0 {
+			t.Errorf("at look %d: %d sent", moment, n)
+		}
+	}
+	if between < atLeast {
+		t.Errorf("the policy came only %d times before the mail was stored", between)
+	}
+}
+
+// emailsFrom counts the emails from the address of an inbox.
+func (s *server) emailsFrom(t *testing.T, in store.Inbox) int {
+	t.Helper()
+	l, err := s.store.ListEmails(t.Context(), store.EmailFilter{AccountID: in.AccountID, InboxIDs: []string{in.ID}}, store.Page{Limit: 10})
+	if err != nil {
+		t.Error(err)
+	}
+	return len(l.Rows)
+}
+
+// sentFrom counts the messages that an inbox has sent.
+func (s *server) sentFrom(t *testing.T, in store.Inbox) int {
 	t.Helper()
 	l, err := s.store.ListMessages(t.Context(), store.MessageFilter{
 		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.DirectionOut,
@@ -137,5 +130,5 @@ func (s *server) sentFrom(t *testing.T, in store.Inbox) []store.Message {
 	if err != nil {
 		t.Error(err)
 	}
-	return l.Rows
+	return len(l.Rows)
 }

@@ -59,17 +59,23 @@ func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Dura
 }
 
 // ReleaseLeases makes recipients due at once that were claimed by a process
-// that died, and returns how many. Only a process that knows itself to be the
-// only one can tell, which on SQLite it is: with several nodes on PostgreSQL
-// nothing is done, and a lease that nobody renews ends by itself.
+// that died, and returns how many: see releaseClaims.
 func (s *Store) ReleaseLeases(ctx context.Context) (int64, error) {
-	const q = `UPDATE recipients SET next_attempt_at = $1, leased = false, fence = fence + 1
-		WHERE next_attempt_at IS NOT NULL AND leased`
+	return s.releaseClaims(ctx, "release leases", "recipients")
+}
+
+// releaseClaims makes the rows of a table due at once that were claimed by a
+// process that died, and returns how many. Only a process that knows itself to be
+// the only one can tell, which on SQLite it is: with several nodes on PostgreSQL
+// nothing is done, and a lease that nobody renews ends by itself.
+func (s *Store) releaseClaims(ctx context.Context, what, table string) (int64, error) {
 	if !s.dialect.alone() {
 		return 0, nil
 	}
+	q := `UPDATE ` + table + ` SET next_attempt_at = $1, leased = false, fence = fence + 1
+		WHERE next_attempt_at IS NOT NULL AND leased`
 	var n int64
-	err := s.inTx(ctx, "release leases", func(tx *sqlx.Tx) error {
+	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, q, NewTime(s.now()))
 		if err != nil {
 			return err

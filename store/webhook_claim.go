@@ -144,21 +144,7 @@ func (s *Store) StartTest(ctx context.Context, w Webhook, lease time.Duration) (
 }
 
 // ReleaseDeliveries makes deliveries due at once that were claimed by a process
-// that died, and returns how many: see ReleaseLeases.
+// that died, and returns how many: see releaseClaims.
 func (s *Store) ReleaseDeliveries(ctx context.Context) (int64, error) {
-	const q = `UPDATE webhook_deliveries SET next_attempt_at = $1, leased = false, fence = fence + 1
-		WHERE next_attempt_at IS NOT NULL AND leased`
-	if !s.dialect.alone() {
-		return 0, nil
-	}
-	var n int64
-	err := s.inTx(ctx, "release deliveries", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, NewTime(s.now()))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return n, err
+	return s.releaseClaims(ctx, "release deliveries", "webhook_deliveries")
 }
