@@ -41,6 +41,11 @@ func (r response) get(t *testing.T, path string) (v any, ok bool) {
 	if err := json.Unmarshal(r.body, &v); err != nil {
 		t.Fatalf("the body is not JSON: %v: %s", err, r.body)
 	}
+	return valueAt(v, path)
+}
+
+// valueAt returns the value at a path within v.
+func valueAt(v any, path string) (_ any, ok bool) {
 	for name := range strings.SplitSeq(path, ".") {
 		switch in := v.(type) {
 		case map[string]any:
@@ -86,8 +91,11 @@ func (r response) strs(t *testing.T, path, field string) []string {
 		t.Fatalf("%s is no list: %s", path, r.body)
 	}
 	out := make([]string, len(items))
-	for i := range items {
-		out[i] = r.str(t, fmt.Sprintf("%s.%d.%s", path, i, field))
+	for i, item := range items { // the body is read once, however long it is
+		v, _ := valueAt(item, field)
+		if out[i], ok = v.(string); !ok {
+			t.Fatalf("%s of %s.%d is no text: %s", field, path, i, r.body)
+		}
 	}
 	return out
 }
