@@ -34,6 +34,9 @@ func visible(k store.Key) []string {
 // refuses one that is called from a foreign address, lacks the scope, or calls
 // too often. The scopes of an operation stand in openapi.yaml alone.
 func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
+	if c, ok := localOf(ctx); ok {
+		return a.authorize(ctx, c.key, c.counted, op, t.Roles)
+	}
 	token := strings.TrimLeft(t.Token, " ") // the generated server takes one space alone (RFC 9110 section 11.4)
 	k, err := a.store.KeyByHash(ctx, store.HashKey(token))
 	if errors.Is(err, store.ErrNotFound) {
@@ -46,18 +49,27 @@ func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.
 		return ctx, errForbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
 	}
 	a.store.KeyUsed(k)
-	if err := a.limitKey(ctx, k, op); err != nil {
+	return a.authorize(ctx, k, false, op, t.Roles)
+}
+
+// authorize counts the call, unless it is counted already, and asks for one of
+// the scopes.
+func (a *API) authorize(ctx context.Context, k store.Key, counted bool, op gen.OperationName, scopes []string) (context.Context, error) {
+	if err := a.limitKey(ctx, k, counted, op); err != nil {
 		return ctx, err
 	}
-	if !hasAnyScope(k.Scopes.V, t.Roles) {
-		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(t.Roles, " or "))
+	if !hasAnyScope(k.Scopes.V, scopes) {
+		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(scopes, " or "))
 	}
 	return context.WithValue(ctx, callerKey{}, k), nil
 }
 
 // keyStillGood is for calls that take long: the key may have been revoked, or
-// have expired, since the call began.
+// have expired, or the person signed out, since the call began.
 func (a *API) keyStillGood(ctx context.Context) error {
+	if c, ok := localOf(ctx); ok && c.stillGood != nil {
+		return c.stillGood(ctx)
+	}
 	_, err := a.store.KeyByHash(ctx, callerOf(ctx).Hash)
 	if errors.Is(err, store.ErrNotFound) {
 		return errUnauthorized

@@ -21,27 +21,31 @@ var sends = map[gen.OperationName]bool{
 	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,
 }
 
-// limitKey counts a call of k and writes what is left, of the tighter limit,
-// into the answer's headers.
-func (a *API) limitKey(ctx context.Context, k store.Key, op gen.OperationName) error {
+// limitKey counts a call of k, unless it is counted already, and writes what is
+// left, of the tighter limit, into the answer's headers.
+func (a *API) limitKey(ctx context.Context, k store.Key, counted bool, op gen.OperationName) error {
 	if !a.cfg.RateLimits {
 		return nil
 	}
-	limit := limitCalls
-	rate, err := a.store.TakeRate(ctx, store.RateCalls, k.ID, limitCalls)
-	if err != nil {
+	limit, rate := 0, store.Rate{}
+	take := func(kind store.RateKind, of int) error {
+		r, err := a.store.TakeRate(ctx, kind, k.ID, of)
+		if limit == 0 || r.Refused || r.Left < rate.Left {
+			limit, rate = of, r
+		}
 		return err
 	}
-	if !rate.Refused && sends[op] {
-		send, err := a.store.TakeRate(ctx, store.RateSends, k.ID, limitSends)
-		if err != nil {
+	if !counted {
+		if err := take(store.RateCalls, limitCalls); err != nil {
 			return err
 		}
-		if send.Refused || send.Left < rate.Left {
-			limit, rate = limitSends, send
+	}
+	if !rate.Refused && sends[op] {
+		if err := take(store.RateSends, limitSends); err != nil {
+			return err
 		}
 	}
-	if w := infoOf(ctx).w; w != nil {
+	if w := infoOf(ctx).w; w != nil && limit != 0 {
 		writeRate(w.Header(), limit, rate, a.now())
 	}
 	if rate.Refused {

@@ -1,0 +1,130 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// localCaller is who a call is made for that comes from within this process and
+// not with a key.
+type localCaller struct {
+	key     store.Key
+	counted bool // with the calls of the key, already
+	// stillGood says, in the middle of a long call, whether it may go on; nil means
+	// to look the key up again.
+	stillGood func(context.Context) error
+	ip        netip.Addr
+}
+
+type localKey struct{}
+
+func localOf(ctx context.Context) (localCaller, bool) {
+	c, ok := ctx.Value(localKey{}).(localCaller)
+	return c, ok
+}
+
+// Person is somebody who uses the dashboard.
+type Person struct {
+	Seq, AccountID int64
+	ID             string // usr_…
+	// StillSignedIn is asked in the middle of long calls: its error ends the call.
+	StillSignedIn func(context.Context) error
+	// IP is where the person's request came from.
+	IP netip.Addr
+}
+
+// AsPerson makes the calls of the API that are made with the returned context,
+// within this process, those of a person of the account, who may do everything
+// and counts against the limits of a key.
+func AsPerson(ctx context.Context, p Person) context.Context {
+	k := store.Key{
+		Seq: -p.Seq, // no key's: those are positive
+		ID:  p.ID, AccountID: p.AccountID, Mode: store.KeyLive, Scopes: store.JSON[[]string]{V: []string{"*"}},
+	}
+	return context.WithValue(ctx, localKey{}, localCaller{key: k, stillGood: p.StillSignedIn, ip: p.IP})
+}
+
+// asCaller makes the calls within this process those of the key that the request
+// of ctx came with. Its scopes are asked for again for each; its count is not
+// raised again but for sends.
+func (a *API) asCaller(ctx context.Context) context.Context {
+	k := callerOf(ctx)
+	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).ip})
+}
+
+// May says whether the caller of ctx, which AsPerson returned or a request to
+// MCP has, may call the operation, by the scopes that the contract asks for.
+func May(ctx context.Context, op gen.OperationName) bool {
+	c, ok := localOf(ctx)
+	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op))
+}
+
+// NewLocalClient returns a client whose calls are served by api in this process,
+// through all that a call from outside goes through, but for the key: that is
+// the caller of the context (AsPerson; MCP's is given by the API). Answers are
+// held in memory whole: what streams or is large is asked of api itself.
+func NewLocalClient(api http.Handler) (*gen.Client, error) {
+	return gen.NewClient("http://localhost", localSecurity{}, gen.WithClient(&http.Client{Transport: localTransport{api}}))
+}
+
+// localSecurity sends what no key is: the caller is looked up in the context.
+type localSecurity struct{}
+
+func (localSecurity) BearerAuth(context.Context, gen.OperationName) (gen.BearerAuth, error) {
+	return gen.BearerAuth{Token: "local"}, nil
+}
+
+// localTransport is an http.RoundTripper without a network.
+type localTransport struct{ api http.Handler }
+
+var errNoLocalCaller = errors.New("a call within the process without a caller in its context")
+
+// RoundTrip implements http.RoundTripper.
+func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	c, ok := localOf(r.Context())
+	if !ok {
+		return nil, errNoLocalCaller
+	}
+	r = r.Clone(r.Context())
+	r.RemoteAddr, r.RequestURI = netip.AddrPortFrom(c.ip, 0).String(), r.URL.RequestURI()
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	w := &localAnswer{header: http.Header{}}
+	t.api.ServeHTTP(w, r)
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	return &http.Response{
+		Status: fmt.Sprint(w.status, " ", http.StatusText(w.status)), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.sent, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+	}, nil
+}
+
+// localAnswer is an http.ResponseWriter that keeps the answer.
+type localAnswer struct {
+	header, sent http.Header
+	status       int
+	body         bytes.Buffer
+}
+
+func (w *localAnswer) Header() http.Header { return w.header }
+
+func (w *localAnswer) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status, w.sent = status, w.header.Clone()
+	}
+}
+
+func (w *localAnswer) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}

@@ -1,0 +1,63 @@
+package handlers_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/handlers"
+)
+
+// A person decides drafts under the id of their own, and counts like a key.
+func TestPersonCallsTheAPI(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		api, err := handlers.NewLocalClient(s.web.Config.Handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := handlers.AsPerson(t.Context(), handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		in, err := api.CreateInbox(ctx, gen.NewOptInboxCreate(gen.InboxCreate{SendPolicy: gen.NewOptSendPolicy(gen.SendPolicyApproval)}), gen.CreateInboxParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		draft := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`)
+		draft.want(t, http.StatusAccepted)
+		got, err := api.RejectDraft(ctx, gen.OptDraftReject{}, gen.RejectDraftParams{DraftID: draft.str(t, "id")})
+		if err != nil || got.DecidedBy.Or("") != "usr_1" {
+			t.Errorf("rejected: %+v, %v; want it by usr_1", got, err)
+		}
+		for range 597 {
+			if _, err = api.GetUsage(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var refused *gen.ErrorStatusCodeWithHeaders
+		for range 2 {
+			_, err = api.GetUsage(ctx)
+		}
+		if !errors.As(err, &refused) || refused.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("call 601 of a minute: %v, want 429", err)
+		}
+	}, func(c *handlers.Config) { c.RateLimits = true })
+}
+
+// Nobody becomes a caller within the process by a request from outside.
+func TestLocalCallNeedsACaller(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		api, err := handlers.NewLocalClient(s.web.Config.Handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := api.GetUsage(context.Background()); err == nil {
+			t.Error("a call without a caller was served")
+		}
+		s.do(t, http.MethodGet, "/v1/usage", "", as("local")).want(t, http.StatusUnauthorized)
+		if handlers.May(context.Background(), gen.GetUsageOperation) {
+			t.Error("nobody may do something")
+		}
+	})
+}
