@@ -32,7 +32,7 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
-		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
+		"internal/web", "internal/maintenance", "internal/backup", "internal/acmecert", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime"}
@@ -66,6 +66,8 @@ var layers = []layer{
 	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
+	{pkg: "internal/acmecert", imports: []string{"store"}, tests: []string{"smtp/smtptest"}},
+	{pkg: "internal/backup", "internal/acmecert", imports: []string{"store"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
 	{pkg: "internal/web", imports: []string{"handlers", "gen", "store"}},
 	{pkg: "client", imports: []string{"gen"}},

@@ -43,6 +43,13 @@ type BlobLinker interface {
 	Link(ctx context.Context, key, name string, life time.Duration) (string, error)
 }
 
+// BlobRestorer is implemented by storage that takes a blob back under the key that
+// it had.
+type BlobRestorer interface {
+	// Restore writes a blob as Put does.
+	Restore(ctx context.Context, key string, r io.Reader, size int64) error
+}
+
 // NewBlobKey makes a key that nobody has used: an identifier in one of 1024
 // folders.
 func NewBlobKey(now time.Time) string {
@@ -99,25 +106,30 @@ func (b *BlobFolder) Close() error { return b.root.Close() }
 const tempPrefix = "tmp-"
 
 // Put writes a temporary file, fsyncs and renames it, and fsyncs the folders.
-func (b *BlobFolder) Put(_ context.Context, r io.Reader, size int64) (key string, err error) {
-	key = NewBlobKey(b.now())
+func (b *BlobFolder) Put(ctx context.Context, r io.Reader, size int64) (string, error) {
+	key := NewBlobKey(b.now())
+	if err := b.Restore(ctx, key, r, size); err != nil {
+		return "", err
+	}
+	return key, nil
+}
+
+// Restore is Put under a key that is given.
+func (b *BlobFolder) Restore(_ context.Context, key string, r io.Reader, size int64) error {
 	dir, id := path.Split(key)
 	dir = path.Clean(dir)
 	temp := path.Join(dir, tempPrefix+id)
 	f, err := b.create(dir, temp)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := fill(f, r, size); err != nil {
-		return "", errors.Join(blobError(err), b.remove(temp))
+		return errors.Join(blobError(err), b.remove(temp))
 	}
 	if err := b.root.Rename(temp, key); err != nil {
-		return "", errors.Join(blobError(err), b.remove(temp))
+		return errors.Join(blobError(err), b.remove(temp))
 	}
-	if err := b.sync(dir); err != nil {
-		return "", err
-	}
-	return key, nil
+	return b.sync(dir)
 }
 
 // mkdir makes sure of a folder and its entry. Who comes second waits: another's

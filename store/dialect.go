@@ -93,6 +93,13 @@ type dialect interface {
 	// all when it cannot tell, until ctx ends. It returns at once when there can
 	// be no other nodes.
 	follow(ctx context.Context, log *slog.Logger, woken func(inboxes []int64, all bool))
+	// dump writes all of the database into a new file, and returns a view of the
+	// same moment. What it has written it has read again.
+	dump(ctx context.Context, path string) (view, error)
+	// load fills the database, which must be empty, from such a file, all of it or
+	// nothing, and runs a statement on it in the same transaction.
+	load(ctx context.Context, path, then string) error
+
 	// close frees what the dialect itself holds.
 	close() error
 }

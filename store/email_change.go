@@ -12,15 +12,15 @@ import (
 // releaseBatch is how many scheduled emails one transaction queues.
 const releaseBatch = 500
 
-// An email is scheduled as long as it has a due_at. Who takes that away, to
-// cancel it or to queue it, has it alone: the row is held first, and everything
-// else about the email is changed after it.
+// An email is scheduled as long as it has a due_at, or a held_due instead (see
+// Hold). Who takes that away, to cancel it or to queue it, has it alone: the row
+// is held first, and everything else about the email is changed after it.
 
 // CancelEmail ends an email that is scheduled: it is never sent. ErrState when it
 // is not scheduled any more.
 func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) error {
 	const (
-		take   = `UPDATE emails SET due_at = NULL WHERE message_seq = $1 AND due_at IS NOT NULL`
+		take   = `UPDATE emails SET due_at = NULL, held_due = NULL WHERE message_seq = $1 AND (due_at IS NOT NULL OR held_due IS NOT NULL)`
 		cancel = `UPDATE messages SET status = 'cancelled' WHERE seq = $1 AND status = 'scheduled'`
 	)
 	err := s.inTx(ctx, "cancel email", func(tx *sqlx.Tx) error {
@@ -44,7 +44,8 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 }
 
 // RescheduleEmail changes when a scheduled email is to be sent; a time that is
-// not ahead sends it at once. ErrState when it is not scheduled any more.
+// not ahead sends it at once. ErrState when it is not scheduled any more,
+// or held: it may have been sent already.
 func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string, at Time) error {
 	const (
 		put = `UPDATE emails SET due_at = $2, scheduled_at = $2 WHERE message_seq = $1 AND due_at IS NOT NULL`

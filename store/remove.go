@@ -73,7 +73,10 @@ func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage
 // does later.
 func (s *Store) removeUnnamed(ctx context.Context, keys []string) (int, error) {
 	unnamed, err := s.unnamedBlobs(ctx, keys)
-	if err != nil {
+	if err != nil || len(unnamed) == 0 {
+		return 0, err
+	}
+	if kept, err := s.blobsKept(ctx); err != nil || kept {
 		return 0, err
 	}
 	for i, key := range unnamed {

@@ -16,7 +16,8 @@ type Report struct {
 	RecipientSeq int64
 	MessageSeq   int64
 	// Status is RecipientDelivered, RecipientBounced, RecipientComplained,
-	// RecipientOpened or RecipientClicked.
+	// RecipientOpened or RecipientClicked, or, when what waits is given up,
+	// RecipientFailed.
 	Status RecipientStatus
 	// Response is what the other server said, Code (0 for none), Enhanced and
 	// Reason what is known of that, and Soft says that the address may be good.
@@ -41,7 +42,7 @@ const (
 	reportedRecipient = `SELECT status, email, engagements FROM recipients WHERE seq = $1 AND message_seq = $2`
 	updateReported    = `
 	UPDATE recipients
-	   SET leased = false, next_attempt_at = NULL, status = $2, last_response = coalesce(cast($3 AS text), last_response),
+	   SET leased = false, next_attempt_at = NULL, held_due = NULL, status = $2, last_response = coalesce(cast($3 AS text), last_response),
 	       sent_at = coalesce(sent_at, cast($4 AS bigint)), delivered_at = coalesce(delivered_at, cast($5 AS bigint)),
 	       bounced_at = coalesce(bounced_at, cast($6 AS bigint)), engagements = engagements + $7
 	 WHERE seq = $1`
@@ -97,6 +98,7 @@ func (b *hotBatch) recordReport(ctx context.Context, r *Report) (o outcome, ok b
 	switch r.Status {
 	case RecipientBounced:
 		bounced = now
+	case RecipientFailed:
 	default: // who opens or complains has got the mail
 		sent, delivered = now, now
 	}
@@ -138,6 +140,11 @@ func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []Even
 		return RecipientBounced, []EventType{EventMessageBounced}
 	case r.Status == RecipientComplained:
 		return RecipientComplained, append(passed(RecipientDelivered), EventMessageComplained)
+	case r.Status == RecipientFailed:
+		if old != RecipientQueued {
+			return old, nil
+		}
+		return RecipientFailed, []EventType{EventMessageFailed}
 	case old == RecipientQueued: // the mail is being handed over: whoever looks at it is a machine on its way
 		return old, nil
 	case r.Status == RecipientDelivered:

@@ -131,16 +131,20 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	if s.seal, err = newSealer(cfg.SealKey); err != nil {
 		return nil, err
 	}
-	if isPostgresURL(cfg.Database) {
-		s.dialect = newPostgres(cfg.Database)
-	} else {
-		s.dialect = &sqliteDialect{path: cfg.Database}
-	}
+	s.dialect = newDialect(cfg.Database)
 	if s.write, s.read, err = s.dialect.open(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	s.stmts, s.reads = &statements{db: s.write}, newReads(s.read)
 	return s, nil
+}
+
+// newDialect returns the dialect of a database by its address, not yet connected.
+func newDialect(database string) dialect {
+	if isPostgresURL(database) {
+		return newPostgres(database)
+	}
+	return &sqliteDialect{path: database}
 }
 
 func isPostgresURL(s string) bool {

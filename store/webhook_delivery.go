@@ -85,7 +85,7 @@ func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter,
 func (s *Store) RetryDelivery(ctx context.Context, w Webhook, id string) (Delivery, error) {
 	const q = `
 		UPDATE webhook_deliveries
-		   SET status = 'pending', next_attempt_at = CASE WHEN leased THEN next_attempt_at ELSE $3 END, updated_at = $3
+		   SET status = 'pending', next_attempt_at = CASE WHEN leased THEN next_attempt_at ELSE $3 END, held_due = NULL, updated_at = $3
 		 WHERE endpoint_seq = $1 AND id = $2
 		RETURNING ` + deliveryColumns
 	var d Delivery

@@ -11,8 +11,11 @@ import (
 func (n *node) announce(in install) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Postroom %s is ready.\n\n", programVersion())
-	base, _ := n.cfg.baseURL(n.httpAddr)
+	base, _ := n.cfg.baseURL(n.httpAddr, n.httpsAddr)
 	fmt.Fprintf(&b, "  API          %s\n", base)
+	if n.httpsAddr != nil {
+		fmt.Fprintf(&b, "  HTTPS        %s\n", n.httpsAddr)
+	}
 	fmt.Fprintf(&b, "  SMTP         %s\n", n.smtpAddr)
 	if n.metricsAddr != nil {
 		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", n.metricsAddr)

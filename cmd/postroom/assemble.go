@@ -5,7 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"sync"
 	"time"
+
+	"golang.org/x/crypto/acme"
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/domains"
@@ -54,17 +59,21 @@ func (n *node) assemble(
 		return nil, err
 	}
 	streams := stream.New(stream.Config{Store: s, Render: handlers.EventFrames(s), Log: n.log})
-	api, err := n.apiPart(s, in, doors, stopping, handlers.Config{
+	certs, err := n.certificates(s)
+	if err != nil {
+		return nil, err
+	}
+	doorsOfAPI, err := n.apiParts(s, in, doors, certs, stopping, handlers.Config{
 		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
 	})
 	if err != nil {
 		return nil, err
 	}
-	mail, err := n.smtpPart(receiver, doors)
+	mail, err := n.smtpPart(receiver, doors, certs)
 	if err != nil {
 		return nil, err
 	}
-	base, _ := n.cfg.baseURL(doors.http.Addr())
+	base, _ := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	queue, err := n.queuePart(s, receiver, dns, &smtp.Feedback{Signer: answers, BaseURL: base}, told)
 	if err != nil {
 		return nil, err
@@ -73,8 +82,12 @@ func (n *node) assemble(
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{
-		api, mail, queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
+		mail, queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
 		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
+	}
+	parts = append(parts, doorsOfAPI...)
+	if certs.run != nil {
+		parts = append(parts, worker("certificates", certs.run))
 	}
 	if doors.metrics != nil {
 		parts = append(parts, metricsPart(doors.metrics, told))
@@ -85,9 +98,9 @@ func (n *node) assemble(
 	return parts, nil
 }
 
-// apiPart makes the API of what cfg says and of the settings.
-func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping chan struct{}, cfg handlers.Config) (part, error) {
-	base, guessed := n.cfg.baseURL(doors.http.Addr())
+// apiParts make the API of what cfg says and of the settings, and serve it.
+func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) ([]part, error) {
+	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
 		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
@@ -99,30 +112,36 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
 	api, err := handlers.New(cfg)
 	if err != nil {
-		return part{}, fmt.Errorf("make the API: %w", err)
+		return nil, fmt.Errorf("make the API: %w", err)
 	}
-	server := newHTTPServer(api, n.log)
-	return part{
-		name: "HTTP server",
-		run:  func() error { return server.Serve(doors.http) },
-		stop: func(ctx context.Context) error {
-			close(stopping) // waits are answered at once
-			return server.Shutdown(ctx, doors.http)
-		},
+	var stop sync.Once
+	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
+		server := newHTTPServer(h, cfg, n.log)
+		return part{
+			name: name,
+			run:  func() error { return server.Serve(l) },
+			stop: func(ctx context.Context) error {
+				stop.Do(func() { close(stopping) }) // waits are answered at once
+				return server.Shutdown(ctx, l)
+			},
+		}
+	}
+	if doors.https == nil {
+		return []part{serve("HTTP server", doors.http, certs.challenges(api), nil)}, nil
+	}
+	return []part{
+		serve("HTTP server", doors.http, certs.challenges(leadToHTTPS(api, doors.http.Addr(), base)), nil),
+		serve("HTTPS server", doors.https, api, certs.config("h2", "http/1.1", acme.ALPNProto)),
 	}, nil
 }
 
-func (n *node) smtpPart(r *smtp.Receiver, doors listeners) (part, error) {
+func (n *node) smtpPart(r *smtp.Receiver, doors listeners, certs certificates) (part, error) {
 	cfg := smtp.ServerConfig{
 		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
 		MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP), Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now,
 	}
-	if n.cfg.TLSCert != "" {
-		c, err := openCertificate(n.cfg.TLSCert, n.cfg.TLSKey, n.now, n.log)
-		if err != nil {
-			return part{}, err
-		}
-		cfg.TLS = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}
+	if certs.get != nil {
+		cfg.TLS = certs.config()
 	}
 	server := smtp.NewServer(cfg)
 	return part{

@@ -31,8 +31,13 @@ type Config struct {
 	SMTP           listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"where mail comes in" want:"host:port, such as 127.0.0.1:2525"`
 	MailDomain     domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"domain of the inboxes' addresses" want:"a domain, such as agents.example.com"`
 	Hostname       domain     `env:"HOSTNAME" usage:"name of this host in SMTP: banner and HELO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
-	TLSCert        string     `env:"TLS_CERT" usage:"certificate chain for STARTTLS" want:"path of a PEM file" unset:"no STARTTLS"`
-	TLSKey         string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
+
+	HTTPS         listenAddr `env:"HTTPS" usage:"where the API listens for HTTPS; HTTP then only leads there, unless it listens on a loopback address" unset:"nowhere" want:"host:port, such as :443"`
+	TLSCert       string     `env:"TLS_CERT" usage:"certificate chain for HTTPS and STARTTLS" want:"path of a PEM file" unset:"none, or those of ACME_HOSTS"`
+	TLSKey        string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
+	ACMEHosts     hosts      `env:"ACME_HOSTS" usage:"names that certificates are got for by ACME, whose terms this agrees to; they lead to this host, to HTTP on port 80 or HTTPS on 443" unset:"none" want:"host names separated by commas, such as mail.example.com,mx1.example.com"`
+	ACMEDirectory webURL     `env:"ACME_DIRECTORY" envDefault:"https://acme-v02.api.letsencrypt.org/directory" usage:"directory of the ACME server; https://acme-staging-v02.api.letsencrypt.org/directory is for trying out" want:"an https:// address"`
+	ACMEEmail     string     `env:"ACME_EMAIL" usage:"where the ACME server may write to" unset:"nowhere" want:"an address"`
 
 	SMTPMaxConns      count    `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time; when all are taken, idle ones make room" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count    `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"most SMTP connections at a time from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`

@@ -99,11 +99,26 @@ func (l *faultList) disagreeing(c Config, given map[string]string) {
 			l.add("%s and %s are not a certificate and its key: %v", given["TLSCert"], given["TLSKey"], err)
 		}
 	}
+	l.tls(c, given)
 	if !store.KnowsPlan(c.Plans, c.Plan) {
 		l.add("%s is %q, which is neither self_hosted nor free nor a plan of %s", given["Plan"], c.Plan, given["Plans"])
 	}
 	if c.HTTP == c.SMTP && !strings.HasSuffix(string(c.HTTP), ":0") && c.HTTP != "" {
 		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["SMTP"], c.HTTP)
+	}
+}
+
+// tls adds what HTTPS and ACME lack.
+func (l *faultList) tls(c Config, given map[string]string) {
+	acme := len(c.ACMEHosts) > 0
+	if acme && c.TLSCert != "" {
+		l.add("%s and %s are both set: a certificate comes from files or by ACME", given["TLSCert"], given["ACMEHosts"])
+	}
+	if c.HTTPS != "" && !acme && c.TLSCert == "" {
+		l.add("%s is set without a certificate: set %s and %s, or %s", given["HTTPS"], given["TLSCert"], given["TLSKey"], given["ACMEHosts"])
+	}
+	if c.HTTPS != "" && c.HTTPS == c.HTTP && !strings.HasSuffix(string(c.HTTPS), ":0") {
+		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["HTTPS"], c.HTTPS)
 	}
 }
 

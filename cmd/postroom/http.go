@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,9 +28,9 @@ type httpServer struct {
 	conns    openConns
 }
 
-// newHTTPServer serves h. The times that a body and an answer may take differ
+// newHTTPServer serves h, by HTTPS when cfg is not nil. The times that a body and an answer may take differ
 // by request, and are the handler's to set.
-func newHTTPServer(h http.Handler, log *slog.Logger) *httpServer {
+func newHTTPServer(h http.Handler, cfg *tls.Config, log *slog.Logger) *httpServer {
 	s := &httpServer{grace: drainGrace}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,6 +44,7 @@ func newHTTPServer(h http.Handler, log *slog.Logger) *httpServer {
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ConnState:         s.change,
+		TLSConfig:         cfg,
 	}
 	return s
 }
@@ -57,7 +59,12 @@ func (s *httpServer) change(c net.Conn, state http.ConnState) {
 
 // Serve accepts connections until Shutdown, after which it returns nil.
 func (s *httpServer) Serve(l net.Listener) error {
-	err := s.server.Serve(errorListener{l})
+	var err error
+	if s.server.TLSConfig != nil {
+		err = s.server.ServeTLS(l, "", "")
+	} else {
+		err = s.server.Serve(errorListener{l})
+	}
 	if errors.Is(err, http.ErrServerClosed) || s.draining.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
 	}

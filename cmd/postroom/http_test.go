@@ -27,7 +27,7 @@ func serveHTTP(t *testing.T, h http.HandlerFunc, edits ...func(*http.Server)) *d
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{newHTTPServer(h, slog.New(slog.NewTextHandler(t.Output(), nil))), l, make(chan error, 1)}
+	d := &door{newHTTPServer(h, nil, slog.New(slog.NewTextHandler(t.Output(), nil))), l, make(chan error, 1)}
 	for _, edit := range edits {
 		edit(d.server)
 	}

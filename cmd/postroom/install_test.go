@@ -102,7 +102,7 @@ func TestBaseURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, guessed := Config{BaseURL: webURL(tt.set)}.baseURL(addr)
+		got, guessed := Config{BaseURL: webURL(tt.set)}.baseURL(addr, nil)
 		if got.String() != tt.want || guessed != tt.guessed {
 			t.Errorf("%q on %s: %s, guessed %t, want %s, %t", tt.set, tt.listens, got, guessed, tt.want, tt.guessed)
 		}

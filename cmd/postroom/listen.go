@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// listeners are the doors of a node. metrics and pprof are nil unless they are
-// wanted.
-type listeners struct{ http, smtp, metrics, pprof net.Listener }
+// listeners are the doors of a node. https, metrics and pprof are nil unless they
+// are wanted.
+type listeners struct{ http, https, smtp, metrics, pprof net.Listener }
 
 // listen opens all of them, or none.
 func (c Config) listen(ctx context.Context) (l listeners, err error) {
@@ -23,6 +23,11 @@ func (c Config) listen(ctx context.Context) (l listeners, err error) {
 	}()
 	if l.http, err = listenOn(ctx, string(c.HTTP), "HTTP"); err != nil {
 		return l, err
+	}
+	if c.HTTPS != "" {
+		if l.https, err = listenOn(ctx, string(c.HTTPS), "HTTPS"); err != nil {
+			return l, err
+		}
 	}
 	if l.smtp, err = listenOn(ctx, string(c.SMTP), "SMTP"); err != nil {
 		return l, err
@@ -55,7 +60,7 @@ func listenOn(ctx context.Context, at, setting string) (net.Listener, error) {
 // close closes those that are open.
 func (l listeners) close() error {
 	var errs []error
-	for _, one := range []net.Listener{l.http, l.smtp, l.metrics, l.pprof} {
+	for _, one := range []net.Listener{l.http, l.https, l.smtp, l.metrics, l.pprof} {
 		if one == nil {
 			continue
 		}
@@ -66,14 +71,17 @@ func (l listeners) close() error {
 	return errors.Join(errs...)
 }
 
-// baseURL is where clients reach the API that listens on addr. It is guessed
-// when nobody said it and addr is one that this machine alone knows by that
-// name.
-func (c Config) baseURL(addr net.Addr) (base *url.URL, guessed bool) {
+// baseURL is where clients reach the API that listens on addr, and on https when
+// that is not nil. It is guessed when nobody said it and addr is one that this
+// machine alone knows by that name.
+func (c Config) baseURL(addr, https net.Addr) (base *url.URL, guessed bool) {
 	if c.BaseURL != "" {
 		if u, err := url.Parse(string(c.BaseURL)); err == nil { // it was checked
 			return u, false
 		}
+	}
+	if https != nil {
+		return &url.URL{Scheme: "https", Host: c.httpsHost(https)}, false
 	}
 	host := addr.String()
 	ap, err := netip.ParseAddrPort(host)
@@ -81,4 +89,25 @@ func (c Config) baseURL(addr net.Addr) (base *url.URL, guessed bool) {
 		host = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ap.Port()).String()
 	}
 	return &url.URL{Scheme: "http", Host: host}, guessed
+}
+
+// httpsHost is the name, and the port when it is not the usual one, that the
+// certificate on addr is for.
+func (c Config) httpsHost(addr net.Addr) string {
+	name := string(c.Hostname)
+	if len(c.ACMEHosts) > 0 {
+		name = c.ACMEHosts[0]
+	}
+	if _, p, err := net.SplitHostPort(addr.String()); err == nil && p != "443" {
+		return net.JoinHostPort(name, p)
+	}
+	return name
+}
+
+// addrOf is the address of a listener that may not be there.
+func addrOf(l net.Listener) net.Addr {
+	if l == nil {
+		return nil
+	}
+	return l.Addr()
 }

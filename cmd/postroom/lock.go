@@ -8,6 +8,12 @@ import (
 	"strconv"
 )
 
+// What a claim leaves in the data folder.
+const (
+	lockFile   = "lock"
+	tempFolder = "tmp"
+)
+
 // errLocked means that another process holds a lock.
 var errLocked = errors.New("locked")
 
@@ -30,7 +36,7 @@ func (c Config) claim() (cl *claim, err error) {
 		}
 	}()
 	alone := !c.Database.postgres()
-	err = cl.lock(filepath.Join(c.Data, "lock"), alone)
+	err = cl.lock(filepath.Join(c.Data, lockFile), alone)
 	if errors.Is(err, errLocked) {
 		return cl, fmt.Errorf("the data folder %s is in use by another `postroom serve`: stop that one, or set %sDATA", c.Data, envPrefix)
 	}
@@ -41,7 +47,7 @@ func (c Config) claim() (cl *claim, err error) {
 		return cl, fmt.Errorf("the database %s is in use by another `postroom serve`: stop that one, or set %sDATABASE", c.Database, envPrefix)
 	}
 	if err == nil {
-		err = cl.takeTemp(filepath.Join(c.Data, "tmp"))
+		err = cl.takeTemp(filepath.Join(c.Data, tempFolder))
 	}
 	return cl, err
 }

@@ -28,6 +28,7 @@ var (
 	metricDoubt    = prometheus.NewDesc("postroom_deliveries_in_doubt_total", "Mails that a server was given and did not answer to: it may get them twice.", nil, nil)
 	metricUnmet    = prometheus.NewDesc("postroom_mta_sts_unmet_total", "Servers that do not meet the MTA-STS policy of their domain, by its mode: not used, or used while the domain is testing.", []string{"mode"}, nil)
 	metricDue      = prometheus.NewDesc("postroom_queue_due_recipients", "Recipients that are due and not yet taken up, of all nodes.", nil, nil)
+	metricHeld     = prometheus.NewDesc("postroom_held", "What a restore holds until an operator decides, of all nodes.", []string{"kind"}, nil)
 	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "For how long the first of them has been due.", nil, nil)
 )
 
@@ -53,7 +54,7 @@ func (m *metrics) answered(status int) {
 
 // Describe implements prometheus.Collector.
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDoubt, metricUnmet, metricDue, metricAge} {
+	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDoubt, metricUnmet, metricDue, metricAge, metricHeld} {
 		descs <- d
 	}
 }
@@ -90,6 +91,13 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(metricDue, prometheus.GaugeValue, float64(due))
 	out <- prometheus.MustNewConstMetric(metricAge, prometheus.GaugeValue, age.Seconds())
+	held, err := m.store.Held(ctx)
+	if err != nil {
+		return
+	}
+	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Recipients), "recipients")
+	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Scheduled), "scheduled")
+	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Deliveries), "webhooks")
 }
 
 // metricsPart serves the metrics, as Prometheus asks for them.

@@ -22,6 +22,7 @@ type node struct {
 
 	ready       chan struct{} // closed when the node serves; then the addresses are known
 	httpAddr    net.Addr
+	httpsAddr   net.Addr // nil when there is no HTTPS
 	smtpAddr    net.Addr
 	metricsAddr net.Addr // nil when no metrics are served
 }
@@ -50,6 +51,9 @@ func (n *node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore(s)) }()
+	if err := n.tellOfHeld(ctx, s); err != nil {
+		return err
+	}
 	stopping := make(chan struct{})
 	parts, err := n.assemble(ctx, s, in, doors, mine.temp, stopping)
 	if err != nil {
@@ -60,9 +64,7 @@ func (n *node) Run(ctx context.Context) (err error) {
 			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())
 		})
 		n.httpAddr, n.smtpAddr = doors.http.Addr(), doors.smtp.Addr()
-		if doors.metrics != nil {
-			n.metricsAddr = doors.metrics.Addr()
-		}
+		n.httpsAddr, n.metricsAddr = addrOf(doors.https), addrOf(doors.metrics)
 		close(n.ready)
 		return n.announce(in)
 	})

@@ -39,6 +39,7 @@ type (
 	loopback     string // host:port to listen on that no other machine reaches
 	hostPort     string // host:port to connect to
 	domain       string // lower case, in A-label form
+	hosts        []string
 	webURL       string // http or https, without a slash at the end
 	relayURL     string // as smtp.ParseRelay takes it
 	database     string // postgres:// address or path
@@ -135,6 +136,21 @@ func (v *domain) UnmarshalText(b []byte) error {
 	_, notAName := netip.ParseAddr(ascii)
 	return valid(err == nil && len(ascii) <= 253 && domainForm.MatchString(ascii) && notAName != nil)
 }
+
+// UnmarshalText takes names of which a certificate can be for.
+func (v *hosts) UnmarshalText(b []byte) error {
+	*v = nil
+	for name := range strings.SplitSeq(string(b), ",") {
+		var d domain
+		if err := d.UnmarshalText([]byte(strings.TrimSpace(name))); err != nil || !strings.Contains(string(d), ".") {
+			return errValue
+		}
+		*v = append(*v, string(d))
+	}
+	return nil
+}
+
+func (v hosts) String() string { return strings.Join(v, ",") }
 
 // domainForm is RFC 1123's: labels of letters, digits and hyphens inside.
 var domainForm = regexp.MustCompile(`(?i)^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

@@ -37,7 +37,8 @@ const (
 	tries = 3
 )
 
-// Blobs is a bucket. It implements store.Blobs and store.BlobLinker.
+// Blobs is a bucket. It implements store.Blobs, store.BlobLinker and
+// store.BlobRestorer.
 type Blobs struct {
 	cfg    Config
 	server minio.Core
@@ -46,8 +47,9 @@ type Blobs struct {
 }
 
 var (
-	_ store.Blobs      = (*Blobs)(nil)
-	_ store.BlobLinker = (*Blobs)(nil)
+	_ store.Blobs        = (*Blobs)(nil)
+	_ store.BlobLinker   = (*Blobs)(nil)
+	_ store.BlobRestorer = (*Blobs)(nil)
 )
 
 // Open returns the bucket, once the storage has said that it is there.
@@ -99,17 +101,25 @@ func (b *Blobs) object(key string) string { return path.Join(b.cfg.Prefix, key) 
 
 // Put sends r in one request, as it reads it.
 func (b *Blobs) Put(ctx context.Context, r io.Reader, size int64) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
 	key := store.NewBlobKey(b.cfg.Now())
-	sent, err := b.server.Client.PutObject(ctx, b.cfg.Bucket, b.object(key), r, size, minio.PutObjectOptions{DisableMultipart: true})
-	if err != nil {
-		return "", fault(err)
-	}
-	if sent.Size != size {
-		return "", fault(fmt.Errorf("%d bytes stored instead of %d: %w", sent.Size, size, io.ErrUnexpectedEOF))
+	if err := b.Restore(ctx, key, r, size); err != nil {
+		return "", err
 	}
 	return key, nil
+}
+
+// Restore is Put under a key that is given.
+func (b *Blobs) Restore(ctx context.Context, key string, r io.Reader, size int64) error {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	sent, err := b.server.Client.PutObject(ctx, b.cfg.Bucket, b.object(key), r, size, minio.PutObjectOptions{DisableMultipart: true})
+	if err != nil {
+		return fault(err)
+	}
+	if sent.Size != size {
+		return fault(fmt.Errorf("%d bytes stored instead of %d: %w", sent.Size, size, io.ErrUnexpectedEOF))
+	}
+	return nil
 }
 
 // Open asks for the object at once, so that one that is missing is known.

@@ -175,11 +175,14 @@ CREATE TABLE emails (
     metadata     TEXT NOT NULL,
     scheduled_at BIGINT,
     due_at       BIGINT,
+    -- In place of due_at, of one that is held (store/hold.go).
+    held_due     BIGINT,
     opened_at    BIGINT
 );
 CREATE INDEX emails_account ON emails (account_id, message_seq);
 CREATE INDEX emails_batch ON emails (batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX emails_due ON emails (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX emails_held ON emails (held_due) WHERE held_due IS NOT NULL;
 
 CREATE TABLE email_tags (
     account_id  BIGINT NOT NULL,
@@ -221,10 +224,13 @@ CREATE TABLE recipients (
     delivered_at    BIGINT,
     bounced_at      BIGINT,
     -- How many opens and clicks were told of.
-    engagements     BIGINT NOT NULL DEFAULT 0
+    engagements     BIGINT NOT NULL DEFAULT 0,
+    -- In place of next_attempt_at, of one that is held (store/hold.go).
+    held_due        BIGINT
 );
 CREATE INDEX recipients_message ON recipients (message_seq);
 CREATE INDEX recipients_due ON recipients (next_attempt_at, domain) WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX recipients_held ON recipients (held_due) WHERE held_due IS NOT NULL;
 
 CREATE TABLE drafts (
     seq           INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -365,12 +371,15 @@ CREATE TABLE webhook_deliveries (
     last_body        TEXT,
     last_duration_ms BIGINT,
     next_attempt_at  BIGINT,
+    -- In place of next_attempt_at, of one that is held (store/hold.go).
+    held_due         BIGINT,
     created_at       BIGINT NOT NULL,
     updated_at       BIGINT NOT NULL,
-    CHECK ((status = 'pending') = (next_attempt_at IS NOT NULL))
+    CHECK ((status = 'pending') = (next_attempt_at IS NOT NULL OR held_due IS NOT NULL))
 );
 CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_seq, seq);
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_seq, next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_held ON webhook_deliveries (held_due) WHERE held_due IS NOT NULL;
 
 -- The full-text index. What it does not hold yet is in search_tail. Words are
 -- indexed with the number of a bucket before them: some thousand messages of one
@@ -433,6 +442,14 @@ CREATE INDEX daily_counts_age ON daily_counts (day);
 CREATE TABLE settings (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
+);
+
+-- Certificates that were got by ACME, with their keys, the key of the ACME account,
+-- and the answers to challenges that are under way. All of it is sealed.
+CREATE TABLE certificates (
+    name       TEXT PRIMARY KEY,
+    sealed     BLOB NOT NULL,
+    updated_at BIGINT NOT NULL
 );
 
 -- What other domains ask of those who send to them (MTA-STS).

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/internal/backup"
+	"github.com/postroom/postroom/store"
+)
+
+func (p program) backupCommand() *cobra.Command {
+	var noSecret bool
+	cmd := &cobra.Command{
+		Use:   "backup FOLDER",
+		Short: "Copy the database, large mail and the install secret into a new folder, while the service runs",
+		Long: "Copy the database as it is at one moment, the large mail that belongs to it and the install\n" +
+			"secret into a new folder, while the service runs. What was written is read again. Whoever has the\n" +
+			"folder has all mail, and with the secret also every private key.\n\n" +
+			"PostgreSQL is copied by its own pg_dump, which has to be on this machine. A secret that is given by\n" +
+			envPrefix + "SECRET, and not by the file in the data folder, is left out: keep it elsewhere.",
+		Args: wants(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
+				return p.backUp(ctx, cfg, s, args[0], noSecret)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&noSecret, "without-secret", false, "leave the install secret out; a restore then needs it by "+envPrefix+"SECRET")
+	return cmd
+}
+
+func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir string, noSecret bool) (err error) {
+	given, mark, err := cfg.secretAndMark()
+	if err != nil {
+		return err
+	}
+	if noSecret || cfg.Secret != "" {
+		given = ""
+	}
+	blobs, err := cfg.openBlobs(ctx, time.Now)
+	if err != nil {
+		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	m, err := backup.Write(ctx, backup.Config{
+		Store: s, Blobs: blobs, Dir: dir, Secret: string(given), Fingerprint: mark, Version: programVersion(), Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s holds the install as it was at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
+		dir, m.End.Format(time.RFC3339), m.Inboxes, m.Messages, m.Events, m.Blobs-m.MissingBlobs)
+	if err == nil && !m.HasSecret {
+		_, err = fmt.Fprintln(p.stdout, "The install secret is not in it, and without that it cannot be restored: keep it elsewhere.")
+	}
+	if m.MissingBlobs > 0 {
+		err = errors.Join(err, fmt.Errorf("the backup is made, but the storage has lost %d blobs that messages name", m.MissingBlobs))
+	}
+	return err
+}
+
+// secretAndMark returns the install secret and what tells it from others.
+func (c Config) secretAndMark() (secret, string, error) {
+	s, err := c.installSecret()
+	if err != nil {
+		return "", "", err
+	}
+	keys, err := derive(s)
+	return s, hex.EncodeToString(keys.mark[:8]), err
+}
+
+func (p program) restoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore FOLDER",
+		Short: "Fill an empty data folder and database from a backup, and hold what waits in it",
+		Long: "Fill an empty data folder, an empty database and an empty storage of large mail, as the settings name\n" +
+			"them, from a backup. It is checked first.\n\n" +
+			"Mail and webhooks that waited when the backup was made may have gone out since. They are held until\n" +
+			"`postroom held release` or `postroom held drop`; what comes after the restore is not.",
+		Args: wants(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			return p.restore(cmd.Context(), cfg, args[0])
+		},
+	}
+}
+
+func (p program) restore(ctx context.Context, cfg Config, dir string) (err error) {
+	b, err := backup.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if postgres := b.Engine == "postgresql"; postgres != cfg.Database.postgres() {
+		return fmt.Errorf("the backup is of %s, and %sDATABASE is %s", b.Engine, envPrefix, cfg.Database)
+	}
+	mine, err := cfg.claimEmpty()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, mine.release()) }()
+	if err := b.Check(ctx); err != nil {
+		return err
+	}
+	if err := cfg.restoreAll(ctx, b, dir, newLogger(cfg, p.stderr)); err != nil {
+		return fmt.Errorf("%w\nThe restore is not done: empty the data folder %s, the database and the storage of large mail before another", err, cfg.Data)
+	}
+	s, err := cfg.openForCommand(ctx, true, newLogger(cfg, p.stderr))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	held, err := s.Held(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "The install is as it was at %s: %d inboxes, %d messages, %d events, %d blobs.\n%s",
+		b.End.Format(time.RFC3339), b.Inboxes, b.Messages, b.Events, b.Blobs-b.MissingBlobs, heldText(held))
+	return err
+}
+
+// claimEmpty takes a data folder that nothing is in for itself alone.
+func (c Config) claimEmpty() (cl *claim, err error) {
+	entries, err := os.ReadDir(c.Data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != lockFile && name != tempFolder && name != "lost+found" {
+			return nil, fmt.Errorf("the data folder %s is not empty: it has %s", c.Data, name)
+		}
+	}
+	cl = &claim{}
+	if err := cl.lock(filepath.Join(c.Data, lockFile), true); err != nil {
+		return nil, fmt.Errorf("%s is in use: %w", c.Data, err)
+	}
+	return cl, nil
+}
+
+// restoreAll puts the secret in its place, if it is in the backup, and everything
+// else behind it.
+func (c Config) restoreAll(ctx context.Context, b *backup.Backup, dir string, log *slog.Logger) (err error) {
+	given, err := b.Secret()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.Secret == "":
+		return fmt.Errorf("the install secret is not in the backup: give it with %sSECRET", envPrefix)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && c.Secret == "":
+		if err := secret(given).keep(c.Data); err != nil {
+			return err
+		}
+	}
+	in, mark, err := c.secretAndMark()
+	if err != nil {
+		return err
+	}
+	if mark != b.Fingerprint {
+		return fmt.Errorf("the secret in %sSECRET is not the one of the backup", envPrefix)
+	}
+	keys, err := derive(in)
+	if err != nil {
+		return err
+	}
+	blobs, err := c.openBlobs(ctx, time.Now)
+	if err != nil {
+		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	return b.Restore(ctx, dir, store.Config{
+		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
+	}, blobs)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// healthPatience is how long a service that is well may take to say so.
+const healthPatience = 5 * time.Second
+
+func (p program) healthCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "health",
+		Short: "Ask the service on this machine whether it is well; exit with 0 when it is",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			if err := askHealth(cmd.Context(), string(cfg.HTTP)); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(p.stdout, "ok")
+			return err
+		},
+	}
+}
+
+// askHealth asks the API that listens on that address.
+func askHealth(ctx context.Context, listens string) error {
+	host, port, err := net.SplitHostPort(listens)
+	if err != nil {
+		return err
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/health", nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }() // only the status counts
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("the service is not well: %s", res.Status)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/store"
+)
+
+// givenUp is what recipients and webhook deliveries say that were given up.
+const givenUp = "held since the install was restored from a backup, and given up by the operator"
+
+func (p program) heldCommand() *cobra.Command {
+	return group(&cobra.Command{Use: "held", Short: "Decide about mail and webhooks that a restore holds"},
+		p.heldShowCommand(), p.heldReleaseCommand(), p.heldDropCommand(), p.heldHoldCommand())
+}
+
+func (p program) heldShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show", Short: "Show how much is held", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error { return p.showHeld(ctx, s) })
+		},
+	}
+}
+
+func (p program) showHeld(ctx context.Context, s *store.Store) error {
+	h, err := s.Held(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(p.stdout, heldText(h))
+	return err
+}
+
+func (p program) heldReleaseCommand() *cobra.Command {
+	var after string
+	cmd := &cobra.Command{
+		Use:   "release",
+		Short: "Send and post what is held, or what of it was not due yet when the old install ended",
+		Long: "Send and post what is held. What the old install had sent since the backup was made goes out once\n" +
+			"more. With --due-after and the time when the old install ended, only that is let go which was not due\n" +
+			"by then, so that the old install cannot have sent it; nothing of that goes out twice.",
+		Example: "  postroom held release --due-after 2026-03-01T09:30:00Z\n  postroom held release",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var from time.Time
+			if after != "" {
+				var err error
+				if from, err = time.Parse(time.RFC3339, after); err != nil {
+					return errors.New("--due-after is not a time such as 2026-03-01T09:30:00Z")
+				}
+			}
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				h, err := s.LetGo(ctx, from)
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(p.stdout, "Released: %s.\n", heldCounts(h)); err != nil {
+					return err
+				}
+				return p.showHeld(ctx, s)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&after, "due-after", "", "only what was not due until this time, such as 2026-03-01T09:30:00Z")
+	return cmd
+}
+
+func (p program) heldDropCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "drop",
+		Short: "Give up what is held: mail has failed, scheduled emails are cancelled",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				h, err := s.GiveUpHeld(ctx, givenUp)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(p.stdout, "Given up: %s.\n", heldCounts(h))
+				return err
+			})
+		},
+	}
+}
+
+func (p program) heldHoldCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "hold",
+		Short: "Hold what waits, in a database that was restored by other means",
+		Long: "Hold all mail, scheduled emails and webhooks that wait, as `postroom restore` does. It is for databases\n" +
+			"that were restored by other means, such as a snapshot of a disk, before their first start.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			mine, err := cfg.claim() // a node that serves has mail in hand
+			if err != nil {
+				return err
+			}
+			err = p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				if err := s.Hold(ctx); err != nil {
+					return err
+				}
+				return p.showHeld(ctx, s)
+			})
+			return errors.Join(err, mine.release())
+		},
+	}
+}
+
+func heldCounts(h store.Held) string {
+	return fmt.Sprintf("%d recipients of mail, %d scheduled emails, %d webhook deliveries", h.Recipients, h.Scheduled, h.Deliveries)
+}
+
+// heldText says what is held, and what can be done about it.
+func heldText(h store.Held) string {
+	if h.None() {
+		return "Nothing is held.\n"
+	}
+	return "Held, because they may have gone out after the backup was made: " + heldCounts(h) + ".\n" +
+		"`postroom held release` sends them, `postroom held drop` gives them up.\n"
+}
+
+// tellOfHeld reminds an operator of what is held.
+func (n *node) tellOfHeld(ctx context.Context, s *store.Store) error {
+	h, err := s.Held(ctx)
+	if err == nil && !h.None() {
+		n.log.WarnContext(ctx, "mail is held since a restore: `postroom held` decides about it",
+			"recipients", h.Recipients, "scheduled", h.Scheduled, "webhook_deliveries", h.Deliveries)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/acmecert"
+	"github.com/postroom/postroom/store"
+)
+
+// certificates are where those of a node come from. Without any, get is nil.
+type certificates struct {
+	get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// run, when not nil, keeps them new.
+	run func(context.Context) error
+	// answer, when not nil, answers challenges before a handler.
+	answer func(http.Handler) http.Handler
+}
+
+// certificates opens the files of the certificate, or makes ready to get some by
+// ACME.
+func (n *node) certificates(s *store.Store) (certificates, error) {
+	switch {
+	case n.cfg.TLSCert != "":
+		c, err := openCertificate(n.cfg.TLSCert, n.cfg.TLSKey, n.now, n.log)
+		if err != nil {
+			return certificates{}, err
+		}
+		return certificates{get: c.get}, nil
+	case len(n.cfg.ACMEHosts) > 0:
+		m, err := acmecert.New(acmecert.Config{
+			Store: s, Hosts: n.cfg.ACMEHosts, Directory: string(n.cfg.ACMEDirectory), Email: n.cfg.ACMEEmail,
+			Alone: !n.cfg.Database.postgres(), Now: n.now, Log: n.log,
+		})
+		if err != nil {
+			return certificates{}, err
+		}
+		return certificates{get: m.GetCertificate, run: m.Run, answer: m.HTTPHandler}, nil
+	}
+	return certificates{}, nil
+}
+
+// config is for a server that speaks these protocols, the best first.
+func (c certificates) config(protos ...string) *tls.Config {
+	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: protos}
+}
+
+// challenges lets challenges to the names of certificates be answered before h.
+func (c certificates) challenges(h http.Handler) http.Handler {
+	if c.answer == nil {
+		return h
+	}
+	return c.answer(h)
+}
+
+// leadToHTTPS is what is served without encryption on addr when there is HTTPS at
+// base. On a loopback address that is the API, for programs of this machine. On any
+// other it is the health check, and for all else the way to HTTPS: browsers are
+// sent there, but who has shown a key is told what it has done.
+func leadToHTTPS(api http.Handler, addr net.Addr, base *url.URL) http.Handler {
+	if ap, err := netip.ParseAddrPort(addr.String()); err == nil && ap.Addr().IsLoopback() {
+		return api
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case reads && r.URL.Path == "/health":
+			api.ServeHTTP(w, r)
+		case reads && r.Header.Get("Authorization") == "":
+			http.Redirect(w, r, base.Scheme+"://"+base.Host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+		default:
+			id := store.NewID("req_", time.Now())
+			body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{ // strings alone
+				Code: gen.ErrorCodeInvalidRequest, RequestID: id,
+				Message: "the API is at " + base.String() + ": a key that was sent here went over the network in clear",
+			}})
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			w.Header().Set("X-Request-Id", id)
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(body) // the client may be gone
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// errSome ends a listing.
+var errSome = errors.New("there is one")
+
+// Restore puts the blobs and the database of a backup that was checked where dir
+// (its folder), cfg and blobs say, all of which must be empty, and holds what waits
+// in it. The secret is for the caller to put in its place before.
+func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blobs store.Blobs) error {
+	to, ok := blobs.(store.BlobRestorer)
+	if !ok {
+		return fmt.Errorf("%T takes no blobs back", blobs)
+	}
+	if err := wantNoBlobs(ctx, blobs); err != nil {
+		return err
+	}
+	err := b.each(func(name, _ string) error {
+		key, ok := strings.CutPrefix(name, blobFolder)
+		if !ok {
+			return nil
+		}
+		if !store.IsBlobKey(key) {
+			return fmt.Errorf("the backup is damaged: %q is no blob", name)
+		}
+		return b.restoreBlob(ctx, to, key)
+	})
+	if err != nil {
+		return fmt.Errorf("restore blobs: %w", err)
+	}
+	return store.Load(ctx, cfg, filepath.Join(dir, databaseFile))
+}
+
+// wantNoBlobs refuses storage that others use: each would sweep away what the
+// other has.
+func wantNoBlobs(ctx context.Context, blobs store.Blobs) error {
+	const everything = 100 * 365 * 24 * time.Hour
+	err := blobs.Each(ctx, time.Now().Add(everything), func(string) error { return errSome })
+	if errors.Is(err, errSome) {
+		return errors.New("the storage of blobs is not empty")
+	}
+	return err
+}
+
+func (b *Backup) restoreBlob(ctx context.Context, to store.BlobRestorer, key string) (err error) {
+	f, err := b.root.Open(blobFolder + key)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return to.Restore(ctx, key, f, info.Size())
+}
+
+// Secret returns the install secret. fs.ErrNotExist when it is not in the backup.
+func (b *Backup) Secret() (string, error) {
+	if !b.HasSecret {
+		return "", fmt.Errorf("the backup has no install secret: %w", os.ErrNotExist)
+	}
+	f, err := b.root.Open(secretFile)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	return strings.TrimSpace(string(text)), errors.Join(err, f.Close())
+}

@@ -1,0 +1,245 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// keepFor is how long blobs are kept without a word from the backup, and
+	// keepEvery how often it gives that.
+	keepFor   = 10 * time.Minute
+	keepEvery = time.Minute
+)
+
+// Config is what Write needs.
+type Config struct {
+	Store *store.Store
+	Blobs store.Blobs
+	// Dir is the folder that the backup is to be, which must not be there yet.
+	Dir string
+	// Secret is the install secret, or empty to leave it out, and Fingerprint its
+	// fingerprint.
+	Secret, Fingerprint string
+	// Version is that of the program.
+	Version string
+	Now     func() time.Time
+}
+
+// Write makes a backup of a running install and checks it. A Dir that is there is
+// refused. When it fails, nothing is left of it.
+func Write(ctx context.Context, cfg Config) (m Manifest, err error) {
+	if _, err := os.Lstat(cfg.Dir); !errors.Is(err, fs.ErrNotExist) {
+		return m, errors.Join(fmt.Errorf("%s is there already, and is not overwritten", cfg.Dir), err)
+	}
+	parent, name := filepath.Dir(cfg.Dir), filepath.Base(cfg.Dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return m, err
+	}
+	part, err := os.MkdirTemp(parent, name+".partial-")
+	if err != nil {
+		return m, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(part))
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	free, err := keepBlobs(ctx, cfg, filepath.Base(part), cancel)
+	if err != nil {
+		return m, err
+	}
+	w := &writer{Config: cfg, dir: part, folders: map[string]bool{}}
+	m, err = w.write(ctx)
+	if err = errors.Join(err, free()); err != nil {
+		return m, errors.Join(err, context.Cause(ctx))
+	}
+	if err := check(ctx, part); err != nil {
+		return m, err
+	}
+	if err := os.Rename(part, cfg.Dir); err != nil {
+		return m, err
+	}
+	return m, syncDir(parent)
+}
+
+// keepBlobs keeps blobs from being deleted until free is called. When it cannot go
+// on doing so it ends the backup.
+func keepBlobs(ctx context.Context, cfg Config, name string, fail context.CancelCauseFunc) (free func() error, err error) {
+	if err := cfg.Store.KeepBlobs(ctx, name, cfg.Now().Add(keepFor)); err != nil {
+		return nil, err
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		again := time.NewTicker(keepEvery)
+		defer again.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-again.C:
+				if err := cfg.Store.KeepBlobs(ctx, name, cfg.Now().Add(keepFor)); err != nil {
+					fail(err)
+				}
+			}
+		}
+	}()
+	return func() error {
+		close(done)
+		<-ended
+		return cfg.Store.KeepBlobs(context.WithoutCancel(ctx), name, cfg.Now())
+	}, nil
+}
+
+// check is Check of the backup in a folder.
+func check(ctx context.Context, dir string) error {
+	b, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Check(ctx), b.Close())
+}
+
+// writer writes a backup into dir.
+type writer struct {
+	Config
+	dir     string
+	sums    *os.File
+	folders map[string]bool // that were made
+}
+
+func (w *writer) write(ctx context.Context) (m Manifest, err error) {
+	if w.sums, err = os.OpenFile(filepath.Join(w.dir, sumsFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return m, err
+	}
+	snap, err := w.Store.Snapshot(ctx, filepath.Join(w.dir, databaseFile))
+	if err != nil {
+		return m, errors.Join(err, w.sums.Close())
+	}
+	m = Manifest{
+		Format: format, Postroom: w.Version, Engine: snap.Engine, Schema: snap.Schema, Begin: snap.From.UTC(), End: snap.To.UTC(),
+		SnapshotCounts: snap.Counts, Fingerprint: w.Fingerprint, HasSecret: w.Secret != "",
+	}
+	err = snap.EachBlob(ctx, func(key string) error {
+		err := w.copyBlob(ctx, key)
+		if errors.Is(err, store.ErrNotFound) {
+			m.MissingBlobs++
+			return nil
+		}
+		return err
+	})
+	err = errors.Join(err, snap.Close())
+	if err == nil {
+		err = w.writeRest(m)
+	}
+	if err == nil {
+		err = w.sums.Sync()
+	}
+	err = errors.Join(err, w.sums.Close())
+	for folder := range w.folders {
+		err = errors.Join(err, syncDir(folder))
+	}
+	return m, errors.Join(err, syncDir(w.dir))
+}
+
+// writeRest writes what is small, and sums up the database.
+func (w *writer) writeRest(m Manifest) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := w.create(manifestFile, bytes.NewReader(append(text, '\n'))); err != nil {
+		return err
+	}
+	if m.HasSecret {
+		if err := w.create(secretFile, strings.NewReader(w.Secret+"\n")); err != nil {
+			return err
+		}
+	}
+	f, err := os.Open(filepath.Join(w.dir, databaseFile))
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return w.note(databaseFile, h.Sum(nil))
+}
+
+func (w *writer) copyBlob(ctx context.Context, key string) (err error) {
+	if !store.IsBlobKey(key) {
+		return fmt.Errorf("a row names the blob %q, which is none", key)
+	}
+	r, err := w.Blobs.Open(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return w.create(blobFolder+key, r)
+}
+
+// create writes a file, and notes its checksum.
+func (w *writer) create(name string, r io.Reader) error {
+	if err := w.makeFolder(path.Dir(name)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, h), r)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return w.note(name, h.Sum(nil))
+}
+
+// makeFolder makes a folder of the backup with those that it lies in.
+func (w *writer) makeFolder(name string) error {
+	folder := filepath.Join(w.dir, filepath.FromSlash(name))
+	if name == "." || w.folders[folder] {
+		return nil
+	}
+	if err := w.makeFolder(path.Dir(name)); err != nil {
+		return err
+	}
+	w.folders[folder] = true
+	return os.Mkdir(folder, 0o700)
+}
+
+func (w *writer) note(name string, sum []byte) error {
+	_, err := fmt.Fprintf(w.sums, "%s  %s\n", hex.EncodeToString(sum), name)
+	return err
+}
+
+// syncDir makes the entries of a folder durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
