@@ -17,6 +17,10 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 VERSITYGW_VERSION := v1.8.0
 VERSITYGW := bin/versitygw-$(VERSITYGW_VERSION)
 
+# A real ACME server for the tests; internal/acmetest names the same version.
+PEBBLE_VERSION := v2.10.1
+PEBBLE := bin/pebble-$(PEBBLE_VERSION)
+
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
@@ -36,7 +40,7 @@ build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 # vet looks at what the race build compiles anyway, so nothing is built twice.
-test: test-tools check-generated test-costly $(VERSITYGW) $(VERIFIERS)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
+test: test-tools check-generated test-costly $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
 	CGO_ENABLED=1 go vet -race $(PKG)
 	exec env CGO_ENABLED=1 bin/withpg -- go test -race -p 2 -timeout 15m $(ARGS) $(PKG)
 
@@ -94,6 +98,12 @@ $(VERSITYGW):
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/s3 go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
 	mv bin/s3/versitygw $@
 	rmdir bin/s3
+
+# As above.
+$(PEBBLE):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/acme go install github.com/letsencrypt/pebble/v2/cmd/pebble@$(PEBBLE_VERSION)
+	mv bin/acme/pebble $@
+	rmdir bin/acme
 
 # npm puts the folder there first and fills it then, so its time says when it
 # was whole.

@@ -35,7 +35,7 @@ var (
 		"internal/web", "internal/maintenance", "internal/backup", "internal/acmecert", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -66,8 +66,8 @@ var layers = []layer{
 	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
-	{pkg: "internal/acmecert", imports: []string{"store"}, tests: []string{"smtp/smtptest"}},
-	{pkg: "internal/backup", "internal/acmecert", imports: []string{"store"}, tests: []string{"internal/s3blob"}},
+	{pkg: "internal/acmecert", imports: []string{"store"}},
+	{pkg: "internal/backup", imports: []string{"store"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
 	{pkg: "internal/web", imports: []string{"handlers", "gen", "store"}},
 	{pkg: "client", imports: []string{"gen"}},
@@ -77,6 +77,7 @@ var layers = []layer{
 	{pkg: "smtp/smtptest", imports: nothing},
 	{pkg: "internal/testpg", imports: nothing},
 	{pkg: "internal/s3test", imports: nothing},
+	{pkg: "internal/acmetest", imports: []string{"smtp/smtptest"}},
 	{pkg: "internal/cputime", imports: nothing},
 	{pkg: "internal/contractcheck", imports: nothing},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},

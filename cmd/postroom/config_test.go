@@ -24,7 +24,9 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open", "POSTROOM_TRACK": "off",
 		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
-		"POSTROOM_RELAY": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
+		"POSTROOM_HTTPS": "-", "POSTROOM_ACME_HOSTS": "-", "POSTROOM_ACME_EMAIL": "-",
+		"POSTROOM_ACME_DIRECTORY": "https://acme-v02.api.letsencrypt.org/directory",
+		"POSTROOM_RELAY":          "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
 	}
 	got := map[string]string{}
 	for _, s := range settings() {
@@ -129,6 +131,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"an unknown log level", "LOG_LEVEL=INFO", "POSTROOM_LOG_LEVEL"},
 		{"a prefix with an underscore", "KEY_PREFIX=my_brand", "POSTROOM_KEY_PREFIX"},
 		{"a certificate without a key", "TLS_CERT=cert.pem", "POSTROOM_TLS_CERT is set without POSTROOM_TLS_KEY"},
+		{"HTTPS without a certificate", "HTTPS=:443", "POSTROOM_HTTPS is set without a certificate"},
+		{"a name that no certificate is for", "ACME_HOSTS=mail.example.com,localhost", "POSTROOM_ACME_HOSTS"},
 		{"a key without a certificate", "TLS_KEY=key.pem", "POSTROOM_TLS_KEY is set without POSTROOM_TLS_CERT"},
 		{"one port for both", "SMTP=127.0.0.1:8080", "POSTROOM_HTTP and POSTROOM_SMTP"},
 		{"a misspelt name", "MAILDOMAIN=example.com", "POSTROOM_MAILDOMAIN is not a setting: did you mean POSTROOM_MAIL_DOMAIN?"},

@@ -88,6 +88,7 @@ type served struct {
 	startup     time.Duration // until it said that it is ready
 	stdout, log *syncBuffer
 	api, smtp   string
+	https       string // host:port; empty when there is none
 	metrics     string // empty when none are served
 	key         string // empty when it was not shown
 	ended       chan error
@@ -118,6 +119,8 @@ func serve(t *testing.T, data string, env ...string) *served {
 		switch value = strings.TrimSpace(value); name {
 		case "API":
 			s.api = value
+		case "HTTPS":
+			s.https = value
 		case "SMTP":
 			s.smtp = value
 		case "Metrics":

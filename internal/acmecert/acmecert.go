@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,6 +43,9 @@ const (
 	orderTime = 12 * time.Minute
 	orderWait = 5 * time.Second
 )
+
+// challengePath is where challenges by HTTP are (RFC 8555, section 8.3).
+const challengePath = "/.well-known/acme-challenge/"
 
 // errOther means that another node is getting a certificate, or has just failed.
 var errOther = errors.New("another node has asked for it")
@@ -107,7 +111,16 @@ func (m *Manager) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 
 // HTTPHandler answers challenges and leaves everything else to next. It has to be
 // called before Run.
-func (m *Manager) HTTPHandler(next http.Handler) http.Handler { return m.acme.HTTPHandler(next) }
+func (m *Manager) HTTPHandler(next http.Handler) http.Handler {
+	inner := m.acme.HTTPHandler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if host, _, err := net.SplitHostPort(r.Host); err == nil && strings.HasPrefix(r.URL.Path, challengePath) {
+			r = r.WithContext(r.Context()) // a copy
+			r.Host = host                  // without the port that a proxy may have been asked at
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
 
 // Run gets the certificates and keeps them new until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
@@ -123,7 +136,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			pause = retries[min(failed, len(retries)-1)]
 			failed++
 			if ctx.Err() == nil {
-				m.cfg.Log.WarnContext(ctx, "no certificate by ACME: it is asked for again later", "error", err, "again_in", pause.String())
+				m.cfg.Log.WarnContext(ctx, "no certificate by ACME: see that its name leads here, on port 80 or 443", "error", err, "again_in", pause.String())
 			}
 		}
 		select {
@@ -164,7 +177,8 @@ func (m *Manager) RunOnce(ctx context.Context) error {
 
 // tell logs a certificate that was not there before.
 func (m *Manager) tell(ctx context.Context, host string, c *tls.Certificate) {
-	if old := m.have.Load(); c == nil || old != nil && (*old)[host] == c {
+	old := m.have.Load()
+	if c == nil || old != nil && (*old)[host] != nil && c.Leaf.Equal((*old)[host].Leaf) {
 		return
 	}
 	m.cfg.Log.InfoContext(ctx, "certificate in use", "host", host, "until", c.Leaf.NotAfter.UTC().Format(time.RFC3339))

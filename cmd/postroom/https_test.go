@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	gosmtp "github.com/emersion/go-smtp"
+
+	"github.com/postroom/postroom/internal/acmetest"
+)
+
+// httpsClient reaches whatever name at one address.
+func httpsClient(t *testing.T, addr string, roots *x509.CertPool) *http.Client {
+	t.Helper()
+	var d net.Dialer
+	conns := &http.Transport{
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) { return d.DialContext(ctx, network, addr) },
+	}
+	t.Cleanup(conns.CloseIdleConnections)
+	return &http.Client{Transport: conns, Timeout: patience}
+}
+
+func TestHTTPSWithACertificateFromFiles(t *testing.T) {
+	t.Parallel()
+	cert, key, pool := certFiles(t, t.TempDir(), "mail.example.com")
+	s := serve(t, t.TempDir(), "POSTROOM_HTTPS=127.0.0.1:0", "POSTROOM_HOSTNAME=mail.example.com", "POSTROOM_TLS_CERT="+cert, "POSTROOM_TLS_KEY="+key)
+	_, port, _ := net.SplitHostPort(s.https)
+	if want := "https://mail.example.com:" + port; s.api != want {
+		t.Errorf("the API is said to be at %s, want %s", s.api, want)
+	}
+	client := httpsClient(t, s.https, pool)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/v1/inboxes", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK || res.ProtoMajor != 2 {
+		t.Errorf("%s over %s, %v", res.Status, res.Proto, err)
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	client.CloseIdleConnections()
+	s.stop(t)
+}
+
+func TestHTTPLeadsToHTTPS(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	base := &url.URL{Scheme: "https", Host: "mail.example.com"}
+	tests := []struct {
+		name, listens, method, path, auth string
+		status                            int
+		location, says                    string
+	}{
+		{"a program of this machine", "127.0.0.1:8080", "POST", "/v1/inboxes", "Bearer k", 418, "", ""},
+		{"a browser", "0.0.0.0:80", "GET", "/docs?a=b", "", 308, "https://mail.example.com/docs?a=b", ""},
+		{"a load balancer", "0.0.0.0:80", "GET", "/health", "", 418, "", ""},
+		{"a key in clear", "0.0.0.0:80", "GET", "/v1/inboxes", "Bearer k", 400, "", `"invalid_request"`},
+		{"a body in clear", "[::]:80", "POST", "/v1/inboxes", "", 400, "", "https://mail.example.com"},
+		{"a path that is another host", "0.0.0.0:80", "GET", "//evil.example/", "", 308, "https://mail.example.com//evil.example/", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			addr, err := net.ResolveTCPAddr("tcp", tt.listens)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, r := httptest.NewRecorder(), httptest.NewRequest(tt.method, "http://x"+tt.path, nil)
+			r.Header.Set("Authorization", tt.auth)
+			leadToHTTPS(api, addr, base).ServeHTTP(w, r)
+			if w.Code != tt.status || w.Header().Get("Location") != tt.location || !strings.Contains(w.Body.String(), tt.says) {
+				t.Errorf("%d to %q: %s", w.Code, w.Header().Get("Location"), w.Body)
+			}
+		})
+	}
+}
+
+// TestHTTPSByACME starts with no certificate, and has one of the ACME server soon,
+// for HTTPS and STARTTLS, and the same one after a restart.
+func TestHTTPSByACME(t *testing.T) {
+	t.Parallel()
+	const host = "mail.example.com"
+	port := acmetest.FreePort(t)
+	server := acmetest.Start(t, acmetest.Config{HTTP: acmetest.FreePort(t), TLS: port, Hosts: []string{host}})
+	data, env := t.TempDir(), []string{
+		"POSTROOM_HTTPS=127.0.0.1:" + strconv.Itoa(port), "POSTROOM_ACME_HOSTS=" + host, "POSTROOM_ACME_DIRECTORY=" + server.Directory,
+		"SSL_CERT_FILE=" + server.CAFile,
+	}
+	roots := server.Roots(t)
+	var serial string
+	for _, when := range []string{"at first", "after a restart"} {
+		s := serve(t, data, env...)
+		again := time.NewTicker(50 * time.Millisecond)
+		var client *http.Client
+		for late := time.After(patience); ; {
+			client = httpsClient(t, s.https, roots)
+			res, err := client.Get("https://" + host + "/health")
+			if err == nil {
+				_ = res.Body.Close() // it is the certificate that counts
+				got := res.TLS.PeerCertificates[0].SerialNumber.String()
+				if serial != "" && got != serial {
+					t.Errorf("%s: another certificate", when)
+				}
+				serial = got
+				break
+			}
+			select {
+			case <-again.C:
+			case <-late:
+				t.Fatalf("%s: %v\n%s", when, err, s.log)
+			}
+		}
+		again.Stop()
+		c, err := gosmtp.DialStartTLS(s.smtp, &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Quit(); err != nil {
+			t.Error(err)
+		}
+		client.CloseIdleConnections()
+		s.stop(t)
+	}
+}
