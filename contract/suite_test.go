@@ -65,6 +65,6 @@ func TestContract(t *testing.T) {
 			t.Log("not all steps ran to their end, so what was not seen is not looked for")
 			return
 		}
-		reportCoverage(t, e, check)
+		reportCoverage(t, check)
 	})
 }
