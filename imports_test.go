@@ -35,7 +35,7 @@ var (
 		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime", "internal/mailhtml/hostilemail"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -52,6 +52,8 @@ var layers = []layer{
 	{pkg: "internal/netguard", imports: nothing},
 	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
+	{pkg: "internal/mailhtml", imports: nothing},
+	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dnsrec"}, tests: []string{"smtp"}},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store"}},
