@@ -439,6 +439,19 @@ func encodeGetDraftResponse(response *Draft, w http.ResponseWriter) error {
 	return nil
 }
 
+func encodeGetDraftAttachmentResponse(response *DraftAttachmentDownload, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, 8<<10)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "write")
+	}
+
+	return nil
+}
+
 func encodeGetEmailResponse(response *Email, w http.ResponseWriter) error {
 	if err := func() error {
 		if err := response.Validate(); err != nil {

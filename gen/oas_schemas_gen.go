@@ -2608,6 +2608,125 @@ func (*Draft) replyToMessageRes() {}
 func (*Draft) sendMessageRes()    {}
 
 // Merged schema.
+// Ref: #/components/schemas/DraftAttachmentDownload
+type DraftAttachmentDownload struct {
+	// Prefix `att_`.
+	ID string `json:"id"`
+	// One is made up when the mail gives none.
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`
+	// Bytes after decoding.
+	Size      int64     `json:"size"`
+	Inline    bool      `json:"inline"`
+	ContentID NilString `json:"content_id"`
+	Object    string    `json:"object"`
+	DraftID   string    `json:"draft_id"`
+	// Works without a key until `expires_at`.
+	DownloadURL url.URL   `json:"download_url"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+// GetID returns the value of ID.
+func (s *DraftAttachmentDownload) GetID() string {
+	return s.ID
+}
+
+// GetFilename returns the value of Filename.
+func (s *DraftAttachmentDownload) GetFilename() string {
+	return s.Filename
+}
+
+// GetContentType returns the value of ContentType.
+func (s *DraftAttachmentDownload) GetContentType() string {
+	return s.ContentType
+}
+
+// GetSize returns the value of Size.
+func (s *DraftAttachmentDownload) GetSize() int64 {
+	return s.Size
+}
+
+// GetInline returns the value of Inline.
+func (s *DraftAttachmentDownload) GetInline() bool {
+	return s.Inline
+}
+
+// GetContentID returns the value of ContentID.
+func (s *DraftAttachmentDownload) GetContentID() NilString {
+	return s.ContentID
+}
+
+// GetObject returns the value of Object.
+func (s *DraftAttachmentDownload) GetObject() string {
+	return s.Object
+}
+
+// GetDraftID returns the value of DraftID.
+func (s *DraftAttachmentDownload) GetDraftID() string {
+	return s.DraftID
+}
+
+// GetDownloadURL returns the value of DownloadURL.
+func (s *DraftAttachmentDownload) GetDownloadURL() url.URL {
+	return s.DownloadURL
+}
+
+// GetExpiresAt returns the value of ExpiresAt.
+func (s *DraftAttachmentDownload) GetExpiresAt() time.Time {
+	return s.ExpiresAt
+}
+
+// SetID sets the value of ID.
+func (s *DraftAttachmentDownload) SetID(val string) {
+	s.ID = val
+}
+
+// SetFilename sets the value of Filename.
+func (s *DraftAttachmentDownload) SetFilename(val string) {
+	s.Filename = val
+}
+
+// SetContentType sets the value of ContentType.
+func (s *DraftAttachmentDownload) SetContentType(val string) {
+	s.ContentType = val
+}
+
+// SetSize sets the value of Size.
+func (s *DraftAttachmentDownload) SetSize(val int64) {
+	s.Size = val
+}
+
+// SetInline sets the value of Inline.
+func (s *DraftAttachmentDownload) SetInline(val bool) {
+	s.Inline = val
+}
+
+// SetContentID sets the value of ContentID.
+func (s *DraftAttachmentDownload) SetContentID(val NilString) {
+	s.ContentID = val
+}
+
+// SetObject sets the value of Object.
+func (s *DraftAttachmentDownload) SetObject(val string) {
+	s.Object = val
+}
+
+// SetDraftID sets the value of DraftID.
+func (s *DraftAttachmentDownload) SetDraftID(val string) {
+	s.DraftID = val
+}
+
+// SetDownloadURL sets the value of DownloadURL.
+func (s *DraftAttachmentDownload) SetDownloadURL(val url.URL) {
+	s.DownloadURL = val
+}
+
+// SetExpiresAt sets the value of ExpiresAt.
+func (s *DraftAttachmentDownload) SetExpiresAt(val time.Time) {
+	s.ExpiresAt = val
+}
+
+// Merged schema.
 // Ref: #/components/schemas/DraftList
 type DraftList struct {
 	Data    []Draft `json:"data"`

@@ -158,6 +158,13 @@ type DraftsHandler interface {
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams) (*Draft, error)
+	// GetDraftAttachment implements getDraftAttachment operation.
+	//
+	// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
+	// it.
+	//
+	// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
+	GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams) (*DraftAttachmentDownload, error)
 	// ListDrafts implements listDrafts operation.
 	//
 	// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.

@@ -249,6 +249,16 @@ func (UnimplementedHandler) GetDraft(ctx context.Context, params GetDraftParams)
 	return r, ht.ErrNotImplemented
 }
 
+// GetDraftAttachment implements getDraftAttachment operation.
+//
+// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
+// it.
+//
+// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
+func (UnimplementedHandler) GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams) (r *DraftAttachmentDownload, _ error) {
+	return r, ht.ErrNotImplemented
+}
+
 // GetEmail implements getEmail operation.
 //
 // Returns one email with the state of each recipient.
