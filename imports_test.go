@@ -69,7 +69,10 @@ var layers = []layer{
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
-	{pkg: "internal/web", imports: []string{"handlers", "gen", "store"}},
+	{
+		pkg: "internal/web", imports: []string{"handlers", "gen", "store"},
+		tests: []string{"smtp", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
+	},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "cmd/postroom", imports: everything},
 

@@ -46,7 +46,7 @@ func requestID(ctx context.Context) string { return infoOf(ctx).id }
 func (a *API) outer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := a.now()
-		info := &requestInfo{id: store.NewID("req_", start), ip: clientOf(r, a.cfg.TrustedProxies), w: w}
+		info := &requestInfo{id: store.NewID("req_", start), ip: ClientIP(r, a.cfg.TrustedProxies), w: w}
 		w.Header().Set("X-Request-Id", info.id)
 		sw := &statusWriter{ResponseWriter: w}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)

@@ -15,6 +15,7 @@ import (
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
+	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -85,7 +86,8 @@ func (n *node) assemble(
 	return parts, nil
 }
 
-// apiPart makes the API of what cfg says and of the settings.
+// apiPart makes the API of what cfg says and of the settings, and the dashboard
+// before it.
 func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping chan struct{}, cfg handlers.Config) (part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr())
 	if guessed {
@@ -100,6 +102,14 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 	api, err := handlers.New(cfg)
 	if err != nil {
 		return part{}, fmt.Errorf("make the API: %w", err)
+	}
+	if n.cfg.Dashboard {
+		api, err = web.New(web.Config{
+			API: api, Store: s, BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
+		})
+		if err != nil {
+			return part{}, fmt.Errorf("make the dashboard: %w", err)
+		}
 	}
 	server := newHTTPServer(api, n.log)
 	return part{

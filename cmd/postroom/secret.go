@@ -25,6 +25,7 @@ type subkeys struct {
 	files    []byte // signs download links
 	seal     []byte // encrypts private keys in the database
 	domains  []byte // makes the tokens that show whose a domain is
+	notices  []byte // signs what a page of the dashboard tells the next
 }
 
 // derive returns the subkeys of the install secret. What they are derived with
@@ -34,12 +35,13 @@ func derive(s secret) (subkeys, error) {
 		return hkdf.Key(sha256.New, []byte(s), nil, "postroom "+use, 32)
 	}
 	var k subkeys
-	var errs [5]error
+	var errs [6]error
 	k.cursors, errs[0] = sub("cursors")
 	k.files, errs[1] = sub("files")
 	k.seal, errs[2] = sub("seal")
 	k.domains, errs[3] = sub("domains")
 	k.feedback, errs[4] = sub("feedback")
+	k.notices, errs[5] = sub("notices")
 	return k, errors.Join(errs[:]...)
 }
 
