@@ -33,6 +33,7 @@ var (
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
+		"internal/doctor",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime", "internal/mailhtml/hostilemail"}
@@ -55,6 +56,10 @@ var layers = []layer{
 	{pkg: "internal/mailhtml", imports: nothing},
 	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dnsrec"}, tests: []string{"smtp"}},
+	{
+		pkg:     "internal/doctor",
+		imports: []string{"store", "smtp", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/mtasts", "internal/netguard"},
+	},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},

@@ -29,7 +29,7 @@ func newCommand(p program) *cobra.Command {
 	for _, s := range settings() {
 		root.PersistentFlags().String(s.flag, s.def, s.help())
 	}
-	return group(root, p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.inboxCommand(), p.keyCommand(), p.userCommand(), p.domainCommand(), p.configCommand(), p.versionCommand())
+	return group(root, p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.inboxCommand(), p.keyCommand(), p.userCommand(), p.domainCommand(), p.doctorCommand(), p.configCommand(), p.versionCommand())
 }
 
 // help is the line of a setting in the list of flags.
