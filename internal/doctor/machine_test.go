@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +16,6 @@ import (
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
-
-func portOf(w *world) string { return strconv.Itoa(int(w.cfg.MXPort)) }
 
 func openRaw(t *testing.T, cfg store.Config) *sqlx.DB {
 	t.Helper()

@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -29,12 +30,16 @@ func shut(t *testing.T, ip string) *net.TCPAddr {
 	return at
 }
 
-// both moves SMTP to a port on which a script answers at ip, and nobody else.
+func portOf(a net.Addr) uint16 {
+	return uint16(a.(*net.TCPAddr).Port) //nolint:gosec // a port fits
+}
+
+// script moves SMTP to a port on which a script answers at ip, and nobody else.
 func (w *world) script(t *testing.T, ip, banner string, replies map[string]string) {
 	t.Helper()
 	l := smtptest.Listen(t, ip)[0]
 	smtptest.Script{Banner: banner, Reply: smtptest.Replies(replies)}.Serve(t, l)
-	w.cfg.MXPort = uint16(l.Addr().(*net.TCPAddr).Port)
+	w.cfg.MXPort = portOf(l.Addr())
 }
 
 func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
@@ -47,13 +52,13 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		saw    string
 		advice string
 	}{
-		{"nobody listens for mail", func(t *testing.T, w *world) { w.cfg.MXPort = uint16(shut(t, hostIP).Port) }, "inbound", doctor.Fail, "connection refused", "POSTROOM_SMTP"},
+		{"nobody listens for mail", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, hostIP)) }, "inbound", doctor.Fail, "connection refused", "POSTROOM_SMTP"},
 		{"another server answers", func(t *testing.T, w *world) { w.script(t, hostIP, "220 mail.hoster.example ESMTP Exim", nil) }, "inbound", doctor.Fail, `calls itself "mail.hoster.example"`, "stop that server"},
 		{"what answers is no SMTP", func(t *testing.T, w *world) { w.script(t, hostIP, "SSH-2.0-OpenSSH_9.6", nil) }, "inbound", doctor.Fail, "not SMTP", "firewall"},
 		{"our server does not encrypt", func(t *testing.T, w *world) { w.script(t, hostIP, "220 "+hostname+" ESMTP", nil) }, "inbound", doctor.Warn, "without encryption", "POSTROOM_TLS_CERT"},
 		{"no node runs", func(t *testing.T, w *world) { w.cfg.Listens = shut(t, "127.0.0.1").String() }, "inbound", doctor.Skipped, "no node is running", "postroom serve"},
 
-		{"port 25 is closed", func(t *testing.T, w *world) { w.cfg.MXPort = uint16(shut(t, outsideIP).Port) }, "outbound", doctor.Fail, "no connection", "POSTROOM_RELAY"},
+		{"port 25 is closed", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, outsideIP)) }, "outbound", doctor.Fail, "no connection", "POSTROOM_RELAY"},
 		{"no such domain", func(_ *testing.T, w *world) { w.cfg.To = "nowhere.example" }, "outbound", doctor.Fail, "no mail server is to be found", "POSTROOM_RESOLVER"},
 		{"the server refuses us", func(t *testing.T, w *world) {
 			w.script(t, outsideIP, "554 5.7.1 your address is listed", nil)
@@ -88,7 +93,7 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		{"the relay hears us in the clear", func(t *testing.T, w *world) {
 			w.script(t, outsideIP, "220 relay", nil)
 			w.zones["relay.example."] = smtptest.A(outsideIP)
-			w.cfg.Relay = parseRelay(t, "smtp://relay.example:"+portOf(w))
+			w.cfg.Relay = parseRelay(t, "smtp://relay.example:"+strconv.Itoa(int(w.cfg.MXPort)))
 		}, "relay", doctor.Warn, "in the clear", "tls=verify"},
 	}
 	for _, tt := range tests {
