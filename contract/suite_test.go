@@ -48,6 +48,7 @@ func TestContract(t *testing.T) {
 			{"expired messages", expiredMessages},
 			{"events", events},
 			{"streams", streams},
+			{"the protocol of MCP", mcpProtocol},
 			{"what is not in the contract", whatIsNotInTheContract},
 			{"the contract itself", theContractItself},
 			{"limits", limits},

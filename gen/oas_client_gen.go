@@ -97,7 +97,11 @@ type Invoker interface {
 	// CallMcp invokes callMcp operation.
 	//
 	// Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-	// lists only the tools that it may use.
+	// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
+	// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
+	// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
+	// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
+	// protocol in place of the usual one.
 	//
 	// POST /mcp
 	CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error)
@@ -701,7 +705,11 @@ func NewClient(serverURL string, sec SecuritySource, opts ...ClientOption) (*Cli
 // CallMcp invokes callMcp operation.
 //
 // Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-// lists only the tools that it may use.
+// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
+// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
+// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
+// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
+// protocol in place of the usual one.
 //
 // POST /mcp
 func (c *Client) CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error) {

@@ -31,7 +31,11 @@ func recordError(string, error) {}
 // handleCallMcpRequest handles callMcp operation.
 //
 // Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-// lists only the tools that it may use.
+// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
+// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
+// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
+// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
+// protocol in place of the usual one.
 //
 // POST /mcp
 func (s *Server) handleCallMcpRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

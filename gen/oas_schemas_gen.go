@@ -956,6 +956,73 @@ type CallMcpAccepted struct{}
 
 func (*CallMcpAccepted) callMcpRes() {}
 
+// CallMcpBadRequest represents sum type.
+type CallMcpBadRequest struct {
+	// Type selects the active sum variant, switch on this field.
+	Type     CallMcpBadRequestType
+	Error    Error
+	McpError McpError
+}
+
+// CallMcpBadRequestType is oneOf type of CallMcpBadRequest.
+type CallMcpBadRequestType string
+
+// Possible values for CallMcpBadRequestType.
+const (
+	ErrorCallMcpBadRequest    CallMcpBadRequestType = "Error"
+	McpErrorCallMcpBadRequest CallMcpBadRequestType = "McpError"
+)
+
+// IsError reports whether CallMcpBadRequest is Error.
+func (s CallMcpBadRequest) IsError() bool { return s.Type == ErrorCallMcpBadRequest }
+
+// IsMcpError reports whether CallMcpBadRequest is McpError.
+func (s CallMcpBadRequest) IsMcpError() bool { return s.Type == McpErrorCallMcpBadRequest }
+
+// SetError sets CallMcpBadRequest to Error.
+func (s *CallMcpBadRequest) SetError(v Error) {
+	s.Type = ErrorCallMcpBadRequest
+	s.Error = v
+}
+
+// GetError returns Error and true boolean if CallMcpBadRequest is Error.
+func (s CallMcpBadRequest) GetError() (v Error, ok bool) {
+	if !s.IsError() {
+		return v, false
+	}
+	return s.Error, true
+}
+
+// NewErrorCallMcpBadRequest returns new CallMcpBadRequest from Error.
+func NewErrorCallMcpBadRequest(v Error) CallMcpBadRequest {
+	var s CallMcpBadRequest
+	s.SetError(v)
+	return s
+}
+
+// SetMcpError sets CallMcpBadRequest to McpError.
+func (s *CallMcpBadRequest) SetMcpError(v McpError) {
+	s.Type = McpErrorCallMcpBadRequest
+	s.McpError = v
+}
+
+// GetMcpError returns McpError and true boolean if CallMcpBadRequest is McpError.
+func (s CallMcpBadRequest) GetMcpError() (v McpError, ok bool) {
+	if !s.IsMcpError() {
+		return v, false
+	}
+	return s.McpError, true
+}
+
+// NewMcpErrorCallMcpBadRequest returns new CallMcpBadRequest from McpError.
+func NewMcpErrorCallMcpBadRequest(v McpError) CallMcpBadRequest {
+	var s CallMcpBadRequest
+	s.SetMcpError(v)
+	return s
+}
+
+func (*CallMcpBadRequest) callMcpRes() {}
+
 // CallMcpOKRawApplicationJSON represents raw HTTP response for CallMcp application/json.
 type CallMcpOKRawApplicationJSON struct {
 	Response *http.Response `json:"-"`
@@ -5032,6 +5099,83 @@ func NewMailboxArrayMailboxes(v MailboxArray) Mailboxes {
 	var s Mailboxes
 	s.SetMailboxArray(v)
 	return s
+}
+
+// A JSON-RPC 2.0 error.
+// Ref: #/components/schemas/McpError
+type McpError struct {
+	Jsonrpc string `json:"jsonrpc"`
+	// That of the request, a string or a number, or null.
+	ID    jx.Raw        `json:"id"`
+	Error McpErrorError `json:"error"`
+}
+
+// GetJsonrpc returns the value of Jsonrpc.
+func (s *McpError) GetJsonrpc() string {
+	return s.Jsonrpc
+}
+
+// GetID returns the value of ID.
+func (s *McpError) GetID() jx.Raw {
+	return s.ID
+}
+
+// GetError returns the value of Error.
+func (s *McpError) GetError() McpErrorError {
+	return s.Error
+}
+
+// SetJsonrpc sets the value of Jsonrpc.
+func (s *McpError) SetJsonrpc(val string) {
+	s.Jsonrpc = val
+}
+
+// SetID sets the value of ID.
+func (s *McpError) SetID(val jx.Raw) {
+	s.ID = val
+}
+
+// SetError sets the value of Error.
+func (s *McpError) SetError(val McpErrorError) {
+	s.Error = val
+}
+
+func (*McpError) callMcpRes() {}
+
+type McpErrorError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    jx.Raw `json:"data"`
+}
+
+// GetCode returns the value of Code.
+func (s *McpErrorError) GetCode() int {
+	return s.Code
+}
+
+// GetMessage returns the value of Message.
+func (s *McpErrorError) GetMessage() string {
+	return s.Message
+}
+
+// GetData returns the value of Data.
+func (s *McpErrorError) GetData() jx.Raw {
+	return s.Data
+}
+
+// SetCode sets the value of Code.
+func (s *McpErrorError) SetCode(val int) {
+	s.Code = val
+}
+
+// SetMessage sets the value of Message.
+func (s *McpErrorError) SetMessage(val string) {
+	s.Message = val
+}
+
+// SetData sets the value of Data.
+func (s *McpErrorError) SetData(val jx.Raw) {
+	s.Data = val
 }
 
 // One message, received or sent. In list items, wait results, threads and events `html` and `headers`

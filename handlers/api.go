@@ -23,6 +23,10 @@ import (
 // Config is what the API needs.
 type Config struct {
 	Store *store.Store
+	// MCP makes the server behind POST /mcp. The requests that it is given have a
+	// caller, and what it asks of local is answered by this API as to that caller.
+	// nil means that there is no such server.
+	MCP func(local http.RoundTripper) (http.Handler, error)
 	// Incoming takes mail that is simulated.
 	Incoming Incoming
 	// Domains are the accounts' own domains.
@@ -76,10 +80,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// API implements the generated interfaces. Operations that are documented but
-// not built answer 501 by UnimplementedHandler.
+// API implements the generated interfaces.
 type API struct {
-	gen.UnimplementedHandler
 	cfg     Config
 	store   *store.Store
 	now     func() time.Time
@@ -88,6 +90,7 @@ type API struct {
 	running runningCalls
 	bodies  *semaphore.Weighted
 	batches *semaphore.Weighted // of emails, those with large texts
+	mcp     http.Handler        // may be nil
 }
 
 var (
@@ -111,5 +114,11 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.outer(a.links(s)), nil
+	api := a.outer(a.links(s))
+	if cfg.MCP != nil {
+		if a.mcp, err = cfg.MCP(localTransport{api}); err != nil {
+			return nil, err
+		}
+	}
+	return api, nil
 }

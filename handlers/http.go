@@ -51,7 +51,7 @@ func (a *API) outer(next http.Handler) http.Handler {
 		sw := &statusWriter{ResponseWriter: w}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
 		body := &gatedBody{
-			ReadCloser: http.MaxBytesReader(w, r.Body, maxBody), api: a, ctx: ctx, size: r.ContentLength,
+			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), api: a, ctx: ctx, size: r.ContentLength, whole: isMCP(r),
 			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
 		}
 		defer a.releaseBody(ctx, body)
@@ -95,8 +95,8 @@ func setDeadlines(w http.ResponseWriter, r *http.Request) {
 // the text of the path, and whether the body is packed.
 func refuseEarly(r *http.Request) *apiError {
 	switch {
-	case r.ContentLength > maxBody:
-		return errTooLarge(maxBody)
+	case r.ContentLength > bodyLimit(r):
+		return errTooLarge(bodyLimit(r))
 	case !cleanText(r.URL.Path):
 		return errNotFound
 	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/postroom/postroom/handlers"
@@ -12,6 +13,7 @@ import (
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
+	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
@@ -99,6 +101,9 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
 	cfg.RateLimits, cfg.TrustedProxies = bool(n.cfg.RateLimits), n.cfg.TrustedProxies
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
+	cfg.MCP = func(local http.RoundTripper) (http.Handler, error) {
+		return mcp.New(mcp.Config{Local: local, Version: programVersion(), Log: n.log})
+	}
 	api, err := handlers.New(cfg)
 	if err != nil {
 		return part{}, fmt.Errorf("make the API: %w", err)
