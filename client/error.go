@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 
 // Is says whether target is the code of e.
 func (e *Error) Is(target error) bool {
-	code, ok := target.(Code) //nolint:errorlint // errors.Is does the unwrapping
+	code, ok := target.(Code)
 	return ok && code == e.Code && code != ""
 }
 
@@ -116,7 +116,7 @@ func foreign(res *http.Response, body []byte) string {
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second //nolint:gosec // of 31 bits
+		return time.Duration(seconds) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(0, at.Sub(now))

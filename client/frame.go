@@ -79,7 +79,7 @@ func (r *frameReader) field(f *frame, line []byte) {
 		f.data = append(f.data, value...)
 	case "retry":
 		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-			r.retry = time.Duration(ms) * time.Millisecond //nolint:gosec // of 31 bits
+			r.retry = time.Duration(ms) * time.Millisecond
 		}
 	}
 }

@@ -40,6 +40,7 @@ func serveAndRun(m *testing.M) (code int) {
 		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY=" + firstKey, "POSTROOM_LOG_LEVEL=error",
 	}
 	server.Stderr = os.Stderr
+	dieWithUs(server)
 	address, err := start(server)
 	if err != nil {
 		return fail(err)
