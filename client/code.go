@@ -49,6 +49,5 @@ const (
 	ErrDailyLimitReached       = Code(gen.ErrorCodeDailyLimitReached)
 	ErrMonthlyLimitReached     = Code(gen.ErrorCodeMonthlyLimitReached)
 	ErrInternalError           = Code(gen.ErrorCodeInternalError)
-	ErrNotImplemented          = Code(gen.ErrorCodeNotImplemented)
 	ErrUnavailable             = Code(gen.ErrorCodeUnavailable)
 )
