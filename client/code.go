@@ -19,6 +19,7 @@ const (
 	ErrTemplateVariableMissing = Code(gen.ErrorCodeTemplateVariableMissing)
 	ErrUnauthorized            = Code(gen.ErrorCodeUnauthorized)
 	ErrInsufficientScope       = Code(gen.ErrorCodeInsufficientScope)
+	ErrOriginNotAllowed        = Code(gen.ErrorCodeOriginNotAllowed)
 	ErrIPNotAllowed            = Code(gen.ErrorCodeIPNotAllowed)
 	ErrRecipientNotAllowed     = Code(gen.ErrorCodeRecipientNotAllowed)
 	ErrSendingPaused           = Code(gen.ErrorCodeSendingPaused)

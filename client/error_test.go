@@ -69,6 +69,6 @@ func TestCodesAreTheContracts(t *testing.T) {
 		t.Fatal("no codes in the contract")
 	}
 	if n := strings.Count(source, " = Code(gen.ErrorCode"); n != len(values) {
-		t.Errorf("%d codes have a name, and the contract has %d", n, len(values))
+		t.Errorf("%d codes have a name in code.go, and the contract has %d", n, len(values))
 	}
 }
