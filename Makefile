@@ -40,7 +40,7 @@ build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 # vet looks at what the race build compiles anyway, so nothing is built twice.
-test: test-tools check-generated test-costly $(VERSITYGW) $(VERIFIERS)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
+test: test-tools check-generated test-costly $(VERSITYGW) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
 	CGO_ENABLED=1 go vet $(RACE) $(PKG)
 	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 15m $(ARGS) $(PKG)
 
@@ -51,7 +51,7 @@ ifneq (,$(filter ./... ./internal/message ./internal/message/...,$(PKG)))
 	go test -timeout 5m -run '^(TestHostileMails|TestHTMLToTextIsLinear)$$' ./internal/message
 endif
 
-check: format vet lint ## check format, vet and lint
+check: format vet lint check-contract ## check format, vet, lint and the contract
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go' ':!gen')); \
@@ -101,6 +101,6 @@ $(VERSITYGW):
 
 # npm puts the folder there first and fills it then, so its time says when it
 # was whole.
-$(VERIFIERS)/node_modules: $(VERIFIERS)/package-lock.json | test-tools
-	npm ci --prefix $(VERIFIERS) --ignore-scripts --no-audit --no-fund
+%/node_modules: %/package-lock.json | test-tools
+	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@
