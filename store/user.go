@@ -80,8 +80,10 @@ func putUserLink(ctx context.Context, tx *sqlx.Tx, user int64, link UserLink) er
 func (s *Store) UserByName(ctx context.Context, name string) (User, error) {
 	const q = `SELECT ` + userColumns + ` FROM users WHERE name = $1 AND removed_at IS NULL`
 	var u User
-	err := s.read.GetContext(ctx, &u, q, foldUser(name))
-	return u, s.wrap(err, "user")
+	if err := s.read.GetContext(ctx, &u, q, foldUser(name)); err != nil {
+		return User{}, s.wrap(err, "user")
+	}
+	return u, nil
 }
 
 // ListUsers returns a page of the account's users who are not removed, newest

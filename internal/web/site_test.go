@@ -71,7 +71,14 @@ func newSite(t *testing.T, cfg store.Config, opts ...options) *site {
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	clock := storetest.NewClock(time.Now())
+	s := startSite(t, cfg, storetest.NewClock(time.Now()), o)
+	s.account = storetest.Account(t, s.store).Seq
+	s.user, s.session = s.newUser(t, "ann@example.com")
+	return s
+}
+
+func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options) *site {
+	t.Helper()
 	cfg.Now = clock.Now
 	s := &site{store: storetest.OpenConfig(t, cfg), clock: clock, dns: smtptest.NewChangingDNS(t)}
 	s.dns.Set(t, smtptest.Zones{})
@@ -93,9 +100,15 @@ func newSite(t *testing.T, cfg store.Config, opts ...options) *site {
 	server.Config.Handler = s.dashboard
 	server.Start()
 	t.Cleanup(server.Close)
-	s.account = storetest.Account(t, s.store).Seq
-	s.user, s.session = s.newUser(t, "ann@example.com")
 	return s
+}
+
+// newNode starts another site over the database of s.
+func newNode(t *testing.T, cfg store.Config, s *site, o options) *site {
+	t.Helper()
+	n := startSite(t, cfg, s.clock, o)
+	n.account, n.user, n.session = s.account, s.user, s.session
+	return n
 }
 
 // newAPI makes the API with everything that it needs: its webhooks may be sent to
