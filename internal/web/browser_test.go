@@ -255,6 +255,18 @@ func (b *tab) shows(texts ...string) {
 	}
 }
 
+// copies presses a button that copies, and compares what the page put onto the
+// clipboard.
+func (b *tab) copies(css, want string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = async (text) => { window.copied = text }`),
+		chromedp.Click(chromedp.CSS(css), chromedp.NodeVisible))
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("window.copied"))
+	if err != nil || got != want {
+		b.t.Errorf("%s copies %q (%v), want %q", css, got, err, want)
+	}
+}
+
 // where is the address of the page.
 func (b *tab) where() string {
 	at, err := chromedp.Run(b.ctx, chromedp.Location())

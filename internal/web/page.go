@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -169,6 +170,20 @@ func fieldOf(param string) string {
 		return param[:i]
 	}
 	return param
+}
+
+// Rest is what is wrong with the request as a whole, or with something that has
+// none of these fields; empty when those say it all.
+func (p problem) Rest(fields ...string) string {
+	for name := range p.fields {
+		if !slices.Contains(fields, name) {
+			return p.Message
+		}
+	}
+	if len(p.fields) > 0 {
+		return ""
+	}
+	return p.Message
 }
 
 // Of is what is wrong with a field; empty when nothing is.

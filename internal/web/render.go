@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/postroom/postroom/gen"
 )
 
 //go:embed templates
@@ -46,8 +45,11 @@ func (d *Dashboard) functions() template.FuncMap {
 		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"count": count,
 		"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+		"date":  func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"dict":  dict,
-		"nil":   func(o gen.OptNilString) string { return o.Or("") },
+		"list":  func(all ...string) []string { return all },
+		"has":   func(all []string, one string) bool { return slices.Contains(all, one) },
+		"tone":  tone,
 	}
 }
 

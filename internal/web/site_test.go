@@ -166,6 +166,13 @@ func (s *site) newUser(t *testing.T, name string) (u store.User, session string)
 	return u, session
 }
 
+// otherAccount makes the site's user one of another account.
+func (s *site) otherAccount(t *testing.T) {
+	t.Helper()
+	s.account = storetest.Account(t, s.store).Seq
+	s.user, s.session = s.newUser(t, "eve@example.com")
+}
+
 // asUser is a context in which s.api is called by the user.
 func (s *site) asUser(t *testing.T) context.Context {
 	t.Helper()

@@ -97,6 +97,13 @@ func (d *Dashboard) routes() {
 	d.signInPages()
 	d.setupPages()
 	d.overviewPages()
+	d.emailPages()
+	d.domainPages()
+	d.webhookPages()
+	d.keyPages()
+	d.suppressionPages()
+	d.templatePages()
+	d.contactPages()
 }
 
 // ServeHTTP implements http.Handler.
