@@ -25,7 +25,7 @@ RACE := -race -gcflags=modernc.org/...=-race=false
 VERIFIERS := internal/webhook/testdata/verify
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-costly vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
+.PHONY: help vendor-ui run build test test-costly vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
@@ -78,6 +78,9 @@ faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see t
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
 	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp ./internal/webhook ./cmd/postroom
+
+vendor-ui: ## bring Swagger UI, which /docs shows, into the repository anew
+	scripts/vendor-ui
 
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg

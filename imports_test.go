@@ -33,7 +33,7 @@ var (
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor",
+		"internal/doctor", "internal/docs",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/cputime", "internal/mailhtml/hostilemail"}
@@ -50,6 +50,8 @@ var layers = []layer{
 	{pkg: "internal/message", imports: nothing},
 	{pkg: "internal/feedback", imports: nothing},
 	{pkg: "internal/dnsrec", imports: nothing},
+	{pkg: "internal/packed", imports: nothing},
+	{pkg: "internal/docs", imports: []string{"internal/packed"}, tests: []string{"gen"}},
 	{pkg: "internal/netguard", imports: nothing},
 	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
@@ -67,7 +69,7 @@ var layers = []layer{
 	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/message", "internal/feedback", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
+		imports: []string{"gen", "store", "internal/message", "internal/feedback", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
 		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
 	},
 	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},

@@ -16,6 +16,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/packed"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -91,6 +92,8 @@ type API struct {
 	bodies  *semaphore.Weighted
 	batches *semaphore.Weighted // of emails, those with large texts
 	mcp     http.Handler        // may be nil
+
+	contract *packed.Body // as it is served
 }
 
 var (
@@ -105,6 +108,7 @@ func New(cfg Config) (http.Handler, error) {
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files:  fileSigner{cfg.FileKey},
 		bodies: semaphore.NewWeighted(maxBodiesInMemory), batches: semaphore.NewWeighted(largeBatches),
+		contract: packed.New(gen.OpenAPI),
 	}
 	s, err := gen.NewServer(a, a, a,
 		gen.WithErrorHandler(a.writeDecodeError),

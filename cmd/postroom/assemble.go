@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mailauth"
@@ -115,6 +116,9 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 		if err != nil {
 			return part{}, fmt.Errorf("make the dashboard: %w", err)
 		}
+	}
+	if api, err = docs.Handler(api); err != nil {
+		return part{}, err
 	}
 	server := newHTTPServer(api, n.log)
 	return part{
