@@ -26,8 +26,14 @@ func TestBodiesArePackedForWhoTakesThat(t *testing.T) {
 		accept string
 		gzip   bool
 	}{
-		{"", false}, {"gzip", true}, {"br, GZIP;q=0.5", true}, {"gzip;q=0", false}, {"gzip; q=0.000", false},
-		{"identity", false}, {"x-gzip-not", false}, {"deflate, gzip ; q=1", true},
+		{"", false},
+		{"gzip", true},
+		{"br, GZIP;q=0.5", true},
+		{"deflate, gzip ; q=1", true},
+		{"gzip;q=0", false},
+		{"gzip; q=0.000", false},
+		{"identity", false},
+		{"x-gzip-not", false},
 	}
 	for _, tt := range tests {
 		for _, body := range []*packed.Body{plain, packed.FromGzip(b.Bytes())} {
