@@ -1,12 +1,42 @@
 # The contract and what is made from it.
 
-.PHONY: generate check-generated
+# Generators and linters of others. The clients that the first makes run in the
+# tests.
+TYPESCRIPT := contract/testdata/typescript
+LINTERS := contract/testdata/lint
+
+OASDIFF_VERSION := v1.30.0
+OASDIFF := bin/oasdiff-$(OASDIFF_VERSION)
+OAPI_CODEGEN_VERSION := v2.8.2
+OAPI_CODEGEN := bin/oapi-codegen-$(OAPI_CODEGEN_VERSION)
+
+URL ?= http://127.0.0.1:8080
+
+.PHONY: generate check-generated check-contract sdk
 
 generate: ## make gen/ from openapi.yaml
 	go run ./tools/specgen
 	go tool ogen --loglevel error --clean --target gen --package gen --config .ogen.yml tmp/openapi.ogen.yaml
 	go run ./tools/specgen -stream gen/oas_response_encoders_gen.go
+	go run ./tools/specgen -lenient gen/oas_response_decoders_gen.go
 
 check-generated: generate ## fail unless gen/ is what openapi.yaml makes
 	git diff --exit-code -- gen
 	@test -z "$$(git ls-files --others --exclude-standard -- gen)"
+
+check-contract: $(LINTERS)/node_modules $(OASDIFF) $(OAPI_CODEGEN) ## hold the contract against linters, generators and the last release
+	scripts/check-contract $(OASDIFF) $(OAPI_CODEGEN)
+
+sdk: $(TYPESCRIPT)/node_modules ## make TypeScript clients of the server at URL into bin/sdk
+	scripts/sdk-typescript $(URL) bin/sdk
+
+# Each into a folder of its own, as what is made at the same time has the same name.
+$(OASDIFF):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/oasdiff.tmp go install github.com/oasdiff/oasdiff@$(OASDIFF_VERSION)
+	mv bin/oasdiff.tmp/oasdiff $@
+	rmdir bin/oasdiff.tmp
+
+$(OAPI_CODEGEN):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/codegen.tmp go install github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@$(OAPI_CODEGEN_VERSION)
+	mv bin/codegen.tmp/oapi-codegen $@
+	rmdir bin/codegen.tmp

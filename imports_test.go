@@ -32,10 +32,11 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
-		"internal/web", "internal/maintenance", "internal/backup", "internal/acmecert", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
+		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
+		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/mailhtml/hostilemail"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -49,10 +50,18 @@ var layers = []layer{
 	{pkg: "internal/message", imports: nothing},
 	{pkg: "internal/feedback", imports: nothing},
 	{pkg: "internal/dnsrec", imports: nothing},
+	{pkg: "internal/packed", imports: nothing},
+	{pkg: "internal/docs", imports: []string{"internal/packed"}, tests: []string{"gen"}},
 	{pkg: "internal/netguard", imports: nothing},
 	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
+	{pkg: "internal/mailhtml", imports: nothing},
+	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dnsrec"}, tests: []string{"smtp"}},
+	{
+		pkg:     "internal/doctor",
+		imports: []string{"store", "smtp", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/mtasts", "internal/netguard"},
+	},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},
@@ -60,7 +69,7 @@ var layers = []layer{
 	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/message", "internal/feedback", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
+		imports: []string{"gen", "store", "internal/message", "internal/feedback", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
 		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
 	},
 	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
@@ -69,7 +78,10 @@ var layers = []layer{
 	{pkg: "internal/acmecert", imports: []string{"store"}},
 	{pkg: "internal/backup", imports: []string{"store"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
-	{pkg: "internal/web", imports: []string{"handlers", "gen", "store"}},
+	{
+		pkg: "internal/web", imports: []string{"handlers", "gen", "store"},
+		tests: []string{"smtp", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
+	},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "cmd/postroom", imports: everything},
 

@@ -1,36 +1,21 @@
 package contract_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
-	"path"
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/client"
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// bearer is a key as the generated client wants it.
-type bearer string
-
-// BearerAuth implements gen.SecuritySource.
-func (b bearer) BearerAuth(context.Context, gen.OperationName) (gen.BearerAuth, error) {
-	return gen.BearerAuth{Token: string(b)}, nil
-}
-
-// client is the generated client. Its exchanges are held against the contract
-// too.
-func (in *install) client(t *testing.T, key string) *gen.Client {
+// client is the Go client. Its exchanges are held against the contract too.
+func (in *install) client(t *testing.T, key string) *client.Client {
 	t.Helper()
-	c, err := gen.NewClient(in.api, bearer(key), gen.WithClient(&http.Client{
-		Transport:     in.check.Transport(t, in.base),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       patience,
-	}))
+	c, err := client.New(in.api, key, client.WithHTTPClient(&http.Client{Transport: in.check.Transport(t, in.base), Timeout: 2 * patience}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,32 +33,34 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-// TestGeneratedClient does the main job by the client that is generated from
-// the contract: receive a mail, wait for its code, answer it.
+// TestGeneratedClient does the main job by the Go client, most of which is
+// generated from the contract: receive a mail, wait for its code, answer it.
 func TestGeneratedClient(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		in := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")
 		ctx, c := t.Context(), in.client(t, firstKey)
 		newInbox := func(name string) *gen.Inbox {
-			req := gen.NewOptInboxCreate(gen.InboxCreate{Name: gen.NewOptString(name), Metadata: gen.NewOptMetadata(gen.Metadata{
+			return must[*gen.Inbox](t)(c.NewInbox(ctx, gen.InboxCreate{Name: client.Text(name), Metadata: gen.NewOptMetadata(gen.Metadata{
 				"run": gen.NewFloat64MetadataValue(42), "note": gen.NewNullMetadataValue(struct{}{}),
-			})})
-			return must[*gen.Inbox](t)(c.CreateInbox(ctx, req, gen.CreateInboxParams{}))
+			})}))
 		}
 		agent, human := newInbox("agent"), newInbox("human")
 
 		type waited struct {
-			res *gen.WaitResult
+			m   *gen.Message
 			err error
 		}
 		found := make(chan waited, 1)
 		go func() {
-			res, err := c.WaitForMessage(ctx, gen.WaitForMessageParams{InboxID: agent.ID, Has: gen.NewOptWaitHas(gen.WaitHasCode)})
-			found <- waited{res, err}
+			m, err := c.WaitForMessage(ctx, agent.ID, client.Wait{Has: gen.WaitHasCode})
+			found <- waited{m, err}
 		}()
 		in.deliver(t, agent.Address)
 		w := <-found
-		first := must[*gen.WaitResult](t)(w.res, w.err).Message.Value
+		first := must[*gen.Message](t)(w.m, w.err)
+		if code := must[string](t)(c.WaitForCode(ctx, agent.ID, client.Wait{})); code != "482913" {
+			t.Errorf("the code is %q", code)
+		}
 		if x := first.Extracted.Value; x.Otp.Value != "482913" || x.ActionLink.Value != "https://app.example.org/confirm?token=abc" {
 			t.Errorf("extracted %+v", x)
 		}
@@ -88,19 +75,17 @@ func TestGeneratedClient(t *testing.T) {
 }
 
 // downloads fetches the attachment of a message, and all of it.
-func (in *install) downloads(t *testing.T, c *gen.Client, m *gen.Message) {
+func (in *install) downloads(t *testing.T, c *client.Client, m *gen.Message) {
 	t.Helper()
 	ctx := t.Context()
-	at := must[*gen.AttachmentDownload](t)(c.GetAttachment(ctx, gen.GetAttachmentParams{MessageID: m.ID, AttachmentID: m.Attachments[0].ID}))
-	raw := must[*gen.GetMessageRawFound](t)(c.GetMessageRaw(ctx, gen.GetMessageRawParams{MessageID: m.ID}))
-	for want, link := range map[string]url.URL{"%PDF-1.7\nOrder 1042\n": at.DownloadURL, "Message-ID: <": raw.Location} {
-		res := must[gen.DownloadFileRes](t)(c.DownloadFile(ctx, gen.DownloadFileParams{Token: path.Base(link.Path)}))
-		file, ok := res.(*gen.DownloadFileOKRawApplicationOctetStream)
-		if !ok {
-			t.Fatalf("download: %T", res)
-		}
-		got := must[[]byte](t)(io.ReadAll(file.Response.Body))
-		_ = file.Response.Body.Close() // read to its end
+	_, attachment, err := c.Attachment(ctx, m.ID, m.Attachments[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := must[io.ReadCloser](t)(c.Raw(ctx, m.ID))
+	for want, file := range map[string]io.ReadCloser{"%PDF-1.7\nOrder 1042\n": attachment, "Message-ID: <": raw} {
+		got := must[[]byte](t)(io.ReadAll(file))
+		_ = file.Close() // read to its end
 		if !strings.Contains(string(got), want) {
 			t.Errorf("download: got %q, want %q", got, want)
 		}
@@ -108,28 +93,24 @@ func (in *install) downloads(t *testing.T, c *gen.Client, m *gen.Message) {
 }
 
 // answers sends from one inbox to another, and replies from there.
-func (in *install) answers(t *testing.T, c *gen.Client, agent, human *gen.Inbox) {
+func (in *install) answers(t *testing.T, c *client.Client, agent, human *gen.Inbox) {
 	t.Helper()
 	ctx := t.Context()
 	sent, ok := must[gen.SendMessageRes](t)(c.SendMessage(ctx, &gen.MessageSend{
-		To:      gen.NewEmailAddressRecipients(gen.EmailAddress(agent.Address)),
-		Subject: "Purchase order 1042", Text: gen.NewOptString("Please confirm."),
+		To: client.To(agent.Address), Subject: "Purchase order 1042", Text: client.Text("Please confirm."),
 	}, gen.SendMessageParams{InboxID: human.ID, IdempotencyKey: gen.NewOptString("order-1042")})).(*gen.Message)
 	if !ok || sent.Status != string(gen.MessageStatusQueued) {
 		t.Fatalf("sent: %+v", sent)
 	}
-	order := must[*gen.WaitResult](t)(c.WaitForMessage(ctx, gen.WaitForMessageParams{
-		InboxID: agent.ID, From: gen.NewOptString("*@" + mailDomain),
-	})).Message.Value
+	order := must[*gen.Message](t)(c.WaitForMessage(ctx, agent.ID, client.Wait{From: "*@" + mailDomain}))
 	if order.Subject != sent.Subject || order.RfcMessageID != sent.RfcMessageID {
 		t.Errorf("received %q %v, sent %q %v", order.Subject, order.RfcMessageID, sent.Subject, sent.RfcMessageID)
 	}
-	reply, ok := must[gen.ReplyToMessageRes](t)(c.ReplyToMessage(ctx,
-		&gen.MessageReply{Text: gen.NewOptString("Confirmed.")}, gen.ReplyToMessageParams{MessageID: order.ID})).(*gen.Message)
-	if !ok || reply.ThreadID != order.ThreadID || reply.Subject != "Re: Purchase order 1042" {
+	reply := must[client.Sent](t)(c.Reply(ctx, order.ID, gen.MessageReply{Text: client.Text("Confirmed.")})).Message
+	if reply == nil || reply.ThreadID != order.ThreadID || reply.Subject != "Re: Purchase order 1042" {
 		t.Fatalf("reply: %+v", reply)
 	}
-	back := must[*gen.WaitResult](t)(c.WaitForMessage(ctx, gen.WaitForMessageParams{InboxID: human.ID})).Message.Value
+	back := must[*gen.Message](t)(c.WaitForMessage(ctx, human.ID, client.Wait{}))
 	if back.ThreadID != sent.ThreadID || back.ExtractedText.Value != "Confirmed." {
 		t.Errorf("the reply came as %+v", back)
 	}
@@ -140,11 +121,10 @@ func (in *install) answers(t *testing.T, c *gen.Client, agent, human *gen.Inbox)
 }
 
 // wantClientError looks at how the client tells of an error.
-func wantClientError(t *testing.T, c *gen.Client) {
+func wantClientError(t *testing.T, c *client.Client) {
 	t.Helper()
 	_, err := c.GetInbox(t.Context(), gen.GetInboxParams{InboxID: "ibx_none"})
-	var refused *gen.ErrorStatusCodeWithHeaders
-	if !errors.As(err, &refused) || refused.StatusCode != http.StatusNotFound || refused.Response.Error.Code != gen.ErrorCodeNotFound {
+	if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Status != http.StatusNotFound || !errors.Is(err, client.ErrNotFound) || refused.RequestID == "" {
 		t.Errorf("an unknown inbox: %v", err)
 	}
 }

@@ -7,10 +7,8 @@
 //
 //   - every exchange is as the contract documents it, in both directions; a
 //     status that an operation does not document is a failure;
-//   - every documented status of every operation was seen at the end, except
-//     those listed in unseen with a reason;
-//   - an operation that is not built answers 501, after its key was checked and
-//     its request was read;
+//   - every documented status of every operation was seen at the end, on both
+//     databases;
 //   - a request that the contract refuses is 400, never 500, and one that it
 //     allows is 400 only by a rule listed in paramRules or bodyRules.
 //

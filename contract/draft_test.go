@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 )
 
@@ -48,7 +49,18 @@ func drafts(t *testing.T, w *world) {
 	w.send(t, send.saying(`{"version":2}`)).wantCode(t, http.StatusConflict, "draft_changed")
 	w.send(t, send.as(w.scoped(t, "send").Key)).wantCode(t, http.StatusForbidden, "insufficient_scope")
 	narrow := w.newKey(t, `"inbox_ids":["`+w.inbox.ID+`"]`)
-	for _, c := range []call{get, edit.saying(`{}`), send, reject} {
+	file := w.call("getDraftAttachment").at(path + "/attachments/" + d.Attachments[0].ID)
+	download := read[struct {
+		URL string `json:"download_url"`
+	}](t, w.send(t, file).want(t, http.StatusOK))
+	link, err := url.Parse(download.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.send(t, w.call("downloadFile").at(link.EscapedPath()).as("")).want(t, http.StatusOK); string(got.body) != "x" {
+		t.Errorf("the attachment of a draft: %q", got.body)
+	}
+	for _, c := range []call{get, edit.saying(`{}`), send, reject, file} {
 		w.send(t, c.as(narrow.Key)).wantCode(t, http.StatusNotFound, "not_found")
 	}
 	m := read[message](t, w.send(t, send.saying(`{"version":3}`)).want(t, http.StatusCreated))
@@ -70,6 +82,7 @@ func drafts(t *testing.T, w *world) {
 	}
 	w.send(t, w.call("sendDraft").at("/v1/drafts/"+d.ID+"/send")).wantCode(t, http.StatusGone, "message_expired")
 	w.send(t, w.call("updateDraft").at("/v1/drafts/"+d.ID).saying(`{"text":"t"}`)).wantCode(t, http.StatusGone, "message_expired")
+	w.send(t, w.call("getDraftAttachment").at("/v1/drafts/"+d.ID+"/attachments/"+d.Attachments[0].ID)).wantCode(t, http.StatusGone, "message_expired")
 }
 
 // deletedMessages are gone, with all that is under them.

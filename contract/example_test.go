@@ -71,9 +71,3 @@ func tomorrow() string {
 }
 
 var idIn = regexp.MustCompile(`\b[a-z]+_[0-9a-z]{26}\b`)
-
-// built says whether the operation does what it is for. The contract documents
-// 501 as long as it does not.
-func built(op *contractcheck.Operation) bool {
-	return !op.Documents(501)
-}

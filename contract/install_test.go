@@ -39,6 +39,7 @@ type install struct {
 	engine   storetest.Engine
 	database string // address or path, not through the gate
 	gate     *gate  // nil on SQLite
+	process  *os.Process
 	check    *contractcheck.Checker
 	base     http.RoundTripper
 
@@ -128,6 +129,7 @@ func (in *install) run(t *testing.T, env, settings []string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	in.process = cmd.Process
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		in.follow(out, ready)

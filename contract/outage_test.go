@@ -8,19 +8,10 @@ import (
 )
 
 // theDatabaseIsGone shuts the program off from its database: every operation
-// says so, and all is well again afterwards. SQLite is a file, which cannot be
-// taken away, but one write can be kept waiting until the program gives up.
+// says so, and all is well again afterwards.
 func theDatabaseIsGone(t *testing.T, w *world) {
-	if w.gate == nil {
-		release := w.holdWrites(t.Context(), t)
-		defer release()
-		w.send(t, w.call("createInbox").saying(`{}`)).wantUnavailable(t)
-		w.send(t, w.call("listInboxes")).want(t, http.StatusOK) // reading goes on
-		return
-	}
 	link := w.linkOf(t, w.in)
-	w.gate.close()
-	defer w.gate.open()
+	restore := w.takeDatabase(t)
 	w.send(t, w.call("getHealth").as("")).want(t, http.StatusServiceUnavailable)
 	w.send(t, w.call("getOpenapi").as("")).want(t, http.StatusOK)
 	w.send(t, w.call("downloadFile").as("").at(link)).wantUnavailable(t)
@@ -31,9 +22,22 @@ func theDatabaseIsGone(t *testing.T, w *world) {
 		}
 		w.send(t, c).wantUnavailable(t)
 	})
-	w.gate.open()
-	w.send(t, w.call("listInboxes")).want(t, http.StatusOK)
+	restore()
 	w.send(t, w.call("getHealth").as("")).want(t, http.StatusOK)
+	w.send(t, w.call("createInbox").saying(`{}`)).want(t, http.StatusCreated)
+	w.send(t, w.call("listInboxes")).want(t, http.StatusOK)
+}
+
+// takeDatabase takes the database away from the running program, until restore
+// is called or the test ends.
+func (in *install) takeDatabase(t *testing.T) (restore func()) {
+	t.Helper()
+	if in.gate == nil {
+		return in.tearLog(t)
+	}
+	in.gate.close()
+	t.Cleanup(in.gate.open)
+	return in.gate.open
 }
 
 func (a answer) wantUnavailable(t *testing.T) {

@@ -15,7 +15,7 @@ const idempotencyKey = "Idempotency-Key"
 func (w *world) eachRepeatable(t *testing.T, test func(t *testing.T, op *contractcheck.Operation)) {
 	t.Helper()
 	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
-		if op.Parameters.GetByInAndName("header", idempotencyKey) != nil && built(op) {
+		if op.Parameters.GetByInAndName("header", idempotencyKey) != nil {
 			test(t, op)
 		}
 	})
@@ -24,7 +24,7 @@ func (w *world) eachRepeatable(t *testing.T, test func(t *testing.T, op *contrac
 func repeatsGetTheSameAnswer(t *testing.T, w *world) {
 	w.eachRepeatable(t, func(t *testing.T, op *contractcheck.Operation) {
 		c := w.good(t, op).with(idempotencyKey, "once")
-		first, again := w.send(t, c).wantDone(t, op), w.send(t, c).wantDone(t, op)
+		first, again := w.send(t, c).wantDone(t), w.send(t, c).wantDone(t)
 		if first.status != again.status || !bytes.Equal(first.body, again.body) {
 			t.Errorf("first %d %s\nthen %d %s", first.status, first.body, again.status, again.body)
 		}
@@ -60,6 +60,6 @@ func aRepeatDuringACallIsRefused(t *testing.T, w *world) {
 		}
 		(<-answers).wantCode(t, http.StatusConflict, "idempotency_in_progress")
 		release()
-		(<-answers).wantDone(t, op)
+		(<-answers).wantDone(t)
 	})
 }

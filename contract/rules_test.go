@@ -30,6 +30,7 @@ var bodyRules = []rule{
 		whatever, has(`^(to|cc|bcc|reply_to|from|email|contacts)\b`), has(`is not an email address|has an invalid (local part|domain)`),
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
 	},
+	{has(`^callMcp$`), has(`^$`), has(`^MCP: `), "JSON-RPC and MCP are contracts of their own"},
 	{has(`^createInbox$`), has(`^name$`), has(`makes an address of more than 254`), "a schema sees name and domain, not the address that they make"},
 	{
 		has(`^sendEmail(Batch)?$`), has(`^(to|cc|bcc|replyTo|from|recipients\[\d+\]\.to)\b`),
@@ -79,30 +80,6 @@ func (b *ruleBook) wantAllNeeded(t *testing.T) {
 			t.Errorf("no request needs the rule about %s of %s (%s)", r.param, r.operation, r.reason)
 		}
 	}
-}
-
-// later is what only the handler of an operation will see: the decoder, which
-// comes first, is not made to. Until there is one the answer is 501.
-type later struct {
-	operation, where *regexp.Regexp // of the place of the fault
-	reason           string
-}
-
-var laters = []later{
-	{whatever, has(`email$`), "the decoder takes spaces in an address"},
-}
-
-// isLater says whether an operation that is not built need not see a fault.
-func isLater(op *contractcheck.Operation, where string) bool {
-	if built(op) {
-		return false
-	}
-	for _, l := range laters {
-		if l.operation.MatchString(op.OperationID) && l.where.MatchString(where) {
-			return true
-		}
-	}
-	return false
 }
 
 var has, whatever = regexp.MustCompile, regexp.MustCompile(``)

@@ -288,8 +288,11 @@ func scriptDrafts(s *script) {
 		a := s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":{"email":"ana@example.org","name":"Ana"},"bcc":"ben@example.org","subject":"Order",
 			"text":"Please.","headers":{"X-B":"2","X-A":"1"},"attachments":[{"filename":"a.txt","content":"eA==","content_type":"text/plain; charset=utf-8"}]}`,
 			withHeader(idempotencyKey, "k"))
-		ids = append(ids[:0], read[draft](s.t, a).ID)
+		d := read[draft](s.t, a)
+		ids = append(ids[:0], d.ID)
+		s.ask("getDraftAttachment", "/v1/drafts/"+d.ID+"/attachments/"+d.Attachments[0].ID, "")
 	}
+	s.ask("getDraftAttachment", "/v1/drafts/"+ids[0]+"/attachments/att_none", "")
 	ids = append(ids, read[draft](s.t, s.ask("replyToMessage", "/v1/messages/"+m.ID+"/reply", `{"html":"<p>Yes</p>","reply_all":true}`)).ID)
 	ids = append(ids, read[draft](s.t, s.ask("forwardMessage", "/v1/messages/"+m.ID+"/forward", `{"to":"ana@example.org","text":"See"}`)).ID)
 	s.pages("listDrafts", "", asking("limit", "2"))

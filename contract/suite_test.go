@@ -48,6 +48,7 @@ func TestContract(t *testing.T) {
 			{"expired messages", expiredMessages},
 			{"events", events},
 			{"streams", streams},
+			{"the protocol of MCP", mcpProtocol},
 			{"what is not in the contract", whatIsNotInTheContract},
 			{"the contract itself", theContractItself},
 			{"limits", limits},
@@ -65,6 +66,6 @@ func TestContract(t *testing.T) {
 			t.Log("not all steps ran to their end, so what was not seen is not looked for")
 			return
 		}
-		reportCoverage(t, e, check)
+		reportCoverage(t, check)
 	})
 }

@@ -37,6 +37,10 @@ type draft struct {
 	Subject   string  `json:"subject"`
 	MessageID *string `json:"message_id"`
 	Expired   bool    `json:"expired"`
+
+	Attachments []struct {
+		ID string `json:"id"`
+	} `json:"attachments"`
 }
 
 // world is what the operations are tried on: an inbox with a received mail,
@@ -69,7 +73,7 @@ func newWorld(t *testing.T, in *install) *world {
 func (w *world) newDraft(t *testing.T) draft {
 	t.Helper()
 	send := w.call("sendMessage").at("/v1/inboxes/" + w.guarded.ID + "/messages")
-	d := read[draft](t, w.send(t, send.saying(`{"to":"ana@example.org","subject":"Order","text":"Please."}`)).want(t, http.StatusAccepted))
+	d := read[draft](t, w.send(t, send.saying(`{"to":"ana@example.org","subject":"Order","text":"Please.","attachments":[{"filename":"order.txt","content":"eA=="}]}`)).want(t, http.StatusAccepted))
 	edit := w.call("updateDraft").at("/v1/drafts/" + d.ID).saying(`{"subject":"Order 1042"}`)
 	return read[draft](t, w.send(t, edit).want(t, http.StatusOK))
 }
@@ -189,6 +193,9 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		}
 		return w.draft.ID
 	case "attachment_id":
+		if op.OperationID == "getDraftAttachment" {
+			return w.draft.Attachments[0].ID
+		}
 		return w.in.Attachments[0].ID
 	case "thread_id":
 		return w.in.ThreadID

@@ -97,7 +97,11 @@ type Invoker interface {
 	// CallMcp invokes callMcp operation.
 	//
 	// Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-	// lists only the tools that it may use.
+	// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
+	// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
+	// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
+	// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
+	// protocol in place of the usual one.
 	//
 	// POST /mcp
 	CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error)
@@ -222,6 +226,13 @@ type DraftsInvoker interface {
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error)
+	// GetDraftAttachment invokes getDraftAttachment operation.
+	//
+	// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
+	// it.
+	//
+	// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
+	GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams, options ...RequestOption) (*DraftAttachmentDownload, error)
 	// ListDrafts invokes listDrafts operation.
 	//
 	// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
@@ -694,7 +705,11 @@ func NewClient(serverURL string, sec SecuritySource, opts ...ClientOption) (*Cli
 // CallMcp invokes callMcp operation.
 //
 // Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-// lists only the tools that it may use.
+// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
+// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
+// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
+// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
+// protocol in place of the usual one.
 //
 // POST /mcp
 func (c *Client) CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error) {
@@ -3361,6 +3376,138 @@ func (c *Client) sendGetDraft(ctx context.Context, params GetDraftParams, reques
 	}
 
 	result, err := decodeGetDraftResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// GetDraftAttachment invokes getDraftAttachment operation.
+//
+// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
+// it.
+//
+// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
+func (c *Client) GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams, options ...RequestOption) (*DraftAttachmentDownload, error) {
+	res, err := c.sendGetDraftAttachment(ctx, params, options...)
+	return res, err
+}
+
+func (c *Client) sendGetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams, requestOptions ...RequestOption) (res *DraftAttachmentDownload, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [4]string
+	pathParts[0] = "/v1/drafts/"
+	{
+		// Encode "draft_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "draft_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.DraftID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/attachments/"
+	{
+		// Encode "attachment_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "attachment_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.AttachmentID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[3] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, GetDraftAttachmentOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeGetDraftAttachmentResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -31,7 +31,11 @@ func recordError(string, error) {}
 // handleCallMcpRequest handles callMcp operation.
 //
 // Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-// lists only the tools that it may use.
+// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
+// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
+// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
+// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
+// protocol in place of the usual one.
 //
 // POST /mcp
 func (s *Server) handleCallMcpRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3473,6 +3477,152 @@ func (s *Server) handleGetDraftRequest(args [1]string, argsEscaped bool, w http.
 	}
 
 	if err := encodeGetDraftResponse(response, w); err != nil {
+		defer recordError("EncodeResponse", err)
+		if !errors.Is(err, ht.ErrInternalServerErrorResponse) {
+			s.cfg.ErrorHandler(ctx, w, r, err)
+		}
+		return
+	}
+}
+
+// handleGetDraftAttachmentRequest handles getDraftAttachment operation.
+//
+// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
+// it.
+//
+// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
+func (s *Server) handleGetDraftAttachmentRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
+	statusWriter := &codeRecorder{ResponseWriter: w}
+	w = statusWriter
+	ctx := r.Context()
+
+	var (
+		err          error
+		opErrContext = ogenerrors.OperationContext{
+			Name: GetDraftAttachmentOperation,
+			ID:   "getDraftAttachment",
+		}
+	)
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+			sctx, ok, err := s.securityBearerAuth(ctx, GetDraftAttachmentOperation, r)
+			if err != nil {
+				err = &ogenerrors.SecurityError{
+					OperationContext: opErrContext,
+					Security:         "BearerAuth",
+					Err:              err,
+				}
+				if encodeErr := encodeErrorResponse(s.h.NewError(ctx, err), w); encodeErr != nil {
+					defer recordError("Security:BearerAuth", err)
+				}
+				return
+			}
+			if ok {
+				satisfied[0] |= 1 << 0
+				ctx = sctx
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			err = &ogenerrors.SecurityError{
+				OperationContext: opErrContext,
+				Err:              ogenerrors.ErrSecurityRequirementIsNotSatisfied,
+			}
+			if encodeErr := encodeErrorResponse(s.h.NewError(ctx, err), w); encodeErr != nil {
+				defer recordError("Security", err)
+			}
+			return
+		}
+	}
+	params, err := decodeGetDraftAttachmentParams(args, argsEscaped, r)
+	if err != nil {
+		err = &ogenerrors.DecodeParamsError{
+			OperationContext: opErrContext,
+			Err:              err,
+		}
+		defer recordError("DecodeParams", err)
+		s.cfg.ErrorHandler(ctx, w, r, err)
+		return
+	}
+
+	var rawBody []byte
+
+	var response *DraftAttachmentDownload
+	if m := s.cfg.Middleware; m != nil {
+		mreq := middleware.Request{
+			Context:          ctx,
+			OperationName:    GetDraftAttachmentOperation,
+			OperationSummary: "Get a download link for a draft's attachment",
+			OperationID:      "getDraftAttachment",
+			Body:             nil,
+			RawBody:          rawBody,
+			Params: middleware.Parameters{
+				{
+					Name: "draft_id",
+					In:   "path",
+				}: params.DraftID,
+				{
+					Name: "attachment_id",
+					In:   "path",
+				}: params.AttachmentID,
+			},
+			Raw: r,
+		}
+
+		type (
+			Request  = struct{}
+			Params   = GetDraftAttachmentParams
+			Response = *DraftAttachmentDownload
+		)
+		response, err = middleware.HookMiddleware[
+			Request,
+			Params,
+			Response,
+		](
+			m,
+			mreq,
+			unpackGetDraftAttachmentParams,
+			func(ctx context.Context, request Request, params Params) (response Response, err error) {
+				response, err = s.h.GetDraftAttachment(ctx, params)
+				return response, err
+			},
+		)
+	} else {
+		response, err = s.h.GetDraftAttachment(ctx, params)
+	}
+	if err != nil {
+		if errRes, ok := errors.Into[*ErrorStatusCodeWithHeaders](err); ok {
+			if err := encodeErrorResponse(errRes, w); err != nil {
+				defer recordError("Internal", err)
+			}
+			return
+		}
+		if errors.Is(err, ht.ErrNotImplemented) {
+			s.cfg.ErrorHandler(ctx, w, r, err)
+			return
+		}
+		if err := encodeErrorResponse(s.h.NewError(ctx, err), w); err != nil {
+			defer recordError("Internal", err)
+		}
+		return
+	}
+
+	if err := encodeGetDraftAttachmentResponse(response, w); err != nil {
 		defer recordError("EncodeResponse", err)
 		if !errors.Is(err, ht.ErrInternalServerErrorResponse) {
 			s.cfg.ErrorHandler(ctx, w, r, err)

@@ -30,6 +30,7 @@ const (
 	GetContactOperation            OperationName = "GetContact"
 	GetDomainOperation             OperationName = "GetDomain"
 	GetDraftOperation              OperationName = "GetDraft"
+	GetDraftAttachmentOperation    OperationName = "GetDraftAttachment"
 	GetEmailOperation              OperationName = "GetEmail"
 	GetHealthOperation             OperationName = "GetHealth"
 	GetInboxOperation              OperationName = "GetInbox"

@@ -19,6 +19,30 @@ func encodeCallMcpResponse(response CallMcpRes, w http.ResponseWriter) error {
 
 		return nil
 
+	case *CallMcpBadRequest:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(400)
+
+		e := jx.NewStreamingEncoder(w, 8<<10)
+		response.Encode(e)
+		if err := e.Close(); err != nil {
+			return errors.Wrap(err, "write")
+		}
+
+		return nil
+
+	case *McpError:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(404)
+
+		e := jx.NewStreamingEncoder(w, 8<<10)
+		response.Encode(e)
+		if err := e.Close(); err != nil {
+			return errors.Wrap(err, "write")
+		}
+
+		return nil
+
 	default:
 		return errors.Errorf("unexpected response type: %T", response)
 	}
@@ -427,6 +451,19 @@ func encodeGetDraftResponse(response *Draft, w http.ResponseWriter) error {
 	}(); err != nil {
 		return errors.Wrap(err, "validate")
 	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, 8<<10)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "write")
+	}
+
+	return nil
+}
+
+func encodeGetDraftAttachmentResponse(response *DraftAttachmentDownload, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 

@@ -956,6 +956,73 @@ type CallMcpAccepted struct{}
 
 func (*CallMcpAccepted) callMcpRes() {}
 
+// CallMcpBadRequest represents sum type.
+type CallMcpBadRequest struct {
+	// Type selects the active sum variant, switch on this field.
+	Type     CallMcpBadRequestType
+	Error    Error
+	McpError McpError
+}
+
+// CallMcpBadRequestType is oneOf type of CallMcpBadRequest.
+type CallMcpBadRequestType string
+
+// Possible values for CallMcpBadRequestType.
+const (
+	ErrorCallMcpBadRequest    CallMcpBadRequestType = "Error"
+	McpErrorCallMcpBadRequest CallMcpBadRequestType = "McpError"
+)
+
+// IsError reports whether CallMcpBadRequest is Error.
+func (s CallMcpBadRequest) IsError() bool { return s.Type == ErrorCallMcpBadRequest }
+
+// IsMcpError reports whether CallMcpBadRequest is McpError.
+func (s CallMcpBadRequest) IsMcpError() bool { return s.Type == McpErrorCallMcpBadRequest }
+
+// SetError sets CallMcpBadRequest to Error.
+func (s *CallMcpBadRequest) SetError(v Error) {
+	s.Type = ErrorCallMcpBadRequest
+	s.Error = v
+}
+
+// GetError returns Error and true boolean if CallMcpBadRequest is Error.
+func (s CallMcpBadRequest) GetError() (v Error, ok bool) {
+	if !s.IsError() {
+		return v, false
+	}
+	return s.Error, true
+}
+
+// NewErrorCallMcpBadRequest returns new CallMcpBadRequest from Error.
+func NewErrorCallMcpBadRequest(v Error) CallMcpBadRequest {
+	var s CallMcpBadRequest
+	s.SetError(v)
+	return s
+}
+
+// SetMcpError sets CallMcpBadRequest to McpError.
+func (s *CallMcpBadRequest) SetMcpError(v McpError) {
+	s.Type = McpErrorCallMcpBadRequest
+	s.McpError = v
+}
+
+// GetMcpError returns McpError and true boolean if CallMcpBadRequest is McpError.
+func (s CallMcpBadRequest) GetMcpError() (v McpError, ok bool) {
+	if !s.IsMcpError() {
+		return v, false
+	}
+	return s.McpError, true
+}
+
+// NewMcpErrorCallMcpBadRequest returns new CallMcpBadRequest from McpError.
+func NewMcpErrorCallMcpBadRequest(v McpError) CallMcpBadRequest {
+	var s CallMcpBadRequest
+	s.SetMcpError(v)
+	return s
+}
+
+func (*CallMcpBadRequest) callMcpRes() {}
+
 // CallMcpOKRawApplicationJSON represents raw HTTP response for CallMcp application/json.
 type CallMcpOKRawApplicationJSON struct {
 	Response *http.Response `json:"-"`
@@ -2606,6 +2673,125 @@ func (s *Draft) SetUpdatedAt(val time.Time) {
 func (*Draft) forwardMessageRes() {}
 func (*Draft) replyToMessageRes() {}
 func (*Draft) sendMessageRes()    {}
+
+// Merged schema.
+// Ref: #/components/schemas/DraftAttachmentDownload
+type DraftAttachmentDownload struct {
+	// Prefix `att_`.
+	ID string `json:"id"`
+	// One is made up when the mail gives none.
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`
+	// Bytes after decoding.
+	Size      int64     `json:"size"`
+	Inline    bool      `json:"inline"`
+	ContentID NilString `json:"content_id"`
+	Object    string    `json:"object"`
+	DraftID   string    `json:"draft_id"`
+	// Works without a key until `expires_at`.
+	DownloadURL url.URL   `json:"download_url"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+// GetID returns the value of ID.
+func (s *DraftAttachmentDownload) GetID() string {
+	return s.ID
+}
+
+// GetFilename returns the value of Filename.
+func (s *DraftAttachmentDownload) GetFilename() string {
+	return s.Filename
+}
+
+// GetContentType returns the value of ContentType.
+func (s *DraftAttachmentDownload) GetContentType() string {
+	return s.ContentType
+}
+
+// GetSize returns the value of Size.
+func (s *DraftAttachmentDownload) GetSize() int64 {
+	return s.Size
+}
+
+// GetInline returns the value of Inline.
+func (s *DraftAttachmentDownload) GetInline() bool {
+	return s.Inline
+}
+
+// GetContentID returns the value of ContentID.
+func (s *DraftAttachmentDownload) GetContentID() NilString {
+	return s.ContentID
+}
+
+// GetObject returns the value of Object.
+func (s *DraftAttachmentDownload) GetObject() string {
+	return s.Object
+}
+
+// GetDraftID returns the value of DraftID.
+func (s *DraftAttachmentDownload) GetDraftID() string {
+	return s.DraftID
+}
+
+// GetDownloadURL returns the value of DownloadURL.
+func (s *DraftAttachmentDownload) GetDownloadURL() url.URL {
+	return s.DownloadURL
+}
+
+// GetExpiresAt returns the value of ExpiresAt.
+func (s *DraftAttachmentDownload) GetExpiresAt() time.Time {
+	return s.ExpiresAt
+}
+
+// SetID sets the value of ID.
+func (s *DraftAttachmentDownload) SetID(val string) {
+	s.ID = val
+}
+
+// SetFilename sets the value of Filename.
+func (s *DraftAttachmentDownload) SetFilename(val string) {
+	s.Filename = val
+}
+
+// SetContentType sets the value of ContentType.
+func (s *DraftAttachmentDownload) SetContentType(val string) {
+	s.ContentType = val
+}
+
+// SetSize sets the value of Size.
+func (s *DraftAttachmentDownload) SetSize(val int64) {
+	s.Size = val
+}
+
+// SetInline sets the value of Inline.
+func (s *DraftAttachmentDownload) SetInline(val bool) {
+	s.Inline = val
+}
+
+// SetContentID sets the value of ContentID.
+func (s *DraftAttachmentDownload) SetContentID(val NilString) {
+	s.ContentID = val
+}
+
+// SetObject sets the value of Object.
+func (s *DraftAttachmentDownload) SetObject(val string) {
+	s.Object = val
+}
+
+// SetDraftID sets the value of DraftID.
+func (s *DraftAttachmentDownload) SetDraftID(val string) {
+	s.DraftID = val
+}
+
+// SetDownloadURL sets the value of DownloadURL.
+func (s *DraftAttachmentDownload) SetDownloadURL(val url.URL) {
+	s.DownloadURL = val
+}
+
+// SetExpiresAt sets the value of ExpiresAt.
+func (s *DraftAttachmentDownload) SetExpiresAt(val time.Time) {
+	s.ExpiresAt = val
+}
 
 // Merged schema.
 // Ref: #/components/schemas/DraftList
@@ -4913,6 +5099,83 @@ func NewMailboxArrayMailboxes(v MailboxArray) Mailboxes {
 	var s Mailboxes
 	s.SetMailboxArray(v)
 	return s
+}
+
+// A JSON-RPC 2.0 error.
+// Ref: #/components/schemas/McpError
+type McpError struct {
+	Jsonrpc string `json:"jsonrpc"`
+	// That of the request, a string or a number, or null.
+	ID    jx.Raw        `json:"id"`
+	Error McpErrorError `json:"error"`
+}
+
+// GetJsonrpc returns the value of Jsonrpc.
+func (s *McpError) GetJsonrpc() string {
+	return s.Jsonrpc
+}
+
+// GetID returns the value of ID.
+func (s *McpError) GetID() jx.Raw {
+	return s.ID
+}
+
+// GetError returns the value of Error.
+func (s *McpError) GetError() McpErrorError {
+	return s.Error
+}
+
+// SetJsonrpc sets the value of Jsonrpc.
+func (s *McpError) SetJsonrpc(val string) {
+	s.Jsonrpc = val
+}
+
+// SetID sets the value of ID.
+func (s *McpError) SetID(val jx.Raw) {
+	s.ID = val
+}
+
+// SetError sets the value of Error.
+func (s *McpError) SetError(val McpErrorError) {
+	s.Error = val
+}
+
+func (*McpError) callMcpRes() {}
+
+type McpErrorError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    jx.Raw `json:"data"`
+}
+
+// GetCode returns the value of Code.
+func (s *McpErrorError) GetCode() int {
+	return s.Code
+}
+
+// GetMessage returns the value of Message.
+func (s *McpErrorError) GetMessage() string {
+	return s.Message
+}
+
+// GetData returns the value of Data.
+func (s *McpErrorError) GetData() jx.Raw {
+	return s.Data
+}
+
+// SetCode sets the value of Code.
+func (s *McpErrorError) SetCode(val int) {
+	s.Code = val
+}
+
+// SetMessage sets the value of Message.
+func (s *McpErrorError) SetMessage(val string) {
+	s.Message = val
+}
+
+// SetData sets the value of Data.
+func (s *McpErrorError) SetData(val jx.Raw) {
+	s.Data = val
 }
 
 // One message, received or sent. In list items, wait results, threads and events `html` and `headers`

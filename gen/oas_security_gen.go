@@ -130,6 +130,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"read",
 		"admin",
 	},
+	GetDraftAttachmentOperation: []string{
+		"read",
+		"admin",
+	},
 	GetEmailOperation: []string{
 		"emails:read",
 		"read",

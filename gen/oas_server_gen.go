@@ -33,7 +33,11 @@ type RawHandler interface {
 	// CallMcp implements callMcp operation.
 	//
 	// Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-	// lists only the tools that it may use.
+	// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
+	// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
+	// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
+	// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
+	// protocol in place of the usual one.
 	//
 	// POST /mcp
 	CallMcp(ctx context.Context, req FreeObject, params CallMcpParams, w http.ResponseWriter) error
@@ -158,6 +162,13 @@ type DraftsHandler interface {
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams) (*Draft, error)
+	// GetDraftAttachment implements getDraftAttachment operation.
+	//
+	// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
+	// it.
+	//
+	// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
+	GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams) (*DraftAttachmentDownload, error)
 	// ListDrafts implements listDrafts operation.
 	//
 	// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.

@@ -19,6 +19,7 @@ const (
 	ErrorCodeLinkInvalid             = "link_invalid"
 	ErrorCodeLoopDetected            = "loop_detected"
 	ErrorCodeInboxExpired            = "inbox_expired"
+	ErrorCodeOriginNotAllowed        = "origin_not_allowed"
 	ErrorCodeNotFound                = "not_found"
 	ErrorCodeRouteNotFound           = "route_not_found"
 	ErrorCodeMethodNotAllowed        = "method_not_allowed"
@@ -41,7 +42,6 @@ const (
 	ErrorCodeDailyLimitReached       = "daily_limit_reached"
 	ErrorCodeMonthlyLimitReached     = "monthly_limit_reached"
 	ErrorCodeInternalError           = "internal_error"
-	ErrorCodeNotImplemented          = "not_implemented"
 	ErrorCodeUnavailable             = "unavailable"
 )
 

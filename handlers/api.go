@@ -16,6 +16,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/packed"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -23,6 +24,10 @@ import (
 // Config is what the API needs.
 type Config struct {
 	Store *store.Store
+	// MCP makes the server behind POST /mcp. The requests that it is given have a
+	// caller, and what it asks of local is answered by this API as to that caller.
+	// nil means that there is no such server.
+	MCP func(local http.RoundTripper) (http.Handler, error)
 	// Incoming takes mail that is simulated.
 	Incoming Incoming
 	// Domains are the accounts' own domains.
@@ -76,10 +81,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// API implements the generated interfaces. Operations that are documented but
-// not built answer 501 by UnimplementedHandler.
+// API implements the generated interfaces.
 type API struct {
-	gen.UnimplementedHandler
 	cfg     Config
 	store   *store.Store
 	now     func() time.Time
@@ -88,6 +91,9 @@ type API struct {
 	running runningCalls
 	bodies  *semaphore.Weighted
 	batches *semaphore.Weighted // of emails, those with large texts
+	mcp     http.Handler        // may be nil
+
+	contract *packed.Body // as it is served
 }
 
 var (
@@ -102,6 +108,7 @@ func New(cfg Config) (http.Handler, error) {
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files:  fileSigner{cfg.FileKey},
 		bodies: semaphore.NewWeighted(maxBodiesInMemory), batches: semaphore.NewWeighted(largeBatches),
+		contract: packed.New(gen.OpenAPI),
 	}
 	s, err := gen.NewServer(a, a, a,
 		gen.WithErrorHandler(a.writeDecodeError),
@@ -111,5 +118,11 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.outer(a.links(s)), nil
+	api := a.outer(a.links(s))
+	if cfg.MCP != nil {
+		if a.mcp, err = cfg.MCP(localTransport{api}); err != nil {
+			return nil, err
+		}
+	}
+	return api, nil
 }

@@ -39,6 +39,9 @@ type gatedBody struct {
 	api  *API
 	ctx  context.Context //nolint:containedctx // the request's, for one read
 	size int64           // announced; negative: unknown
+	// whole says that the contents of attachments come into memory too: they are
+	// part of something that this package does not read.
+	whole bool
 
 	socket *http.ResponseController
 	latest time.Time // by the wall clock, as deadlines are
@@ -102,12 +105,19 @@ func (b *gatedBody) await() (err error) {
 		return err
 	}
 	b.contents = keptContents{file: b.file, spans: finder.found}
+	if b.whole {
+		b.contents.spans = nil
+	}
 	_, _ = rand.Read(b.contents.mark[:]) // never fails
+	b.document = b.contents.document(n)
+	if c, ok := localOf(b.ctx); ok && c.counted {
+		return nil // it would wait for the call that it is part of
+	}
 	inMemory := n - b.contents.held()
 	if err := b.api.bodies.Acquire(b.ctx, inMemory); err != nil {
 		return err
 	}
-	b.held, b.document = inMemory, b.contents.document(n)
+	b.held = inMemory
 	return nil
 }
 

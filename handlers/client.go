@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// clientOf is the address that a request comes from: the peer's, unless the peer
+// ClientIP is the address that a request comes from: the peer's, unless the peer
 // is one of the trusted proxies. Then it is the last address in X-Forwarded-For
 // that no trusted proxy has: what stands before it was written by somebody whom
 // nobody has to believe. Other headers of the kind are never read.
-func clientOf(r *http.Request, trusted []netip.Prefix) netip.Addr {
+func ClientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	at := peer(r)
 	if !anyContains(trusted, at) {
 		return at
@@ -59,9 +59,9 @@ func peer(r *http.Request) netip.Addr {
 // the interface that it was seen on.
 func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
-// client is who an address belongs to: an IPv6 network of 64 bits is one
+// ClientNetwork is who an address belongs to: an IPv6 network of 64 bits is one
 // client.
-func client(ip netip.Addr) string {
+func ClientNetwork(ip netip.Addr) string {
 	if ip.Is6() {
 		if p, err := ip.Prefix(64); err == nil {
 			return p.String()

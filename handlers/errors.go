@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	ht "github.com/ogen-go/ogen/http"
 	"github.com/ogen-go/ogen/ogenerrors"
 
 	"github.com/postroom/postroom/gen"
@@ -45,13 +44,13 @@ var (
 	errNoInbox         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, param: "inbox_id", message: "inbox_id is no inbox that this key can see"}
 	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
+	errNoMCP           = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeRouteNotFound, message: "there is no MCP server here"}
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
 	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
 	errNotCancellable  = &apiError{status: http.StatusConflict, code: gen.ErrorCodeNotCancellable, message: "this email is not scheduled any more"}
 	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is turned off"}
 	errSuppressed      = &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed, param: "to", message: "every recipient is on the list of addresses that are not sent to"}
-	errNotImplemented  = &apiError{status: http.StatusNotImplemented, code: gen.ErrorCodeNotImplemented, message: "this version does not have this yet"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
 )
@@ -98,8 +97,6 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		return errUnavailable
 	case errors.Is(err, context.Canceled):
 		return errUnavailable // the caller has gone
-	case errors.Is(err, ht.ErrNotImplemented):
-		return errNotImplemented
 	}
 	if e := decodeError(err); e != nil {
 		return e

@@ -24,10 +24,11 @@ import (
 // linkLife is how long a download link works.
 const linkLife = 15 * time.Minute
 
-// file is what a download link is for: the raw message, or one attachment.
+// file is what a download link is for: the raw message, or one attachment of a
+// message or draft.
 type file struct {
 	accountID    int64
-	messageID    string
+	ownerID      string // msg_ or drf_
 	attachmentID string // empty: the raw message
 	expires      time.Time
 }
@@ -40,7 +41,7 @@ const fileMAC = sha256.Size
 
 func (s fileSigner) token(f file) string {
 	body := strings.Join([]string{
-		"f1", strconv.FormatInt(f.accountID, 36), f.messageID, f.attachmentID, strconv.FormatInt(f.expires.Unix(), 36),
+		"f1", strconv.FormatInt(f.accountID, 36), f.ownerID, f.attachmentID, strconv.FormatInt(f.expires.Unix(), 36),
 	}, "/")
 	return base64.RawURLEncoding.EncodeToString(append(s.mac(body), body...))
 }
@@ -69,12 +70,13 @@ func (s fileSigner) read(token string, now time.Time) (file, error) {
 	return file{account, p[2], p[3], time.Unix(expires, 0)}, nil
 }
 
-// link returns the address of a file and when it stops working.
-func (a *API) link(m store.Message, attachmentID string) (url.URL, time.Time, error) {
+// link returns the address of a file of a message or draft, and when it stops
+// working.
+func (a *API) link(accountID int64, ownerID, attachmentID string) (url.URL, time.Time, error) {
 	if a.cfg.NoFiles {
 		return url.URL{}, time.Time{}, errNoFiles
 	}
-	f := file{m.AccountID, m.ID, attachmentID, a.now().Add(linkLife).Truncate(time.Second)}
+	f := file{accountID, ownerID, attachmentID, a.now().Add(linkLife).Truncate(time.Second)}
 	return *a.cfg.BaseURL.JoinPath("v1", "files", a.files.token(f)), f.expires, nil
 }
 
@@ -90,7 +92,7 @@ func (a *API) rawLink(ctx context.Context, m store.Message) (url.URL, error) {
 			return parseLink(direct)
 		}
 	}
-	link, _, err := a.link(m, "")
+	link, _, err := a.link(m.AccountID, m.ID, "")
 	return link, err
 }
 
@@ -134,7 +136,7 @@ func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*ge
 		return nil, err
 	}
 	v := attachmentToAPI(at)
-	link, expires, err := a.link(m, at.ID)
+	link, expires, err := a.link(m.AccountID, m.ID, at.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -146,13 +148,19 @@ func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*ge
 
 func findAttachment(m store.Message, id string) (store.Attachment, error) {
 	if m.Content != nil {
-		all := m.Content.Attachments.V
-		if i := slices.IndexFunc(all, func(at store.Attachment) bool { return at.ID == id }); i >= 0 {
-			return all[i], nil
+		if i := indexAttachment(m.Content.Attachments.V, id); i >= 0 {
+			return m.Content.Attachments.V[i], nil
 		}
 	}
-	return store.Attachment{}, fmt.Errorf("attachment: %w", store.ErrNotFound)
+	return store.Attachment{}, errNoAttachment
 }
+
+// indexAttachment is -1 when there is none of that id.
+func indexAttachment(all []store.Attachment, id string) int {
+	return slices.IndexFunc(all, func(at store.Attachment) bool { return at.ID == id })
+}
+
+var errNoAttachment = fmt.Errorf("attachment: %w", store.ErrNotFound)
 
 // DownloadFile implements GET /v1/files/{token}.
 func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http.ResponseWriter) error {
@@ -167,11 +175,7 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 	if err != nil {
 		return err
 	}
-	m, err := a.store.Message(ctx, f.accountID, f.messageID)
-	if err != nil {
-		return err
-	}
-	content, name, err := a.openFile(ctx, m, f.attachmentID)
+	content, name, err := a.openFile(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -193,15 +197,22 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 
 // openFile opens what a token is for. The content decides: when it is deleted
 // the file is gone.
-func (a *API) openFile(ctx context.Context, m store.Message, attachmentID string) (io.ReadSeekCloser, string, error) {
-	if attachmentID == "" {
+func (a *API) openFile(ctx context.Context, f file) (io.ReadSeekCloser, string, error) {
+	if strings.HasPrefix(f.ownerID, "drf_") {
+		return a.openDraftFile(ctx, f)
+	}
+	m, err := a.store.Message(ctx, f.accountID, f.ownerID)
+	if err != nil {
+		return nil, "", err
+	}
+	if f.attachmentID == "" {
 		raw, err := a.store.Raw(ctx, m.Seq)
 		if err != nil {
 			return nil, "", err
 		}
 		return signedRaw(raw), rawName(m), nil
 	}
-	at, err := findAttachment(m, attachmentID)
+	at, err := findAttachment(m, f.attachmentID)
 	if err != nil {
 		return nil, "", err
 	}

@@ -46,12 +46,12 @@ func requestID(ctx context.Context) string { return infoOf(ctx).id }
 func (a *API) outer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := a.now()
-		info := &requestInfo{id: store.NewID("req_", start), ip: clientOf(r, a.cfg.TrustedProxies), w: w}
+		info := &requestInfo{id: store.NewID("req_", start), ip: ClientIP(r, a.cfg.TrustedProxies), w: w}
 		w.Header().Set("X-Request-Id", info.id)
 		sw := &statusWriter{ResponseWriter: w}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
 		body := &gatedBody{
-			ReadCloser: http.MaxBytesReader(w, r.Body, maxBody), api: a, ctx: ctx, size: r.ContentLength,
+			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), api: a, ctx: ctx, size: r.ContentLength, whole: isMCP(r),
 			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
 		}
 		defer a.releaseBody(ctx, body)
@@ -95,8 +95,8 @@ func setDeadlines(w http.ResponseWriter, r *http.Request) {
 // the text of the path, and whether the body is packed.
 func refuseEarly(r *http.Request) *apiError {
 	switch {
-	case r.ContentLength > maxBody:
-		return errTooLarge(maxBody)
+	case r.ContentLength > bodyLimit(r):
+		return errTooLarge(bodyLimit(r))
 	case !cleanText(r.URL.Path):
 		return errNotFound
 	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":

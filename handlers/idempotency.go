@@ -106,7 +106,8 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	if err != nil {
 		return middleware.Response{}, err
 	}
-	if !ok {
+	within := onceWithin(req.Context)
+	if !ok && within == 0 {
 		return next(req)
 	}
 	hash, err := bodyHash(req.RawBody, infoOf(req.Context).kept)
@@ -115,6 +116,9 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	}
 	o := store.Once{
 		AccountID: callerOf(req.Context).AccountID, Operation: req.Raw.Method + " " + req.Raw.URL.Path, Key: key, BodyHash: hash,
+	}
+	if !ok {
+		o.Key, o.Life = repeatKey(callerOf(req.Context), hash), within
 	}
 	end, ok := a.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
 	if !ok {
@@ -147,7 +151,7 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 // replay returns the stored answer, or ErrNotFound when there is none that the
 // caller may see: the call itself then says what is wrong.
 func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
-	ans, err := a.store.Answer(ctx, o.AccountID, o.Operation, o.Key)
+	ans, err := a.store.AnswerTo(ctx, o)
 	if err != nil {
 		return middleware.Response{}, err
 	}

@@ -16,8 +16,11 @@ import (
 // localCaller is who a call is made for that comes from within this process and
 // not with a key.
 type localCaller struct {
-	key     store.Key
-	counted bool // with the calls of the key, already
+	key store.Key
+	// counted says that the call is part of one that came with the key: it is
+	// counted among the key's calls already, and its body is in memory with that
+	// call's.
+	counted bool
 	// stillGood says, in the middle of a long call, whether it may go on; nil means
 	// to look the key up again.
 	stillGood func(context.Context) error
@@ -75,11 +78,14 @@ func NewLocalClient(api http.Handler) (*gen.Client, error) {
 	return gen.NewClient("http://localhost", localSecurity{}, gen.WithClient(&http.Client{Transport: localTransport{api}}))
 }
 
-// localSecurity sends what no key is: the caller is looked up in the context.
+// localToken is sent in place of a key, and is none: the caller is looked up in
+// the context.
+const localToken = "local"
+
 type localSecurity struct{}
 
 func (localSecurity) BearerAuth(context.Context, gen.OperationName) (gen.BearerAuth, error) {
-	return gen.BearerAuth{Token: "local"}, nil
+	return gen.BearerAuth{Token: localToken}, nil
 }
 
 // localTransport is an http.RoundTripper without a network.
@@ -94,6 +100,7 @@ func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errNoLocalCaller
 	}
 	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+localToken)
 	r.RemoteAddr, r.RequestURI = netip.AddrPortFrom(c.ip, 0).String(), r.URL.RequestURI()
 	if r.Body == nil {
 		r.Body = http.NoBody

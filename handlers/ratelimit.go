@@ -65,7 +65,7 @@ func (a *API) limitAddress(ctx context.Context) error {
 	if !a.cfg.RateLimits {
 		return nil
 	}
-	rate, err := a.store.TakeRate(ctx, store.RateAddress, client(infoOf(ctx).ip), limitBadKeys)
+	rate, err := a.store.TakeRate(ctx, store.RateAddress, ClientNetwork(infoOf(ctx).ip), limitBadKeys)
 	if err == nil && rate.Refused {
 		err = errTooMany(limitBadKeys, rate, a.now())
 	}

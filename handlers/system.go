@@ -35,8 +35,8 @@ func (a *API) GetHealth(ctx context.Context) (gen.GetHealthRes, error) {
 }
 
 // GetOpenapi implements GET /openapi.json.
-func (a *API) GetOpenapi(_ context.Context, w http.ResponseWriter) error {
+func (a *API) GetOpenapi(ctx context.Context, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(gen.OpenAPI) // the caller may have gone
+	a.contract.Serve(w, infoOf(ctx).r)
 	return nil
 }

@@ -16,6 +16,7 @@ func (p *peer) greet(helo string) error {
 	if r.code != 220 {
 		return p.stop(r)
 	}
+	p.name = r.firstWord()
 	return p.hello(helo)
 }
 

@@ -51,6 +51,7 @@ type peer struct {
 	conn     net.Conn
 	r        *bufio.Reader
 	w        *bufio.Writer
+	name     string            // what it calls itself
 	ext      map[string]string // what EHLO offered, in upper case
 	secure   bool
 	mails    int // transactions so far

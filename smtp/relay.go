@@ -89,6 +89,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
+// Loopback says whether the relay is this machine itself.
+func (r *Relay) Loopback() bool { return isLoopback(r.at.host) }
+
 // String is the relay without its password.
 func (r *Relay) String() string {
 	scheme := "smtp"

@@ -105,9 +105,16 @@ func (s *Store) ResumeAccount(ctx context.Context, id string) error {
 	})
 }
 
-// Bootstrap makes the first account with its first key, unless there is an
-// account already: then it returns ErrState and changes nothing.
-func (s *Store) Bootstrap(ctx context.Context, name string, key Key) (Account, Key, error) {
+// FirstUser is who the first account begins with.
+type FirstUser struct {
+	Name string
+	Link UserLink
+}
+
+// Bootstrap makes the first account with its first key and, unless that is nil,
+// its first user, if there is no account already: then it returns ErrState and
+// changes nothing.
+func (s *Store) Bootstrap(ctx context.Context, name string, key Key, user *FirstUser) (Account, Key, error) {
 	var a Account
 	err := s.inTx(ctx, "create the first account", func(tx *sqlx.Tx) error {
 		if err := s.lockBootstrap(ctx, tx); err != nil {
@@ -118,7 +125,10 @@ func (s *Store) Bootstrap(ctx context.Context, name string, key Key) (Account, K
 			return err
 		}
 		key.AccountID = a.Seq
-		key, err = s.insertKey(ctx, tx, key)
+		if key, err = s.insertKey(ctx, tx, key); err != nil || user == nil {
+			return err
+		}
+		_, err = s.insertUser(ctx, tx, a.Seq, user.Name, user.Link)
 		return err
 	})
 	return a, key, err

@@ -21,6 +21,8 @@ type dialect interface {
 	migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error)
 	// alone says whether one process owns the database.
 	alone() bool
+	// inspect asks the database for what it is and how it is.
+	inspect(ctx context.Context) (engineState, error)
 	// committers is how many transactions of hot writes run side by side.
 	committers() int
 

@@ -21,9 +21,20 @@ type Once struct {
 	Key string
 	// BodyHash tells a repeat from another request under the same key.
 	BodyHash []byte
+	// Life is how long the answer is given again, at most AnswerLife; 0 means that.
+	Life time.Duration
 	// Render makes the answer from the stored row: the HTTP status, the name of
 	// its type, and its JSON. It runs inside the transaction and must be quick.
 	Render func(row any) (Answer, error)
+}
+
+// oldest is when the oldest answer was stored that still holds at now.
+func (o *Once) oldest(now time.Time) Time {
+	life := o.Life
+	if life == 0 {
+		life = AnswerLife
+	}
+	return NewTime(now.Add(-life))
 }
 
 // Answer is a stored answer.
@@ -37,10 +48,15 @@ type Answer struct {
 // Answer returns what was stored under the key less than AnswerLife ago, or
 // ErrNotFound.
 func (s *Store) Answer(ctx context.Context, accountID int64, operation, key string) (Answer, error) {
+	return s.AnswerTo(ctx, Once{AccountID: accountID, Operation: operation, Key: key})
+}
+
+// AnswerTo returns the stored answer to once that still holds, or ErrNotFound.
+func (s *Store) AnswerTo(ctx context.Context, once Once) (Answer, error) {
 	const q = `SELECT body_hash, status, kind, body FROM idempotency
 		WHERE account_id = $1 AND operation = $2 AND key = $3 AND created_at > $4`
 	var a Answer
-	err := s.read.GetContext(ctx, &a, q, accountID, operation, key, NewTime(s.now().Add(-AnswerLife)))
+	err := s.read.GetContext(ctx, &a, q, once.AccountID, once.Operation, once.Key, once.oldest(s.now()))
 	return a, s.wrap(err, "stored answer")
 }
 
@@ -64,7 +80,7 @@ func (s *Store) saveAnswer(ctx context.Context, tx *sqlx.Tx, once *Once, resourc
 	}
 	now := s.now()
 	res, err := tx.ExecContext(ctx, q, once.AccountID, once.Operation, once.Key, once.BodyHash, a.Status, a.Kind, string(a.Body),
-		resourceID, NewTime(now), NewTime(now.Add(-AnswerLife)))
+		resourceID, NewTime(now), once.oldest(now))
 	if err != nil {
 		return err
 	}
@@ -78,7 +94,7 @@ func (s *Store) answered(ctx context.Context, tx *sqlx.Tx, once *Once) (bool, er
 		return false, nil
 	}
 	var n int
-	err := tx.GetContext(ctx, &n, q, once.AccountID, once.Operation, once.Key, NewTime(s.now().Add(-AnswerLife)))
+	err := tx.GetContext(ctx, &n, q, once.AccountID, once.Operation, once.Key, once.oldest(s.now()))
 	return n > 0, err
 }
 

@@ -8,6 +8,12 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
+// What is wrong with the schema of a database that cannot be opened.
+var (
+	ErrSchemaOld = errors.New("the database schema is older than this program: run `postroom migrate`")
+	ErrSchemaNew = errors.New("newer than the program's: use the newer program")
+)
+
 // Migrate brings the schema to this version, under a lock, and returns how many
 // steps it took. A schema newer than this program is refused.
 func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
@@ -57,7 +63,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 		return s.wrap(err, "read the schema version")
 	}
 	if pending {
-		return errors.New("the database schema is older than this program: run `postroom migrate`")
+		return ErrSchemaOld
 	}
 	return nil
 }
@@ -68,7 +74,7 @@ func refuseNewer(ctx context.Context, p *goose.Provider) error {
 		return fmt.Errorf("read the schema version: %w", err)
 	}
 	if have > want {
-		return fmt.Errorf("the database schema is at version %d, newer than the %d of this program: use the newer program", have, want)
+		return fmt.Errorf("the database schema is at version %d and this program's at %d: %w", have, want, ErrSchemaNew)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -92,6 +93,17 @@ func (*postgresDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOpti
 }
 
 func (*postgresDialect) alone() bool { return false }
+
+func (d *postgresDialect) inspect(ctx context.Context) (engineState, error) {
+	const q = `SELECT current_setting('server_version') AS version, cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS clock`
+	var row struct {
+		Version string `db:"version"`
+		Clock   int64  `db:"clock"`
+	}
+	err := d.read.GetContext(ctx, &row, q)
+	clock := time.UnixMicro(row.Clock)
+	return engineState{version: row.Version, clock: &clock}, err
+}
 
 func (*postgresDialect) committers() int { return 2 }
 

@@ -15,13 +15,19 @@ const RateWindow = 60 * time.Second
 // RateKind is what is counted.
 type RateKind string
 
-// What is counted: calls of a key, sending calls of a key, and calls of an
-// address that come without a good key.
+// What is counted: calls of a key, sending calls of a key, calls of an address
+// that come without a good key, and tries to sign in, by address and by the name
+// that is tried.
 const (
 	RateCalls   RateKind = "key"
 	RateSends   RateKind = "send"
 	RateAddress RateKind = "ip"
+	RateSignIn  RateKind = "sign-in"
+	RateName    RateKind = "name"
 )
+
+// anybodys says that whoever calls chooses under what they are counted.
+func (k RateKind) anybodys() bool { return k != RateCalls && k != RateSends }
 
 // Rate is a window after a call.
 type Rate struct {
@@ -79,7 +85,7 @@ func (s *Store) sweepRates(ctx context.Context) {
 	}
 }
 
-// maxAddresses bounds how many addresses are counted in memory, each by itself.
+// maxAddresses bounds how many addresses, or names, are counted in memory, each by itself.
 // Those that come when there are so many share one window.
 const maxAddresses = 1 << 17
 
@@ -120,7 +126,7 @@ func (m *memoryRates) window(kind RateKind, who string) *rateWindow {
 		m.kinds[kind] = windows
 	}
 	w := windows[who]
-	if w == nil && kind == RateAddress && len(windows) >= maxAddresses {
+	if w == nil && kind.anybodys() && len(windows) >= maxAddresses {
 		who = "others"
 		w = windows[who]
 	}

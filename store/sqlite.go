@@ -104,6 +104,21 @@ func (d *sqliteDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOpti
 
 func (*sqliteDialect) alone() bool { return true }
 
+func (d *sqliteDialect) inspect(ctx context.Context) (engineState, error) {
+	var state engineState
+	if err := d.read.GetContext(ctx, &state.version, `SELECT sqlite_version()`); err != nil {
+		return state, err
+	}
+	log, err := os.Stat(d.path + "-wal")
+	switch {
+	case err == nil:
+		state.logSize = log.Size()
+	case !errors.Is(err, fs.ErrNotExist):
+		return state, err
+	}
+	return state, nil
+}
+
 func (*sqliteDialect) committers() int { return 1 }
 
 // reserve relies on the one writer: nobody else can take the numbers.

@@ -186,10 +186,11 @@ func (s *Store) Engine() string { return s.dialect.name() }
 // Stored is how many messages this process has stored since it opened the store.
 func (s *Store) Stored() int64 { return s.stored.Load() }
 
-// Ping says whether the database answers.
+// Ping says whether the database answers. It asks for a row: without one, SQLite
+// does not look at its file.
 func (s *Store) Ping(ctx context.Context) error {
-	var one int
-	return s.wrap(s.read.GetContext(ctx, &one, `SELECT 1`), "ping")
+	var some bool
+	return s.wrap(s.read.GetContext(ctx, &some, `SELECT EXISTS (SELECT 1 FROM accounts)`), "ping")
 }
 
 // maxTries bounds how often a transaction that others got in the way of is

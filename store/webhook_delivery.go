@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -55,28 +56,53 @@ type DeliveryFilter struct {
 	EventType EventType
 }
 
-// ListDeliveries returns a page of the endpoint's deliveries, newest first.
+// ListDeliveries returns a page of the endpoint's deliveries, newest first. It
+// looks at so many of them that a page may hold fewer than the limit, or none,
+// and yet not be the last.
 func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter, p Page) (List[Delivery], error) {
 	scope := fmt.Sprintf("deliveries/%d/%d/%q/%q", w.AccountID, w.Seq, f.Status, f.EventType)
 	before, err := s.beforeSeq(scope, p.Cursor)
 	if err != nil {
 		return List[Delivery]{}, err
 	}
-	var c where
-	c.add("endpoint_seq = ?", w.Seq)
-	c.add("seq < ?", before)
-	if f.Status != "" {
-		c.add("status = ?", f.Status)
+	inner, most := &where{}, p.Limit+1
+	inner.add("endpoint_seq = ?", w.Seq)
+	inner.add("seq < ?", before)
+	outer := &where{args: inner.args}
+	if f.add(outer) {
+		most = max(most, s.bounds.listScan)
 	}
-	if f.EventType != "" {
-		c.add("event_type = ?", f.EventType)
-	}
-	q := `SELECT ` + deliveryColumns + ` FROM webhook_deliveries` + c.sql() + ` ORDER BY seq DESC LIMIT ` + c.arg(p.Limit+1)
+	const from = ` FROM webhook_deliveries`
+	q := `SELECT ` + deliveryColumns + ` FROM (SELECT ` + deliveryColumns + from + inner.sql() + ` ORDER BY seq DESC LIMIT ` + strconv.Itoa(most) + `) d` +
+		outer.sql() + ` ORDER BY seq DESC LIMIT ` + outer.arg(p.Limit+1)
 	var rows []Delivery
-	if err := s.read.SelectContext(ctx, &rows, q, c.args...); err != nil {
+	if err := s.reads.all(ctx, &rows, q, outer.args...); err != nil {
 		return List[Delivery]{}, s.wrap(err, "list deliveries")
 	}
-	return page(s, scope, p.Limit, rows, func(d Delivery) position { return position{seq: d.Seq} }), nil
+	l := page(s, scope, p.Limit, rows, func(d Delivery) position { return position{seq: d.Seq} })
+	if l.Cursor != "" {
+		return l, nil
+	}
+	var last []int64
+	q = `SELECT seq` + from + inner.sql() + ` ORDER BY seq DESC LIMIT 1 OFFSET ` + strconv.Itoa(most-1)
+	if err := s.reads.all(ctx, &last, q, inner.args...); err != nil {
+		return List[Delivery]{}, s.wrap(err, "list deliveries")
+	}
+	if len(last) == 1 {
+		l.Cursor = s.cursors.make(scope, position{seq: last[0]})
+	}
+	return l, nil
+}
+
+// add adds the conditions of the filter, and says whether there are any.
+func (f DeliveryFilter) add(w *where) bool {
+	if f.Status != "" {
+		w.add("status = ?", f.Status)
+	}
+	if f.EventType != "" {
+		w.add("event_type = ?", f.EventType)
+	}
+	return f != DeliveryFilter{}
 }
 
 // RetryDelivery makes a delivery of the endpoint due now, whatever became of it.

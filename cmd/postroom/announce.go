@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
+
+	"github.com/postroom/postroom/internal/web"
 )
 
-// announce says where the node can be reached and, when it was made now, the
-// first key. It is the only place that ever shows that key; a key that cannot
-// be shown is an error.
+// announce says where the node can be reached and, when they were made now, the
+// first key and the link that sets the password of the dashboard. It is the only
+// place that ever shows those; what cannot be shown is an error.
 func (n *node) announce(in install) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Postroom %s is ready.\n\n", programVersion())
@@ -15,6 +18,9 @@ func (n *node) announce(in install) error {
 	fmt.Fprintf(&b, "  API          %s\n", base)
 	if n.httpsAddr != nil {
 		fmt.Fprintf(&b, "  HTTPS        %s\n", n.httpsAddr)
+	}
+	if n.cfg.Dashboard {
+		fmt.Fprintf(&b, "  Dashboard    %s\n", in.dashboardURL(base))
 	}
 	fmt.Fprintf(&b, "  SMTP         %s\n", n.smtpAddr)
 	if n.metricsAddr != nil {
@@ -25,10 +31,22 @@ func (n *node) announce(in install) error {
 	if in.firstKey != "" {
 		b.WriteString("\nThe key reaches everything and is shown this once. `postroom key create` makes others.\n")
 	}
+	if in.setup != "" {
+		fmt.Fprintf(&b, "\nThe link sets the password of %s for the dashboard, once, within a day. `postroom user reset %s` makes another.\n", firstUserName, firstUserName)
+	}
 	if _, err := fmt.Fprintln(n.out, b.String()); err != nil {
 		return fmt.Errorf("say what is ready: %w", err)
 	}
 	return nil
+}
+
+// dashboardURL is where to open the dashboard: with the one-time link at the
+// first start.
+func (in install) dashboardURL(base *url.URL) string {
+	if in.setup != "" {
+		return web.SetupURL(base, in.setup)
+	}
+	return base.JoinPath("/").String()
 }
 
 // keyLine says which key to use.

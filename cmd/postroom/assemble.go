@@ -13,13 +13,16 @@ import (
 	"golang.org/x/crypto/acme"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
+	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
+	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -98,7 +101,8 @@ func (n *node) assemble(
 	return parts, nil
 }
 
-// apiParts make the API of what cfg says and of the settings, and serve it.
+// apiParts make the API of what cfg says and of the settings, and the dashboard
+// before it, and serve them.
 func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) ([]part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
@@ -110,9 +114,23 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
 	cfg.RateLimits, cfg.TrustedProxies = bool(n.cfg.RateLimits), n.cfg.TrustedProxies
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
+	cfg.MCP = func(local http.RoundTripper) (http.Handler, error) {
+		return mcp.New(mcp.Config{Local: local, Version: programVersion(), Log: n.log})
+	}
 	api, err := handlers.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make the API: %w", err)
+	}
+	if n.cfg.Dashboard {
+		api, err = web.New(web.Config{
+			API: api, Store: s, BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("make the dashboard: %w", err)
+		}
+	}
+	if api, err = docs.Handler(api); err != nil {
+		return nil, err
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {

@@ -29,8 +29,8 @@ func newCommand(p program) *cobra.Command {
 	for _, s := range settings() {
 		root.PersistentFlags().String(s.flag, s.def, s.help())
 	}
-	return group(root, p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.inboxCommand(), p.keyCommand(), p.domainCommand(), p.backupCommand(), p.restoreCommand(), p.heldCommand(), p.healthCommand(),
-		p.configCommand(), p.versionCommand())
+	return group(root, p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.inboxCommand(), p.keyCommand(), p.userCommand(), p.domainCommand(),
+		p.doctorCommand(), p.backupCommand(), p.restoreCommand(), p.heldCommand(), p.healthCommand(), p.configCommand(), p.versionCommand())
 }
 
 // help is the line of a setting in the list of flags.

@@ -50,6 +50,8 @@ type Config struct {
 
 	WebhookAllow prefixes `env:"WEBHOOK_ALLOW" usage:"private address ranges that webhooks may be sent to, also by plain http and on any port" unset:"none" want:"ranges separated by commas, such as 127.0.0.0/8,10.0.0.0/8"`
 
+	Dashboard onOff `env:"DASHBOARD" envDefault:"on" usage:"serve the dashboard beside the API" want:"on or off"`
+
 	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
 	KeyPrefix         keyPrefix    `env:"KEY_PREFIX" envDefault:"sk" usage:"how new keys begin (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`

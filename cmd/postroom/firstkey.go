@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/store"
 )
 
@@ -18,6 +20,7 @@ type install struct {
 	isNew    bool   // the secret was made just now and is not kept yet
 	isFirst  bool   // the account was made just now
 	firstKey string // its key, when that was made too
+	setup    string // the token of its user's one-time link; empty when there is no user
 }
 
 // findSecret returns the install secret, or a new one that is not kept yet.
@@ -33,7 +36,10 @@ func (c Config) findSecret() (in install, err error) {
 	return in, err
 }
 
-// begin makes the first account with its first key, if there is no account, and
+// firstUserName is who uses the dashboard of a new install.
+const firstUserName = "admin"
+
+// begin makes the first account with its first key and its first user, if there is no account, and
 // keeps a new secret. A new secret in front of an old database is refused: it
 // could not read what the old one encrypted, and links and cursors that are out
 // would stop working.
@@ -61,10 +67,16 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 	if secret == "" {
 		secret = apikey.New(string(store.KeyLive), string(c.KeyPrefix))
 	}
+	var user *store.FirstUser
+	var setup string
+	if c.Dashboard {
+		user = &store.FirstUser{Name: firstUserName}
+		user.Link, setup = web.NewLink(time.Now())
+	}
 	_, _, err := s.Bootstrap(ctx, "default", store.Key{
 		Name: "first key", Hash: store.HashKey(secret), Prefix: apikey.Prefix(secret), Hint: apikey.Hint(secret), Mode: store.KeyLive,
 		Scopes: store.JSON[[]string]{V: []string{"*"}}, AllowedIPs: store.JSON[[]string]{V: []string{}},
-	})
+	}, user)
 	switch {
 	case errors.Is(err, store.ErrState) && in.isNew:
 		// Another node was faster, with a secret of its own.
@@ -75,7 +87,7 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 	case err != nil:
 		return err
 	}
-	in.isFirst = true
+	in.isFirst, in.setup = true, setup
 	if c.BootstrapKey == "" {
 		in.firstKey = secret
 	}

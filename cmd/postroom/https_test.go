@@ -25,7 +25,9 @@ func httpsClient(t *testing.T, addr string, roots *x509.CertPool) *http.Client {
 	var d net.Dialer
 	conns := &http.Transport{
 		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) { return d.DialContext(ctx, network, addr) },
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, network, addr)
+		},
 	}
 	t.Cleanup(conns.CloseIdleConnections)
 	return &http.Client{Transport: conns, Timeout: patience}

@@ -111,3 +111,11 @@ func addrOf(l net.Listener) net.Addr {
 	}
 	return l.Addr()
 }
+
+// httpsAddr is where HTTPS is to listen, or nil.
+func (c Config) httpsAddr() (net.Addr, error) {
+	if c.HTTPS == "" {
+		return nil, nil //nolint:nilnil // there may be none
+	}
+	return net.ResolveTCPAddr("tcp", string(c.HTTPS))
+}

@@ -7,33 +7,48 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the table of settings into the README")
+var update = flag.Bool("update", false, "write the table of settings into its page")
 
-const readme = "../../README.md"
+// The README, the page that goes on where it ends, and the page of the settings.
+const (
+	readme       = "../../README.md"
+	tour         = "../../docs/tour.md"
+	settingsPage = "../../docs/configuration.md"
+)
 
-// block is a code block of the README.
+// block is a code block of a page.
 type block struct {
 	language, text string
-	line           int
+	at             string // the page and the line
 }
 
-func readmeBlocks(t *testing.T) []block {
+func blocksOf(t *testing.T, pages ...string) []block {
+	t.Helper()
+	var all []block
+	for _, page := range pages {
+		all = append(all, pageBlocks(t, page)...)
+	}
+	return all
+}
+
+func pageBlocks(t *testing.T, page string) []block {
 	t.Helper()
 	var blocks []block
 	open := false
 	n := 0
-	for line := range strings.Lines(readFile(t, readme)) {
+	for line := range strings.Lines(readFile(t, page)) {
 		n++
 		language, fence := strings.CutPrefix(line, "```")
 		switch {
 		case fence && !open:
-			blocks = append(blocks, block{language: strings.TrimSpace(language), line: n})
+			blocks = append(blocks, block{language: strings.TrimSpace(language), at: fmt.Sprintf("%s:%d", filepath.Base(page), n)})
 			open = true
 		case fence:
 			open = false
@@ -53,8 +68,8 @@ func readFile(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestREADMEWorksWhenPasted runs the README's bash blocks, one after the other
-// in one shell, against a fresh install, and compares what they print with the
+// TestREADMEWorksWhenPasted runs the bash blocks of the README and of the tour,
+// one after the other in one shell, against a fresh install, and compares what they print with the
 // blocks without a language that follow them. Only the ports are changed.
 func TestREADMEWorksWhenPasted(t *testing.T) {
 	t.Parallel()
@@ -76,10 +91,10 @@ func TestREADMEWorksWhenPasted(t *testing.T) {
 
 	script, want := &strings.Builder{}, &strings.Builder{}
 	n := 0
-	for _, b := range readmeBlocks(t) {
+	for _, b := range blocksOf(t, readme, tour) {
 		switch b.language {
 		case "bash":
-			mark := fmt.Sprintf("# README.md:%d\n", b.line)
+			mark := "# " + b.at + "\n"
 			fmt.Fprintf(script, "echo '%s'\n%s", strings.TrimSpace(mark), ports.Replace(b.text))
 			want.WriteString(mark)
 			n++
@@ -88,11 +103,11 @@ func TestREADMEWorksWhenPasted(t *testing.T) {
 		}
 	}
 	if n == 0 {
-		t.Fatal("no bash blocks in the README")
+		t.Fatal("no bash blocks in the pages")
 	}
 	got := runScript(t, data, script.String())
 	if d := cmp.Diff(want.String(), got); d != "" {
-		t.Errorf("what the README's blocks print differs (-README +got):\n%s\nlog:\n%s", d, s.log)
+		t.Errorf("what the blocks print differs (-pages +got):\n%s\nlog:\n%s", d, s.log)
 	}
 }
 
@@ -113,38 +128,38 @@ func runScript(t *testing.T, data, script string) string {
 func TestREADMENamesMakeTargetsThatExist(t *testing.T) {
 	t.Parallel()
 	makefile := readFile(t, "../../Makefile") + readFile(t, "../../contract.mk")
-	for _, b := range readmeBlocks(t) {
+	for _, b := range blocksOf(t, readme) {
 		if b.language != "sh" {
 			continue
 		}
 		for line := range strings.Lines(b.text) {
 			target, ok := strings.CutPrefix(strings.TrimSpace(line), "make ")
 			if !ok || !strings.Contains(makefile, "\n"+target+":") {
-				t.Errorf("README.md:%d: %q is not a make target", b.line, strings.TrimSpace(line))
+				t.Errorf("%s: %q is not a make target", b.at, strings.TrimSpace(line))
 			}
 		}
 	}
 }
 
-// TestREADMEListsTheSettings compares its table with Config, or writes it.
-func TestREADMEListsTheSettings(t *testing.T) {
+// TestSettingsPageListsAll compares its table with Config, or writes it.
+func TestSettingsPageListsAll(t *testing.T) {
 	t.Parallel()
-	text := readFile(t, readme)
+	text := readFile(t, settingsPage)
 	before, rest, ok1 := strings.Cut(text, "<!-- settings:")
 	note, rest, ok2 := strings.Cut(rest, "-->\n")
 	_, after, ok3 := strings.Cut(rest, "<!-- /settings -->")
 	if !ok1 || !ok2 || !ok3 {
-		t.Fatal("the README has no place for the settings")
+		t.Fatal("the page has no place for the settings")
 	}
 	want := before + "<!-- settings:" + note + "-->\n" + settingsTable() + "<!-- /settings -->" + after
 	if *update {
-		if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(settingsPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if d := cmp.Diff(want, text); d != "" {
-		t.Errorf("the README's settings differ from Config (-want +got); run `go test ./cmd/postroom -run README -update`:\n%s", d)
+		t.Errorf("the page's settings differ from Config (-want +got); run `go test ./cmd/postroom -run SettingsPage -update`:\n%s", d)
 	}
 }
 

@@ -26,6 +26,7 @@ type subkeys struct {
 	seal     []byte // encrypts private keys in the database
 	domains  []byte // makes the tokens that show whose a domain is
 	mark     []byte // tells the secret from others, and is no secret itself
+	notices  []byte // signs what a page of the dashboard tells the next
 }
 
 // derive returns the subkeys of the install secret. What they are derived with
@@ -35,13 +36,14 @@ func derive(s secret) (subkeys, error) {
 		return hkdf.Key(sha256.New, []byte(s), nil, "postroom "+use, 32)
 	}
 	var k subkeys
-	var errs [6]error
+	var errs [7]error
 	k.cursors, errs[0] = sub("cursors")
 	k.files, errs[1] = sub("files")
 	k.seal, errs[2] = sub("seal")
 	k.domains, errs[3] = sub("domains")
 	k.feedback, errs[4] = sub("feedback")
 	k.mark, errs[5] = sub("mark")
+	k.notices, errs[6] = sub("notices")
 	return k, errors.Join(errs[:]...)
 }
 

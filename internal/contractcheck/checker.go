@@ -19,9 +19,10 @@ type Checker struct {
 	ops     []*Operation
 	schemas *schemas
 
-	mu     sync.Mutex
-	seen   map[pair]int
-	events map[string]int // by type
+	mu        sync.Mutex
+	exchanges int
+	seen      map[pair]int
+	events    map[string]int // by type
 }
 
 // New returns a checker for a contract that Load has read.
@@ -93,10 +94,10 @@ const maxChecked = 4 << 20
 // body is not looked at.
 func (c *Checker) Exchange(req *http.Request, body []byte, res *http.Response, answer []byte) error {
 	op, params := find(c.ops, req.Method, req.URL)
+	c.count(op, res.StatusCode)
 	if op == nil {
 		return notInContract(res, answer)
 	}
-	c.count(op, res.StatusCode)
 	in := c.input(req, op, params)
 	return errors.Join(c.checkRequest(op, in, body, res.StatusCode), c.checkAnswer(op, in, res, answer))
 }

@@ -13,10 +13,23 @@ type pair struct {
 	status    int
 }
 
+// count notes an exchange; op is nil when the contract has no such operation.
 func (c *Checker) count(op *Operation, status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.exchanges++
+	if op == nil {
+		return
+	}
 	c.seen[pair{op.OperationID, status}]++
+}
+
+// Exchanges is how many exchanges were held against the contract, those with an
+// answer that it does not document too.
+func (c *Checker) Exchanges() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exchanges
 }
 
 // Seen is how often the operation was seen to answer with the status.
@@ -42,13 +55,12 @@ func (op *Operation) Statuses() []int {
 // was seen. The last line counts.
 func (c *Checker) Table() string {
 	var b strings.Builder
-	documented, covered, exchanges := 0, 0, 0
+	documented, covered := 0, 0
 	for _, op := range c.ops {
 		fmt.Fprintf(&b, "%-24s", op.OperationID)
 		for _, status := range op.Statuses() {
 			n := c.Seen(op.OperationID, status)
 			documented++
-			exchanges += n
 			if n > 0 {
 				covered++
 				fmt.Fprintf(&b, " %d:%d", status, n)
@@ -58,6 +70,6 @@ func (c *Checker) Table() string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%d of %d documented (operation, status) pairs seen, in %d exchanges\n", covered, documented, exchanges)
+	fmt.Fprintf(&b, "%d of %d documented (operation, status) pairs seen, in %d exchanges\n", covered, documented, c.Exchanges())
 	return b.String()
 }

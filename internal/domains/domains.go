@@ -89,6 +89,12 @@ func (s *Domains) Records(d store.Domain) []store.DomainRecord {
 	return out
 }
 
+// Published returns the records that are to be published for d.
+func (s *Domains) Published(d store.Domain) []dnsrec.Record {
+	_, published := s.records(d)
+	return published
+}
+
 // records returns the records of d as the store and as the DNS knows them.
 func (s *Domains) records(d store.Domain) ([]store.DomainRecord, []dnsrec.Record) {
 	needs := dnsrec.Domain{Name: d.Name, Token: d.Token, MailDomain: s.cfg.MailDomain, Hostname: s.cfg.Hostname}

@@ -4,6 +4,7 @@
 package smtptest
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Mail struct {
 type MXConfig struct {
 	// Listener is where it listens; nil means a free port of 127.0.0.1.
 	Listener net.Listener
+	// Name is what it calls itself; empty means mx.test.
+	Name string
 	// TLS, when set, makes it offer STARTTLS; with Implicit, it speaks TLS from
 	// the first byte.
 	TLS      *tls.Config
@@ -79,7 +82,7 @@ func NewMX(t testing.TB, cfg MXConfig) *MX {
 	}
 	m := &MX{cfg: cfg, addr: cfg.Listener.Addr().(*net.TCPAddr), arrived: make(chan struct{})}
 	srv := gosmtp.NewServer(gosmtp.BackendFunc(m.newSession))
-	srv.Domain, srv.TLSConfig, srv.EnableSMTPUTF8 = "mx.test", cfg.TLS, cfg.UTF8
+	srv.Domain, srv.TLSConfig, srv.EnableSMTPUTF8 = cmp.Or(cfg.Name, "mx.test"), cfg.TLS, cfg.UTF8
 	srv.MaxMessageBytes, srv.AllowInsecureAuth = cfg.MaxSize, true
 	srv.ReadTimeout, srv.WriteTimeout = time.Minute, time.Minute
 	srv.ErrorLog = quiet{}

@@ -36,6 +36,39 @@ CREATE TABLE api_keys (
 );
 CREATE INDEX api_keys_account ON api_keys (account_id, seq);
 
+-- People who use the dashboard. One who was removed keeps the row, for drafts name
+-- who decided them.
+CREATE TABLE users (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    name       TEXT NOT NULL,
+    -- Argon2id; null until the first one-time link was used, and after a reset.
+    password   TEXT,
+    removed_at BIGINT,
+    created_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX users_name ON users (name) WHERE removed_at IS NULL;
+CREATE INDEX users_account ON users (account_id, seq);
+
+-- One-time links to set a password, at most one each, by the hash of their token.
+CREATE TABLE user_links (
+    user_seq   BIGINT PRIMARY KEY REFERENCES users (seq),
+    hash       BLOB NOT NULL UNIQUE,
+    expires_at BIGINT NOT NULL
+);
+
+-- Sign-ins, by the hash of their token.
+CREATE TABLE user_sessions (
+    hash         BLOB PRIMARY KEY,
+    user_seq     BIGINT NOT NULL REFERENCES users (seq),
+    expires_at   BIGINT NOT NULL,
+    last_used_at BIGINT NOT NULL,
+    created_at   BIGINT NOT NULL
+);
+CREATE INDEX user_sessions_user ON user_sessions (user_seq);
+CREATE INDEX user_sessions_age ON user_sessions (expires_at);
+
 CREATE TABLE domains (
     seq           INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id    BIGINT NOT NULL REFERENCES accounts (seq),

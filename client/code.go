@@ -1,0 +1,54 @@
+package client
+
+import "github.com/postroom/postroom/gen"
+
+// Code says what is wrong with a call, in one word. It is an error so that
+// errors.Is compares it with what calls return; a server that is newer may
+// answer codes that are not listed here.
+type Code string
+
+// Error is the code itself.
+func (c Code) Error() string { return string(c) }
+
+// The codes of this version.
+const (
+	ErrInvalidRequest          = Code(gen.ErrorCodeInvalidRequest)
+	ErrInvalidJSON             = Code(gen.ErrorCodeInvalidJson)
+	ErrContentRequired         = Code(gen.ErrorCodeContentRequired)
+	ErrTemplateConflict        = Code(gen.ErrorCodeTemplateConflict)
+	ErrTemplateVariableMissing = Code(gen.ErrorCodeTemplateVariableMissing)
+	ErrUnauthorized            = Code(gen.ErrorCodeUnauthorized)
+	ErrInsufficientScope       = Code(gen.ErrorCodeInsufficientScope)
+	ErrOriginNotAllowed        = Code(gen.ErrorCodeOriginNotAllowed)
+	ErrIPNotAllowed            = Code(gen.ErrorCodeIPNotAllowed)
+	ErrRecipientNotAllowed     = Code(gen.ErrorCodeRecipientNotAllowed)
+	ErrSendingPaused           = Code(gen.ErrorCodeSendingPaused)
+	ErrDomainNotVerified       = Code(gen.ErrorCodeDomainNotVerified)
+	ErrPlanLimitReached        = Code(gen.ErrorCodePlanLimitReached)
+	ErrLinkInvalid             = Code(gen.ErrorCodeLinkInvalid)
+	ErrLoopDetected            = Code(gen.ErrorCodeLoopDetected)
+	ErrInboxExpired            = Code(gen.ErrorCodeInboxExpired)
+	ErrNotFound                = Code(gen.ErrorCodeNotFound)
+	ErrRouteNotFound           = Code(gen.ErrorCodeRouteNotFound)
+	ErrMethodNotAllowed        = Code(gen.ErrorCodeMethodNotAllowed)
+	ErrRequestTimeout          = Code(gen.ErrorCodeRequestTimeout)
+	ErrAddressTaken            = Code(gen.ErrorCodeAddressTaken)
+	ErrDomainTaken             = Code(gen.ErrorCodeDomainTaken)
+	ErrContactExists           = Code(gen.ErrorCodeContactExists)
+	ErrDraftNotPending         = Code(gen.ErrorCodeDraftNotPending)
+	ErrDraftChanged            = Code(gen.ErrorCodeDraftChanged)
+	ErrNotCancellable          = Code(gen.ErrorCodeNotCancellable)
+	ErrIdempotencyInProgress   = Code(gen.ErrorCodeIdempotencyInProgress)
+	ErrWebhookDisabled         = Code(gen.ErrorCodeWebhookDisabled)
+	ErrMessageExpired          = Code(gen.ErrorCodeMessageExpired)
+	ErrPayloadTooLarge         = Code(gen.ErrorCodePayloadTooLarge)
+	ErrUnsupportedMediaType    = Code(gen.ErrorCodeUnsupportedMediaType)
+	ErrRecipientSuppressed     = Code(gen.ErrorCodeRecipientSuppressed)
+	ErrIdempotencyKeyReused    = Code(gen.ErrorCodeIdempotencyKeyReused)
+	ErrHeadersTooLarge         = Code(gen.ErrorCodeHeadersTooLarge)
+	ErrRateLimited             = Code(gen.ErrorCodeRateLimited)
+	ErrDailyLimitReached       = Code(gen.ErrorCodeDailyLimitReached)
+	ErrMonthlyLimitReached     = Code(gen.ErrorCodeMonthlyLimitReached)
+	ErrInternalError           = Code(gen.ErrorCodeInternalError)
+	ErrUnavailable             = Code(gen.ErrorCodeUnavailable)
+)

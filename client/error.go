@@ -1,0 +1,125 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Error is what a server answers to a call that it refuses. Calls return it
+// wrapped: errors.As gets it out, errors.Is compares its code.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Code says what is wrong. Empty when the answer is not one of Postroom's, as
+	// from a proxy that does not reach it.
+	Code Code
+	// Message says it in words for a developer. The wording may change.
+	Message string
+	// Param is the field or parameter at fault, if there is one.
+	Param string
+	// Details are all the faults, when there is more than one.
+	Details []Fault
+	// RequestID names the call in the server's log.
+	RequestID string
+	// RetryAfter is how long the server asks to wait before the next try, or 0.
+	RetryAfter time.Duration
+}
+
+// Fault is one thing that is wrong with a request.
+type Fault struct {
+	Param   string `json:"param"`
+	Message string `json:"message"`
+}
+
+// Error says what the server said.
+func (e *Error) Error() string {
+	text := string(e.Code) + ": " + e.Message
+	if e.Code == "" {
+		text = fmt.Sprintf("the server answers %d, which is no answer of Postroom's: %s", e.Status, e.Message)
+	}
+	if e.Param != "" && !strings.Contains(e.Message, e.Param) {
+		text += " (" + e.Param + ")"
+	}
+	return text
+}
+
+// Is says whether target is the code of e.
+func (e *Error) Is(target error) bool {
+	code, ok := target.(Code)
+	return ok && code == e.Code && code != ""
+}
+
+// Temporary says whether the same call may succeed later by itself, within a
+// minute or so: too many requests, a server that is starting or stopping, a
+// proxy that does not reach one. A limit of the plan is not temporary.
+func (e *Error) Temporary() bool {
+	switch e.Status {
+	case http.StatusTooManyRequests:
+		return e.Code == ErrRateLimited || e.Code == ""
+	case http.StatusConflict:
+		return e.Code == ErrIdempotencyInProgress
+	case http.StatusServiceUnavailable:
+		return true
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		return e.Code == ""
+	}
+	return false
+}
+
+// maxErrorBody is more than any error of Postroom's.
+const maxErrorBody = 1 << 20
+
+// errorOf reads the answer to a call that was refused.
+func errorOf(res *http.Response, now time.Time) *Error {
+	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), RetryAfter: retryAfter(res.Header, now)}
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // a part says what it says
+	var answer struct {
+		Error struct {
+			Code      Code    `json:"code"`
+			Message   string  `json:"message"`
+			Param     string  `json:"param"`
+			RequestID string  `json:"request_id"`
+			Details   []Fault `json:"details"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(body, &answer); err == nil && answer.Error.Code != "" {
+		e.Code, e.Message, e.Param, e.Details = answer.Error.Code, answer.Error.Message, answer.Error.Param, slices.Clip(answer.Error.Details)
+		if answer.Error.RequestID != "" {
+			e.RequestID = answer.Error.RequestID
+		}
+		return e
+	}
+	e.Message = foreign(res, body)
+	return e
+}
+
+// foreign says in words what somebody else answered.
+func foreign(res *http.Response, body []byte) string {
+	if to := res.Header.Get("Location"); to != "" {
+		return fmt.Sprintf("it redirects to %q: use the address that it is at", to)
+	}
+	const enough = 200
+	words := strings.Join(strings.Fields(strings.ToValidUTF8(string(body[:min(len(body), 4*enough)]), "?")), " ")
+	if len(words) > enough {
+		words = strings.ToValidUTF8(words[:enough], "") + "..."
+	}
+	return strconv.Quote(words)
+}
+
+// retryAfter reads the header, which is in seconds or a date (RFC 9110, 10.2.3).
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}

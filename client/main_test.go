@@ -1,0 +1,78 @@
+package client_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// firstKey is the full-access key of the server that the tests speak to.
+const firstKey = "sk_live_client_0123456789abcdefghijklmn"
+
+// TestMain runs the tests, and the examples, with a server of their own: its
+// address is in POSTROOM_URL and its key in POSTROOM_KEY.
+func TestMain(m *testing.M) { os.Exit(serveAndRun(m)) }
+
+func serveAndRun(m *testing.M) (code int) {
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, "client:", err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "postroom-client-")
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
+	program := filepath.Join(dir, "postroom")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/postroom/postroom/cmd/postroom")
+	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	if err := build.Run(); err != nil {
+		return fail(fmt.Errorf("build the program: %w", err))
+	}
+	server := exec.Command(program, "serve")
+	server.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "POSTROOM_DATA=" + filepath.Join(dir, "data"),
+		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY=" + firstKey, "POSTROOM_LOG_LEVEL=error",
+	}
+	server.Stderr = os.Stderr
+	dieWithUs(server)
+	address, err := start(server)
+	if err != nil {
+		return fail(err)
+	}
+	_ = os.Setenv("POSTROOM_URL", address) // cannot fail with these names
+	_ = os.Setenv("POSTROOM_KEY", firstKey)
+	code = m.Run()
+	_ = server.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait tells
+	if err := server.Wait(); err != nil {
+		return fail(fmt.Errorf("the server did not end well: %w", err))
+	}
+	return code
+}
+
+// start starts the server and returns its address when it is ready.
+func start(server *exec.Cmd) (string, error) {
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := server.Start(); err != nil {
+		return "", err
+	}
+	address := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 2 && fields[0] == "API" {
+			address = fields[1]
+		}
+		if len(fields) > 1 && fields[0] == "Key" { // is said last
+			return address, nil
+		}
+	}
+	return "", fmt.Errorf("the server ended instead of serving: %w", server.Wait())
+}

@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// Sent is what became of a send, a reply or a forward: a message in the queue,
+// or, where the inbox's policy asks for approval, a draft that waits for it. One
+// of the two is not nil.
+type Sent struct {
+	Message *gen.Message
+	Draft   *gen.Draft
+}
+
+// NewInbox makes an inbox. The zero value of in is one with an address that is
+// made up.
+func (c *Client) NewInbox(ctx context.Context, in gen.InboxCreate) (*gen.Inbox, error) {
+	return c.CreateInbox(ctx, gen.NewOptInboxCreate(in), gen.CreateInboxParams{})
+}
+
+// Send sends a message from an inbox, which begins a new thread.
+func (c *Client) Send(ctx context.Context, inboxID string, m gen.MessageSend) (Sent, error) {
+	res, err := c.SendMessage(ctx, &m, gen.SendMessageParams{InboxID: inboxID})
+	return sentOf(res, err)
+}
+
+// Reply answers a message, in its thread.
+func (c *Client) Reply(ctx context.Context, messageID string, m gen.MessageReply) (Sent, error) {
+	res, err := c.ReplyToMessage(ctx, &m, gen.ReplyToMessageParams{MessageID: messageID})
+	return sentOf(res, err)
+}
+
+// Forward sends a message on, with its attachments unless told otherwise.
+func (c *Client) Forward(ctx context.Context, messageID string, m gen.MessageForward) (Sent, error) {
+	res, err := c.ForwardMessage(ctx, &m, gen.ForwardMessageParams{MessageID: messageID})
+	return sentOf(res, err)
+}
+
+func sentOf(res any, err error) (Sent, error) {
+	if err != nil {
+		return Sent{}, err
+	}
+	switch v := res.(type) {
+	case *gen.Message:
+		return Sent{Message: v}, nil
+	case *gen.Draft:
+		return Sent{Draft: v}, nil
+	}
+	return Sent{}, fmt.Errorf("postroom: a send was answered with %T", res)
+}
+
+// Text is an optional text of a request.
+func Text(s string) gen.OptString { return gen.NewOptString(s) }
+
+// To are the recipients of a message.
+func To(addresses ...string) gen.Recipients {
+	all := make(gen.AddressArray, 0, len(addresses))
+	for _, a := range addresses {
+		all = append(all, gen.NewEmailAddressAddress(gen.EmailAddress(a)))
+	}
+	return gen.NewAddressArrayRecipients(all)
+}
+
+// Copy are further recipients of a message, for Cc, Bcc and ReplyTo. None is
+// none.
+func Copy(addresses ...string) gen.OptOptionalRecipients {
+	if len(addresses) == 0 {
+		return gen.OptOptionalRecipients{}
+	}
+	all := make(gen.OptionalAddressArray, 0, len(addresses))
+	for _, a := range addresses {
+		all = append(all, gen.NewEmailAddressAddress(gen.EmailAddress(a)))
+	}
+	return gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(all))
+}

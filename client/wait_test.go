@@ -1,0 +1,226 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// messageJSON is a received message; otp is JSON.
+func messageJSON(id, at, otp string) string {
+	return `{"object":"message","id":"` + id + `","inbox_id":"ibx_1","thread_id":"thr_1","direction":"in","status":"received","expired":false,"test_mode":false,
+		"from":null,"to":[],"cc":[],"bcc":[],"reply_to":[],"subject":"s","snippet":null,"text":null,"html":null,"extracted_text":null,
+		"extracted":{"otp":` + otp + `,"codes":["1234"],"links":[],"action_link":null},"auth":null,"headers":null,"automated":false,"tag":null,"attachments":[],
+		"recipients":[],"rfc_message_id":null,"in_reply_to":[],"references":[],"size":1,"received_at":"` + at + `","sent_at":null,"delivered_at":null,"created_at":"` + at + `"}`
+}
+
+// waited is an answer of the wait operation.
+func waited(message string, waitedMs int) http.HandlerFunc {
+	return answer(http.StatusOK, fmt.Sprintf(`{"object":"wait_result","timed_out":%t,"message":%s,"since":"2026-01-02T03:04:05.006Z","waited_ms":%d}`, message == "null", message, waitedMs))
+}
+
+const (
+	at1 = "2026-01-02T03:05:00.001Z"
+	at2 = "2026-01-02T03:05:00.002Z"
+)
+
+func queries(s *testServer) (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.asked {
+		q := r.URL.Query()
+		text := "timeout=" + q.Get("timeout")
+		for _, name := range []string{"since", "after", "has", "from"} {
+			if q.Has(name) {
+				text += " " + name + "=" + q.Get(name)
+			}
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// The calls of one wait have the cut-off that the first was answered with.
+func TestWaitGoesOnFromCallToCall(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, waited("null", 15000), waited("null", 120000), waited(messageJSON("msg_1", at1, `"1234"`), 3))
+	c, n := newTestClient(t, s.URL)
+	code, err := c.WaitForCode(t.Context(), "ibx_1", Wait{From: "*@shop.example"})
+	if err != nil || code != "1234" {
+		t.Errorf("%q %v", code, err)
+	}
+	const since = " since=2026-01-02T03:04:05.006Z"
+	want := []string{"timeout=15 has=code from=*@shop.example", "timeout=120" + since + " has=code from=*@shop.example", "timeout=120" + since + " has=code from=*@shop.example"}
+	if d := cmp.Diff(want, queries(s)); d != "" || len(n.naps) != 0 {
+		t.Errorf("-want +got:\n%s, pauses of %v", d, n.naps)
+	}
+}
+
+// A code that is in doubt is not what is waited for.
+func TestWaitForCodePassesOverDoubt(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, waited(messageJSON("msg_1", at1, "null"), 3), waited(messageJSON("msg_2", at2, `"99"`), 3))
+	c, _ := newTestClient(t, s.URL)
+	if code, err := c.WaitForCode(t.Context(), "ibx_1", Wait{}); err != nil || code != "99" {
+		t.Errorf("%q %v", code, err)
+	}
+	if got := queries(s); len(got) != 2 || !strings.Contains(got[1], "after=msg_1") {
+		t.Errorf("asked %q", got)
+	}
+}
+
+// What is deleted while the loop goes on cannot be named; all else comes once.
+func TestNewMessagesWhileTheyAreDeleted(t *testing.T) {
+	t.Parallel()
+	gone := answer(400, `{"error":{"code":"invalid_request","message":"is not a message of this inbox","param":"after","request_id":"req_1"}}`)
+	s := newTestServer(t, waited(messageJSON("msg_1", at1, "null"), 3), waited(messageJSON("msg_2", at1, "null"), 3), gone,
+		waited(messageJSON("msg_1", at1, "null"), 3), waited(messageJSON("msg_3", at1, "null"), 3), refusal(404, ErrNotFound))
+	c, _ := newTestClient(t, s.URL)
+	var got []string
+	var failed error
+	for m, err := range c.NewMessages(t.Context(), "ibx_1", Wait{}) {
+		if failed = err; err == nil {
+			got = append(got, m.ID)
+		}
+	}
+	if d := cmp.Diff([]string{"msg_1", "msg_2", "msg_3"}, got); d != "" || !errors.Is(failed, ErrNotFound) {
+		t.Errorf("%v: -want +got:\n%s", failed, d)
+	}
+	const since = "timeout=120 since=2026-01-02T03:04:05.006Z"
+	want := []string{"timeout=15", since + " after=msg_1", since + " after=msg_2", "timeout=120 since=" + at1, "timeout=120 since=" + at1 + " after=msg_1", "timeout=120 since=" + at1 + " after=msg_3"}
+	if d := cmp.Diff(want, queries(s)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// A server that starts again answers waits at once, then nobody, then goes on.
+func TestWaitOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, waited("null", 15000), waited("null", 2), hangUp(""), hangUp(""), hangUp(""), hangUp(""), refusal(503, ErrUnavailable), waited(messageJSON("msg_1", at1, "null"), 3))
+	c, n := newTestClient(t, s.URL)
+	m, err := c.WaitForMessage(t.Context(), "ibx_1", Wait{})
+	if err != nil || m.ID != "msg_1" || len(n.naps) != 6 || n.naps[0] != firstPause {
+		t.Errorf("%v %v, pauses of %v", m, err, n.naps)
+	}
+	for i, q := range queries(s)[1:] {
+		if q != "timeout=120 since=2026-01-02T03:04:05.006Z" {
+			t.Errorf("call %d asks for %s", i+2, q)
+		}
+	}
+}
+
+// One that was never there is given up soon, and one that never comes back too.
+func TestWaitDoesNotGoOnForever(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, waited("null", 15000))
+	c, n := newTestClient(t, s.URL, WithRetries(1, time.Minute))
+	s.answers = append(s.answers, func(w http.ResponseWriter, r *http.Request) {
+		s.answers = append(s.answers, s.answers[1])
+		hangUp("")(w, r)
+	})
+	if _, err := c.WaitForMessage(t.Context(), "ibx_1", Wait{}); err == nil || len(n.naps) != maxFailed {
+		t.Errorf("%v after pauses of %v", err, n.naps)
+	}
+	s.Close()
+	c, n = newTestClient(t, s.URL)
+	if _, err := c.WaitForMessage(t.Context(), "ibx_1", Wait{Since: time.Now()}); err == nil || len(n.naps) != defaultTries-1 {
+		t.Errorf("%v after pauses of %v", err, n.naps)
+	}
+}
+
+// The first call leaves the cut-off to the server, and so may not come in late.
+func TestTheFirstCallOfAWaitIsNotTriedLate(t *testing.T) {
+	t.Parallel()
+	late := refusal(429, ErrRateLimited, "Retry-After", "45")
+	c, n := newTestClient(t, newTestServer(t, late, waited(messageJSON("msg_1", at1, "null"), 3)).URL)
+	if _, err := c.WaitForMessage(t.Context(), "ibx_1", Wait{}); !errors.Is(err, ErrRateLimited) || len(n.naps) != 0 {
+		t.Errorf("%v after pauses of %v", err, n.naps)
+	}
+	c, _ = newTestClient(t, newTestServer(t, late, waited(messageJSON("msg_1", at1, "null"), 3)).URL)
+	if _, err := c.WaitForMessage(t.Context(), "ibx_1", Wait{Since: time.Unix(1, 0)}); err != nil {
+		t.Errorf("with a cut-off of one's own: %v", err)
+	}
+}
+
+func TestWaitEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newTestServer(t, func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	c, _ := newTestClient(t, s.URL)
+	if _, err := c.WaitForMessage(ctx, "ibx_1", Wait{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 7500*time.Millisecond)
+	defer cancel()
+	s = newTestServer(t, waited(messageJSON("msg_1", at1, "null"), 3))
+	c, _ = newTestClient(t, s.URL)
+	if _, err := c.WaitForMessage(ctx, "ibx_1", Wait{Since: time.Unix(1, 0)}); err != nil || queries(s)[0] != "timeout=7 since=1970-01-01T00:00:01.000Z" && queries(s)[0] != "timeout=7 since=1970-01-01T00:00:01Z" {
+		t.Errorf("%v %q", err, queries(s))
+	}
+}
+
+// patience is how long anything that is bound to happen may take.
+const patience = 30 * time.Second
+
+// realClient is a client of the server that TestMain started.
+func realClient(t *testing.T) *Client {
+	t.Helper()
+	c, err := New(os.Getenv("POSTROOM_URL"), os.Getenv("POSTROOM_KEY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Messages that come while others are being read, and deleted, come each once.
+func TestNewMessagesOfARealServer(t *testing.T) {
+	t.Parallel()
+	c := realClient(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	in, err := c.NewInbox(ctx, gen.InboxCreate{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := gen.NewOptAddress(gen.NewEmailAddressAddress("ana@example.org"))
+	put := func(n int) {
+		_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{From: from, Subject: Text(fmt.Sprint("mail ", n)), Text: Text("hello")}, gen.SimulateMessageParams{InboxID: in.ID})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	put(0)
+	put(1)
+	n := 0
+	for m, err := range c.NewMessages(ctx, in.ID, Wait{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprint("mail ", n); m.Subject != want {
+			t.Fatalf("%q, want %q", m.Subject, want)
+		}
+		if n++; n == 12 {
+			break
+		}
+		if n < 11 {
+			put(n + 1)
+		}
+		if n%3 == 0 {
+			if _, err := c.DeleteMessage(ctx, gen.DeleteMessageParams{MessageID: m.ID}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

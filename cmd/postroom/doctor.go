@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/internal/dnsrec"
+	"github.com/postroom/postroom/internal/doctor"
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// someServer is whose mail servers are called when nobody says another: they
+// answer everybody, and are given no mail.
+const someServer = "gmail.com"
+
+func (p program) doctorCommand() *cobra.Command {
+	var (
+		asJSON bool
+		to     string
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor [DOMAIN]",
+		Short: "Look for what keeps mail from coming in, going out or being kept, and say what to do",
+		Long: "Look for what keeps mail from coming in, going out or being kept: at the DNS records of\n" +
+			"the mail domain and the verified domains of the accounts, or of the one that is named, at\n" +
+			"port 25 in both directions, the relay, certificates, clock, disk, database and settings.\n\n" +
+			"It may be asked while `postroom serve` runs and when it does not. No mail is sent. The\n" +
+			"exit status is 1 when something is wrong (FAIL).",
+		Example: "  postroom doctor\n  postroom doctor mail.example.com --to ann@example.org\n  postroom doctor --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("to") && !cfg.isPublic() {
+				to = "" // an install that is tried out has nothing to say to others
+			}
+			look, err := cfg.doctor(p, args, to)
+			if err != nil {
+				return err
+			}
+			report := doctor.Run(cmd.Context(), look)
+			write := report.WriteText
+			if asJSON {
+				write = report.WriteJSON
+			}
+			if err := write(p.stdout); err != nil {
+				return err
+			}
+			if n := report.Count(doctor.Fail); n > 0 {
+				return fmt.Errorf("checks that failed: %d", n)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write the report as JSON")
+	cmd.Flags().StringVar(&to, "to", someServer, "mailbox or domain whose mail servers are called, to see whether mail can go out; \"\" calls none")
+	return cmd
+}
+
+// doctor is what is looked at: this install.
+func (c Config) doctor(p program, args []string, to string) (doctor.Config, error) {
+	own, err := netguard.InterfaceAddrs()
+	if err != nil {
+		return doctor.Config{}, err
+	}
+	log := newLogger(c, p.stderr)
+	out := doctor.Config{
+		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: smtp.NewResolver(string(c.Resolver)),
+		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), TLSCert: c.TLSCert, TLSKey: c.TLSKey,
+		ACME: slices.Contains(c.ACMEHosts, string(c.Hostname)),
+		Listens: string(c.HTTP), BaseURL: string(c.BaseURL), Version: programVersion(),
+		Data: c.Data, Folders: c.otherFolders(), NoDatabase: c.noDatabase(), Migrates: bool(c.Migrate),
+		OpenStore:   func(ctx context.Context) (*store.Store, error) { return c.openForCommand(ctx, false, log) },
+		ProveSecret: c.proveSecret,
+		OpenBlobs:   c.openExistingBlobs,
+		Settings:    c.unfit(), To: to,
+	}
+	if len(args) == 1 {
+		if out.Domain, err = dnsrec.CheckName(args[0]); err != nil {
+			return out, fmt.Errorf("%q %w", args[0], err)
+		}
+	}
+	if c.Relay != "" {
+		out.Relay, err = smtp.ParseRelay(string(c.Relay))
+	}
+	return out, err
+}
+
+// openExistingBlobs opens what keeps large mail, and makes no folder.
+func (c Config) openExistingBlobs(ctx context.Context) (store.Blobs, error) {
+	if !c.Blobs.bucket() {
+		if _, err := os.Stat(string(c.Blobs)); err != nil {
+			return nil, err
+		}
+	}
+	return c.openBlobs(ctx, time.Now)
+}
+
+// proveSecret says whether the install secret is there, and the database's.
+func (c Config) proveSecret(ctx context.Context, s *store.Store) error {
+	if _, err := c.installSecret(); err != nil {
+		return err
+	}
+	return c.prove(ctx, s)
+}
+
+// noDatabase says that there is no SQLite file yet.
+func (c Config) noDatabase() bool {
+	if c.Database.postgres() {
+		return false
+	}
+	_, err := os.Stat(string(c.Database))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// otherFolders are those outside the data folder that are written to.
+func (c Config) otherFolders() []string {
+	var all []string
+	add := func(folder string) {
+		rel, err := filepath.Rel(c.Data, folder)
+		if err != nil || !filepath.IsLocal(rel) {
+			all = append(all, folder)
+		}
+	}
+	if !c.Database.postgres() {
+		add(filepath.Dir(string(c.Database)))
+	}
+	if !c.Blobs.bucket() {
+		add(string(c.Blobs))
+	}
+	return all
+}

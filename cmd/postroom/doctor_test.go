@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/internal/doctor"
+	"github.com/postroom/postroom/smtp/smtptest"
+)
+
+// TestDoctorsAdviceHelps publishes what the doctor says is missing, as it says
+// it, until nothing fails: while the node serves, and after it.
+func TestDoctorsAdviceHelps(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		dns := smtptest.NewChangingDNS(t)
+		env = append(env, "POSTROOM_RESOLVER="+dns.Addr(), "POSTROOM_MAIL_DOMAIN=agents.example.com",
+			"POSTROOM_HOSTNAME=mx1.example.com", "POSTROOM_MX_ALLOW=127.0.0.0/8")
+		s := serve(t, data, append(env, "POSTROOM_SMTP=127.0.0.2:0")...)
+		waitForSigningKeys(t, data, env)
+		_, port, err := net.SplitHostPort(s.smtp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lc net.ListenConfig
+		door, err := lc.Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.3", port))
+		if err != nil {
+			t.Skipf("the port is in use elsewhere: %v", err)
+		}
+		smtptest.NewMX(t, smtptest.MXConfig{Listener: door})
+		env = append(env, "POSTROOM_HTTP="+strings.TrimPrefix(s.api, "http://"), "POSTROOM_MX_PORT="+port)
+		zones := smtptest.Zones{}.Domain("outside.example", "127.0.0.3")
+		dns.Set(t, zones)
+
+		sick := doctors(t, data, env, false)
+		if n := sick.Count(doctor.Fail); n < 3 { // host, MX, RSA key
+			t.Errorf("%d checks fail without any record", n)
+		}
+		zones = publish(t, zones, sick)
+		// Whose address it is, and its name, the operator knows alone.
+		zones["mx1.example.com."] = smtptest.A("127.0.0.2")
+		zones["2.0.0.127.in-addr.arpa."] = smtptest.Zone{PTR: []string{"mx1.example.com."}}
+		dns.Set(t, zones)
+		report := doctors(t, data, env, true)
+		// What SPF says can be asked once the host has an address.
+		if len(zones["agents.example.com."].TXT) == 0 {
+			t.Error("no SPF record was advised")
+		}
+		for check, want := range map[string]doctor.Status{
+			"node": doctor.OK, "inbound": doctor.Warn, "outbound": doctor.OK, "dkim": doctor.OK, "ptr": doctor.OK, "spf": doctor.OK, "secret": doctor.OK,
+		} {
+			if got := statusOf(report, check); got != want {
+				t.Errorf("%s is %q, want %q", check, got, want)
+			}
+		}
+		s.stop(t)
+		report = doctors(t, data, env, true)
+		if node, in := statusOf(report, "node"), statusOf(report, "inbound"); node != doctor.Warn || in != doctor.Skipped {
+			t.Errorf("after it has stopped the node is %q, and what comes in %q", node, in)
+		}
+	})
+}
+
+// doctors runs the command, which must fail unless well, and returns its report.
+func doctors(t *testing.T, data string, env []string, well bool) doctor.Report {
+	t.Helper()
+	stdout, stderr, err := runCommand(t, data, env, "doctor", "--json", "--to", "bob@outside.example")
+	if (err == nil) != well {
+		t.Errorf("it ended with %v: %s\n%s", err, stderr, stdout)
+	}
+	var r doctor.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("the report: %v in\n%s%s", err, stdout, stderr)
+	}
+	return r
+}
+
+// statusOf is that of the first result of a check.
+func statusOf(r doctor.Report, check string) doctor.Status {
+	for _, one := range r.Results {
+		if one.Check == check {
+			return one.Status
+		}
+	}
+	return ""
+}
+
+// publish adds the records that a report advises.
+func publish(t *testing.T, zones smtptest.Zones, r doctor.Report) smtptest.Zones {
+	t.Helper()
+	// It cannot ask about SPF while the host has no address.
+	lines := []string{`agents.example.com. 3600 IN TXT "v=spf1 mx -all"`}
+	for _, one := range r.Results {
+		for _, step := range one.Do {
+			if line, is := strings.CutPrefix(step, "publish: "); is && !strings.Contains(line, "IN A ") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	for _, line := range lines {
+		name, rest, _ := strings.Cut(line, " ")
+		zone := zones[name]
+		if _, mx, is := strings.Cut(rest, " IN MX "); is {
+			pref, host, _ := strings.Cut(mx, " ")
+			n, err := strconv.ParseUint(pref, 10, 16)
+			if err != nil {
+				t.Fatalf("a record that is none: %s", line)
+			}
+			zone.MX = append(zone.MX, net.MX{Host: host, Pref: uint16(n)})
+		}
+		if _, value, is := strings.Cut(rest, " IN TXT "); is {
+			zone.TXT = append(zone.TXT, strings.ReplaceAll(strings.Trim(value, `"`), `" "`, ""))
+		}
+		zones[name] = zone
+	}
+	return zones
+}
+
+// TestDoctorChangesNothing asks it about an install that is not there yet.
+func TestDoctorChangesNothing(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	stdout, stderr, err := runCommand(t, data, nil, "doctor")
+	if err != nil {
+		t.Errorf("nothing is wrong with what is not there: %v %s\n%s", err, stderr, stdout)
+	}
+	if !strings.Contains(stdout, "there is none yet") || !strings.Contains(stdout, "no server was named") {
+		t.Errorf("it says\n%s", stdout)
+	}
+	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data folder was made: %v", err)
+	}
+	if _, stderr, err := runCommand(t, data, nil, "doctor", "not a domain"); err == nil || !strings.Contains(stderr, "is not a domain name") {
+		t.Errorf("a name that is none: %v %s", err, stderr)
+	}
+}
+
+func TestSettingsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	public := []string{
+		"POSTROOM_MAIL_DOMAIN=agents.example.com", "POSTROOM_BASE_URL=https://mail.example.com", "POSTROOM_SMTP=:25", "POSTROOM_TRUSTED_PROXIES=127.0.0.1",
+	}
+	tests := []struct {
+		name string
+		env  string // what is set otherwise
+		want string // the setting; empty: nothing
+		saw  string
+	}{
+		{"all fit", "", "", ""},
+		{"nobody said where the API is", "POSTROOM_BASE_URL=", "BASE_URL", "is not set"},
+		{"the API is in the clear", "POSTROOM_BASE_URL=http://mail.example.com", "BASE_URL", "in the clear"},
+		{"the API is on this machine", "POSTROOM_BASE_URL=http://localhost:8080", "BASE_URL", "nobody else reaches"},
+		{"the API listens to all, in the clear", "POSTROOM_BASE_URL=http://mail.example.com POSTROOM_HTTP=:8080", "HTTP", "from everywhere"},
+		{"the proxy is not known", "POSTROOM_TRUSTED_PROXIES=", "TRUSTED_PROXIES", "seem to be the proxy"},
+		{"everybody is a proxy", "POSTROOM_TRUSTED_PROXIES=0.0.0.0/0", "TRUSTED_PROXIES", "anybody can claim"},
+		{"mail comes from this machine alone", "POSTROOM_SMTP=127.0.0.1:2525", "SMTP", "no other server"},
+		{"another port for the world", "POSTROOM_MX_PORT=2525", "MX_PORT", "listen on 25"},
+		{"the relay's password in the clear", "POSTROOM_RELAY=smtp://ann:x@relay.example.com?tls=off", "RELAY", "in the clear"},
+		{"no limits", "POSTROOM_RATE_LIMITS=off", "RATE_LIMITS", "is off"},
+		{"metrics for all", "POSTROOM_METRICS=:9090", "METRICS", "for everybody"},
+		{"files of one of several nodes", "POSTROOM_DATABASE=postgres://db/x POSTROOM_SECRET=0123456789abcdef0123456789abcdef", "BLOBS", "more than one node"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			cfg, err := load(append(append([]string{"POSTROOM_DATA=" + data}, public...), strings.Fields(tt.env)...), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantUnfit(t, cfg, tt.want, tt.saw)
+		})
+	}
+}
+
+// TestSecretsForAllEyes has an install secret that everybody may read.
+func TestSecretsForAllEyes(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, secretFile), []byte("0123456789abcdef0123456789abcdef"), 0o604); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := load([]string{"POSTROOM_DATA=" + data}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantUnfit(t, cfg, "SECRET", "can read")
+}
+
+func wantUnfit(t *testing.T, cfg Config, setting, saw string) {
+	t.Helper()
+	found := cfg.unfit()
+	for _, r := range found {
+		if setting == "" && r.Status == doctor.OK || r.Subject == envPrefix+setting && strings.Contains(r.Saw, saw) && len(r.Do) > 0 {
+			return
+		}
+	}
+	t.Errorf("nothing says of %q that %q, but %v", setting, saw, found)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/postroom/postroom/internal/doctor"
+)
+
+// unfits gathers settings that do not fit each other, or the world.
+type unfits []doctor.Result
+
+func (u *unfits) add(s doctor.Status, setting, saw, do string) {
+	*u = append(*u, doctor.Result{Status: s, Subject: envPrefix + setting, Saw: envPrefix + setting + saw, Do: []string{do}})
+}
+
+// unfit says which settings are right each by itself and do not fit together. An
+// install that is tried out, on a domain that nobody else knows, needs little.
+func (c Config) unfit() []doctor.Result {
+	var u unfits
+	c.unfitWeb(&u, c.isPublic())
+	c.unfitMail(&u, c.isPublic())
+	c.unfitSafety(&u)
+	if len(u) == 0 {
+		return []doctor.Result{{Status: doctor.OK, Saw: "they fit together"}}
+	}
+	return u
+}
+
+// isPublic says whether others may know the mail domain.
+func (c Config) isPublic() bool { return !doctor.IsLocal(string(c.MailDomain)) }
+
+// unfitWeb looks at how clients reach the API.
+func (c Config) unfitWeb(u *unfits, public bool) {
+	base, err := url.Parse(string(c.BaseURL))
+	switch {
+	case !public:
+	case c.BaseURL == "":
+		u.add(doctor.Warn, "BASE_URL", " is not set: download, unsubscribe and tracking links begin with an address that others do not reach",
+			"set it to the address under which clients reach the API, such as https://"+string(c.Hostname))
+	case err == nil && base.Scheme == "http" && !isThisMachine(base.Hostname()):
+		u.add(doctor.Warn, "BASE_URL", " is plain http: keys and mail cross the network in the clear, and mail programs do not unsubscribe by it (RFC 8058)",
+			"put a proxy that speaks HTTPS before the API, and set it to an https:// address")
+	case isThisMachine(base.Hostname()):
+		u.add(doctor.Warn, "BASE_URL", " is "+string(c.BaseURL)+", which nobody else reaches", "set it to the address under which clients reach the API")
+	}
+	if listensOnAll(string(c.HTTP)) && base.Scheme != "https" {
+		u.add(doctor.Warn, "HTTP", " is "+string(c.HTTP)+": the API takes keys in the clear from everywhere",
+			"listen on 127.0.0.1 and put a proxy that speaks HTTPS before it")
+	}
+	if base.Scheme == "https" && len(c.TrustedProxies) == 0 && !listensOnAll(string(c.HTTP)) {
+		u.add(doctor.Warn, "TRUSTED_PROXIES", " is not set: all clients seem to be the proxy, and share its limit on bad keys",
+			"set it to the address of the proxy, such as 127.0.0.1")
+	}
+	for _, p := range c.TrustedProxies {
+		if p.Bits() == 0 {
+			u.add(doctor.Fail, "TRUSTED_PROXIES", " has "+p.String()+": anybody can claim any address by X-Forwarded-For", "name the proxies alone")
+		}
+	}
+}
+
+// unfitMail looks at how mail comes in and goes out.
+func (c Config) unfitMail(u *unfits, public bool) {
+	if !public {
+		return
+	}
+	if host, _, err := net.SplitHostPort(string(c.SMTP)); err == nil && isThisMachine(host) {
+		u.add(doctor.Warn, "SMTP", " is "+string(c.SMTP)+", where no other server can bring mail", "set it to :25, or have port 25 led there")
+	}
+	if c.MXPort != 25 {
+		u.add(doctor.Warn, "MX_PORT", fmt.Sprintf(" is %d, and the mail servers of the world listen on 25", c.MXPort), "leave it at 25, unless this is a test")
+	}
+	if relay := string(c.Relay); relay != "" {
+		if r, err := url.Parse(relay); err == nil && r.User != nil && r.Query().Get("tls") == "off" && !isThisMachine(r.Hostname()) {
+			u.add(doctor.Warn, "RELAY", " has tls=off: its password crosses the network in the clear", "use tls=verify")
+		}
+	}
+}
+
+// unfitSafety looks at what protects the install.
+func (c Config) unfitSafety(u *unfits) {
+	if !c.RateLimits {
+		u.add(doctor.Warn, "RATE_LIMITS", " is off: nothing holds up who tries keys", "leave it on, unless this is a benchmark")
+	}
+	if listensOnAll(string(c.Metrics)) {
+		u.add(doctor.Warn, "METRICS", " is "+string(c.Metrics)+": metrics are for everybody", "listen on an address that only Prometheus reaches")
+	}
+	for _, file := range []struct{ setting, path string }{{"SECRET", filepath.Join(c.Data, secretFile)}, {"TLS_KEY", c.TLSKey}} {
+		if info, err := os.Stat(file.path); err == nil && info.Mode().Perm()&0o007 != 0 {
+			u.add(doctor.Warn, file.setting, ": everybody on this machine can read "+file.path, "chmod 600 "+file.path)
+		}
+	}
+	if c.Database.postgres() && !c.Blobs.bucket() && c.Secret != "" { // as several nodes have it
+		u.add(doctor.Warn, "BLOBS", " is a folder: with more than one node it has to be shared by all",
+			"with more than one node, share the folder or use a bucket; with one this is right")
+	}
+}
+
+// isThisMachine says of a host that others do not reach it by that name.
+func isThisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.IsLoopback()
+}
+
+// listensOnAll says whether an address to listen on is of all networks.
+func listensOnAll(at string) bool {
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
+}

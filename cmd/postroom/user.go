@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/internal/web"
+	"github.com/postroom/postroom/store"
+)
+
+func (p program) userCommand() *cobra.Command {
+	return group(&cobra.Command{Use: "user", Short: "Create, list, reset and remove people who use the dashboard"},
+		p.userCreateCommand(), p.userListCommand(), p.userResetCommand(), p.userRemoveCommand())
+}
+
+func (p program) userCreateCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:     "create",
+		Short:   "Create a user and print the one-time link that sets their password",
+		Example: "  postroom user create --name ann@example.com",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !validName(name) {
+				return errors.New("--name must be 1 to 100 characters on one line")
+			}
+			return p.withAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account) error {
+				link, token := web.NewLink(time.Now())
+				u, err := s.CreateUser(ctx, a.Seq, name, link)
+				if errors.Is(err, store.ErrNameTaken) {
+					return fmt.Errorf("there is a user %s already; `postroom user reset %[1]s` makes a link for them", name)
+				}
+				if err != nil {
+					return err
+				}
+				return p.showLink(cfg, fmt.Sprintf("Created %s, who signs in as %s.", u.ID, u.Name), token)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what the user signs in with, such as a mail address, 1 to 100 characters (required)")
+	cmd.Flags().String(accountFlag, "", "id of the account (default: the first)")
+	return cmd
+}
+
+// showLink prints the link alone to stdout, so that a script can take it.
+func (p program) showLink(cfg Config, what, token string) error {
+	addr, err := net.ResolveTCPAddr("tcp", string(cfg.HTTP))
+	if err != nil {
+		return err
+	}
+	if addr.IP == nil {
+		addr.IP = net.IPv6unspecified // as a listener would call it
+	}
+	https, err := cfg.httpsAddr()
+	if err != nil {
+		return err
+	}
+	base, _ := cfg.baseURL(addr, https)
+	if _, err := fmt.Fprintln(p.stderr, what, "The link sets a password, once, within a day."); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.stdout, web.SetupURL(base, token))
+	return err
+}
+
+func (p program) userListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the users of an account, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
+				return listUsers(ctx, p.stdout, s, a)
+			})
+		},
+	}
+	cmd.Flags().String(accountFlag, "", "id of the account (default: the first)")
+	return cmd
+}
+
+func listUsers(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "ID\tNAME\tPASSWORD\tCREATED") // kept by t until Flush
+	page := store.Page{Limit: 100}
+	for {
+		l, err := s.ListUsers(ctx, a.Seq, page)
+		if err != nil {
+			return err
+		}
+		for _, u := range l.Rows {
+			password := "set"
+			if u.Password == nil {
+				password = "not set yet"
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", u.ID, u.Name, password, day(&u.CreatedAt)) // as above
+		}
+		if page.Cursor = l.Cursor; page.Cursor == "" {
+			return t.Flush()
+		}
+	}
+}
+
+func (p program) userResetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset NAME",
+		Short: "Take the password of a user away, sign them out, and print a link that sets another",
+		Args:  wants(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
+				link, token := web.NewLink(time.Now())
+				u, err := s.ResetUser(ctx, args[0], link)
+				if err != nil {
+					return unknownUser(err, args[0])
+				}
+				return p.showLink(cfg, fmt.Sprintf("Reset %s; the old password is gone.", u.Name), token)
+			})
+		},
+	}
+}
+
+func (p program) userRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove a user: from now on they are signed out",
+		Args:  wants(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
+				u, err := s.RemoveUser(ctx, args[0])
+				if err != nil {
+					return unknownUser(err, args[0])
+				}
+				_, err = fmt.Fprintf(p.stdout, "Removed %s.\n", u.Name)
+				return err
+			})
+		},
+	}
+}
+
+func unknownUser(err error, name string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no user %s", name)
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+// What the generated types must let a program tell apart. Nothing here runs: it
+// compiles, or the contract says less than it should.
+import type { paths, webhooks } from "./postroom.js";
+import type { Draft, ErrorBody, Event, Message, SendMessageResponse } from "./postroom/index.js";
+
+// A send is answered with the message, or with a draft that waits for approval.
+export function idOf(sent: SendMessageResponse): string | null {
+  return sent.object === "draft" ? sent.message_id : sent.id;
+}
+
+type Sent = paths["/v1/inboxes/{inbox_id}/messages"]["post"]["responses"];
+export const created = (m: Sent[201]["content"]["application/json"]): Message["thread_id"] => m.thread_id;
+export const held = (d: Sent[202]["content"]["application/json"]): Draft["version"] => d.version;
+
+// The type of an event says what it is about.
+export function about(event: Event): string {
+  switch (event.type) {
+    case "message.received":
+      return event.data.extracted?.otp ?? event.data.id;
+    case "email.bounced":
+      return `${event.data.recipient}: ${event.data.bounce.diagnostic}`;
+    case "domain.health.degraded":
+      return event.data.degraded_records.map((record) => record.name).join();
+    default:
+      return event.id;
+  }
+}
+
+type Received = webhooks["message.received"]["post"]["requestBody"]["content"]["application/json"];
+export const code = (event: Received): string | null | undefined => event.data.extracted?.otp;
+
+// Codes are known by name: one that does not exist does not compile.
+export const later = (e: ErrorBody): boolean => e.code === "rate_limited" || e.code === "unavailable";
+// @ts-expect-error
+export const misspelt = (e: ErrorBody): boolean => e.code === "rate_limitd";

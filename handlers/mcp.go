@@ -1,0 +1,146 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+const (
+	mcpPath = "/mcp"
+	// maxMCPBody is the largest call of a tool. It is in memory several times at
+	// once: as it came, as its arguments, and as the call that is made of them.
+	maxMCPBody = 8 << 20
+	// maxMCPFault is how much is told of why the MCP server refused a request.
+	maxMCPFault = 1 << 10
+)
+
+func isMCP(r *http.Request) bool { return r.URL.Path == mcpPath }
+
+// bodyLimit is how large the body of r may be.
+func bodyLimit(r *http.Request) int64 {
+	if isMCP(r) {
+		return maxMCPBody
+	}
+	return maxBody
+}
+
+// CallMcp implements POST /mcp. The MCP server reads the request again, and
+// makes its calls as the caller; this adds who may ask at all, and the one body
+// that errors have.
+func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams, w http.ResponseWriter) error {
+	r := infoOf(ctx).r
+	if a.mcp == nil {
+		return errNoMCP
+	}
+	if err := a.checkOrigin(r); err != nil {
+		return err
+	}
+	answer := &mcpAnswer{ResponseWriter: w}
+	a.mcp.ServeHTTP(answer, r.WithContext(a.asCaller(ctx)))
+	return answer.fault()
+}
+
+// checkOrigin refuses what a page in somebody's browser sends that is not ours:
+// it might have found a way to a server that is not meant for it (DNS rebinding).
+// Programs send no Origin.
+func (a *API) checkOrigin(r *http.Request) error {
+	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil && isLoopback(local.String()) &&
+		!isLoopback(r.Host) && !strings.EqualFold(hostOf(r.Host), a.baseURL().Hostname()) {
+		return errForbidden(gen.ErrorCodeOriginNotAllowed, "this server is not called by the name in Host")
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if !a.ownOrigin(r, origin) {
+			return errForbidden(gen.ErrorCodeOriginNotAllowed, "pages of this Origin may not call this server")
+		}
+	}
+	return nil
+}
+
+// ownOrigin says whether a page of origin is one of this server: of its base
+// URL, or of the address that it was called by, if that is no name, which could
+// be anybody's.
+func (a *API) ownOrigin(r *http.Request, origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	base := a.baseURL()
+	if strings.EqualFold(u.Scheme, base.Scheme) && strings.EqualFold(u.Host, base.Host) {
+		return true
+	}
+	_, err = netip.ParseAddr(hostOf(r.Host))
+	return strings.EqualFold(u.Host, r.Host) && (err == nil || isLoopback(r.Host))
+}
+
+func (a *API) baseURL() *url.URL {
+	if a.cfg.BaseURL == nil {
+		return &url.URL{}
+	}
+	return a.cfg.BaseURL
+}
+
+// hostOf is a host without its port.
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+func isLoopback(hostport string) bool {
+	host := hostOf(hostport)
+	ip, err := netip.ParseAddr(host)
+	return err == nil && plain(ip).IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// mcpAnswer holds back errors that the MCP server writes as plain text, for the
+// one body that errors have. Those of the protocol itself are JSON, and pass.
+type mcpAnswer struct {
+	http.ResponseWriter
+	held int // status
+	text bytes.Buffer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *mcpAnswer) WriteHeader(status int) {
+	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type")) // what has none is held
+	if status >= http.StatusBadRequest && kind != "application/json" {
+		w.held = status
+		w.Header().Del("Content-Type")
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *mcpAnswer) Write(b []byte) (int, error) {
+	if w.held != 0 {
+		w.text.Write(b[:min(len(b), max(0, maxMCPFault-w.text.Len()))])
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *mcpAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// fault is what was held back.
+func (w *mcpAnswer) fault() error {
+	switch {
+	case w.held == 0:
+		return nil
+	case w.held == http.StatusBadRequest:
+		return invalid("", "MCP: "+strings.TrimSpace(w.text.String()))
+	case w.held >= http.StatusInternalServerError:
+		return errors.New("MCP server: " + strings.TrimSpace(w.text.String()))
+	}
+	return errUnavailable // it is shutting down
+}

@@ -1,0 +1,194 @@
+package docs_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.String("screenshots", "", "folder that pictures of the page are written into")
+
+// pageMost is how much the page may weigh over the wire, with all that it loads.
+const pageMost = 600 << 10
+
+const patience = 60 * time.Second
+
+// tab is a tab of a browser, and what came to pass in it.
+type tab struct {
+	ctx context.Context
+
+	mu       sync.Mutex
+	console  []string
+	requests []string
+	bytes    float64
+}
+
+// browse starts a browser with one tab.
+func browse(t *testing.T) *tab {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("chromium is not installed")
+	}
+	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.WindowSize(1280, 900),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true))
+	t.Cleanup(stopAlloc)
+	ctx, closeTab := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start chromium: %v", err)
+	}
+	timed, cancel := context.WithTimeout(ctx, patience)
+	b := &tab{ctx: timed}
+	watching := b.watch(ctx)
+	t.Cleanup(func() {
+		cancel()
+		closeTab()
+		watching.Wait()
+	})
+	if _, err := chromedp.Call(timed, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// watch notes what the tab asks for and complains about.
+func (b *tab) watch(ctx context.Context) *sync.WaitGroup {
+	var running sync.WaitGroup
+	console := chromedp.Console(ctx)
+	running.Go(func() {
+		for m, err := range console {
+			if err != nil {
+				return
+			}
+			if m.IsException() || m.Type == "error" || m.Type == "warning" {
+				b.note(func() { b.console = append(b.console, fmt.Sprintf("%s %s", m.URL, m)) })
+			}
+		}
+	})
+	requests := chromedp.Events(ctx, network.RequestWillBeSent)
+	running.Go(func() {
+		for ev, err := range requests {
+			if err != nil {
+				return
+			}
+			b.note(func() { b.requests = append(b.requests, ev.Request.URL) })
+		}
+	})
+	loads := chromedp.Events(ctx, network.LoadingFinished)
+	running.Go(func() {
+		for ev, err := range loads {
+			if err != nil {
+				return
+			}
+			b.note(func() { b.bytes += ev.EncodedDataLength })
+		}
+	})
+	return &running
+}
+
+func (b *tab) note(what func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	what()
+}
+
+// do runs what a person does.
+func (b *tab) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		t.Fatalf("%v\nconsole: %v", err, b.console)
+	}
+}
+
+func (b *tab) text(t *testing.T, css string) string {
+	t.Helper()
+	s, err := chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS(css)))
+	if err != nil {
+		t.Fatalf("the text of %s: %v", css, err)
+	}
+	return s
+}
+
+// TestTheReferenceInABrowser reads it, and tries out an operation with a key. It
+// asks nobody but this server.
+func TestTheReferenceInABrowser(t *testing.T) {
+	t.Parallel()
+	a, url := serve(t)
+	b := browse(t)
+	click := func(css string) chromedp.Action[chromedp.Void] {
+		return chromedp.Click(chromedp.CSS(css), chromedp.NodeVisible)
+	}
+	visible := func(css string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.CSS(css)) }
+
+	b.do(t, chromedp.Navigate(url+"/docs"), visible(".opblock"))
+	page := b.text(t, "main")
+	for _, want := range []string{"Postroom", "/v1/inboxes", "/v1/emails/batch", "Mailboxes for programs."} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not show %q", want)
+		}
+	}
+	b.mu.Lock()
+	if b.bytes > pageMost || b.bytes < 100<<10 {
+		t.Errorf("the page weighs %.0f bytes, want %d or fewer", b.bytes, pageMost)
+	}
+	t.Logf("the page weighs %.0f bytes in %d requests", b.bytes, len(b.requests))
+	b.mu.Unlock()
+	b.shoot(t, "docs")
+
+	b.do(t,
+		click("button.authorize"), visible(".auth-container input"),
+		chromedp.SendKeys(chromedp.CSS(".auth-container input"), "sk_live_right"),
+		click(".auth-btn-wrapper button.authorize"), click(".auth-btn-wrapper button.btn-done"),
+		click("#operations-Stats-getUsage .opblock-summary-control"), click("#operations-Stats-getUsage .try-out__btn"),
+		click("#operations-Stats-getUsage .execute"), visible("#operations-Stats-getUsage .live-responses-table .response"))
+	if got := b.text(t, "#operations-Stats-getUsage .live-responses-table"); !strings.Contains(got, "answered by the API") {
+		t.Errorf("what was tried out answers %s", got)
+	}
+	if calls := a.called(); len(calls) != 1 || calls[0] != "GET /v1/usage Bearer sk_live_right" {
+		t.Errorf("the API was called with %q", calls)
+	}
+	b.shoot(t, "docs-operation")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.requests {
+		if !strings.HasPrefix(r, url+"/") && !strings.HasPrefix(r, "data:") {
+			t.Errorf("asked for %s", r)
+		}
+	}
+	for _, c := range b.console {
+		t.Errorf("on the console: %s", c)
+	}
+}
+
+// shoot takes a picture of the page, if one is wanted.
+func (b *tab) shoot(t *testing.T, name string) {
+	t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = errors.Join(os.MkdirAll(*screenshots, 0o750), os.WriteFile(filepath.Join(*screenshots, name+".png"), shot, 0o600))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,118 @@
+// Package docs serves the reference of the API at /docs: Swagger UI, from this
+// program alone, showing the contract that the API serves at /openapi.json.
+//
+// It needs no key. Its policy lets the page reach this server and no other, and
+// run no script but those files; what is tried out goes to this server with the
+// key that is typed in, which the page forgets when it is left.
+package docs
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/internal/packed"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// viewerFiles is Swagger UI; scripts/vendor-ui brought it here.
+//
+//go:embed swagger-ui/*.gz
+var viewerFiles embed.FS
+
+// policy lets the page use what this server serves. The viewer's icons are
+// pictures in its style (data:), and it sets the style of single elements.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+// answerTimeout is how long a file may take to go out.
+const answerTimeout = time.Minute
+
+// file is one that is served.
+type file struct {
+	body      *packed.Body
+	kind, tag string
+}
+
+// Handler answers GET and HEAD of /docs and what is below, and has next answer
+// everything else.
+func Handler(next http.Handler) (http.Handler, error) {
+	files, err := readFiles()
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f := files[strings.TrimPrefix(r.URL.Path, "/docs/")]
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			f = nil
+		case r.URL.Path == "/docs":
+			f = files["index.html"]
+		case r.URL.Path == "/docs/":
+			http.Redirect(w, r, "../docs", http.StatusPermanentRedirect)
+			return
+		case !strings.HasPrefix(r.URL.Path, "/docs/"):
+			f = nil
+		}
+		if f == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		f.ServeHTTP(w, r)
+	}), nil
+}
+
+// readFiles reads all files, by name.
+func readFiles() (map[string]*file, error) {
+	files := map[string]*file{}
+	for _, from := range []struct {
+		fs  embed.FS
+		dir string
+	}{{pageFiles, "page"}, {viewerFiles, "swagger-ui"}} {
+		entries, err := from.fs.ReadDir(from.dir)
+		if err != nil {
+			return nil, fmt.Errorf("read the reference: %w", err)
+		}
+		for _, e := range entries {
+			body, err := from.fs.ReadFile(path.Join(from.dir, e.Name()))
+			if err != nil {
+				return nil, fmt.Errorf("read the reference: %w", err)
+			}
+			name, gzipped := strings.CutSuffix(e.Name(), ".gz")
+			sum := sha256.Sum256(body)
+			f := &file{body: packed.New(body), kind: mime.TypeByExtension(path.Ext(name)), tag: `W/"` + hex.EncodeToString(sum[:8]) + `"`}
+			if gzipped {
+				f.body = packed.FromGzip(body)
+			}
+			files[name] = f
+		}
+	}
+	return files, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (f *file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout)) // of the socket; not all have one, in tests
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-cache") // asked for again, and not sent again
+	h.Set("Content-Type", f.kind)
+	h.Set("ETag", f.tag)
+	if r.Header.Get("If-None-Match") == f.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	f.body.Serve(w, r)
+}

@@ -1,0 +1,165 @@
+package docs_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/docs"
+	"github.com/postroom/postroom/internal/packed"
+)
+
+// api stands for the API: it serves the contract, and takes one key.
+type api struct {
+	mu    sync.Mutex
+	calls []string // method, path and key
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	a.calls = append(a.calls, r.Method+" "+r.RequestURI+" "+r.Header.Get("Authorization"))
+	a.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.URL.Path == "/openapi.json":
+		packed.New(gen.OpenAPI).Serve(w, r)
+	case r.Header.Get("Authorization") == "Bearer sk_live_right":
+		_, _ = io.WriteString(w, `{"plan":"answered by the API"}`)
+	default:
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":{"code":"unauthorized"}}`)
+	}
+}
+
+// called returns the calls that are none for the contract.
+func (a *api) called() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []string
+	for _, c := range a.calls {
+		if !strings.Contains(c, "/openapi.json") {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// serve serves the reference before an API.
+func serve(t *testing.T) (*api, string) {
+	t.Helper()
+	a := &api{}
+	h, err := docs.Handler(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return a, srv.URL
+}
+
+// get asks for a file in a coding, unless its tag is still that.
+func get(t *testing.T, url, accept, tag string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept-Encoding", accept)
+	if tag != "" {
+		req.Header.Set("If-None-Match", tag)
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+func TestFilesAreServedWithoutAKey(t *testing.T) {
+	t.Parallel()
+	a, url := serve(t)
+	for path, kind := range map[string]string{
+		"/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/docs.css": "text/css", "/docs/icon.svg": "image/svg+xml",
+		"/docs/swagger-ui.css": "text/css", "/docs/swagger-ui-bundle.js": "text/javascript",
+	} {
+		for _, accept := range []string{"gzip", "identity"} {
+			res, body := get(t, url+path, accept, "")
+			if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), kind) || body == "" {
+				t.Errorf("%s answers %s %s with %d bytes", path, res.Status, res.Header.Get("Content-Type"), len(body))
+			}
+			if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe-eval") {
+				t.Errorf("%s: policy %q", path, csp)
+			}
+			if again, _ := get(t, url+path, accept, res.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
+				t.Errorf("%s is sent again: %s", path, again.Status)
+			}
+		}
+	}
+	if calls := a.called(); len(calls) != 0 {
+		t.Errorf("the API was asked: %v", calls)
+	}
+}
+
+// TestTheViewerIsTheOneThatWasBrought unpacks it and compares its checksums.
+func TestTheViewerIsTheOneThatWasBrought(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t)
+	sums, err := os.ReadFile("swagger-ui/SHA256SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(sums)) {
+		want, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		_, body := get(t, url+"/docs/"+name, "identity", "")
+		if sum := sha256.Sum256([]byte(body)); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("%s is another than was brought", name)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d checksums", n)
+	}
+	for _, licence := range []string{"LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt"} {
+		if _, err := os.Stat("swagger-ui/" + licence); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestEverythingElseIsTheAPIs(t *testing.T) {
+	t.Parallel()
+	a, url := serve(t)
+	for _, path := range []string{"/", "/v1/inboxes", "/docs.json", "/docs/none.js", "//docs", "/v1//x/../y", "/docs/page/docs.js"} {
+		if res, _ := get(t, url+path, "identity", ""); res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s answers %s", path, res.Status)
+		}
+		if calls := a.called(); len(calls) == 0 || calls[len(calls)-1] != "GET "+path+" " {
+			t.Errorf("%s came to the API as %v", path, calls)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/docs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if calls := a.called(); calls[len(calls)-1] != "POST /docs " {
+		t.Errorf("POST came to the API as %v", calls)
+	}
+}

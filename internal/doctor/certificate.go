@@ -1,0 +1,67 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"strings"
+	"time"
+)
+
+// renewBy is how long before its end a certificate should have been renewed.
+const renewBy = 14 * 24 * time.Hour
+
+// certificate looks at the certificate for STARTTLS as a sender does that is
+// particular: its names, its time, its chain.
+func (v *visit) certificate(context.Context) []Result {
+	switch {
+	case v.cfg.ACME && v.cfg.TLSCert == "":
+		return one(ok("certificates are got by ACME: the log of `postroom serve` says so"))
+	case v.cfg.TLSCert == "":
+		return one(skipped("none is set: mail comes in without encryption").
+			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY to a certificate for %s, or POSTROOM_ACME_HOSTS to get one", v.cfg.Hostname))
+	}
+	pair, err := tls.LoadX509KeyPair(v.cfg.TLSCert, v.cfg.TLSKey)
+	if err != nil {
+		return one(fail("it cannot be read: %v", err).advise("look at POSTROOM_TLS_CERT and POSTROOM_TLS_KEY"))
+	}
+	leaf := pair.Leaf
+	now := v.cfg.Now()
+	var out []Result
+	if now.Before(leaf.NotBefore) {
+		out = append(out, fail("it is good from %s only", leaf.NotBefore.UTC().Format(time.RFC3339)).advise("look at the clock of this machine"))
+	} else {
+		out = append(out, v.lasts(leaf.NotAfter, ""))
+	}
+	if err := leaf.VerifyHostname(v.cfg.Hostname); err != nil {
+		out = append(out, fail("it is for %s, and this host is %s", strings.Join(leaf.DNSNames, ", "), v.cfg.Hostname).
+			advise("have one issued for %s, or set POSTROOM_HOSTNAME to a name of the certificate", v.cfg.Hostname))
+	}
+	between := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(c)
+		}
+	}
+	// The time has been looked at: here it is one at which the certificate is good.
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: v.cfg.RootCAs, Intermediates: between, CurrentTime: leaf.NotAfter.Add(-time.Second)})
+	if err != nil {
+		out = append(out, warn("senders that are particular (MTA-STS) do not trust it: %v", err).
+			advise("have it issued by an authority that others know, and put the whole chain into the file, not the certificate alone"))
+	}
+	return out
+}
+
+// lasts says until when a certificate is good.
+func (v *visit) lasts(until time.Time, of string) Result {
+	left := until.Sub(v.cfg.Now())
+	at := until.UTC().Format(time.RFC3339)
+	what := strings.TrimSpace("the certificate " + of)
+	switch {
+	case left <= 0:
+		return fail("%s was good until %s", what, at).advise("renew it, and see why nobody did")
+	case left < renewBy:
+		return warn("%s is good until %s, %d days more", what, at, int(left.Hours()/24)).advise("renew it, and see why nobody did")
+	}
+	return ok("%s is good until %s", what, at)
+}

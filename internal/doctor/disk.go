@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+const (
+	littleRoom = 1 << 30  // warned of, in bytes
+	noRoom     = 64 << 20 // less is a fault
+	fewInodes  = 10_000
+	slowSync   = 100 * time.Millisecond // each mail waits for one
+)
+
+// space is what a file system has left.
+type space struct {
+	free   uint64 // bytes that we may use
+	inodes uint64 // 0 where the file system does not count them
+}
+
+// disk looks at a folder that is written to: whether there is room, and how long
+// a small file takes to be on the disk.
+func (v *visit) disk(folder string) func(context.Context) []Result {
+	return func(context.Context) []Result {
+		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+			return one(warn("it is not there yet").advise("`postroom serve` makes it"))
+		}
+		took, err := writeProbe(folder)
+		if err != nil {
+			return one(fail("nothing can be written: %v", err).
+				advise("make room, and let the user that Postroom runs as write there: chown -R USER %s", folder))
+		}
+		left, err := freeSpace(folder)
+		if err != nil {
+			return one(warn("nobody knows how much room there is: %v", err))
+		}
+		out := one(room(left, took))
+		if took > slowSync {
+			out = append(out, warn("writing a small file takes %s, and every mail waits for that", took.Round(time.Millisecond)).
+				advise("use a local disk (SSD) that is not shared with what writes much"))
+		}
+		return out
+	}
+}
+
+func room(left space, took time.Duration) Result {
+	const advice = "make room, or move POSTROOM_DATA to a larger disk: mail is refused (452) when it is full"
+	switch {
+	case left.free < noRoom:
+		return fail("%s are free", size(left.free)).advise(advice)
+	case left.inodes > 0 && left.inodes < fewInodes:
+		return warn("%s are free, but only %d inodes", size(left.free), left.inodes).advise("remove files, or use a file system with more inodes")
+	case left.free < littleRoom:
+		return warn("%s are free", size(left.free)).advise(advice)
+	}
+	return ok("%s are free, a small file is on the disk in %s", size(left.free), took.Round(10*time.Microsecond))
+}
+
+// writeProbe writes a file, waits until it is on the disk, and removes it.
+func writeProbe(folder string) (took time.Duration, err error) {
+	f, err := os.CreateTemp(folder, ".doctor-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	start := time.Now()
+	_, err = f.Write(make([]byte, 4<<10))
+	if err == nil {
+		err = f.Sync()
+	}
+	took = time.Since(start)
+	return took, errors.Join(err, f.Close())
+}
+
+// size is a number of bytes for people.
+func size(n uint64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

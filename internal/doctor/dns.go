@@ -1,0 +1,299 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/postroom/postroom/internal/dnsrec"
+	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/mailauth"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// maxDomains is how many verified domains are looked at, the newest: of another
+// one its name is to be given.
+const maxDomains = 20
+
+// recorder keeps what a resolver answers, to tell of it.
+type recorder struct {
+	dnsrec.Resolver
+	mu   sync.Mutex
+	said map[string][]string // by name and type
+}
+
+func record(r dnsrec.Resolver) *recorder { return &recorder{Resolver: r, said: map[string][]string{}} }
+
+// LookupTXT implements dnsrec.Resolver.
+func (r *recorder) LookupTXT(ctx context.Context, name string) ([]string, error) {
+	texts, err := r.Resolver.LookupTXT(ctx, name)
+	r.note(name+" TXT", texts, err)
+	return texts, err
+}
+
+// LookupMX implements dnsrec.Resolver.
+func (r *recorder) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
+	hosts, err := r.Resolver.LookupMX(ctx, name)
+	var names []string
+	for _, h := range hosts {
+		names = append(names, fmt.Sprintf("%d %s", h.Pref, h.Host))
+	}
+	r.note(name+" MX", names, err)
+	return hosts, err
+}
+
+func (r *recorder) note(question string, answers []string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(answers) == 0 && err != nil {
+		answers = []string{"(" + err.Error() + ")"}
+	}
+	r.said[question] = answers
+}
+
+// saw is what there was instead of a record.
+func (r *recorder) saw(rec dnsrec.Record) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answers := r.said[rec.Name+". "+rec.Type]
+	if len(answers) == 0 {
+		return "nothing"
+	}
+	const most = 3
+	shown := make([]string, 0, most)
+	for _, a := range answers[:min(len(answers), most)] {
+		shown = append(shown, fmt.Sprintf("%.120q", a))
+	}
+	return strings.Join(shown, ", ")
+}
+
+// zoneLine is a record as a line of a zone file.
+func zoneLine(rec dnsrec.Record) string {
+	value := fmt.Sprintf("%d %s.", rec.Priority, rec.Value)
+	if rec.Type == "TXT" {
+		var parts []string
+		for _, p := range smtp.SplitTXT(rec.Value) {
+			parts = append(parts, `"`+p+`"`)
+		}
+		value = strings.Join(parts, " ")
+	}
+	return fmt.Sprintf("%s. %d IN %s %s", rec.Name, dnsrec.TTL, rec.Type, value)
+}
+
+// wanted is a record to look for, and what it means when it is not there.
+type wanted struct {
+	dnsrec.Record
+	missing Status
+	why     string
+}
+
+// look looks the records of a domain up.
+func (v *visit) look(ctx context.Context, domain string, records []wanted) []Result {
+	asked := make([]dnsrec.Record, len(records))
+	for i, w := range records {
+		asked[i] = w.Record
+	}
+	r := record(v.cfg.Resolver)
+	var out []Result
+	for i, f := range dnsrec.Check(ctx, r, asked) {
+		w := records[i]
+		var res Result
+		switch f {
+		case dnsrec.Found:
+			res = ok("%s %s is there", w.Name, w.Type)
+		case dnsrec.Missing:
+			res = Result{Status: w.missing, Saw: fmt.Sprintf("%s %s is missing: %s. The DNS has %s", w.Name, w.Type, w.why, r.saw(w.Record))}.
+				advise("publish: %s", zoneLine(w.Record))
+		case dnsrec.Unknown:
+			res = warn("the DNS does not answer for %s %s: %s", w.Name, w.Type, r.saw(w.Record)).
+				advise("ask again in some minutes; if it stays so, look at the domain's name servers and at POSTROOM_RESOLVER")
+		}
+		out = append(out, res.about(strings.ToLower(string(w.Kind)), domain))
+	}
+	return out
+}
+
+// mailDomain looks at the records of the install's own mail domain.
+func (v *visit) mailDomain(ctx context.Context) []Result {
+	domain := v.cfg.MailDomain
+	switch {
+	case !v.ownDomainWanted():
+		return nil
+	case IsLocal(domain):
+		return one(skipped("%s is known to this machine alone", domain).
+			advise("to exchange mail with others, set POSTROOM_MAIL_DOMAIN to a domain of yours and POSTROOM_HOSTNAME to the public name of this host"))
+	}
+	records := []wanted{
+		{dnsrec.Record{Kind: dnsrec.MX, Type: "MX", Name: domain, Value: v.cfg.Hostname, Priority: 10}, Fail, "mail to its inboxes goes elsewhere or nowhere"},
+		{dnsrec.Record{Kind: dnsrec.DMARC, Type: "TXT", Name: "_dmarc." + domain, Value: "v=DMARC1; p=quarantine"}, Warn, "large receivers want a policy"},
+	}
+	s, none := v.storeOr(ctx)
+	if none != nil {
+		return append(v.look(ctx, domain, records), none[0].about("dkim", domain))
+	}
+	keys, err := s.InstallKeys(ctx, domain)
+	if err != nil {
+		return append(v.look(ctx, domain, records), fail("the keys cannot be read: %v", err).about("dkim", domain))
+	}
+	if len(keys) == 0 {
+		return append(v.look(ctx, domain, records), skipped("there are no keys for %s yet", domain).
+			advise("start `postroom serve` once with this mail domain").about("dkim", domain))
+	}
+	return v.look(ctx, domain, append(records, keyRecords(domain, keys)...))
+}
+
+// keyRecords are the records of keys that sign or wait to.
+func keyRecords(domain string, keys []store.DomainKey) []wanted {
+	var all []wanted
+	for _, k := range keys {
+		if k.RetiredAt != nil {
+			continue
+		}
+		w := wanted{
+			Record:  dnsrec.Key{Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}.Record(domain),
+			missing: Warn, why: "it waits to be published before it signs",
+		}
+		if k.Signs() {
+			w.missing, w.why = Fail, "what is signed with it does not verify"
+			if k.Algorithm != "rsa" {
+				w.missing = Warn
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// accountDomains looks at the records of verified domains, or of the one that was
+// named.
+func (v *visit) accountDomains(ctx context.Context) []Result {
+	if v.cfg.Domain == v.cfg.MailDomain {
+		return nil
+	}
+	s, none := v.storeOr(ctx)
+	if none != nil {
+		if v.cfg.Domain == "" {
+			return nil // said already
+		}
+		return none
+	}
+	found, err := s.FindDomains(ctx, v.cfg.Domain, maxDomains+1)
+	switch {
+	case err != nil:
+		return one(fail("the domains of the accounts cannot be read: %v", err))
+	case len(found) == 0 && v.cfg.Domain != "":
+		return one(fail("no account has the domain %s, and the install's own is %s", v.cfg.Domain, v.cfg.MailDomain).
+			advise("add it: POST /v1/domains with {%q: %q}", "domain", v.cfg.Domain))
+	}
+	lists := make([][]Result, min(len(found), maxDomains))
+	var all sync.WaitGroup
+	for i := range lists {
+		all.Go(func() { lists[i] = v.accountDomain(ctx, s, found[i]) })
+	}
+	all.Wait()
+	out := slices.Concat(lists...)
+	if len(found) > maxDomains {
+		out = append(out, skipped("there are more verified domains than the %d that were looked at", maxDomains).
+			advise("name the one: postroom doctor DOMAIN").about("dns", "further domains"))
+	}
+	return out
+}
+
+func (v *visit) accountDomain(ctx context.Context, s *store.Store, d store.Domain) []Result {
+	owned, err := domains.New(v.domainsConfig(s))
+	if err != nil {
+		return one(fail("%v", err).about("dns", d.Name))
+	}
+	var records []wanted
+	for _, r := range owned.Published(d) {
+		w := wanted{Record: r, missing: Warn, why: "mail is better taken with it"}
+		switch {
+		case r.Required:
+			w.missing, w.why = Fail, "without it the domain loses its verification after 72 hours"
+		case r.Kind == dnsrec.MX:
+			w.missing, w.why = Skipped, "no mail comes in here, as is right for a domain that only sends"
+		}
+		records = append(records, w)
+	}
+	out := v.look(ctx, d.Name, records)
+	if d.Status != store.DomainVerified {
+		out = append(out, warn("the domain is %s: nothing is sent from it and nothing taken for it", d.Status).
+			advise("publish what is required and ask for POST /v1/domains/%s/verify", d.ID).about("dns", d.Name))
+	}
+	return out
+}
+
+func (v *visit) domainsConfig(s *store.Store) domains.Config {
+	return domains.Config{
+		Store: s, Resolver: v.cfg.Resolver, MailDomain: v.cfg.MailDomain, Hostname: v.cfg.Hostname,
+		TokenKey: make([]byte, 32), // no token is made
+		NewKeys:  smtp.NewKeys, Log: quiet,
+	}
+}
+
+// spf asks, as a receiver does, whether this host may send for the mail domain
+// (RFC 7208).
+func (v *visit) spf(ctx context.Context) []Result {
+	domain := v.cfg.MailDomain
+	publish := zoneLine(dnsrec.Record{Type: "TXT", Name: domain, Value: "v=spf1 mx -all"})
+	switch {
+	case !v.ownDomainWanted(), IsLocal(domain):
+		return nil
+	case v.cfg.Relay != nil:
+		return one(v.spfOfRelay(ctx, publish))
+	}
+	addrs := v.addresses(ctx)
+	if len(addrs) == 0 {
+		return one(skipped("%s has no address to ask about", v.cfg.Hostname))
+	}
+	var out []Result
+	for _, a := range addrs {
+		out = append(out, spfVerdict(mailauth.CheckHost(ctx, v.cfg.Resolver, a, v.cfg.Hostname, "postmaster@"+domain), a.String(), publish))
+	}
+	return out
+}
+
+func spfVerdict(said mailauth.SPF, addr, publish string) Result {
+	switch said.Result {
+	case mailauth.Pass:
+		return ok("%s may send for %s", addr, said.Domain)
+	case mailauth.None:
+		return fail("%s says nothing about who may send for it", said.Domain).advise("publish: %s", publish)
+	case mailauth.TempError:
+		return warn("the DNS does not answer about SPF: %s", said.Reason).advise("ask again in some minutes")
+	default:
+		why := said.Reason
+		if why == "" {
+			why = fmt.Sprintf("mail from %s is not its own", addr)
+		}
+		return fail("the SPF record of %s ends in %s: %s", said.Domain, said.Result, why).
+			advise("let it name this host: ip%s:%s, or publish: %s", family(addr), addr, publish)
+	}
+}
+
+func family(addr string) string {
+	if strings.Contains(addr, ":") {
+		return "6"
+	}
+	return "4"
+}
+
+// spfOfRelay is content with a record: whose hosts it should name only the
+// relay's operator knows.
+func (v *visit) spfOfRelay(ctx context.Context, publish string) Result {
+	texts, err := v.cfg.Resolver.LookupTXT(ctx, v.cfg.MailDomain+".")
+	for _, text := range texts {
+		if strings.HasPrefix(strings.ToLower(text), "v=spf1") {
+			return ok("%q; whether it names the relay's hosts, its operator knows", text)
+		}
+	}
+	if err != nil && !notFound(err) {
+		return warn("the DNS does not answer: %v", err)
+	}
+	return fail("%s says nothing about who may send for it", v.cfg.MailDomain).
+		advise("publish, with what the relay's operator says in the place of mx: %s", publish)
+}

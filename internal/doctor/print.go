@@ -1,0 +1,39 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteJSON writes the report for programs.
+func (r Report) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+// WriteText writes the report for people: a result on a line, and what is to be
+// done below it.
+func (r Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, one := range r.Results {
+		mark := string(one.Status)
+		if one.Status == Fail || one.Status == Warn {
+			mark = strings.ToUpper(mark)
+		}
+		text := one.Saw
+		if one.Subject != "" && !strings.Contains(text, one.Subject) {
+			text = one.Subject + ": " + text
+		}
+		fmt.Fprintf(&b, "%-8s %-12s %s\n", mark, one.Check, text)
+		for _, step := range one.Do {
+			fmt.Fprintf(&b, "%21s -> %s\n", "", step)
+		}
+	}
+	fmt.Fprintf(&b, "\n%d ok, %d to look at (WARN), %d wrong (FAIL), %d skipped\n", r.Count(OK), r.Count(Warn), r.Count(Fail), r.Count(Skipped))
+	_, err := io.WriteString(w, b.String())
+	return err
+}

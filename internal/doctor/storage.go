@@ -1,0 +1,182 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	slowDatabase = 50 * time.Millisecond // for a question that reads nothing
+	largeLog     = 256 << 20             // of SQLite; the writer cuts it at 64 MB when readers let it
+	someSkew     = time.Second           // of the database's clock
+	muchSkew     = 30 * time.Second      // by which leases and signatures go wrong
+)
+
+// database looks at whether the database is there and how it answers.
+func (v *visit) database(ctx context.Context) []Result {
+	o, ready := v.store.get(ctx)
+	switch {
+	case !ready:
+		return one(fail("it does not answer").advise("look at POSTROOM_DATABASE, and at the server"))
+	case errors.Is(o.err, errNoDatabase):
+		return one(warn("there is none yet").advise("start `postroom serve` once, or say where it is with POSTROOM_DATA or POSTROOM_DATABASE"))
+	case errors.Is(o.err, store.ErrSchemaOld) && v.cfg.Migrates:
+		return one(warn("its schema is older than this program").advise("the next start of `postroom serve` brings it up to date; so does: postroom migrate"))
+	case errors.Is(o.err, store.ErrSchemaOld):
+		return one(fail("its schema is older than this program").advise("back it up and run: postroom migrate"))
+	case errors.Is(o.err, store.ErrSchemaNew):
+		return one(fail("%v", o.err).advise("use the newer program"))
+	case o.err != nil:
+		return one(fail("%v", o.err).advise("look at POSTROOM_DATABASE, and at the server or the file"))
+	}
+	in, err := o.store.Inspect(ctx)
+	if err != nil {
+		return one(fail("%v", err).advise("look at the server, or at the disk of the file"))
+	}
+	out := one(ok("%s %s, its schema is up to date, it answers in %s", in.Engine, in.Version, in.Latency.Round(10*time.Microsecond)))
+	if in.Latency > slowDatabase {
+		out = one(warn("%s %s takes %s for a question that reads nothing", in.Engine, in.Version, in.Latency.Round(time.Millisecond)).
+			advise("put it nearer to this machine, or see what keeps it busy"))
+	}
+	if in.LogSize > largeLog {
+		out = append(out, warn("its write-ahead log has grown to %s", size(uint64(in.LogSize))).
+			advise("see which program reads the file for long; starting `postroom serve` anew shortens it"))
+	}
+	return out
+}
+
+// secret looks at whether the install secret is there and the database's own.
+func (v *visit) secret(ctx context.Context) []Result {
+	if v.cfg.NoDatabase {
+		return one(skipped("the first start makes it"))
+	}
+	s, none := v.storeOr(ctx)
+	if none != nil {
+		return none
+	}
+	if err := v.cfg.ProveSecret(ctx, s); err != nil {
+		return one(fail("%v", err).advise("put the install's own secret back, from the backup: without it what is sealed in the database cannot be read"))
+	}
+	return one(ok("it is the one that the database was made with"))
+}
+
+// clock compares our time with that of the database server, or asks the system
+// whether it is kept right.
+func (v *visit) clock(ctx context.Context) []Result {
+	const keep = "keep the clock right by NTP: timedatectl set-ntp true"
+	var out []Result
+	if o, ready := v.store.get(ctx); ready && o.err == nil {
+		if in, err := o.store.Inspect(ctx); err == nil && in.Ahead != nil {
+			skew := in.Ahead.Abs()
+			switch {
+			case skew > muchSkew:
+				out = append(out, fail("it is %s off that of the database: leases end too early or too late", skew.Round(time.Millisecond)).advise(keep+", here and there"))
+			case skew > someSkew:
+				out = append(out, warn("it is %s off that of the database", skew.Round(time.Millisecond)).advise(keep+", here and there"))
+			default:
+				out = append(out, ok("it is %s off that of the database", skew.Round(time.Millisecond)))
+			}
+		}
+	}
+	synced, known := v.cfg.ClockSynced()
+	switch {
+	case known && synced:
+		out = append(out, ok("the system keeps it right"))
+	case known:
+		out = append(out, warn("the system does not keep it right: DKIM signatures, TLS and codes go by it").advise(keep))
+	case len(out) == 0:
+		out = append(out, skipped("there is nobody to compare it with: it reads %s", v.cfg.Now().UTC().Format(time.RFC3339)))
+	}
+	return out
+}
+
+// blobs writes, reads and deletes a probe where large mail is kept.
+func (v *visit) blobs(ctx context.Context) []Result {
+	const advice = "look at POSTROOM_BLOBS, and at the folder or the bucket with its credentials"
+	b, err := v.cfg.OpenBlobs(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return one(warn("the folder for large mail is not there yet").advise("`postroom serve` makes it"))
+	}
+	if err != nil {
+		return one(fail("%v", err).advise(advice))
+	}
+	defer func() { _ = b.Close() }() // nothing is written any more
+	start := time.Now()
+	if err := probeBlobs(ctx, b); err != nil {
+		return one(fail("large mail cannot be kept: %v", err).advise(advice))
+	}
+	return one(ok("a probe was written, read and deleted in %s", time.Since(start).Round(100*time.Microsecond)))
+}
+
+func probeBlobs(ctx context.Context, b store.Blobs) error {
+	const probe = "postroom doctor was here"
+	key, err := b.Put(ctx, strings.NewReader(probe), int64(len(probe)))
+	if err != nil {
+		return err
+	}
+	r, err := b.Open(ctx, key)
+	if err != nil {
+		return errors.Join(err, b.Delete(ctx, key))
+	}
+	got, err := io.ReadAll(r)
+	if err == nil && string(got) != probe {
+		err = errors.New("what was read is not what was written")
+	}
+	return errors.Join(err, r.Close(), b.Delete(ctx, key))
+}
+
+const (
+	lateQueue   = 2 * time.Minute // a node takes up what is due within seconds
+	failingFor  = time.Hour
+	maxWebhooks = 20
+)
+
+// queue looks at how long mail has been due.
+func (v *visit) queue(ctx context.Context) []Result {
+	s, none := v.storeOr(ctx)
+	if none != nil {
+		return none
+	}
+	due, age, err := s.QueueLag(ctx)
+	switch {
+	case err != nil:
+		return one(fail("%v", err))
+	case age > lateQueue:
+		return one(fail("%d recipients are due, the first for %s", due, age.Round(time.Second)).
+			advise("start `postroom serve`, or more nodes; its log says what it does"))
+	}
+	return one(ok("%d recipients are due, the first for %s", due, age.Round(time.Second)))
+}
+
+// webhooks looks for endpoints that nothing reaches.
+func (v *visit) webhooks(ctx context.Context) []Result {
+	s, none := v.storeOr(ctx)
+	if none != nil {
+		return none
+	}
+	failing, err := s.FailingWebhooks(ctx, v.cfg.Now().Add(-failingFor), maxWebhooks)
+	if err != nil {
+		return one(fail("%v", err))
+	}
+	var out []Result
+	for _, w := range failing {
+		r := warn("%s is turned off", w.URL)
+		if w.DisabledReason != nil {
+			r = warn("%s is turned off: %s", w.URL, *w.DisabledReason)
+		}
+		if w.Active && w.FailingSince != nil {
+			r = warn("nothing has reached %s since %s", w.URL, w.FailingSince.UTC().Format(time.RFC3339))
+		}
+		out = append(out, r.advise("see what it answers: GET /v1/webhooks/%s/deliveries", w.ID).about("", w.ID))
+	}
+	if len(out) == 0 {
+		return one(ok("none is failing"))
+	}
+	return out
+}

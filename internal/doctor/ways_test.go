@@ -1,0 +1,123 @@
+package doctor_test
+
+import (
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/doctor"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func parseRelay(t *testing.T, s string) *smtp.Relay {
+	t.Helper()
+	r, err := smtp.ParseRelay(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// shut is an address where nobody listens.
+func shut(t *testing.T, ip string) *net.TCPAddr {
+	t.Helper()
+	l := smtptest.Listen(t, ip)[0]
+	at := l.Addr().(*net.TCPAddr)
+	_ = l.Close()
+	return at
+}
+
+func portOf(a net.Addr) uint16 {
+	return uint16(a.(*net.TCPAddr).Port) //nolint:gosec // a port fits
+}
+
+// script moves SMTP to a port on which a script answers at ip, and nobody else.
+func (w *world) script(t *testing.T, ip, banner string, replies map[string]string) {
+	t.Helper()
+	l := smtptest.Listen(t, ip)[0]
+	smtptest.Script{Banner: banner, Reply: smtptest.Replies(replies)}.Serve(t, l)
+	w.cfg.MXPort = portOf(l.Addr())
+}
+
+func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		spoil  func(t *testing.T, w *world)
+		check  string
+		status doctor.Status
+		saw    string
+		advice string
+	}{
+		{"nobody listens for mail", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, hostIP)) }, "inbound", doctor.Fail, "connection refused", "POSTROOM_SMTP"},
+		{"another server answers", func(t *testing.T, w *world) { w.script(t, hostIP, "220 mail.hoster.example ESMTP Exim", nil) }, "inbound", doctor.Fail, `calls itself "mail.hoster.example"`, "stop that server"},
+		{"what answers is no SMTP", func(t *testing.T, w *world) { w.script(t, hostIP, "SSH-2.0-OpenSSH_9.6", nil) }, "inbound", doctor.Fail, "not SMTP", "firewall"},
+		{"our server does not encrypt", func(t *testing.T, w *world) { w.script(t, hostIP, "220 "+hostname+" ESMTP", nil) }, "inbound", doctor.Warn, "without encryption", "POSTROOM_TLS_CERT"},
+		{"no node runs", func(t *testing.T, w *world) { w.cfg.Listens = shut(t, "127.0.0.1").String() }, "inbound", doctor.Skipped, "no node is running", "postroom serve"},
+
+		{"port 25 is closed", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, outsideIP)) }, "outbound", doctor.Fail, "no connection", "POSTROOM_RELAY"},
+		{"no such domain", func(_ *testing.T, w *world) { w.cfg.To = "nowhere.example" }, "outbound", doctor.Fail, "no mail server is to be found", "POSTROOM_RESOLVER"},
+		{"the server refuses us", func(t *testing.T, w *world) {
+			w.script(t, outsideIP, "554 5.7.1 your address is listed", nil)
+		}, "outbound", doctor.Fail, "554 5.7.1 your address is listed", "read what it says"},
+		{"the server refuses mail for the mailbox", func(t *testing.T, w *world) {
+			w.script(t, outsideIP, "220 mx.outside.example", map[string]string{"RCPT": "550 5.7.25 no PTR record"})
+		}, "outbound", doctor.Warn, "550 5.7.25 no PTR record", "ptr"},
+		{"the server is private", func(t *testing.T, w *world) { w.cfg.Allow = prefixes(t, hostIP+"/32") }, "outbound", doctor.Fail, "not public", "POSTROOM_MX_ALLOW"},
+		{"nobody is named", func(_ *testing.T, w *world) { w.cfg.To = "" }, "outbound", doctor.Skipped, "no server was named", "--to"},
+
+		{"the relay is not there", func(t *testing.T, w *world) { w.cfg.Relay = parseRelay(t, "smtp://"+shut(t, "127.0.0.1").String()) }, "relay", doctor.Fail, "connection refused", "host and port"},
+		{"the relay does not know the password", func(t *testing.T, w *world) {
+			mx := smtptest.NewMX(t, smtptest.MXConfig{Users: map[string]string{"ann": "right"}})
+			w.cfg.Relay = parseRelay(t, "smtp://ann:wrong@"+mx.Addr()+"?tls=off")
+		}, "relay", doctor.Fail, "credentials not accepted", "name and password"},
+		{"the relay does not encrypt", func(t *testing.T, w *world) {
+			mx := smtptest.NewMX(t, smtptest.MXConfig{})
+			w.cfg.Relay = parseRelay(t, "smtp://"+mx.Addr()+"?tls=verify")
+		}, "relay", doctor.Fail, "offers no TLS", "tls=verify"},
+		{"the relay's certificate is for another", func(t *testing.T, w *world) {
+			mx := smtptest.NewMX(t, smtptest.MXConfig{TLS: w.certificate(t, time.Now().Add(time.Hour), "other.example")})
+			w.cfg.Relay = parseRelay(t, "smtp://"+mx.Addr()+"?tls=verify")
+		}, "relay", doctor.Fail, "TLS:", "certificate"},
+		{"the relay's certificate is out of date", func(t *testing.T, w *world) {
+			mx := smtptest.NewMX(t, smtptest.MXConfig{TLS: w.certificate(t, time.Now().Add(-time.Hour), "127.0.0.1")})
+			w.cfg.Relay = parseRelay(t, "smtp://"+mx.Addr()+"?tls=verify")
+		}, "relay", doctor.Fail, "expired", "certificate"},
+		{"the relay takes us", func(t *testing.T, w *world) {
+			mx := smtptest.NewMX(t, smtptest.MXConfig{TLS: w.certificate(t, time.Now().Add(time.Hour), "127.0.0.1"), Users: map[string]string{"ann": "right"}})
+			w.cfg.Relay = parseRelay(t, "smtp://ann:right@"+mx.Addr()+"?tls=verify")
+		}, "relay", doctor.OK, "with our name and password, with TLS 1.3", ""},
+		{"the relay hears us in the clear", func(t *testing.T, w *world) {
+			w.script(t, outsideIP, "220 relay", nil)
+			w.zones["relay.example."] = smtptest.A(outsideIP)
+			w.cfg.Relay = parseRelay(t, "smtp://relay.example:"+strconv.Itoa(int(w.cfg.MXPort)))
+		}, "relay", doctor.Warn, "in the clear", "tls=verify"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, storetest.SQLite, time.Now)
+			tt.spoil(t, w)
+			wantResult(t, w.run(t), tt.check, tt.status, tt.saw, tt.advice)
+		})
+	}
+}
+
+// TestNoMailIsSent looks at what the servers that are called were given.
+func TestNoMailIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite, time.Now)
+	relay := smtptest.NewMX(t, smtptest.MXConfig{})
+	w.run(t)
+	w.cfg.Relay = parseRelay(t, "smtp://"+relay.Addr())
+	w.run(t)
+	if w.host.Conns() == 0 || relay.Conns() == 0 {
+		t.Errorf("%d calls to ourselves, %d to the relay", w.host.Conns(), relay.Conns())
+	}
+	if n := len(w.host.Mails()) + len(relay.Mails()); n != 0 {
+		t.Errorf("%d mails were sent", n)
+	}
+}

@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxHealth is how much of an answer of /health is read, in bytes.
+const maxHealth = 4 << 10
+
+// health is what a node says of itself.
+type health struct {
+	Status  string `json:"status"`
+	Version string `json:"version"`
+}
+
+// nodeState is the node of this machine.
+type nodeState struct {
+	health  health
+	err     error
+	absent  bool // nobody listens where it would
+	unknown bool // nobody knows where it would
+}
+
+// callNode asks the node of this machine how it is, where it listens.
+func (v *visit) callNode(ctx context.Context) nodeState {
+	host, port, err := net.SplitHostPort(v.cfg.Listens)
+	if err != nil || port == "0" {
+		return nodeState{unknown: true}
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	said, _, err := v.health(ctx, "http://"+net.JoinHostPort(host, port))
+	return nodeState{health: said, err: err, absent: errors.Is(err, syscall.ECONNREFUSED)}
+}
+
+// health asks a node by its address, and returns when the certificate on the way
+// ends, zero without one.
+func (v *visit) health(ctx context.Context, base string) (health, time.Time, error) {
+	client := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: v.cfg.RootCAs, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true, Proxy: nil},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	var said health
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/health", nil)
+	if err != nil {
+		return said, time.Time{}, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return said, time.Time{}, err
+	}
+	defer func() { _ = res.Body.Close() }() // read, or given up
+	var until time.Time
+	if res.TLS != nil && len(res.TLS.PeerCertificates) > 0 {
+		until = res.TLS.PeerCertificates[0].NotAfter
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxHealth)).Decode(&said); err != nil || said.Status == "" {
+		return said, until, fmt.Errorf("%s/health answers %s, which is not Postroom's", base, res.Status)
+	}
+	return said, until, nil
+}
+
+// nodeCheck says whether a node runs here, and whether it is of this version.
+func (v *visit) nodeCheck(ctx context.Context) []Result {
+	n, ready := v.node.get(ctx)
+	switch {
+	case ready && n.unknown:
+		return one(skipped("nobody knows which port it listens on"))
+	case ready && n.absent:
+		return one(warn("no node is running here").advise("start it: postroom serve"))
+	case !ready || n.err != nil:
+		return one(fail("the node does not answer: %v", n.err).advise("look at its log, and start it anew"))
+	case n.health.Status != "ok":
+		return one(fail("the node says that it is %q", n.health.Status).advise("look at its log, and at the database"))
+	case n.health.Version != v.cfg.Version:
+		return one(warn("the node that runs is of version %q, this program of %q", n.health.Version, v.cfg.Version).advise("start the node anew"))
+	}
+	return one(ok("it runs, version %s", n.health.Version))
+}
+
+// api asks for the API where clients do.
+func (v *visit) api(ctx context.Context) []Result {
+	if v.cfg.BaseURL == "" {
+		return one(skipped("POSTROOM_BASE_URL is not set"))
+	}
+	if n, ready := v.node.get(ctx); ready && n.absent {
+		return one(skipped("no node is running here"))
+	}
+	said, until, err := v.health(ctx, strings.TrimSuffix(v.cfg.BaseURL, "/"))
+	if _, invalid := errors.AsType[*tls.CertificateVerificationError](err); invalid {
+		return one(fail("clients cannot trust %s: %v", v.cfg.BaseURL, err).advise("give the proxy before the API a certificate for that name, with its whole chain: %s", certificateFault(err)))
+	}
+	switch {
+	case err != nil:
+		return one(fail("clients do not reach the API: %v", err).advise("look at the proxy before the API, and at POSTROOM_BASE_URL"))
+	case said.Status != "ok":
+		return one(fail("the API says that it is %q", said.Status).advise("look at the node's log"))
+	case !until.IsZero():
+		return one(v.lasts(until, "of "+v.cfg.BaseURL))
+	}
+	return one(ok("it answers"))
+}
+
+// certificateFault is what is wrong with a certificate, in a word.
+func certificateFault(err error) string {
+	_, host := errors.AsType[x509.HostnameError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	invalid, is := errors.AsType[x509.CertificateInvalidError](err)
+	switch {
+	case host:
+		return "it is for another name"
+	case unknown:
+		return "nobody knows who signed it, or the chain is not whole"
+	case is && invalid.Reason == x509.Expired:
+		return "it is out of date"
+	}
+	return "it does not verify"
+}

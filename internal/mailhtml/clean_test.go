@@ -1,0 +1,92 @@
+package mailhtml_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/mailhtml"
+)
+
+// shown are the addresses that the tests show images with.
+var shown = mailhtml.Options{
+	Inline: func(id string) string {
+		if id == "logo@mail.example" {
+			return "/inline"
+		}
+		return ""
+	},
+	Remote: func(u string) string { return "/remote?" + strings.TrimPrefix(u, "https://") },
+}
+
+func TestClean(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct{ name, source, want, style string }{
+		{name: "text is text", source: "a < b &amp; c > d", want: "a &lt; b &amp; c &gt; d"},
+		{name: "what a mail is made of stays", source: `<table width=600 bgcolor="#ffffff"><tr><td align=center><b>Hi</b><br></td></tr></table>`,
+			want: `<table width="600" bgcolor="#ffffff"><tr><td align="center"><b>Hi</b><br></td></tr></table>`},
+		{name: "what is open is closed", source: "<p><b>x", want: "<p><b>x</b></p>"},
+		{name: "an end without a beginning", source: "</table>x</p>", want: "x"},
+		{name: "a cell is not closed by what stands in it", source: "<b><table><tr><td></b>x</td></tr></table></b>", want: "<b><table><tr><td>x</td></tr></table></b>"},
+		{name: "elements that nobody knows lose their tags", source: "<o:p>x</o:p><blink>y</blink>", want: "xy"},
+		{name: "those that run or are read otherwise lose all", source: "a<script>x</script><svg><b>x</b></svg><textarea>x</textarea><noscript><i>x</i></noscript>b", want: "ab"},
+		{name: "a link leads to another window and says where", source: `<a href="HTTPS://shop.example/a?b=1&amp;c=2" target=_top title="bank">x</a>`,
+			want: `<a href="https://shop.example/a?b=1&amp;c=2" title="https://shop.example/a?b=1&amp;c=2" target="_blank" rel="noopener noreferrer nofollow">x</a>`},
+		{name: "a link that names another place says so", source: `<a href="https://evil.example/">www.bank.com</a>`,
+			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">www.bank.com<span class="postroom-leads-to"> (leads to evil.example)</span></a>`},
+		{name: "a link through the same owner's counter does not", source: `<a href="https://click.bank.com/x">https://www.bank.com</a>`,
+			want: `<a href="https://click.bank.com/x" title="https://click.bank.com/x" target="_blank" rel="noopener noreferrer nofollow">https://www.bank.com</a>`},
+		{name: "letters that look like others", source: `<a href="https://аpple.com/">x</a>`,
+			want: `<a href="https://xn--pple-43d.com/" title="https://xn--pple-43d.com/" target="_blank" rel="noopener noreferrer nofollow">x</a>`},
+		{name: "a place in the mail", source: `<a href="#top">x</a>`, want: `<a href="#top">x</a>`},
+		{name: "a link to no place on the web", source: `<a href="java&#10;script:x">a</a><a href="/x">b</a><a href="https://a@b.example">c</a>`, want: `<a>a</a><a>b</a><a>c</a>`},
+		{name: "an address of mail", source: `<a href="mailto:ann@mail.example">x</a>`,
+			want: `<a href="mailto:ann@mail.example" title="mailto:ann@mail.example" target="_blank" rel="noopener noreferrer nofollow">x</a>`},
+		{name: "no link in a link", source: `<a href="#a">a<a href="#b">b</a></a>`, want: `<a href="#a">a</a><a href="#b">b</a>`},
+		{name: "an image of the mail", source: `<img src="cid:logo@mail.example" alt="Logo" width=20>`, want: `<img src="/inline" alt="Logo" width="20">`},
+		{name: "an image that the mail has not", source: `<img src="cid:other" alt="x">`, want: `<img data-left-out="" alt="x">`},
+		{name: "a remote image", source: `<img srcset="https://a.example/1.png 1x, https://a.example/2.png 2x">`, want: `<img src="/remote?a.example/1.png">`},
+		{name: "a background", source: `<p style="background: #fff URL( 'https://a.example/&quot;x.png' ) no-repeat; color:red">x</p>`,
+			want: `<p style="background:#fff url(&#34;/remote?a.example/%22x.png&#34;) no-repeat;color:red">x</p>`},
+		{name: "an image in its address", source: `<img src="data:image/png;base64,AAAA"><img src="data:image/svg+xml;base64,AAAA">`, want: `<img src="data:image/png;base64,AAAA"><img data-left-out="">`},
+		{name: "styles that do not show but do", source: `<p style="position:fixed;width:expression(x);font:12px/1.5 'Open Sans',sans-serif;margin:-1px;behavior:url(x);color:\72 ed">x</p>`,
+			want: `<p style="font:12px/1.5 &#34;Open Sans&#34;,sans-serif;margin:-1px">x</p>`},
+		{name: "a style sheet", source: `<style>@import "x";p, .a > b:hover{color:red;content:"x"}@media (max-width:600px){.w{width:100%!important}}i::before{color:red}x{y:z}</style>x`, want: "x",
+			style: "p, .a > b:hover{color:red}\n@media (max-width:600px){.w{width:100%!important}\n}\n"},
+		{name: "a style sheet that is a comment", source: "<style><!-- p{color:red} --></style>", style: "p{color:red}\n"},
+		{name: "a style sheet cannot speak of what is ours", source: "<style>.postroom-leads-to{display:none}</style>"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := mailhtml.Clean(tt.source, shown)
+			if d := cmp.Diff(tt.want, got.Body); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+			if d := cmp.Diff(tt.style, got.Style); d != "" {
+				t.Errorf("style: -want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// What is left out is counted, each address once.
+func TestRemoteContentIsCounted(t *testing.T) {
+	t.Parallel()
+	source := `<img src="https://a.example/1.png"><img src="https://a.example/1.png"><td background="//a.example/2.png">
+		<p style="background:url(http://a.example/3.png)"><style>@import url(https://a.example/x.css); p{list-style:url(https://a.example/4.png)}
+		@font-face{src:url(https://a.example/f.woff)}</style><link rel=stylesheet href="https://a.example/y.css"><video poster="https://a.example/v"></video>`
+	without := mailhtml.Clean(source, mailhtml.Options{})
+	if without.Blocked != 4 || without.Refused != 4 {
+		t.Errorf("blocked %d and refused %d; want 4 and 4", without.Blocked, without.Refused)
+	}
+	if strings.Contains(without.Body+without.Style, "a.example") {
+		t.Errorf("remote content was not asked for: %s %s", without.Body, without.Style)
+	}
+	with := mailhtml.Clean(source, shown)
+	if with.Blocked != 0 || with.Refused != 4 || strings.Count(with.Body+with.Style, "/remote?") != 5 {
+		t.Errorf("blocked %d and refused %d of %s %s", with.Blocked, with.Refused, with.Body, with.Style)
+	}
+}

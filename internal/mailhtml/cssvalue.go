@@ -1,0 +1,182 @@
+package mailhtml
+
+import (
+	"regexp"
+	"strings"
+)
+
+// properties are the style properties that a mail may set. What lays things over
+// each other, moves them, or shows what does not stand in the mail is not there.
+var properties = setOf(`background background-color background-image background-position background-repeat background-size
+	background-clip background-origin border border-top border-right border-bottom border-left border-color border-style
+	border-width border-top-color border-right-color border-bottom-color border-left-color border-top-style
+	border-right-style border-bottom-style border-left-style border-top-width border-right-width border-bottom-width
+	border-left-width border-radius border-top-left-radius border-top-right-radius border-bottom-left-radius
+	border-bottom-right-radius border-collapse border-spacing box-shadow box-sizing caption-side clear color direction
+	display empty-cells flex flex-basis flex-direction flex-flow flex-grow flex-shrink flex-wrap float font font-family
+	font-size font-stretch font-style font-variant font-weight gap column-gap row-gap height hyphens justify-content
+	align-content align-items align-self justify-items justify-self order letter-spacing line-height list-style
+	list-style-image list-style-position list-style-type margin margin-top margin-right margin-bottom margin-left
+	max-height max-width min-height min-width object-fit opacity outline outline-color outline-style outline-width
+	overflow overflow-wrap overflow-x overflow-y padding padding-top padding-right padding-bottom padding-left
+	table-layout text-align text-align-last text-decoration text-decoration-color text-decoration-line
+	text-decoration-style text-indent text-overflow text-shadow text-transform unicode-bidi vertical-align visibility
+	white-space width word-break word-spacing word-wrap`)
+
+// showsImage are the properties whose value may hold an image.
+var showsImage = setOf(`background background-image list-style list-style-image`)
+
+// functions are those that a value may call.
+var functions = setOf(`rgb rgba hsl hsla calc min max clamp linear-gradient radial-gradient repeating-linear-gradient
+	repeating-radial-gradient`)
+
+// maxNested is how many functions may stand in each other.
+const maxNested = 8
+
+// plainString is what may stand in quotes: the name of a font.
+var plainString = regexp.MustCompile(`^[\pL\pN ._-]{1,100}$`)
+
+// styleAttribute returns the declarations of a style attribute that may stay.
+func (c *cleaner) styleAttribute(s string) string {
+	if len(s) > maxStyle {
+		return ""
+	}
+	return c.declarations(&cssTokens{s: s})
+}
+
+// declarations reads to the end of a block, or of all, and returns those that may
+// stay.
+func (c *cleaner) declarations(r *cssTokens) string {
+	var out strings.Builder
+	for {
+		t := r.peek()
+		switch {
+		case t.kind == cssEnd, t.is("}"):
+			return out.String()
+		case t.kind == cssSpace, t.is(";"):
+			r.next()
+			continue
+		}
+		if d := c.declaration(r); d != "" {
+			if out.Len() > 0 {
+				out.WriteByte(';')
+			}
+			out.WriteString(d)
+		}
+	}
+}
+
+// declaration reads one, and returns it as it may stay, or nothing.
+func (c *cleaner) declaration(r *cssTokens) string {
+	name, value := declared(r)
+	if name == "" || !properties[name] {
+		c.countTokens(value)
+		return ""
+	}
+	text, ok := c.value(name, value)
+	if !ok {
+		c.countTokens(value)
+		return ""
+	}
+	if text = strings.TrimSpace(text); text == "" || strings.HasPrefix(text, "!") {
+		return ""
+	}
+	return name + ":" + text
+}
+
+// declared reads to the end of a declaration. The name is empty when it is none.
+func declared(r *cssTokens) (name string, value []cssToken) {
+	if t := r.next(); t.kind == cssIdent {
+		name = strings.ToLower(t.text)
+	} else {
+		value = append(value, t)
+	}
+	for r.peek().kind == cssSpace {
+		r.next()
+	}
+	if r.peek().is(":") {
+		r.next()
+	} else {
+		name = ""
+	}
+	depth := 0
+	for {
+		t := r.peek()
+		switch {
+		case t.kind == cssEnd, depth == 0 && (t.is(";") || t.is("}")):
+			return name, value
+		case t.is("{"), t.is("("), t.is("["), t.kind == cssFunction:
+			depth++
+		case t.is("}"), t.is(")"), t.is("]"):
+			depth = max(depth-1, 0)
+		}
+		value = append(value, r.next())
+	}
+}
+
+// value writes a value anew. false: it may not stay.
+func (c *cleaner) value(name string, tokens []cssToken) (string, bool) {
+	var out strings.Builder
+	depth := 0
+	for _, t := range tokens {
+		switch t.kind {
+		case cssIdent, cssNumber, cssSpace:
+			out.WriteString(t.text)
+		case cssHash:
+			out.WriteString("#" + t.text)
+		case cssString:
+			if !plainString.MatchString(t.text) {
+				return "", false
+			}
+			out.WriteString(`"` + t.text + `"`)
+		case cssURL:
+			if !showsImage[name] {
+				return "", false
+			}
+			if u := c.imageURL(t.text); u != "" {
+				out.WriteString(`url("` + cssEscape(u) + `")`)
+			}
+		case cssFunction:
+			if depth++; !functions[t.text] || depth > maxNested {
+				return "", false
+			}
+			out.WriteString(t.text + "(")
+		case cssMark:
+			if t.is(")") {
+				depth--
+			}
+			if depth < 0 || !strings.Contains(",/)!*+-", t.text) {
+				return "", false
+			}
+			out.WriteString(t.text)
+		default:
+			return "", false
+		}
+	}
+	return out.String(), depth == 0
+}
+
+// cssEscape writes a URL so that it ends no string: of those characters, none has
+// to be in a URL as it is.
+func cssEscape(u string) string {
+	return strings.NewReplacer(`"`, "%22", `\`, "%5C", "<", "%3C", "\n", "%0A", "\r", "%0D", "\f", "%0C").Replace(u)
+}
+
+// countCSS counts what a style that is not written would have loaded.
+func (c *cleaner) countCSS(s string) {
+	if len(s) > maxStyle {
+		return
+	}
+	r := &cssTokens{s: s}
+	for t := r.next(); t.kind != cssEnd; t = r.next() {
+		c.countTokens([]cssToken{t})
+	}
+}
+
+func (c *cleaner) countTokens(tokens []cssToken) {
+	for _, t := range tokens {
+		if t.kind == cssURL || t.kind == cssString {
+			c.refuse(t.text)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package mailhtml
+
+import (
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// element is one that may be written.
+type element struct {
+	name string // that it is written as; empty: its own
+	void bool   // has no content and no end
+}
+
+// elements are those that a mail is made of. None changes how a browser reads
+// what follows.
+var elements = func() map[string]element {
+	m := map[string]element{
+		"body": {name: "div"}, "center": {},
+		"br": {void: true}, "hr": {void: true}, "img": {void: true}, "wbr": {void: true}, "col": {void: true},
+	}
+	for _, name := range strings.Fields(`a abbr address article aside b bdi bdo big blockquote caption cite code colgroup
+		dd del dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i ins kbd li main mark nav ol p
+		pre q s samp section small span strike strong sub sup table tbody td tfoot th thead time tr tt u ul var`) {
+		if _, there := m[name]; !there {
+			m[name] = element{}
+		}
+	}
+	return m
+}()
+
+// leftOut are the elements that go with all that is in them.
+var leftOut = setOf(`applet audio canvas embed frameset iframe math noembed noframes noscript object plaintext script select
+	svg template textarea title video xmp`)
+
+// rawText are those of leftOut that a tokenizer reads to their end tag, however
+// their start tag is written.
+var rawText = setOf(`iframe noembed noframes noscript plaintext script style textarea title xmp`)
+
+func setOf(names string) map[string]bool {
+	m := map[string]bool{}
+	for _, name := range strings.Fields(names) {
+		m[name] = true
+	}
+	return m
+}
+
+var (
+	measure = regexp.MustCompile(`^[0-9]{1,5}(\.[0-9]{1,3})?(px|%)?$`)
+	word    = regexp.MustCompile(`^[A-Za-z0-9_ -]{1,80}$`)
+	colour  = regexp.MustCompile(`^#?[A-Za-z0-9]{1,30}$`)
+	names   = regexp.MustCompile(`^[\pL\pN_ :.-]{1,500}$`)
+	faces   = regexp.MustCompile(`^[\pL\pN ,'_-]{1,200}$`)
+)
+
+// attributes are those that every element may have, with what they may say.
+var attributes = map[string]*regexp.Regexp{
+	"align": word, "valign": word, "dir": word, "lang": word, "class": names, "id": names, "role": word, "type": word,
+	"bgcolor": colour, "color": colour, "face": faces, "size": word, "clear": word, "nowrap": regexp.MustCompile(`^[a-z]{0,6}$`),
+	"width": measure, "height": measure, "border": measure, "cellpadding": measure, "cellspacing": measure,
+	"hspace": measure, "vspace": measure, "start": measure, "value": measure,
+	"colspan": regexp.MustCompile(`^[0-9]{1,3}$`), "rowspan": regexp.MustCompile(`^[0-9]{1,3}$`),
+}
+
+// attribute writes an attribute of an element if it may be there.
+func (c *cleaner) attribute(element string, at html.Attribute) {
+	value := strings.TrimSpace(at.Val)
+	switch at.Key {
+	case "style":
+		if s := c.styleAttribute(value); s != "" {
+			c.set("style", s)
+		}
+	case "background":
+		if u := c.imageURL(value); u != "" {
+			c.set("background", u)
+		}
+	case "alt", "title":
+		if element != "a" || at.Key != "title" { // of a link it says where it leads
+			c.set(at.Key, value)
+		}
+	default:
+		if allowed := attributes[at.Key]; allowed != nil && allowed.MatchString(value) {
+			c.set(at.Key, value)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package mailhtml
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// dataImage is an image that lies in its own address. Only those of pixels: an
+// SVG is a document.
+var dataImage = regexp.MustCompile(`^data:image/(png|gif|jpeg|jpg|webp|bmp);base64,[A-Za-z0-9+/=]+$`)
+
+// maxDataImage is how long the address of an image may be that lies in it.
+const maxDataImage = 512 << 10
+
+// image writes the source of an image. One that is left out keeps its place and
+// its text.
+func (c *cleaner) image(t html.Token) {
+	c.page.Images++
+	src, _ := attr(t, "src")
+	if strings.TrimSpace(src) == "" {
+		srcset, _ := attr(t, "srcset")
+		src, _, _ = strings.Cut(strings.TrimSpace(srcset), " ")
+		src = strings.TrimSuffix(src, ",")
+	}
+	if u := c.imageURL(src); u != "" {
+		c.set("src", u)
+	} else {
+		c.set("data-left-out", "")
+	}
+}
+
+// imageURL returns the address to show for that of an image, empty if there is
+// none to show.
+func (c *cleaner) imageURL(raw string) string {
+	raw = webTrim(raw)
+	if len(raw) >= 4 && strings.EqualFold(raw[:4], "cid:") {
+		return c.inline(raw[4:])
+	}
+	if len(raw) <= maxDataImage && dataImage.MatchString(strings.ReplaceAll(raw, " ", "")) {
+		return strings.ReplaceAll(raw, " ", "")
+	}
+	u := webURL(raw)
+	if u == nil {
+		c.refuse(raw)
+		return ""
+	}
+	address := u.String()
+	if !c.remote[address] {
+		if len(c.remote) >= maxRemote {
+			return ""
+		}
+		c.remote[address] = true
+		if c.options.Remote == nil {
+			c.page.Blocked++
+		}
+	}
+	if c.options.Remote == nil {
+		return ""
+	}
+	return c.options.Remote(address)
+}
+
+// inline returns the address of a part of the mail.
+func (c *cleaner) inline(id string) string {
+	if c.options.Inline == nil {
+		return ""
+	}
+	if plain, err := url.PathUnescape(id); err == nil {
+		id = plain
+	}
+	return c.options.Inline(id)
+}
+
+// refuse counts an address that will not be loaded, whoever asks.
+func (c *cleaner) refuse(raw string) {
+	if looksRemote(raw) && len(c.remote) < maxRemote && !c.remote[raw] {
+		c.remote[raw] = true
+		c.page.Refused++
+	}
+}
+
+// looksRemote says whether a browser may take raw for something to fetch from
+// elsewhere.
+func looksRemote(raw string) bool {
+	raw = strings.ToLower(webTrim(raw))
+	for _, prefix := range []string{"http:", "https:", "//", `\\`, `/\`, `\/`, "ftp:", "ws:", "wss:"} {
+		if strings.HasPrefix(raw, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// countRemote counts what an element that is not written would have loaded.
+func (c *cleaner) countRemote(t html.Token) {
+	for _, at := range t.Attr {
+		switch at.Key {
+		case "src", "data", "poster", "background", "code", "archive", "manifest":
+			c.refuse(at.Val)
+		case "href":
+			if t.Data != "a" && t.Data != "area" && t.Data != "base" {
+				c.refuse(at.Val)
+			}
+		case "srcset", "imagesrcset":
+			first, _, _ := strings.Cut(strings.TrimSpace(at.Val), " ")
+			c.refuse(first)
+		case "style":
+			c.countCSS(at.Val)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package mailhtml
+
+import (
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+)
+
+// maxSaid is how much of a link's text is compared with where it leads, in
+// bytes.
+const maxSaid = 300
+
+// link is one that is open, with what it says so far.
+type link struct {
+	host string
+	text strings.Builder
+}
+
+func (l *link) said(s string) {
+	if l.text.Len() < maxSaid {
+		l.text.WriteString(s[:min(len(s), maxSaid)])
+	}
+}
+
+// openLink writes where a link leads: what it may, and in its title, whatever
+// its text says.
+func (c *cleaner) openLink(t html.Token) {
+	c.link = &link{}
+	href, _ := attr(t, "href")
+	u := linkURL(href)
+	if u == nil {
+		return
+	}
+	if u.Scheme == "" { // a place in this mail
+		c.set("href", u.String())
+		return
+	}
+	c.link.host = u.Hostname()
+	c.set("href", u.String())
+	c.set("title", u.String())
+	c.set("target", "_blank")
+	c.set("rel", "noopener noreferrer nofollow")
+}
+
+// closeLink ends the link that is open: one cannot stand in another.
+func (c *cleaner) closeLink() {
+	for i := len(c.open) - 1; i >= 0; i-- {
+		if c.open[i] == "a" {
+			c.closeTo(i)
+			return
+		}
+	}
+}
+
+// endLink says where a link leads that names another place in its text.
+func (c *cleaner) endLink() {
+	l := c.link
+	c.link = nil
+	if l == nil || l.host == "" {
+		return
+	}
+	if said := hostIn(l.text.String()); said != "" && site(said) != site(l.host) {
+		c.body.WriteString(`<span class="postroom-leads-to"> (leads to ` + html.EscapeString(l.host) + `)</span>`)
+	}
+}
+
+// hostIn returns the host of a text that looks like an address of the web.
+func hostIn(text string) string {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if strings.ContainsAny(text, " \t\r\n") || !strings.Contains(text, ".") || strings.Contains(text, "@") {
+		return ""
+	}
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	host := asciiHost(u.Hostname())
+	if _, known := publicsuffix.PublicSuffix(host); !known && !strings.HasPrefix(text, "http") {
+		return "" // report.pdf
+	}
+	return host
+}
+
+// site is what belongs to one owner: a name below a public suffix.
+func site(host string) string {
+	if s, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return s
+	}
+	return host
+}
+
+// linkURL returns where a link may lead, nil for nowhere.
+func linkURL(raw string) *url.URL {
+	raw = webTrim(raw)
+	if strings.HasPrefix(raw, "#") && len(raw) > 1 {
+		return &url.URL{Fragment: raw[1:]}
+	}
+	if u := webURL(raw); u != nil {
+		return u
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host != "" || u.Opaque == "" || u.Scheme != "mailto" && u.Scheme != "tel" {
+		return nil
+	}
+	return u
+}
+
+// webURL returns the address of something on the web, nil if raw is none that
+// every reader takes for the same.
+func webURL(raw string) *url.URL {
+	raw = webTrim(raw)
+	if strings.HasPrefix(raw, "//") {
+		raw = "https:" + raw
+	}
+	if strings.ContainsRune(raw, '\\') {
+		return nil
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "" || u.User != nil || u.Hostname() == "" {
+		return nil
+	}
+	host := asciiHost(u.Hostname())
+	if host == "" {
+		return nil
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port := u.Port(); port != "" {
+		host += ":" + port
+	}
+	u.Host = host
+	return u
+}
+
+// webTrim leaves out what browsers leave out of addresses before they read them
+// (URL Living Standard, 4.4).
+func webTrim(raw string) string {
+	raw = strings.TrimFunc(raw, func(r rune) bool { return r <= ' ' })
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || r == '\n' || r == '\r' {
+			return -1
+		}
+		return r
+	}, raw)
+}
+
+// asciiHost is a name as it is looked up, which shows letters that only look like
+// others.
+func asciiHost(host string) string {
+	if strings.Contains(host, ":") { // IPv6
+		return host
+	}
+	ascii, err := idna.Lookup.ToASCII(strings.ToLower(host))
+	if err != nil {
+		return ""
+	}
+	return ascii
+}
+
+func attr(t html.Token, key string) (string, bool) {
+	for _, at := range t.Attr {
+		if at.Key == key && at.Namespace == "" {
+			return at.Val, true
+		}
+	}
+	return "", false
+}

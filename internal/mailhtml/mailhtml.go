@@ -1,0 +1,235 @@
+// Package mailhtml makes the HTML of a mail, which anybody may have written, into
+// HTML that only shows something: it holds no scripts, no forms, nothing that
+// loads by itself and nothing that leads away without being followed.
+//
+// It is safe by what it writes and not by what it recognises. The tags are read
+// one after the other and written anew from lists of elements, attributes and
+// style properties; text is always escaped; no element is written whose content
+// a browser reads by other rules (script, template, textarea, svg, math ...); and
+// in a style sheet neither '<' nor a backslash is ever written. So it does not
+// matter where a browser would have read the original differently. What is not on
+// a list is left out, never repaired.
+//
+// Remote content is left out and counted, and on request its images are written
+// with addresses that the caller gives. The result still belongs into a sandboxed
+// frame with a content security policy: each is there for when the other fails.
+package mailhtml
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+const (
+	// MaxInput is how much of a mail's HTML is looked at, in bytes.
+	MaxInput = 2 << 20
+	// maxDepth is how many elements may be open in each other. What is nested
+	// deeper is shown without its elements.
+	maxDepth = 200
+	// maxStyle is how much there may be of style sheets, in bytes.
+	maxStyle = 256 << 10
+	// maxRemote is how many remote addresses are counted, and shown on request.
+	maxRemote = 200
+)
+
+// Options say where images come from. Neither function may return a URL that
+// holds what the mail says unescaped.
+type Options struct {
+	// Inline returns the URL of the part with this Content-ID (RFC 2392), empty
+	// when the mail has none.
+	Inline func(contentID string) string
+	// Remote returns the URL that shows a remote image, empty for none. nil leaves
+	// out all remote content.
+	Remote func(url string) string
+}
+
+// Page is the HTML of a mail, made harmless.
+type Page struct {
+	// Body is what stands in the body element, and Style in one style element.
+	Body, Style string
+	// Blocked is how many remote images Options.Remote was not asked for.
+	Blocked int
+	// Refused is how much else the mail wanted to load, and never will: style
+	// sheets, fonts, frames, videos.
+	Refused int
+	// Text is how many bytes of text it shows, and Images how many images.
+	Text, Images int
+	// Cut says that the mail was longer than MaxInput.
+	Cut bool
+}
+
+// Clean makes the HTML of a mail harmless. Whatever it is given, it answers, in
+// time that grows with the length alone.
+func Clean(source string, o Options) Page {
+	c := &cleaner{options: o, remote: map[string]bool{}}
+	if len(source) > MaxInput {
+		source, c.page.Cut = source[:MaxInput], true
+	}
+	z := html.NewTokenizer(strings.NewReader(strings.ToValidUTF8(source, "\uFFFD")))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			if err := z.Err(); !errors.Is(err, io.EOF) {
+				c.page.Cut = true
+			}
+			return c.end()
+		case html.TextToken:
+			c.text(string(z.Text()))
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			c.start(t)
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			c.close(string(name))
+		case html.CommentToken, html.DoctypeToken:
+		}
+	}
+}
+
+// cleaner writes a page while the original is read.
+type cleaner struct {
+	options Options
+	page    Page
+	body    strings.Builder
+	sheet   strings.Builder
+	open    []string // the elements that are open in what is written
+	within  string   // the element whose content is left out, or is a style sheet
+	nested  int      // how many of it are open
+	remote  map[string]bool
+	link    *link // that is open
+}
+
+func (c *cleaner) start(t html.Token) {
+	if c.within != "" {
+		if t.Data == c.within && t.Type == html.StartTagToken {
+			c.nested++
+		}
+		c.countRemote(t)
+		return
+	}
+	e, known := elements[t.Data]
+	switch {
+	case t.Data == "style" || leftOut[t.Data]:
+		c.countRemote(t)
+		if t.Type == html.StartTagToken || rawText[t.Data] {
+			c.within, c.nested = t.Data, 1
+		}
+		return
+	case !known:
+		c.countRemote(t)
+		return
+	case t.Data == "a":
+		c.closeLink()
+	}
+	if !e.void && len(c.open) >= maxDepth {
+		return
+	}
+	c.write(t, e)
+}
+
+// write writes a start tag with the attributes that it may have.
+func (c *cleaner) write(t html.Token, e element) {
+	name := e.name
+	if name == "" {
+		name = t.Data
+	}
+	c.body.WriteByte('<')
+	c.body.WriteString(name)
+	if name == "img" {
+		c.image(t)
+	}
+	seen := map[string]bool{}
+	for _, at := range t.Attr {
+		if seen[at.Key] || at.Namespace != "" {
+			continue
+		}
+		seen[at.Key] = true
+		c.attribute(t.Data, at)
+	}
+	if t.Data == "a" {
+		c.openLink(t)
+	}
+	c.body.WriteByte('>')
+	if !e.void {
+		c.open = append(c.open, t.Data)
+	}
+}
+
+func (c *cleaner) set(name, value string) {
+	c.body.WriteByte(' ')
+	c.body.WriteString(name)
+	c.body.WriteString(`="`)
+	c.body.WriteString(html.EscapeString(value))
+	c.body.WriteByte('"')
+}
+
+// close ends an element and those that are open in it. An end without a
+// beginning is left out.
+func (c *cleaner) close(name string) {
+	if c.within != "" {
+		if name == c.within {
+			if c.nested--; c.nested == 0 {
+				c.within = ""
+			}
+		}
+		return
+	}
+	for i := len(c.open) - 1; i >= 0; i-- {
+		if c.open[i] == name {
+			c.closeTo(i)
+			return
+		}
+		if c.open[i] == "td" || c.open[i] == "th" { // a cell ends with its row or table only
+			if name != "tr" && name != "table" && name != "tbody" && name != "thead" && name != "tfoot" {
+				return
+			}
+		}
+	}
+}
+
+// closeTo ends elements until n are open.
+func (c *cleaner) closeTo(n int) {
+	for len(c.open) > n {
+		last := c.open[len(c.open)-1]
+		c.open = c.open[:len(c.open)-1]
+		if last == "a" {
+			c.endLink()
+		}
+		name := elements[last].name
+		if name == "" {
+			name = last
+		}
+		c.body.WriteString("</")
+		c.body.WriteString(name)
+		c.body.WriteByte('>')
+	}
+}
+
+func (c *cleaner) text(s string) {
+	switch c.within {
+	case "":
+	case "style":
+		if c.sheet.Len()+len(s) <= maxStyle {
+			c.sheet.WriteString(s)
+			c.sheet.WriteByte('\n')
+		}
+		return
+	default:
+		return
+	}
+	c.page.Text += len(strings.TrimSpace(s))
+	if c.link != nil {
+		c.link.said(s)
+	}
+	c.body.WriteString(html.EscapeString(s))
+}
+
+func (c *cleaner) end() Page {
+	c.closeTo(0)
+	c.page.Style = c.styleSheet(c.sheet.String())
+	c.page.Body = c.body.String()
+	return c.page
+}

@@ -1,0 +1,226 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// schema is a JSON Schema, as it is written.
+type schema = map[string]any
+
+// operation is one operation of the contract.
+type operation struct {
+	name         gen.OperationName
+	method, path string
+	params       []param // of the path and the query
+	body         schema  // of an object; nil: none
+	answer       schema  // of an object
+	keyed        bool    // takes an idempotency key
+}
+
+type param struct {
+	name, in string
+	required bool
+	schema   schema
+}
+
+// contract is openapi.json.
+type contract struct{ doc schema }
+
+func readContract() (contract, error) {
+	var c contract
+	err := json.Unmarshal(gen.OpenAPI, &c.doc)
+	return c, err
+}
+
+// maxDepth ends schemas that hold themselves: a tool's must be whole in itself.
+const maxDepth = 20
+
+// operation finds an operation, and writes out all that it refers to.
+func (c contract) operation(name gen.OperationName) (*operation, error) {
+	for path, item := range object(c.doc["paths"]) {
+		for method, v := range object(item) {
+			op := object(v)
+			if id, _ := op["operationId"].(string); !strings.EqualFold(id, string(name)) {
+				continue
+			}
+			out := &operation{name: name, method: strings.ToUpper(method), path: path}
+			return out, c.read(out, object(item), op)
+		}
+	}
+	return nil, fmt.Errorf("the contract has no operation %s", name)
+}
+
+// operations are several, by name.
+func (c contract) operations(names ...gen.OperationName) (map[gen.OperationName]*operation, error) {
+	out := map[gen.OperationName]*operation{}
+	for _, name := range names {
+		op, err := c.operation(name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = op
+	}
+	return out, nil
+}
+
+func (c contract) read(out *operation, item, op schema) error {
+	for _, v := range slices.Concat(list(item["parameters"]), list(op["parameters"])) {
+		resolved, err := c.resolve(v, 0)
+		if err != nil {
+			return err
+		}
+		p := object(resolved)
+		in, _ := p["in"].(string)
+		name, _ := p["name"].(string)
+		required, _ := p["required"].(bool)
+		if in == "header" {
+			out.keyed = out.keyed || name == idempotencyHeader
+			continue
+		}
+		s := maps.Clone(object(p["schema"]))
+		if d, ok := p["description"]; ok {
+			s["description"] = d
+		}
+		out.params = append(out.params, param{name, in, required, s})
+	}
+	body, err := c.resolve(jsonOf(op["requestBody"]), 0)
+	if err != nil {
+		return err
+	}
+	out.body = object(body)
+	return c.readAnswers(out, object(op["responses"]))
+}
+
+// readAnswers takes what the operation answers when it has done its work.
+func (c contract) readAnswers(out *operation, responses schema) error {
+	var answers []any
+	for _, status := range slices.Sorted(maps.Keys(responses)) {
+		if !strings.HasPrefix(status, "2") {
+			continue
+		}
+		answer, err := c.resolve(jsonOf(responses[status]), 0)
+		if err != nil {
+			return err
+		}
+		answers = append(answers, answer)
+	}
+	switch len(answers) {
+	case 0:
+		return fmt.Errorf("%s answers nothing", out.name)
+	case 1:
+		out.answer = maps.Clone(object(answers[0]))
+		out.answer["type"] = "object"
+	default:
+		out.answer = schema{"type": "object", "anyOf": answers}
+	}
+	return nil
+}
+
+// jsonOf is the schema of the JSON of a request body or a response.
+func jsonOf(v any) any {
+	return object(object(object(v)["content"])["application/json"])["schema"]
+}
+
+// resolve returns a copy of v with all that it refers to in place. What stands
+// beside a reference adds to it.
+func (c contract) resolve(v any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("a schema of the contract is more than %d deep, or holds itself", maxDepth)
+	}
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			var err error
+			if out[i], err = c.resolve(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case schema:
+		out := schema{}
+		if ref, ok := v["$ref"].(string); ok {
+			target, err := c.resolve(c.find(ref), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(out, object(target))
+		}
+		for name, value := range v {
+			if name == "$ref" {
+				continue
+			}
+			var err error
+			if out[name], err = c.resolve(value, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+// find follows a reference within the document.
+func (c contract) find(ref string) any {
+	var at any = c.doc
+	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		at = object(at)[name]
+	}
+	return at
+}
+
+// prune leaves out what drop names, in the schema and in those within it.
+// Properties are never dropped, whatever they are called.
+func prune(v any, drop ...string) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = prune(v[i], drop...)
+		}
+		return out
+	case schema:
+		out := schema{}
+		for name, value := range v {
+			switch {
+			case slices.Contains(drop, name):
+			case name == "additionalProperties" && v["patternProperties"] != nil:
+			case name == "patternProperties":
+				for _, s := range object(value) { // one: any name, which not all readers know to write so
+					out["additionalProperties"] = prune(s, drop...)
+				}
+			case name == "properties":
+				properties := schema{}
+				for p, s := range object(value) {
+					properties[p] = prune(s, drop...)
+				}
+				out[name] = properties
+			default:
+				out[name] = prune(value, drop...)
+			}
+		}
+		return out
+	}
+	return v
+}
+
+func object(v any) schema {
+	m, _ := v.(schema)
+	return m
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}

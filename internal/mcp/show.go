@@ -1,0 +1,185 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+)
+
+// trimMessage leaves out the source of what the text says, and the header.
+func trimMessage(m map[string]any) {
+	if m == nil {
+		return
+	}
+	m["headers"] = nil
+	if text(m["text"]) != "" {
+		m["html"] = nil
+	}
+}
+
+// trimListed leaves the beginning of a message.
+func trimListed(m map[string]any) {
+	trimMessage(m)
+	m["text"], m["html"], m["extracted_text"] = nil, nil, nil
+}
+
+// trimSent leaves out what the caller has just written.
+func trimSent(a map[string]any) {
+	if text(a["object"]) == "message" {
+		trimListed(a)
+	}
+}
+
+// eachMessage trims the messages of a list.
+func eachMessage(field string, trim func(map[string]any)) func(map[string]any) {
+	return func(a map[string]any) {
+		for _, m := range list(a[field]) {
+			trim(object(m))
+		}
+	}
+}
+
+func showWait(f fence, a map[string]any) string {
+	m := object(a["message"])
+	if m == nil {
+		return fmt.Sprintf("No mail came that matches, since %s. Call wait_for_email again to wait on, with since %q.", text(a["since"]), text(a["since"]))
+	}
+	return "A mail has come.\n" + showOne(f, m)
+}
+
+func showOne(f fence, m map[string]any) string { return f.notice() + "\n" + f.message(m) }
+
+func showMessages(f fence, a map[string]any) string {
+	return f.all(a, "message", list(a["data"]), f.message)
+}
+
+func showThreads(f fence, a map[string]any) string {
+	return f.all(a, "thread", list(a["data"]), f.thread)
+}
+
+func showThread(f fence, a map[string]any) string {
+	return f.thread(a) + "\n" + f.all(a, "message", list(a["messages"]), f.message)
+}
+
+// showSent tells what became of a send.
+func showSent(f fence, a map[string]any) string {
+	if text(a["object"]) == "draft" {
+		return fmt.Sprintf("Not sent yet: the inbox %s sends only what is approved. Draft %s, version %v, is %s.\n%s",
+			text(a["inbox_id"]), text(a["id"]), a["version"], text(a["status"]), f.notice()+"\n"+f.wrap(mailHead(a)))
+	}
+	return "Accepted for delivery.\n" + showOne(f, a)
+}
+
+// all shows a list, and how to go on.
+func (f fence) all(a map[string]any, what string, of []any, show func(map[string]any) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s(s).\n", len(of), what)
+	if len(of) > 0 {
+		b.WriteString(f.notice() + "\n")
+	}
+	for _, v := range of {
+		b.WriteString(show(object(v)) + "\n")
+	}
+	if more, _ := a["has_more"].(bool); more {
+		fmt.Fprintf(&b, "There are more: go on with cursor %q.\n", text(a["cursor"]))
+	}
+	return b.String()
+}
+
+// message shows what the service knows of a message, and between the tags what
+// it says.
+func (f fence) message(m map[string]any) string {
+	var b strings.Builder
+	at := text(m["received_at"])
+	if at == "" {
+		at = text(m["created_at"])
+	}
+	fmt.Fprintf(&b, "Message %s, direction %s, status %s, inbox %s, thread %s, at %s",
+		text(m["id"]), text(m["direction"]), text(m["status"]), text(m["inbox_id"]), text(m["thread_id"]), at)
+	if auth := object(m["auth"]); auth != nil {
+		fmt.Fprintf(&b, ", spf=%s dkim=%s dmarc=%s", text(auth["spf"]), text(auth["dkim"]), text(auth["dmarc"]))
+	}
+	if expired, _ := m["expired"].(bool); expired {
+		b.WriteString(", its content is deleted")
+	}
+	b.WriteString("\n" + f.wrap(mailHead(m)+mailBody(m)))
+	return b.String()
+}
+
+func (f fence) thread(t map[string]any) string {
+	last := object(t["latest_message"])
+	var b strings.Builder
+	fmt.Fprintf(&b, "Thread %s, inbox %s, %v message(s), the last %s at %s\n",
+		text(t["id"]), text(t["inbox_id"]), t["message_count"], text(last["id"]), text(t["last_message_at"]))
+	content := fmt.Sprintf("Subject: %s\nParticipants: %s\n", text(t["subject"]), joinTexts(t["participants"]))
+	b.WriteString(f.wrap(content + text(last["snippet"])))
+	return b.String()
+}
+
+// mailHead is the head of a message or draft, to be fenced.
+func mailHead(m map[string]any) string {
+	var b strings.Builder
+	if from := object(m["from"]); from != nil {
+		fmt.Fprintf(&b, "From: %s\n", mailbox(from))
+	}
+	for _, field := range []struct{ label, name string }{{"To", "to"}, {"Cc", "cc"}, {"Bcc", "bcc"}, {"Reply-To", "reply_to"}} {
+		var boxes []string
+		for _, v := range list(m[field.name]) {
+			boxes = append(boxes, mailbox(object(v)))
+		}
+		if len(boxes) > 0 {
+			fmt.Fprintf(&b, "%s: %s\n", field.label, strings.Join(boxes, ", "))
+		}
+	}
+	fmt.Fprintf(&b, "Subject: %s\n", text(m["subject"]))
+	for _, v := range list(m["attachments"]) {
+		a := object(v)
+		fmt.Fprintf(&b, "Attachment: %s %q, %s, %v bytes\n", text(a["id"]), text(a["filename"]), text(a["content_type"]), a["size"])
+	}
+	for _, v := range list(m["recipients"]) {
+		r := object(v)
+		fmt.Fprintf(&b, "Recipient: %s, %s", text(r["email"]), text(r["status"]))
+		if said := text(r["last_response"]); said != "" {
+			fmt.Fprintf(&b, ", last response: %s", said)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// mailBody is what a message says, and what was found in it.
+func mailBody(m map[string]any) string {
+	var b strings.Builder
+	if found := object(m["extracted"]); found != nil {
+		for _, field := range []struct{ label, name string }{{"Code", "otp"}, {"Action link", "action_link"}} {
+			if v := text(found[field.name]); v != "" {
+				fmt.Fprintf(&b, "%s: %s\n", field.label, v)
+			}
+		}
+		for _, field := range []struct{ label, name string }{{"Codes", "codes"}, {"Links", "links"}} {
+			if v := joinTexts(found[field.name]); v != "" {
+				fmt.Fprintf(&b, "%s: %s\n", field.label, v)
+			}
+		}
+	}
+	if body := text(m["text"]); body != "" {
+		b.WriteString("\n" + body)
+	} else {
+		b.WriteString("\n" + text(m["snippet"]))
+	}
+	return b.String()
+}
+
+func mailbox(a map[string]any) string {
+	if name := text(a["name"]); name != "" {
+		return name + " <" + text(a["email"]) + ">"
+	}
+	return text(a["email"])
+}
+
+func joinTexts(v any) string {
+	var out []string
+	for _, s := range list(v) {
+		out = append(out, text(s))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,206 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// tool is an operation, or a question that takes several, as agents see it.
+type tool struct {
+	name, title, description string
+	operation                gen.OperationName
+	// others may be used in place of operation, by keys that may call only them.
+	others []gen.OperationName
+	// renamed are arguments by the parameters that they are called otherwise for.
+	renamed map[string]string
+	// left are fields of the body that are no arguments.
+	left []string
+	// changed are arguments whose schema is another than in the contract.
+	changed map[string]schema
+	// once says that a repeated call happens once, though it has no key.
+	once  bool
+	hints sdk.ToolAnnotations
+	// mail says that the answer holds what strangers wrote; show writes it for a
+	// reader.
+	mail bool
+	show func(f fence, answer map[string]any) string
+	// trim leaves out of an answer what an agent has no use for.
+	trim func(answer map[string]any)
+	// run makes the call where that is not a call of the operation alone.
+	run func(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error)
+	// answers is the schema of the answer where it is not the operation's.
+	answers schema
+
+	op                      *operation
+	properties              schema
+	required                []string
+	listed, listedWithInbox *sdk.Tool // with a default inbox
+}
+
+// allowedBy are the operations that any one of lets a key use the tool.
+func (t *tool) allowedBy() []gen.OperationName {
+	return append([]gen.OperationName{t.operation}, t.others...)
+}
+
+// tools are all tools, with their schemas read out of the contract.
+func (c contract) tools() ([]*tool, error) {
+	all := tools()
+	for _, t := range all {
+		var err error
+		if t.op, err = c.operation(t.operation); err != nil {
+			return nil, err
+		}
+		t.readInput()
+		t.listed = t.describe(t.required)
+		if _, ok := t.properties["inbox_id"]; ok && slices.Contains(t.required, "inbox_id") {
+			t.listedWithInbox = t.describe(without(t.required, "inbox_id"))
+		}
+	}
+	return all, nil
+}
+
+// readInput makes the arguments of the operation's parameters and body.
+func (t *tool) readInput() {
+	t.properties = schema{}
+	if t.run == nil || t.answers == nil {
+		for _, p := range t.op.params {
+			t.properties[t.argument(p.name)] = p.schema
+			if p.in == "path" || p.required {
+				t.required = append(t.required, t.argument(p.name))
+			}
+		}
+		for name, s := range object(t.op.body["properties"]) {
+			if !slices.Contains(t.left, name) {
+				t.properties[name] = s
+			}
+		}
+		for _, name := range list(t.op.body["required"]) {
+			t.required = append(t.required, text(name))
+		}
+	}
+	if t.op.keyed {
+		t.properties["idempotency_key"] = schema{
+			"type": "string", "minLength": 1, "maxLength": 255,
+			"description": "Makes a repeat of the call safe for 24 hours: the same key and arguments get the first answer.",
+		}
+	}
+	for name, s := range t.changed {
+		t.properties[name] = s
+	}
+	slices.Sort(t.required)
+	t.properties = object(prune(t.properties, "pattern", "examples", "example", "format", "contentEncoding"))
+}
+
+func (t *tool) argument(param string) string {
+	if name, ok := t.renamed[param]; ok {
+		return name
+	}
+	return param
+}
+
+// describe is what tools/list says of the tool.
+func (t *tool) describe(required []string) *sdk.Tool {
+	input := schema{"type": "object", "properties": t.properties, "additionalProperties": false}
+	if len(required) > 0 {
+		input["required"] = required
+	}
+	output := t.answers
+	if output == nil {
+		// What is fenced has neither the length nor the form that the contract gives it.
+		output = object(prune(t.op.answer, "description", "examples", "example", "format", "pattern", "minLength", "maxLength"))
+	}
+	hints := t.hints
+	hints.Title = t.title
+	return &sdk.Tool{
+		Name: t.name, Title: t.title, Description: t.description, InputSchema: marshalled(input), OutputSchema: marshalled(output), Annotations: &hints,
+	}
+}
+
+// marshalled is a schema as it is sent: written out once.
+func marshalled(s schema) json.RawMessage {
+	b, _ := json.Marshal(s) // of what was read from JSON
+	return b
+}
+
+// arguments reads the arguments of a call, under the names that the operation has
+// for them.
+func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
+	args := arguments{}
+	if len(raw) > 0 && string(raw) != "null" {
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return nil, invalid("arguments must be an object")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if _, ok := t.properties[name]; !ok {
+			return nil, invalid("%s is not an argument of %s, which takes %s", shortName(name), t.name,
+				strings.Join(slices.Sorted(maps.Keys(t.properties)), ", "))
+		}
+	}
+	if _, takes := t.properties["inbox_id"]; takes && inbox != "" && (args["inbox_id"] == nil || string(args["inbox_id"]) == "null") {
+		args["inbox_id"], _ = json.Marshal(inbox) // text
+	}
+	for _, name := range t.required {
+		if raw := args[name]; raw == nil || string(raw) == "null" {
+			return nil, invalid("%s is required", name)
+		}
+	}
+	for param, name := range t.renamed {
+		if v, ok := args[name]; ok {
+			args[param] = v
+			delete(args, name)
+		}
+	}
+	return args, nil
+}
+
+// shortName is a name that a caller made up, for a message.
+func shortName(name string) string {
+	const most = 80
+	if len(name) > most {
+		return strings.ToValidUTF8(name[:most], "") + "…"
+	}
+	return name
+}
+
+// result is an answer in both forms: as data, and as text for who reads only
+// that.
+func (t *tool) result(answer map[string]any) (*sdk.CallToolResult, error) {
+	if t.trim != nil {
+		t.trim(answer)
+	}
+	f := newFence()
+	shown := ""
+	if t.show != nil {
+		shown = t.show(f, answer)
+	}
+	if t.mail {
+		answer = object(f.guard("", answer))
+	}
+	var data bytes.Buffer
+	enc := json.NewEncoder(&data)
+	enc.SetEscapeHTML(false) // the tags are for reading
+	if err := enc.Encode(answer); err != nil {
+		return nil, err
+	}
+	structured := json.RawMessage(bytes.TrimSpace(data.Bytes()))
+	if shown == "" {
+		shown = string(structured)
+	}
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: shown}}, StructuredContent: structured}, nil
+}
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+}
+
+func readAgain(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }

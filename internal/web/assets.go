@@ -1,0 +1,58 @@
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"path"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// assets are the style, the script and the pictures, by file name.
+type assets map[string]asset
+
+type asset struct {
+	body        []byte
+	version     string // changes with the body
+	contentType string
+}
+
+func readAssets() (assets, error) {
+	entries, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		return nil, err
+	}
+	all := assets{}
+	for _, e := range entries {
+		body, err := assetFiles.ReadFile(path.Join("assets", e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(body)
+		all[e.Name()] = asset{body, hex.EncodeToString(sum[:6]), mime.TypeByExtension(path.Ext(e.Name()))}
+	}
+	return all, nil
+}
+
+// link is the address of a file, which browsers may keep for good.
+func (a assets) link(name string) string { return "/assets/" + name + "?v=" + a[name].version }
+
+// serve answers /assets/{file}.
+func (a assets) serve(w http.ResponseWriter, r *http.Request) {
+	f, ok := a[r.PathValue("file")]
+	h := w.Header()
+	secure(h)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if r.URL.Query().Get("v") == f.version {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	h.Set("Content-Type", f.contentType)
+	_, _ = w.Write(f.body) // the reader may have gone
+}

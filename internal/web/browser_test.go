@@ -1,0 +1,322 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"image/png"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.String("screenshots", "", "folder that pictures of the pages are written into")
+
+// pageMost is how much a page may weigh, with all that it loads the first time.
+const pageMost = 200 << 10
+
+// patience is how long a test waits for what should take a moment.
+const patience = 30 * time.Second
+
+// browser is one for all tests: it takes longer to start than most of them.
+type browser struct {
+	once sync.Once
+	ctx  context.Context
+	err  error
+	stop func()
+}
+
+var chromium browser
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if chromium.stop != nil {
+		chromium.stop()
+	}
+	os.Exit(code)
+}
+
+// start starts the browser. The errors that it has with itself are nobody's here.
+func (b *browser) start() {
+	var path string
+	if path, b.err = exec.LookPath("chromium"); b.err != nil {
+		return
+	}
+	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true))
+	ctx, stop := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
+	b.ctx, b.err = ctx, chromedp.Do(ctx)
+	b.stop = func() {
+		stop()
+		stopAlloc()
+	}
+}
+
+// tab is a tab of the browser with cookies of its own.
+type tab struct {
+	t    *testing.T
+	site *site
+	ctx  context.Context
+
+	mu       sync.Mutex
+	console  []string // what went wrong, as the browser says
+	requests []string // of the tab: every address that was asked for
+	bytes    float64  // that came over the network
+	expected []string
+}
+
+// browse opens a tab in which the site's user is signed in. What the page says on
+// the console as an error fails the test.
+func (s *site) browse(t *testing.T) *tab {
+	t.Helper()
+	b := s.browseSignedOut(t)
+	_, err := chromedp.Call(b.ctx, network.SetCookie, network.SetCookieParams{
+		Name: "postroom_session", Value: s.session, URL: s.url, HTTPOnly: new(true), SameSite: network.CookieSameSiteLax,
+	})
+	must(t, err)
+	return b
+}
+
+// browseSignedOut opens a tab in which nobody is signed in.
+func (s *site) browseSignedOut(t *testing.T) *tab {
+	t.Helper()
+	chromium.once.Do(chromium.start)
+	switch {
+	case errors.Is(chromium.err, exec.ErrNotFound) && os.Getenv("CI") == "":
+		t.Skip("chromium is not installed")
+	case chromium.err != nil:
+		t.Fatalf("start chromium: %v", chromium.err)
+	}
+	ctx, closeTab := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
+	timed, cancel := context.WithTimeout(ctx, 2*patience)
+	b := &tab{t: t, site: s, ctx: timed}
+	must(t, chromedp.Do(ctx)) // opens the tab, which a context with an end would close
+	watching := b.watch(ctx)
+	t.Cleanup(func() {
+		_, _ = chromedp.Run(timed, chromedp.Evaluate[int]("0")) // what was said before has come by then
+		closeTab()
+		cancel()
+		watching.Wait()
+		for _, c := range b.console {
+			t.Errorf("on the console: %s", c)
+		}
+	})
+	_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})
+	must(t, err)
+	b.do(b.colours("light"), chromedp.EmulateViewport(1280, 900))
+	return b
+}
+
+// watch notes what the tab asks for and complains about.
+func (b *tab) watch(ctx context.Context) *sync.WaitGroup {
+	var running sync.WaitGroup
+	console := chromedp.Console(ctx)
+	running.Go(func() {
+		for m, err := range console {
+			if err != nil {
+				return
+			}
+			if m.IsException() || m.Type == "error" || m.Type == "warning" {
+				b.complain(fmt.Sprintf("%s %s", m.URL, m))
+			}
+		}
+	})
+	requests := chromedp.Events(ctx, network.RequestWillBeSent)
+	running.Go(func() {
+		for ev, err := range requests {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.requests = append(b.requests, ev.Request.URL)
+			b.mu.Unlock()
+		}
+	})
+	loads := chromedp.Events(ctx, network.LoadingFinished)
+	running.Go(func() {
+		for ev, err := range loads {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.bytes += ev.EncodedDataLength
+			b.mu.Unlock()
+		}
+	})
+	return &running
+}
+
+func (b *tab) complain(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.expected {
+		if strings.Contains(what, e) {
+			return
+		}
+	}
+	b.console = append(b.console, what)
+}
+
+// expect lets the console hold errors with that text: browsers put every answer
+// of 4xx there.
+func (b *tab) expect(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.expected = append(b.expected, text)
+}
+
+// asked returns every address that the tab has asked for.
+func (b *tab) asked() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string{}, b.requests...)
+}
+
+// do runs what a person does.
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatalf("%v\nat %s\nconsole: %v", err, b.where(), b.console)
+	}
+}
+
+// open goes to a page, which must answer 200 and weigh little.
+func (b *tab) open(path string) {
+	b.t.Helper()
+	b.mu.Lock()
+	b.bytes = 0
+	b.mu.Unlock()
+	b.loads(http.StatusOK, chromedp.Navigate(b.site.url+path))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bytes > pageMost {
+		b.t.Errorf("%s weighs %.0f bytes, want %d or fewer", path, b.bytes, pageMost)
+	}
+}
+
+// loads does what leads to another page, which must answer with that status.
+func (b *tab) loads(status int64, steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	res, err := chromedp.RunResponse(b.ctx, steps...)
+	if err != nil {
+		b.t.Fatalf("%v\nat %s\nconsole: %v", err, b.where(), b.console)
+	}
+	if res.Status != status {
+		b.t.Fatalf("%s answers %d, want %d:\n%s", res.URL, res.Status, status, b.text("main"))
+	}
+}
+
+// click clicks on what leads to another page.
+func (b *tab) click(css string) {
+	b.t.Helper()
+	b.loads(http.StatusOK, chromedp.Click(chromedp.CSS(css), chromedp.NodeVisible))
+}
+
+// fill writes into a field, in the place of what it held.
+func (b *tab) fill(css, text string) {
+	b.t.Helper()
+	b.do(chromedp.Clear(chromedp.CSS(css)), chromedp.SendKeys(chromedp.CSS(css), text))
+}
+
+// text is what a person reads in an element.
+func (b *tab) text(css string) string {
+	b.t.Helper()
+	s, err := chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS(css)))
+	if err != nil {
+		b.t.Fatalf("the text of %s: %v", css, err)
+	}
+	return s
+}
+
+// shows fails unless the page can be read to hold all of these.
+func (b *tab) shows(texts ...string) {
+	b.t.Helper()
+	got := b.text("main")
+	for _, text := range texts {
+		if !strings.Contains(got, text) {
+			b.t.Errorf("%s does not show %q:\n%s", b.where(), text, got)
+		}
+	}
+}
+
+// copies presses a button that copies, and compares what the page put onto the
+// clipboard.
+func (b *tab) copies(css, want string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = async (text) => { window.copied = text }`),
+		chromedp.Click(chromedp.CSS(css), chromedp.NodeVisible))
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("window.copied"))
+	if err != nil || got != want {
+		b.t.Errorf("%s copies %q (%v), want %q", css, got, err, want)
+	}
+}
+
+// where is the address of the page.
+func (b *tab) where() string {
+	at, err := chromedp.Run(b.ctx, chromedp.Location())
+	if err != nil {
+		return err.Error()
+	}
+	return at
+}
+
+// shoot takes pictures of the page, if such are wanted: light and dark, and on a
+// phone.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	b.fits()
+	if *screenshots == "" {
+		return
+	}
+	for _, as := range []struct {
+		kind, scheme  string
+		width, height int64
+	}{{"light", "light", 1280, 800}, {"dark", "dark", 1280, 800}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
+		b.do(b.colours(as.scheme), chromedp.EmulateViewport(as.width, as.height))
+		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		must(b.t, err)
+		if _, err := png.DecodeConfig(bytes.NewReader(shot)); err != nil {
+			b.t.Fatal(err)
+		}
+		must(b.t, os.MkdirAll(*screenshots, 0o750))
+		must(b.t, os.WriteFile(filepath.Join(*screenshots, name+"-"+as.kind+".png"), shot, 0o600))
+	}
+	b.do(b.colours("light"), chromedp.EmulateViewport(1280, 900))
+}
+
+// fits fails when the page is wider than a phone.
+func (b *tab) fits() {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(390, 844))
+	width, err := chromedp.Run(b.ctx, chromedp.Evaluate[int]("document.documentElement.scrollWidth"))
+	must(b.t, err)
+	if width > 390 {
+		b.t.Errorf("%s is %d pixels wide on a phone of 390", b.where(), width)
+	}
+	b.do(chromedp.EmulateViewport(1280, 900))
+}
+
+func (b *tab) colours(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		})
+		return err
+	})
+}

@@ -1,0 +1,61 @@
+package web
+
+import (
+	"time"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// The size of a chart in its own units; on the page it is as wide as there is
+// room for.
+const (
+	chartHeight = 120
+	barWidth    = 10
+)
+
+// chart is a bar for each day, of one or more counts that lie upon each other.
+type chart struct {
+	Width, Height int
+	Most          int // the highest bar
+	Bars          []bar
+}
+
+type bar struct {
+	X, Width int
+	Day      time.Time
+	Counts   []int
+	Parts    []barPart
+}
+
+// barPart is one count: the n-th, as the style colours it.
+type barPart struct{ N, Y, Height int }
+
+// newChart draws what counts returns of each day. What is counted shows, however
+// little it is.
+func newChart(days []gen.StatsDay, counts func(gen.StatsDay) []int) chart {
+	c := chart{Width: max(1, len(days)) * barWidth, Height: chartHeight}
+	for _, d := range days {
+		c.Most = max(c.Most, sum(counts(d)))
+	}
+	for i, d := range days {
+		b := bar{X: i*barWidth + 1, Width: barWidth - 2, Day: d.Date, Counts: counts(d)}
+		y := chartHeight
+		for n, count := range b.Counts {
+			if count == 0 {
+				continue
+			}
+			h := max(2, count*chartHeight/c.Most)
+			y = max(0, y-h)
+			b.Parts = append(b.Parts, barPart{N: n, Y: y, Height: h})
+		}
+		c.Bars = append(c.Bars, b)
+	}
+	return c
+}
+
+func sum(ns []int) (all int) {
+	for _, n := range ns {
+		all += n
+	}
+	return all
+}

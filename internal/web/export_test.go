@@ -1,0 +1,12 @@
+package web
+
+// NavigationPaths are the pages that the navigation leads to.
+func NavigationPaths() []string {
+	var paths []string
+	for _, g := range navigation {
+		for _, i := range g.Items {
+			paths = append(paths, i.Path)
+		}
+	}
+	return paths
+}

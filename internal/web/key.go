@@ -1,0 +1,114 @@
+package web
+
+import (
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (d *Dashboard) keyPages() {
+	d.get("/keys", d.listKeys)
+	d.post("/keys", d.createKey)
+	d.post("/keys/{id}/revoke", d.revokeKey)
+}
+
+// keyList is the page of the API keys, with the form for another.
+type keyList struct {
+	Keys []gen.ApiKey
+	paging
+	Scopes  []scope
+	Form    keyForm
+	Problem problem
+}
+
+// keyForm is what was filled in.
+type keyForm struct {
+	Name, Mode, AllowedIPs, ExpiresOn string
+	Scopes                            []string
+}
+
+// scope is something that a key may do, in words.
+type scope struct{ Name, Means string }
+
+var scopes = []scope{
+	{"*", "everything"},
+	{"read", "read inboxes, mail, usage and all that emails are made of"},
+	{"send", "make inboxes, send mail and emails, edit drafts"},
+	{"emails:send", "send emails"},
+	{"emails:read", "read emails"},
+	{"contacts:write", "read and change contacts"},
+	{"contacts:read", "read contacts"},
+	{"templates:write", "read and change templates"},
+	{"templates:read", "read templates"},
+	{"domains:write", "read and change domains"},
+	{"domains:read", "read domains"},
+	{"webhooks:manage", "look after webhooks"},
+	{"keys:manage", "look after keys"},
+}
+
+func (d *Dashboard) listKeys(p *page) error {
+	v, err := d.keysOf(p)
+	if err != nil {
+		return err
+	}
+	return p.show("keys", v)
+}
+
+func (d *Dashboard) keysOf(p *page) (keyList, error) {
+	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: limit(), Cursor: p.cursor()})
+	if err != nil {
+		return keyList{}, err
+	}
+	return keyList{Keys: l.Data, paging: p.paging(l.Cursor), Scopes: scopes, Form: keyForm{Mode: string(gen.ApiKeyCreateModeLive)}}, nil
+}
+
+func (d *Dashboard) createKey(p *page) error {
+	sent, err := p.form()
+	if err != nil {
+		return err
+	}
+	form := keyForm{
+		Name: strings.TrimSpace(sent.Get("name")), Mode: sent.Get("mode"), Scopes: sent["scopes"],
+		AllowedIPs: sent.Get("allowed_ips"), ExpiresOn: sent.Get("expires_at"),
+	}
+	made, err := d.api.CreateApiKey(p.ctx(), form.request())
+	if pr, ok := problemOf(err); ok {
+		v, err := d.keysOf(p)
+		if err != nil {
+			return err
+		}
+		v.Form, v.Problem = form, pr
+		return p.showStatus(pr.status, "keys", v)
+	}
+	if err != nil {
+		return err
+	}
+	return p.show("secret", secret{
+		Title: "Key created", What: made.Name, Value: made.Key, Back: "/keys", BackTitle: "To the keys",
+		Use: "Programs send it as “Authorization: Bearer …”. It is shown this once; only its hash is kept.",
+	})
+}
+
+// request is the call of the API. What is left empty is left to the API.
+func (f keyForm) request() *gen.ApiKeyCreate {
+	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: strings.FieldsFunc(f.AllowedIPs, func(r rune) bool { return r == ',' || r <= ' ' })}
+	if f.Mode != "" {
+		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateMode(f.Mode))
+	}
+	for _, s := range f.Scopes {
+		req.Scopes = append(req.Scopes, gen.ApiKeyScope(s))
+	}
+	// The field is a date; the key is good until the day is over.
+	if day, err := time.Parse(time.DateOnly, f.ExpiresOn); err == nil {
+		req.ExpiresAt = gen.NewOptNilDateTime(day.AddDate(0, 0, 1))
+	}
+	return req
+}
+
+func (d *Dashboard) revokeKey(p *page) error {
+	if _, err := d.api.RevokeApiKey(p.ctx(), gen.RevokeApiKeyParams{APIKeyID: p.r.PathValue("id")}); err != nil {
+		return p.refused("/keys", err)
+	}
+	return p.done("/keys", "The key is revoked. It is refused from now on.")
+}

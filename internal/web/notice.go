@@ -1,0 +1,64 @@
+package web
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+// noticeCookie holds what the next page is to say.
+const noticeCookie = "postroom_notice"
+
+// maxNotice bounds a notice, which has to fit into a cookie.
+const maxNotice = 1000
+
+// notice is said once, on the page that follows a form.
+type notice struct {
+	Text string
+	Bad  bool // it did not work
+}
+
+// leaveNotice keeps n for the next page, signed: a page says nothing that another
+// site has put into a cookie.
+func (p *page) leaveNotice(n notice) {
+	text := []rune(n.Text)
+	mark := "+"
+	if n.Bad {
+		mark = "-"
+	}
+	body := base64.RawURLEncoding.EncodeToString([]byte(mark + string(text[:min(len(text), maxNotice/4)])))
+	p.setCookie(noticeCookie, body+"."+p.d.signNotice(body), 60)
+}
+
+// takeNotice returns the notice that was left, if there is one, and forgets it.
+func (p *page) takeNotice() notice {
+	c, err := p.r.Cookie(noticeCookie)
+	if err != nil {
+		return notice{}
+	}
+	p.setCookie(noticeCookie, "", -1)
+	body, mac, _ := strings.Cut(c.Value, ".")
+	text, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil || len(text) == 0 || !hmac.Equal([]byte(mac), []byte(p.d.signNotice(body))) {
+		return notice{}
+	}
+	return notice{Text: string(text[1:]), Bad: text[0] == '-'}
+}
+
+func (d *Dashboard) signNotice(body string) string {
+	m := hmac.New(sha256.New, d.cfg.NoticeKey)
+	m.Write([]byte(body))
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
+}
+
+// setCookie sets a cookie for the dashboard alone; a maxAge below 0 removes it.
+func (p *page) setCookie(name, value string, maxAge int) {
+	http.SetCookie(p.w, &http.Cookie{ //nolint:gosec // Secure wherever people come by https
+		Name: name, Value: value, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: p.d.overHTTPS(), SameSite: http.SameSiteLaxMode,
+	})
+}
+
+func (d *Dashboard) overHTTPS() bool { return d.cfg.BaseURL.Scheme == "https" }

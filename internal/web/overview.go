@@ -1,0 +1,64 @@
+package web
+
+import (
+	"strconv"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (d *Dashboard) overviewPages() { d.get("/{$}", d.overview) }
+
+// periods are how many days the charts can show.
+var periods = []int{7, 30, 90}
+
+// usageTile is how much of a limit is used.
+type usageTile struct {
+	Name        string
+	Used, Limit int // no limit: 0
+	Percent     int
+}
+
+// overview is the first page: how much the account uses, and what happened on
+// each day.
+func (d *Dashboard) overview(p *page) error {
+	days := 30
+	if n, err := strconv.Atoi(p.r.URL.Query().Get("days")); err == nil {
+		for _, known := range periods {
+			if n == known {
+				days = n
+			}
+		}
+	}
+	u, err := d.api.GetUsage(p.ctx())
+	if err != nil {
+		return err
+	}
+	s, err := d.api.GetStats(p.ctx(), gen.GetStatsParams{Days: gen.NewOptInt(days)})
+	if err != nil {
+		return err
+	}
+	return p.show("overview", struct {
+		Usage          *gen.Usage
+		Tiles          []usageTile
+		Stats          *gen.Stats
+		Days           int
+		Periods        []int
+		Received, Sent chart
+	}{
+		u, []usageTile{
+			newTile("Inboxes", u.Inboxes.Used, u.Inboxes.Limit),
+			newTile("Sent today", u.SendsToday.Used, u.SendsToday.Limit),
+			newTile("Sent this month", u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit),
+		}, s, days, periods,
+		newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Received} }),
+		newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Delivered, d.Bounced + d.Failed, d.Complained} }),
+	})
+}
+
+func newTile(name string, used int, limit gen.NilInt) usageTile {
+	t := usageTile{Name: name, Used: used}
+	if !limit.Null && limit.Value > 0 {
+		t.Limit, t.Percent = limit.Value, min(100, used*100/limit.Value)
+	}
+	return t
+}

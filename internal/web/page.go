@@ -1,0 +1,190 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// page is one request to the dashboard, and its answer.
+type page struct {
+	d         *Dashboard
+	w         http.ResponseWriter
+	r         *http.Request
+	requestID string
+	user      store.User // who is signed in; of no id when nobody is
+}
+
+// ctx is the context of the calls that the page makes: those of the API are the
+// user's.
+func (p *page) ctx() context.Context { return p.r.Context() }
+
+// failure is an answer that is no page.
+type failure struct {
+	status        int
+	title, detail string
+}
+
+func (f *failure) Error() string { return f.title }
+
+var (
+	errForeignForm = &failure{http.StatusForbidden, "That came from another site", "The form was sent from a page that is not of this dashboard. Nothing was changed."}
+	errFailed      = &failure{http.StatusInternalServerError, "Something went wrong", "It is our fault, and the log says more under the request's id."}
+	errNoPage      = &failure{http.StatusNotFound, "There is no such page", "What you look for may have been deleted."}
+	errForm        = &failure{http.StatusBadRequest, "The form cannot be read", "It is too large, or broken. Nothing was changed."}
+)
+
+// view is what the templates get. Their own data is in Data.
+type view struct {
+	User   string // their name; empty when nobody is signed in
+	Path   string
+	Notice notice
+	Data   any
+}
+
+// show answers with the page of that name, made of data.
+func (p *page) show(name string, data any) error { return p.showStatus(http.StatusOK, name, data) }
+
+// showStatus is show with another status.
+func (p *page) showStatus(status int, name string, data any) error {
+	t := p.d.pages[name]
+	if t == nil {
+		return fmt.Errorf("no template %q", name)
+	}
+	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data}
+	if status == http.StatusOK {
+		v.Notice = p.takeNotice()
+	}
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, "layout", v); err != nil {
+		return fmt.Errorf("make the page %s: %w", name, err)
+	}
+	p.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	p.w.WriteHeader(status)
+	_, _ = b.WriteTo(p.w) // the reader may have gone
+	return nil
+}
+
+// done answers a form that did what it should: the browser goes to another page,
+// which shows the notice.
+func (p *page) done(to, text string) error {
+	p.leaveNotice(notice{Text: text})
+	return p.goTo(to)
+}
+
+// refused answers a form that has no page of its own to show a fault of the API
+// on: the browser goes to another page, which shows it. Other errors it returns.
+func (p *page) refused(to string, err error) error {
+	pr, ok := problemOf(err)
+	if !ok || pr.status >= http.StatusInternalServerError {
+		return err
+	}
+	p.leaveNotice(notice{Text: pr.Message, Bad: true})
+	return p.goTo(to)
+}
+
+// goTo sends the browser to another page of the dashboard.
+func (p *page) goTo(to string) error {
+	http.Redirect(p.w, p.r, to, http.StatusSeeOther)
+	return nil
+}
+
+// fail answers with an error.
+func (p *page) fail(err error) {
+	f := p.failureOf(err)
+	data := struct {
+		Status                   int
+		Title, Detail, RequestID string
+	}{f.status, f.title, f.detail, p.requestID}
+	if err := p.showStatus(f.status, "error", data); err != nil {
+		p.d.log.ErrorContext(p.ctx(), "the page of an error failed", "error", err, "request_id", p.requestID)
+		http.Error(p.w, f.title, f.status)
+	}
+}
+
+func (p *page) failureOf(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError {
+		if pr.status == http.StatusNotFound {
+			return errNoPage
+		}
+		return &failure{pr.status, "That was refused", pr.Message}
+	}
+	if p.ctx().Err() == nil {
+		p.d.log.ErrorContext(p.ctx(), "page failed", "path", p.r.Pattern, "error", err, "request_id", p.requestID)
+	}
+	if errors.Is(err, store.ErrUnavailable) {
+		return &failure{http.StatusServiceUnavailable, "The database does not answer", "Try again in a moment."}
+	}
+	return errFailed
+}
+
+// form reads the form of a request. Unlike http.Request.FormValue it is never of
+// the address.
+func (p *page) form() (url.Values, error) {
+	if err := p.r.ParseForm(); err != nil {
+		return nil, errForm
+	}
+	return p.r.PostForm, nil
+}
+
+// problem is what the API had against a request. The zero problem is none.
+type problem struct {
+	Message string
+	status  int
+	code    string
+	fields  map[string]string
+}
+
+// problemOf returns what the API refused a call with.
+func problemOf(err error) (problem, bool) {
+	var refused *gen.ErrorStatusCodeWithHeaders
+	if !errors.As(err, &refused) {
+		return problem{}, false
+	}
+	e := refused.Response.Error
+	p := problem{Message: e.Message, status: refused.StatusCode, code: e.Code, fields: map[string]string{}}
+	if e.Param.Value != "" {
+		p.fields[fieldOf(e.Param.Value)] = e.Message
+	}
+	for _, d := range e.Details {
+		p.fields[fieldOf(d.Param)] = d.Message
+	}
+	return p, true
+}
+
+// fieldOf is the form's field of a place in a request: "to" of "to[1].email".
+func fieldOf(param string) string {
+	if i := strings.IndexAny(param, "[."); i > 0 {
+		return param[:i]
+	}
+	return param
+}
+
+// Rest is what is wrong with the request as a whole, or with something that has
+// none of these fields; empty when those say it all.
+func (p problem) Rest(fields ...string) string {
+	for name := range p.fields {
+		if !slices.Contains(fields, name) {
+			return p.Message
+		}
+	}
+	if len(p.fields) > 0 {
+		return ""
+	}
+	return p.Message
+}
+
+// Of is what is wrong with a field; empty when nothing is.
+func (p problem) Of(field string) string { return p.fields[field] }

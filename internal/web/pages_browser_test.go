@@ -1,0 +1,230 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func TestBrowserVerifiesADomain(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		b := s.browse(t)
+		b.open("/domains")
+		b.shows("No domains yet")
+		b.expect("400")
+		b.fill("[name=domain]", "not a domain")
+		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS(".inline button")))
+		if text := b.text("#domain-fault"); text == "" {
+			t.Error("no fault stands beside the field")
+		}
+		b.fill("[name=domain]", "corner-shop.example")
+		b.click(".inline button")
+		b.shows("corner-shop.example", "pending", "DKIM", "OWNERSHIP")
+		b.click(".head button")
+		b.shows("Not there yet")
+		b.shoot("domain")
+		l, err := s.api.ListDomains(s.asUser(t), gen.ListDomainsParams{})
+		must(t, err)
+		s.publish(t, &l.Data[0])
+		b.click(".head button")
+		b.shows("The domain is verified", "verified")
+		b.shoot("domain-verified")
+		b.copies("#value-0 + button", l.Data[0].DNSRecords[0].Value)
+		b.open("/domains")
+		b.shoot("domains")
+		b.open("/domains/" + l.Data[0].ID)
+		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.click(".sure form button")
+		b.shows("The domain is deleted")
+	})
+}
+
+func TestBrowserRetriesAWebhook(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		to := newReceiver(t)
+		to.status.Store(http.StatusServiceUnavailable)
+		b := s.browse(t)
+		b.open("/webhooks")
+		b.expect("400")
+		b.fill("[name=url]", "https://10.0.0.1/hooks")
+		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS("main form > div button")))
+		if text := b.text("#url-fault"); !strings.Contains(text, "public address") {
+			t.Errorf("beside the field: %q", text)
+		}
+		b.shoot("webhooks-refused")
+		b.fill("[name=url]", to.url)
+		b.click("main form > div button")
+		b.shows("whsec_", "shown this once")
+		b.shoot("secret")
+		b.click("main a.button")
+		b.shows(to.url, "No deliveries")
+		s.send(t, "ann@out.example", "Your order is on its way")
+		s.deliver(t)
+		b.click("[aria-label=Status] a")
+		b.shows("email.queued", "503", "pending")
+		b.shoot("webhook")
+		to.status.Store(http.StatusOK)
+		b.click("td form button")
+		b.shows("The delivery is being sent again.")
+		s.deliver(t)
+		b.click("[aria-label=Status] a")
+		b.shows("succeeded", "200 after")
+		if n := to.came.Load(); n != 2 {
+			t.Errorf("the program got %d posts, want 2", n)
+		}
+		b.click(".head form[action$=test] button")
+		b.shows("The endpoint answered 200")
+		b.click(".head form[action$=active] button")
+		b.shows("The webhook is off.", "Turn on")
+		b.open("/webhooks")
+		b.shoot("webhooks")
+	})
+}
+
+func TestBrowserMakesAndRevokesAKey(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		b := s.browse(t)
+		b.open("/keys")
+		b.fill("[name=name]", "nightly build")
+		b.do(chromedp.SetValue(chromedp.CSS("[name=mode]"), "restricted"), chromedp.SetValue(chromedp.CSS("[name=allowed_ips]"), "nowhere"))
+		b.do(chromedp.Click(chromedp.CSS("[value=read]")), chromedp.Click(chromedp.CSS("[value=send]")))
+		b.expect("400")
+		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS("main form > div:last-child button")))
+		b.shows("CIDR")
+		b.fill("[name=allowed_ips]", "192.0.2.0/24, 2001:db8::/48")
+		b.click("main form > div:last-child button")
+		secret := b.text("#secret")
+		if !strings.HasPrefix(secret, "sk_restr_") {
+			t.Errorf("the key is %q", secret)
+		}
+		b.click("main a.button")
+		b.shows("nightly build", "restricted", "read", "192.0.2.0/24", "never")
+		b.shoot("keys")
+		if strings.Contains(b.text("main"), secret) {
+			t.Error("the list shows the key")
+		}
+		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.click(".sure form button")
+		b.shows("The key is revoked", "No keys")
+	})
+}
+
+func TestBrowserSuppressesAnAddress(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		b := s.browse(t)
+		b.open("/suppressions")
+		b.fill("[name=email]", "o'neil+news@out.example")
+		b.click(".inline button")
+		b.shows("o'neil+news@out.example gets no more mail.")
+		b.shoot("suppressions")
+		b.click("td button")
+		b.shows("can be written to again", "Nobody is on the list")
+	})
+}
+
+func TestBrowserFollowsWhatWasSent(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		s.sendSome(t)
+		s.send(t, "slow@careful.example", "Your table for tonight")
+		s.handOver(t)
+		later := s.send(t, "ann@out.example", "See you tomorrow", func(e *gen.EmailSend) {
+			e.ScheduledAt = gen.NewOptDateTime(s.clock.Now().Add(24 * time.Hour))
+		})
+		b := s.browse(t)
+		b.open("/emails")
+		b.shows("Your table for tonight", "451 4.7.1 Greylisting", "550 5.1.1", "delivered", "scheduled")
+		b.shoot("emails")
+		b.open("/emails?status=bounced")
+		b.shows("Your invoice")
+		b.click("td a")
+		b.shows("gone@nowhere.example", "550 5.1.1 The email account")
+		b.shoot("email-bounced")
+		b.open("/emails/messages")
+		b.click("td a")
+		b.shows("ann@out.example", "250 2.0.0", "550 5.1.1")
+		b.shoot("email-message")
+		b.open("/emails/" + later)
+		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.click(".sure form button")
+		b.shows("The email is cancelled", "cancelled")
+		b.open("/?days=30")
+		b.shows("received", "delivered")
+		b.shoot("overview-filled")
+		b.do(chromedp.Click(chromedp.CSS("details.more summary")))
+		b.shows("Day (UTC)")
+	})
+}
+
+func TestBrowserReadsTemplatesAndContacts(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		ctx := s.asUser(t)
+		_, err := s.api.CreateTemplate(ctx, &gen.TemplateCreate{
+			Name: "welcome", Subject: "Welcome, {{name}}", HTML: "<p>Hello <b>{{name}}</b>, <script>alert(1)</script></p>",
+		}, gen.CreateTemplateParams{})
+		must(t, err)
+		_, err = s.api.CreateContact(ctx, &gen.ContactCreate{
+			Email: "ann@out.example", FirstName: gen.NewOptNilString("Ann"), Tags: gen.NewOptTags(gen.Tags{"plan": "pro"}),
+		}, gen.CreateContactParams{})
+		must(t, err)
+		b := s.browse(t)
+		b.open("/templates")
+		b.shoot("templates")
+		b.click("td a")
+		b.shows("Welcome, {{name}}", "<script>alert(1)</script>")
+		b.shoot("template")
+		b.open("/contacts")
+		b.shows("ann@out.example", "Ann", "plan: pro")
+		b.shoot("contacts")
+		b.fill("[name=email]", "nobody")
+		b.click(".filters button")
+		b.shows("No contact has this address")
+	})
+}
+
+// The pages work without script, and say what is wrong in words.
+func TestPagesWithoutScript(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		s.sendSome(t)
+		v := s.visitAsUser(t)
+		to := v.post("/domains", []string{"domain", "corner-shop.example"}).want(t, http.StatusSeeOther).header.Get("Location")
+		v.get(to).want(t, http.StatusOK).has(t, "corner-shop.example is added")
+		v.get(to).has(t, "Still missing")
+		v.post(to+"/verify", nil).want(t, http.StatusSeeOther)
+		v.get(to).has(t, "Not there yet")
+		v.post("/domains", []string{"domain", "corner-shop.example"}).want(t, http.StatusConflict).has(t, "domain-fault")
+		v.get("/domains/dom_nothing").want(t, http.StatusNotFound).has(t, "There is no such page")
+		v.post("/domains/dom_nothing/delete", nil).want(t, http.StatusSeeOther)
+		v.get("/domains").has(t, `class="notice bad"`)
+		v.get("/emails?status=nonsense").want(t, http.StatusBadRequest).has(t, "That was refused")
+		v.get("/emails").want(t, http.StatusOK).has(t, "Next page", "What is new this week")
+		v.get("/").want(t, http.StatusOK).has(t, "<svg", "As a table")
+	})
+}
+
+// Nothing of one account shows to the people of another.
+func TestPagesShowTheOwnAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		id := s.send(t, "ann@out.example", "For our eyes")
+		s.visitAsUser(t).get("/emails/"+id).want(t, http.StatusOK).has(t, "For our eyes")
+		s.otherAccount(t)
+		v := s.visitAsUser(t)
+		v.get("/emails/"+id).want(t, http.StatusNotFound)
+		if a := v.get("/emails").want(t, http.StatusOK); strings.Contains(a.body, "For our eyes") {
+			t.Errorf("another account's mail shows:\n%s", a.body)
+		}
+		v.post("/emails/"+id+"/cancel", nil).want(t, http.StatusSeeOther)
+	})
+}

@@ -1,0 +1,116 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/postroom/postroom/store"
+)
+
+// What a password costs to try (Argon2id, RFC 9106): memory in KiB, passes, and
+// lanes. A hash says what it was made with.
+const (
+	hashMemory = 64 << 10
+	hashPasses = 2
+	hashLanes  = 1
+	hashBytes  = 32
+	saltBytes  = 16
+	// maxHashing is how much memory passwords that are tried at the same time may
+	// take, in KiB; others wait, hashPatience at most.
+	maxHashing   = 2 * hashMemory
+	hashPatience = 5 * time.Second
+)
+
+// A password has 12 characters or more; what is longer than the most is not
+// hashed.
+const (
+	shortestPassword = 12
+	longestPassword  = 200
+)
+
+// errBusy means that too many passwords are being tried.
+var errBusy = &failure{503, "Too many people sign in right now", "Try again in a moment."}
+
+// hashPassword returns what is kept of a password.
+func (d *Dashboard) hashPassword(ctx context.Context, password string) (string, error) {
+	salt := make([]byte, saltBytes)
+	_, _ = rand.Read(salt) // crypto/rand never fails
+	sum, err := d.argon2(ctx, password, salt, hashPasses, hashMemory)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashPasses, hashLanes,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum)), nil
+}
+
+// isPassword says whether hash was made of password. A user without a password
+// takes as long as one who has one: how long it takes tells nobody who there is.
+func (d *Dashboard) isPassword(ctx context.Context, u store.User, password string) (bool, error) {
+	if u.Password == nil {
+		_, err := d.argon2(ctx, password, make([]byte, saltBytes), hashPasses, hashMemory)
+		return false, err
+	}
+	passes, memory, salt, want, err := parseHash(*u.Password)
+	if err != nil {
+		return false, err
+	}
+	got, err := d.argon2(ctx, password, salt, passes, memory)
+	return err == nil && subtle.ConstantTimeCompare(got, want) == 1, err
+}
+
+// argon2 waits for memory to be free, and returns the hash.
+func (d *Dashboard) argon2(ctx context.Context, password string, salt []byte, passes, memory uint32) ([]byte, error) {
+	patient, cancel := context.WithTimeout(ctx, hashPatience)
+	defer cancel()
+	if err := d.hashing.Acquire(patient, int64(memory)); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, errBusy
+	}
+	defer d.hashing.Release(int64(memory))
+	return argon2.IDKey([]byte(password), salt, passes, memory, hashLanes, hashBytes), nil
+}
+
+// parseHash reads what hashPassword wrote.
+func parseHash(s string) (passes, memory uint32, salt, sum []byte, err error) {
+	parts := strings.Split(s, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return 0, 0, nil, nil, errors.New("a password that is not kept as Argon2id")
+	}
+	var lanes int
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &passes, &lanes); err != nil || lanes != hashLanes ||
+		passes < 1 || memory < 8 || memory > maxHashing {
+		return 0, 0, nil, nil, errors.New("a password that is kept with costs that are not ours")
+	}
+	if salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err == nil {
+		sum, err = base64.RawStdEncoding.DecodeString(parts[5])
+	}
+	if err != nil || len(sum) != hashBytes {
+		return 0, 0, nil, nil, errors.New("a password whose hash is broken")
+	}
+	return passes, memory, salt, sum, nil
+}
+
+// checkPassword returns what is wrong with a password that somebody chose; empty
+// when nothing is.
+func checkPassword(password, again string) (field, fault string) {
+	switch n := utf8.RuneCountInString(password); {
+	case n < shortestPassword:
+		return "password", fmt.Sprintf("A password has %d characters or more.", shortestPassword)
+	case n > longestPassword:
+		return "password", fmt.Sprintf("A password has %d characters or fewer.", longestPassword)
+	case password != again:
+		return "again", "That is not the same password."
+	}
+	return "", ""
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// shared are the templates that are part of every page.
+var shared = []string{"templates/layout.html", "templates/parts.html"}
+
+// parsePages reads every page: the layout and the file of that name.
+func (d *Dashboard) parsePages() (map[string]*template.Template, error) {
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]*template.Template{}
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "templates/"), ".html")
+		t, err := template.New(name).Funcs(d.functions()).ParseFS(templateFiles, append(shared, file)...)
+		if err != nil {
+			return nil, fmt.Errorf("read the template %s: %w", file, err)
+		}
+		pages[name] = t
+	}
+	return pages, nil
+}
+
+// functions are what the templates can call.
+func (d *Dashboard) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset": d.assets.link,
+		"nav":   func() []navGroup { return navigation },
+		"on":    onPage,
+		"time":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+		"ago":   func(t time.Time) string { return ago(d.now().Sub(t)) },
+		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"count": count,
+		"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+		"date":  func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
+		"dict":  dict,
+		"list":  func(all ...string) []string { return all },
+		"has":   func(all []string, one string) bool { return slices.Contains(all, one) },
+		"tone":  tone,
+	}
+}
+
+// dict makes a map of names and values, for templates that take several.
+func dict(pairs ...any) (map[string]any, error) {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("%v is no name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("%d names and values", len(pairs))
+	}
+	return m, nil
+}
+
+// ago says how long ago something was, in the largest unit that fits.
+func ago(d time.Duration) string {
+	unit := func(n int, of string) string {
+		if n == 1 {
+			return "1 " + of + " ago"
+		}
+		return fmt.Sprintf("%d %ss ago", n, of)
+	}
+	switch {
+	case d < -time.Minute:
+		return "in the future"
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return unit(int(d/time.Minute), "minute")
+	case d < 24*time.Hour:
+		return unit(int(d/time.Hour), "hour")
+	}
+	return unit(int(d/(24*time.Hour)), "day")
+}
+
+// count writes a number in groups of three digits.
+func count(n any) string {
+	s := fmt.Sprint(n)
+	start := len(s) % 3
+	if start == 0 {
+		start = 3
+	}
+	out := s[:min(start, len(s))]
+	for i := start; i < len(s); i += 3 {
+		out += "\u2009" + s[i:i+3]
+	}
+	return out
+}

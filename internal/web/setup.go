@@ -1,0 +1,92 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// setupForm is the page that a one-time link leads to.
+type setupForm struct {
+	Token, Name  string
+	Field, Fault string // what is wrong, and where
+	Shortest     int
+}
+
+// errLink is for links that were used, have ended, or never were.
+var errLink = &failure{
+	http.StatusNotFound, "This link does not work any more",
+	"A link sets a password once, within a day, and a newer one takes its place. An operator makes another with “postroom user reset”.",
+}
+
+// linkLife is how long a one-time link can be used.
+const linkLife = 24 * time.Hour
+
+// NewLink returns a one-time link and the token that it opens with.
+func NewLink(now time.Time) (store.UserLink, string) {
+	token, hash := newToken()
+	return store.UserLink{Hash: hash, ExpiresAt: now.Add(linkLife)}, token
+}
+
+// SetupURL is the address of the one-time link with that token.
+func SetupURL(base *url.URL, token string) string { return base.JoinPath("setup", token).String() }
+
+func (d *Dashboard) setupPages() {
+	d.open("GET /setup/{token}", d.askPassword)
+	d.open("POST /setup/{token}", d.setPassword)
+}
+
+// askPassword does not use the link up: programs that look at links in advance do
+// no harm.
+func (d *Dashboard) askPassword(p *page) error {
+	form, err := d.linkOf(p)
+	if err != nil {
+		return err
+	}
+	return p.show("setup", form)
+}
+
+func (d *Dashboard) linkOf(p *page) (setupForm, error) {
+	token := p.r.PathValue("token")
+	u, err := d.store.LinkUser(p.ctx(), hashToken(token))
+	if errors.Is(err, store.ErrNotFound) {
+		return setupForm{}, errLink
+	}
+	return setupForm{Token: token, Name: u.Name, Shortest: shortestPassword}, err
+}
+
+// setPassword looks at the link before it hashes: nobody without one has us work.
+func (d *Dashboard) setPassword(p *page) error {
+	form, err := d.linkOf(p)
+	if err != nil {
+		return err
+	}
+	sent, err := p.form()
+	if err != nil {
+		return err
+	}
+	if form.Field, form.Fault = checkPassword(sent.Get("password"), sent.Get("again")); form.Fault != "" {
+		return p.showStatus(http.StatusUnprocessableEntity, "setup", form)
+	}
+	hash, err := d.hashPassword(p.ctx(), sent.Get("password"))
+	if err != nil {
+		return err
+	}
+	token, session := newToken()
+	u, err := d.store.UseLink(p.ctx(), hashToken(form.Token), hash, session)
+	if errors.Is(err, store.ErrNotFound) {
+		return errLink
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.endSession(p); err != nil {
+		return err
+	}
+	d.log.InfoContext(p.ctx(), "password set by a one-time link", "user_id", u.ID, "client", p.client())
+	p.keepSession(token)
+	return p.done("/", "Your password is set. Welcome.")
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// maxSignIns is how often somebody may try to sign in within a minute, and how
+	// often a name may be tried.
+	maxSignIns = 5
+	// longestName is how long the name of a user may be.
+	longestName = 100
+)
+
+// signInForm is the page on which people sign in.
+type signInForm struct {
+	Name, Next, Fault string
+}
+
+func (d *Dashboard) signInPages() {
+	d.open("GET /sign-in", d.askSignIn)
+	d.open("POST /sign-in", d.signIn)
+	d.open("POST /sign-out", d.signOut)
+}
+
+func (d *Dashboard) askSignIn(p *page) error {
+	return p.show("sign-in", signInForm{Next: ownPath(p.r.URL.Query().Get("next"))})
+}
+
+// signIn looks at the limits before it looks at the password, and says neither
+// whether the name or the password was wrong.
+func (d *Dashboard) signIn(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	again := signInForm{Name: strings.TrimSpace(form.Get("name")), Next: ownPath(form.Get("next"))}
+	wait, err := d.countSignIn(p, again.Name)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		d.log.WarnContext(p.ctx(), "too many tries to sign in", "client", p.client())
+		p.w.Header().Set("Retry-After", strconv.Itoa(wait))
+		again.Fault = "That was tried too often. Wait a minute, and try again."
+		return p.showStatus(http.StatusTooManyRequests, "sign-in", again)
+	}
+	u, ok, err := d.findUser(p, again.Name, form.Get("password"))
+	if err != nil {
+		return err
+	}
+	token, hash := newToken()
+	if ok {
+		err = d.store.StartSession(p.ctx(), u.Seq, hash)
+	}
+	if !ok || errors.Is(err, store.ErrNotFound) {
+		d.log.InfoContext(p.ctx(), "sign-in refused", "client", p.client())
+		again.Fault = "The name or the password is wrong."
+		return p.showStatus(http.StatusUnprocessableEntity, "sign-in", again)
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.endSession(p); err != nil {
+		return err
+	}
+	d.log.InfoContext(p.ctx(), "signed in", "user_id", u.ID, "client", p.client())
+	p.keepSession(token)
+	return p.goTo(again.Next)
+}
+
+// countSignIn counts a try of the client, and of the name, and returns how many
+// seconds to wait when it is one too many.
+func (d *Dashboard) countSignIn(p *page, name string) (wait int, err error) {
+	rate, err := d.store.TakeRate(p.ctx(), store.RateSignIn, p.client(), maxSignIns)
+	if err == nil && !rate.Refused && utf8.RuneCountInString(name) <= longestName {
+		rate, err = d.store.TakeRate(p.ctx(), store.RateName, strings.ToLower(name), maxSignIns)
+	}
+	if err != nil || !rate.Refused {
+		return 0, err
+	}
+	return max(1, int(math.Ceil(rate.Ends.Sub(d.now()).Seconds()))), nil
+}
+
+// findUser returns the user of that name, if that is the password.
+func (d *Dashboard) findUser(p *page, name, password string) (store.User, bool, error) {
+	if utf8.RuneCountInString(name) > longestName || utf8.RuneCountInString(password) > longestPassword {
+		return store.User{}, false, nil
+	}
+	u, err := d.store.UserByName(p.ctx(), name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return u, false, err
+	}
+	ok, err := d.isPassword(p.ctx(), u, password)
+	return u, ok, err
+}
+
+// endSession ends the session that the request came with, if any.
+func (d *Dashboard) endSession(p *page) error {
+	if hash := p.session(); hash != nil {
+		return d.store.EndSession(p.ctx(), hash)
+	}
+	return nil
+}
+
+func (d *Dashboard) signOut(p *page) error {
+	if err := d.endSession(p); err != nil {
+		return err
+	}
+	p.setCookie(d.sessionCookie(), "", -1)
+	return p.done("/sign-in", "You are signed out.")
+}

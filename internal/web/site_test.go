@@ -1,0 +1,271 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/stream"
+	"github.com/postroom/postroom/internal/web"
+	"github.com/postroom/postroom/internal/webhook"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// site is the dashboard before the API over a real store, behind a real socket,
+// with somebody who is signed in.
+type site struct {
+	url       string
+	store     *store.Store
+	clock     *storetest.Clock
+	api       *gen.Client // without the dashboard
+	dns       *smtptest.ChangingDNS
+	hooks     *webhook.Dispatcher // RunOnce delivers
+	dashboard http.Handler
+
+	account int64
+	user    store.User
+	session string // the token of the user's session
+}
+
+// options are how a site differs from the usual one.
+type options struct {
+	base    string // where people reach it, when that is elsewhere
+	proxies []netip.Prefix
+}
+
+// each runs test on both engines, each time with a site of its own.
+func each(t *testing.T, test func(t *testing.T, s *site), opts ...options) {
+	t.Helper()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) { test(t, newSite(t, cfg, opts...)) })
+}
+
+// oneEngine runs test with a site on SQLite: for what the database has no part in.
+func oneEngine(t *testing.T, test func(t *testing.T, s *site), opts ...options) {
+	t.Helper()
+	test(t, newSite(t, storetest.Config(t, storetest.SQLite), opts...))
+}
+
+// newSite starts a site on the store of cfg. Its clock begins with the real time,
+// for browsers have their own about cookies.
+func newSite(t *testing.T, cfg store.Config, opts ...options) *site {
+	t.Helper()
+	var o options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	s := startSite(t, cfg, storetest.NewClock(time.Now()), o)
+	s.account = storetest.Account(t, s.store).Seq
+	s.user, s.session = s.newUser(t, "ann@example.com")
+	return s
+}
+
+func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options) *site {
+	t.Helper()
+	cfg.Now = clock.Now
+	s := &site{store: storetest.OpenConfig(t, cfg), clock: clock, dns: smtptest.NewChangingDNS(t)}
+	s.dns.Set(t, smtptest.Zones{})
+	server := httptest.NewUnstartedServer(nil)
+	s.url = "http://" + server.Listener.Addr().String()
+	base, err := url.Parse(s.url)
+	if err == nil && o.base != "" {
+		base, err = url.Parse(o.base)
+	}
+	must(t, err)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	api := s.newAPI(t, base, log)
+	s.api, err = handlers.NewLocalClient(api)
+	must(t, err)
+	s.dashboard, err = web.New(web.Config{
+		API: api, Store: s.store, BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
+	})
+	must(t, err)
+	server.Config.Handler = s.dashboard
+	server.Start()
+	t.Cleanup(server.Close)
+	return s
+}
+
+// newNode starts another site over the database of s.
+func newNode(t *testing.T, cfg store.Config, s *site, o options) *site {
+	t.Helper()
+	n := startSite(t, cfg, s.clock, o)
+	n.account, n.user, n.session = s.account, s.user, s.session
+	return n
+}
+
+// newAPI makes the API with everything that it needs: its webhooks may be sent to
+// this machine.
+func (s *site) newAPI(t *testing.T, base *url.URL, log *slog.Logger) http.Handler {
+	t.Helper()
+	key := bytes.Repeat([]byte("k"), 32)
+	signer, err := feedback.NewSigner(key)
+	must(t, err)
+	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
+	must(t, err)
+	owned, err := domains.New(domains.Config{
+		Store: s.store, Resolver: smtp.NewResolver(s.dns.Addr()), MailDomain: storetest.Domain, Hostname: "mx." + storetest.Domain,
+		TokenKey: key, NewKeys: smtp.NewKeys, Log: log,
+	})
+	must(t, err)
+	targets := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
+	s.hooks, err = webhook.New(webhook.Config{
+		Store: s.store, Body: handlers.EventBody(s.store), Targets: targets, Agent: "Postroom/test", Now: s.clock.Now, Log: log,
+	})
+	must(t, err)
+	streams := stream.New(stream.Config{Store: s.store, Render: handlers.EventFrames(s.store), Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = streams.Run(ctx) }) // it returns nil
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	api, err := handlers.New(handlers.Config{
+		Store: s.store, Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: s.hooks, Streams: streams,
+		MailDomain: storetest.Domain, Hostname: "mx." + storetest.Domain, BaseURL: base, FileKey: key, Feedback: signer, KeyPrefix: "sk",
+		SendPolicy: store.PolicyOpen, RateLimits: true, Version: "test", Stopping: make(chan struct{}), Now: s.clock.Now, Log: log,
+	})
+	must(t, err)
+	return api
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newUser makes a user of the site's account who is signed in.
+func (s *site) newUser(t *testing.T, name string) (u store.User, session string) {
+	t.Helper()
+	link, token := web.NewLink(s.clock.Now())
+	_, err := s.store.CreateUser(t.Context(), s.account, name, link)
+	must(t, err)
+	session = name + "'s session"
+	u, err = s.store.UseLink(t.Context(), store.HashKey(token), "no password that is known", store.HashKey(session))
+	must(t, err)
+	return u, session
+}
+
+// otherAccount makes the site's user one of another account.
+func (s *site) otherAccount(t *testing.T) {
+	t.Helper()
+	s.account = storetest.Account(t, s.store).Seq
+	s.user, s.session = s.newUser(t, "eve@example.com")
+}
+
+// asUser is a context in which s.api is called by the user.
+func (s *site) asUser(t *testing.T) context.Context {
+	t.Helper()
+	return handlers.AsPerson(t.Context(), handlers.Person{
+		Seq: s.user.Seq, AccountID: s.account, ID: s.user.ID, StillSignedIn: func(context.Context) error { return nil },
+	})
+}
+
+// visitor is a browser without a screen or scripts.
+type visitor struct {
+	t      *testing.T
+	site   *site
+	client *http.Client
+}
+
+// visit returns one that is not signed in.
+func (s *site) visit(t *testing.T) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	must(t, err)
+	return &visitor{t, s, &http.Client{
+		Jar: jar, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// visitAsUser returns one that is signed in as the user.
+func (s *site) visitAsUser(t *testing.T) *visitor {
+	t.Helper()
+	v := s.visit(t)
+	u, err := url.Parse(s.url)
+	must(t, err)
+	v.client.Jar.SetCookies(u, []*http.Cookie{{Name: "postroom_session", Value: s.session, Path: "/"}})
+	return v
+}
+
+// answer is what a visitor got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// get asks for a page; headers are names and values.
+func (v *visitor) get(path string, headers ...string) answer {
+	v.t.Helper()
+	return v.do(http.MethodGet, path, "", headers)
+}
+
+// post sends a form of names and values.
+func (v *visitor) post(path string, fields []string, headers ...string) answer {
+	v.t.Helper()
+	form := url.Values{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	return v.do(http.MethodPost, path, form.Encode(), headers)
+}
+
+func (v *visitor) do(method, path, body string, headers []string) answer {
+	v.t.Helper()
+	req, err := http.NewRequestWithContext(v.t.Context(), method, v.site.url+path, strings.NewReader(body))
+	must(v.t, err)
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := v.client.Do(req)
+	must(v.t, err)
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	must(v.t, err)
+	return answer{res.StatusCode, res.Header, string(b)}
+}
+
+// want fails unless the answer has that status.
+func (a answer) want(t *testing.T, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d:\n%s", a.status, status, a.body)
+	}
+	return a
+}
+
+// has fails unless the page holds all of these.
+func (a answer) has(t *testing.T, texts ...string) answer {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(a.body, text) {
+			t.Errorf("the page has no %q:\n%s", text, a.body)
+		}
+	}
+	return a
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (d *Dashboard) suppressionPages() {
+	d.get("/suppressions", d.listSuppressions)
+	d.post("/suppressions", d.addSuppression)
+	d.post("/suppressions/remove", d.removeSuppression)
+}
+
+// suppressionList is the page of the addresses that nothing is sent to.
+type suppressionList struct {
+	Suppressions []gen.Suppression
+	paging
+	Email, Category string // that were tried
+	Problem         problem
+}
+
+func (d *Dashboard) listSuppressions(p *page) error {
+	v, err := d.suppressionsOf(p)
+	if err != nil {
+		return err
+	}
+	return p.show("suppressions", v)
+}
+
+func (d *Dashboard) suppressionsOf(p *page) (suppressionList, error) {
+	l, err := d.api.ListSuppressions(p.ctx(), gen.ListSuppressionsParams{Limit: limit(), Cursor: p.cursor()})
+	if err != nil {
+		return suppressionList{}, err
+	}
+	return suppressionList{Suppressions: l.Data, paging: p.paging(l.Cursor)}, nil
+}
+
+func (d *Dashboard) addSuppression(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	req := &gen.SuppressionCreate{Email: gen.EmailAddress(strings.TrimSpace(form.Get("email")))}
+	if c := form.Get("category"); c != "" {
+		req.Category = gen.NewOptSuppressionCreateCategory(gen.SuppressionCreateCategory(c))
+	}
+	_, err = d.api.CreateSuppression(p.ctx(), req, gen.CreateSuppressionParams{})
+	if pr, ok := problemOf(err); ok {
+		v, err := d.suppressionsOf(p)
+		if err != nil {
+			return err
+		}
+		v.Email, v.Category, v.Problem = string(req.Email), form.Get("category"), pr
+		return p.showStatus(pr.status, "suppressions", v)
+	}
+	if err != nil {
+		return err
+	}
+	return p.done("/suppressions", string(req.Email)+" gets no more mail.")
+}
+
+// removeSuppression has the address in the form: one in a path would be hard to
+// spell for some.
+func (d *Dashboard) removeSuppression(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	email := form.Get("email")
+	if _, err := d.api.DeleteSuppression(p.ctx(), gen.DeleteSuppressionParams{Email: email}); err != nil {
+		return p.refused("/suppressions", err)
+	}
+	return p.done("/suppressions", email+" can be written to again.")
+}

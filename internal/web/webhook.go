@@ -1,0 +1,191 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (d *Dashboard) webhookPages() {
+	d.get("/webhooks", d.listWebhooks)
+	d.post("/webhooks", d.createWebhook)
+	d.get("/webhooks/{id}", d.showWebhook)
+	d.post("/webhooks/{id}/test", d.testWebhook)
+	d.post("/webhooks/{id}/active", d.switchWebhook)
+	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
+	d.post("/webhooks/{id}/delete", d.deleteWebhook)
+	d.post("/webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery)
+}
+
+// webhookList is the page of the endpoints, with the form for another.
+type webhookList struct {
+	Webhooks []gen.WebhookEndpoint
+	paging
+	Events  []eventGroup
+	URL     string   // that was tried
+	Chosen  []string // events that were
+	Problem problem
+}
+
+// eventGroup are the events about one kind of thing.
+type eventGroup struct {
+	Name   string
+	Events []string
+}
+
+// eventGroups are all events that a webhook can ask for.
+func eventGroups() []eventGroup {
+	var groups []eventGroup
+	for _, e := range gen.EventType("").AllValues() {
+		name, _, _ := strings.Cut(string(e), ".")
+		i := slices.IndexFunc(groups, func(g eventGroup) bool { return g.Name == name })
+		if i < 0 {
+			groups = append(groups, eventGroup{Name: name})
+			i = len(groups) - 1
+		}
+		groups[i].Events = append(groups[i].Events, string(e))
+	}
+	return groups
+}
+
+func (d *Dashboard) listWebhooks(p *page) error {
+	v, err := d.webhooksOf(p)
+	if err != nil {
+		return err
+	}
+	return p.show("webhooks", v)
+}
+
+func (d *Dashboard) webhooksOf(p *page) (webhookList, error) {
+	l, err := d.api.ListWebhooks(p.ctx(), gen.ListWebhooksParams{Limit: limit(), Cursor: p.cursor()})
+	if err != nil {
+		return webhookList{}, err
+	}
+	return webhookList{Webhooks: l.Data, paging: p.paging(l.Cursor), Events: eventGroups()}, nil
+}
+
+func (d *Dashboard) createWebhook(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	req := &gen.WebhookCreate{URL: gen.WebhookUrl(strings.TrimSpace(form.Get("url")))}
+	for _, e := range form["events"] {
+		req.Events = append(req.Events, gen.EventType(e))
+	}
+	made, err := d.api.CreateWebhook(p.ctx(), req)
+	if pr, ok := problemOf(err); ok {
+		v, err := d.webhooksOf(p)
+		if err != nil {
+			return err
+		}
+		v.URL, v.Chosen, v.Problem = string(req.URL), form["events"], pr
+		return p.showStatus(pr.status, "webhooks", v)
+	}
+	if err != nil {
+		return err
+	}
+	return p.show("secret", secret{
+		Title: "Webhook created", What: "Signing secret", Value: made.Secret, Back: "/webhooks/" + made.ID, BackTitle: "To the webhook",
+		Use: "Your program checks with it that a delivery is ours. It is shown this once; it can be replaced later.",
+	})
+}
+
+// secret is the page that shows a secret, once: it is the answer to the form that
+// made it, and is kept nowhere.
+type secret struct{ Title, What, Value, Use, Back, BackTitle string }
+
+// webhookPage is the page of one endpoint with what was sent to it.
+type webhookPage struct {
+	*gen.WebhookEndpoint
+	All        bool // it gets every event
+	Status     string
+	Deliveries []gen.WebhookDelivery
+	paging
+}
+
+func (d *Dashboard) showWebhook(p *page) error {
+	id := p.r.PathValue("id")
+	w, err := d.api.GetWebhook(p.ctx(), gen.GetWebhookParams{WebhookID: id})
+	if err != nil {
+		return err
+	}
+	v := webhookPage{WebhookEndpoint: w, All: len(w.Events) == len(gen.EventType("").AllValues()), Status: p.r.URL.Query().Get("status")}
+	params := gen.ListWebhookDeliveriesParams{WebhookID: id, Limit: limit(), Cursor: p.cursor()}
+	if v.Status != "" {
+		params.Status = gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatus(v.Status))
+	}
+	l, err := d.api.ListWebhookDeliveries(p.ctx(), params)
+	if err != nil {
+		return err
+	}
+	v.Deliveries, v.paging = l.Data, p.paging(l.Cursor)
+	return p.show("webhook", v)
+}
+
+func webhookPath(id string) string { return "/webhooks/" + url.PathEscape(id) }
+
+func (d *Dashboard) testWebhook(p *page) error {
+	id := p.r.PathValue("id")
+	res, err := d.api.TestWebhook(p.ctx(), gen.TestWebhookParams{WebhookID: id})
+	if err != nil {
+		return p.refused(webhookPath(id), err)
+	}
+	if res.Success {
+		return p.done(webhookPath(id), fmt.Sprintf("The endpoint answered %d after %d ms.", res.StatusCode, res.ResponseTimeMs))
+	}
+	text := fmt.Sprintf("The endpoint answered %d, which is not 2xx.", res.StatusCode)
+	if res.StatusCode == 0 {
+		text = "No answer: " + res.Error.Value
+	}
+	p.leaveNotice(notice{Text: text, Bad: true})
+	return p.goTo(webhookPath(id))
+}
+
+func (d *Dashboard) switchWebhook(p *page) error {
+	id := p.r.PathValue("id")
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	on := form.Get("active") == "true"
+	if _, err := d.api.UpdateWebhook(p.ctx(), &gen.WebhookUpdate{Active: gen.NewOptBool(on)}, gen.UpdateWebhookParams{WebhookID: id}); err != nil {
+		return p.refused(webhookPath(id), err)
+	}
+	if on {
+		return p.done(webhookPath(id), "The webhook is on.")
+	}
+	return p.done(webhookPath(id), "The webhook is off. Nothing is sent to it.")
+}
+
+func (d *Dashboard) rotateWebhook(p *page) error {
+	id := p.r.PathValue("id")
+	w, err := d.api.RotateWebhookSecret(p.ctx(), gen.RotateWebhookSecretParams{WebhookID: id})
+	if err != nil {
+		return p.refused(webhookPath(id), err)
+	}
+	return p.show("secret", secret{
+		Title: "New signing secret", What: "Signing secret", Value: w.Secret, Back: webhookPath(id), BackTitle: "To the webhook",
+		Use: "It is shown this once. Until " + w.PreviousSecretExpiresAt.UTC().Format("2006-01-02 15:04") + " UTC deliveries are signed with the old one too.",
+	})
+}
+
+func (d *Dashboard) deleteWebhook(p *page) error {
+	id := p.r.PathValue("id")
+	if _, err := d.api.DeleteWebhook(p.ctx(), gen.DeleteWebhookParams{WebhookID: id}); err != nil {
+		return p.refused(webhookPath(id), err)
+	}
+	return p.done("/webhooks", "The webhook is deleted.")
+}
+
+func (d *Dashboard) retryDelivery(p *page) error {
+	id := p.r.PathValue("id")
+	_, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: id, DeliveryID: p.r.PathValue("delivery")})
+	if err != nil {
+		return p.refused(webhookPath(id), err)
+	}
+	return p.done(webhookPath(id), "The delivery is being sent again.")
+}
