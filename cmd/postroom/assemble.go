@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
@@ -117,7 +118,7 @@ func (n *node) apiPart(s *store.Store, in install, doors listeners, stopping cha
 			return part{}, fmt.Errorf("make the dashboard: %w", err)
 		}
 	}
-	if api, err = docs.Handler(api); err != nil {
+	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
 		return part{}, err
 	}
 	server := newHTTPServer(api, n.log)
