@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/acme"
 
+	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
@@ -129,7 +130,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 			return nil, fmt.Errorf("make the dashboard: %w", err)
 		}
 	}
-	if api, err = docs.Handler(api); err != nil {
+	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
 		return nil, err
 	}
 	var stop sync.Once

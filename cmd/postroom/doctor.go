@@ -79,7 +79,7 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 	out := doctor.Config{
 		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: smtp.NewResolver(string(c.Resolver)),
 		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), TLSCert: c.TLSCert, TLSKey: c.TLSKey,
-		ACME: slices.Contains(c.ACMEHosts, string(c.Hostname)),
+		ACME:    slices.Contains(c.ACMEHosts, string(c.Hostname)),
 		Listens: string(c.HTTP), BaseURL: string(c.BaseURL), Version: programVersion(),
 		Data: c.Data, Folders: c.otherFolders(), NoDatabase: c.noDatabase(), Migrates: bool(c.Migrate),
 		OpenStore:   func(ctx context.Context) (*store.Store, error) { return c.openForCommand(ctx, false, log) },

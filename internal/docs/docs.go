@@ -1,5 +1,6 @@
 // Package docs serves the reference of the API at /docs: Swagger UI, from this
-// program alone, showing the contract that the API serves at /openapi.json.
+// program alone, showing the contract that the API serves at /openapi.json. At
+// /llms.txt it serves a page for language models, made from the contract.
 //
 // It needs no key. Its policy lets the page reach this server and no other, and
 // run no script but those files; what is tried out goes to this server with the
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postroom/postroom/internal/packed"
@@ -42,13 +44,18 @@ type file struct {
 	kind, tag string
 }
 
-// Handler answers GET and HEAD of /docs and what is below, and has next answer
-// everything else.
-func Handler(next http.Handler) (http.Handler, error) {
+// Handler answers GET and HEAD of /docs, what is below, and /llms.txt, and has
+// next answer everything else. contract is the OpenAPI document.
+func Handler(contract []byte, next http.Handler) (http.Handler, error) {
 	files, err := readFiles()
 	if err != nil {
 		return nil, err
 	}
+	// Made when it is asked for: a start should not wait for it.
+	page := sync.OnceValues(func() (*packed.Body, error) {
+		text, err := overview(contract)
+		return packed.New([]byte(text)), err
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := files[strings.TrimPrefix(r.URL.Path, "/docs/")]
 		switch {
@@ -58,6 +65,16 @@ func Handler(next http.Handler) (http.Handler, error) {
 			f = files["index.html"]
 		case r.URL.Path == "/docs/":
 			http.Redirect(w, r, "../docs", http.StatusPermanentRedirect)
+			return
+		case r.URL.Path == "/llms.txt":
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			body, err := page()
+			if err != nil {
+				http.Error(w, "the contract cannot be read", http.StatusInternalServerError)
+				return
+			}
+			body.Serve(w, r)
 			return
 		case !strings.HasPrefix(r.URL.Path, "/docs/"):
 			f = nil

@@ -3,6 +3,7 @@ package docs_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -55,7 +56,7 @@ func (a *api) called() []string {
 func serve(t *testing.T) (*api, string) {
 	t.Helper()
 	a := &api{}
-	h, err := docs.Handler(a)
+	h, err := docs.Handler(gen.OpenAPI, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,5 +162,42 @@ func TestEverythingElseIsTheAPIs(t *testing.T) {
 	_ = res.Body.Close()
 	if calls := a.called(); calls[len(calls)-1] != "POST /docs " {
 		t.Errorf("POST came to the API as %v", calls)
+	}
+}
+
+// TestLanguageModelsReadAPageOfTheirOwn has each operation on it once.
+func TestLanguageModelsReadAPageOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t)
+	res, text := get(t, url+"/llms.txt", "identity", "")
+	if res.StatusCode != http.StatusOK || !strings.HasPrefix(text, "# Postroom\n\n> ") || len(text) > 16<<10 {
+		t.Errorf("llms.txt answers %s with %d bytes:\n%.300s", res.Status, len(text), text)
+	}
+	var contract struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(gen.OpenAPI, &contract); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for path, operations := range contract.Paths {
+		for method, raw := range operations {
+			var op struct {
+				OperationID string `json:"operationId"`
+			}
+			if json.Unmarshal(raw, &op) != nil || op.OperationID == "" {
+				continue // parameters of all of them
+			}
+			n++
+			if got := strings.Count(text, "- ["+strings.ToUpper(method)+" "+path+"](/docs#/"); got != 1 || !strings.Contains(text, "/"+op.OperationID+"): ") {
+				t.Errorf("%s %s is there %d times", method, path, got)
+			}
+		}
+	}
+	if lines := strings.Count(text, "\n- ["); n < 60 || lines != n {
+		t.Errorf("%d lines for %d operations", lines, n)
+	}
+	if want := "- [POST /v1/inboxes](/docs#/Inboxes/createInbox): Create an inbox (scope: send or admin)\n"; !strings.Contains(text, want) {
+		t.Errorf("it does not hold %q", want)
 	}
 }

@@ -103,6 +103,9 @@ func looksOurs(s string) bool {
 // somebody wrote.
 var contents = []string{"subject", "snippet", "text", "html", "extracted_text", "name", "filename", "last_response", "reject_reason"}
 
+// ours are the fields whose texts the service wrote (diagnose.go).
+var ours = []string{"summary", "explanation", "not_checked"}
+
 // plain is what cannot be taken for anything but an identifier, a time, an
 // address, a code or a link.
 var plain = regexp.MustCompile(`^[!#-;=?-~]*$`)
@@ -124,7 +127,7 @@ func (f fence) guard(name string, v any) any {
 		}
 		return out
 	case string:
-		if v != "" && (slices.Contains(contents, name) || !plain.MatchString(v)) {
+		if v != "" && !slices.Contains(ours, name) && (slices.Contains(contents, name) || !plain.MatchString(v)) {
 			return f.wrap(v)
 		}
 	}

@@ -75,7 +75,7 @@ func New(cfg Config) (http.Handler, error) {
 	if s.tools, err = c.tools(); err != nil {
 		return nil, err
 	}
-	if s.also, err = c.operations(gen.ListInboxDraftsOperation); err != nil {
+	if s.also, err = c.operations(lookups...); err != nil {
 		return nil, err
 	}
 	for _, t := range s.tools {

@@ -69,6 +69,41 @@ func showSent(f fence, a map[string]any) string {
 	return "Accepted for delivery.\n" + showOne(f, a)
 }
 
+func showDrafts(f fence, a map[string]any) string { return f.all(a, "draft", list(a["data"]), f.draft) }
+
+func showDraft(f fence, a map[string]any) string { return f.notice() + "\n" + f.draft(a) }
+
+// draft shows what would be sent.
+func (f fence) draft(d map[string]any) string {
+	said := mailHead(d)
+	for name, value := range object(d["headers"]) {
+		said += fmt.Sprintf("Header field %s: %s\n", name, text(value))
+	}
+	if why := text(d["reject_reason"]); why != "" {
+		said += "Rejected because: " + why + "\n"
+	}
+	said += "\n" + text(d["text"])
+	if html := text(d["html"]); html != "" {
+		said += "\nAs html:\n" + html
+	}
+	return fmt.Sprintf("Draft %s, version %v, status %s, kind %s, inbox %s, made by %s at %s\n%s", text(d["id"]), d["version"], text(d["status"]),
+		text(d["kind"]), text(d["inbox_id"]), text(d["created_by"]), text(d["created_at"]), f.wrap(said))
+}
+
+func showAttachment(f fence, a map[string]any) string {
+	return fmt.Sprintf("Attachment %s of message %s, %v bytes. Until %s it can be downloaded from %s\n%s\n%s", text(a["id"]), text(a["message_id"]),
+		a["size"], text(a["expires_at"]), text(a["download_url"]), f.notice(), f.wrap(text(a["filename"])+"\n"+text(a["content_type"])))
+}
+
+// showEmail tells what became of an email that is of no inbox.
+func showEmail(f fence, e map[string]any) string {
+	said := fmt.Sprintf("Accepted for delivery: email %s, status %s", text(e["id"]), text(e["status"]))
+	if at := text(e["scheduled_at"]); at != "" {
+		said += ", to be sent at " + at
+	}
+	return said + ". diagnose_delivery tells what became of it."
+}
+
 // all shows a list, and how to go on.
 func (f fence) all(a map[string]any, what string, of []any, show func(map[string]any) string) string {
 	var b strings.Builder

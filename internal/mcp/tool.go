@@ -29,8 +29,8 @@ type tool struct {
 	// once says that a repeated call happens once, though it has no key.
 	once  bool
 	hints sdk.ToolAnnotations
-	// mail says that the answer holds what strangers wrote; show writes it for a
-	// reader.
+	// mail says that the answer holds what strangers wrote. Then show writes it
+	// for a reader, for whom data is else good enough.
 	mail bool
 	show func(f fence, answer map[string]any) string
 	// trim leaves out of an answer what an agent has no use for.

@@ -64,7 +64,7 @@ func readingTools() []*tool {
 			trim:        trimMessage,
 		},
 		{
-			name: "get_attachment", title: "Get an attachment", operation: gen.GetAttachmentOperation, hints: reads, mail: true,
+			name: "get_attachment", title: "Get an attachment", operation: gen.GetAttachmentOperation, hints: reads, mail: true, show: showAttachment,
 			description: "A link to download an attachment by, for 15 minutes, with its name, type and size.",
 		},
 		{
@@ -77,12 +77,12 @@ func readingTools() []*tool {
 			trim:        eachMessage("messages", trimMessage),
 		},
 		{
-			name: "list_drafts", title: "List drafts", operation: gen.ListDraftsOperation, hints: reads, mail: true, run: listDrafts,
+			name: "list_drafts", title: "List drafts", operation: gen.ListDraftsOperation, hints: reads, mail: true, show: showDrafts, run: listDrafts,
 			description: `Mail that waits for approval, or did. The status "pending" is the approval queue.`,
 			changed:     map[string]schema{"inbox_id": {"type": "string", "maxLength": 40, "description": "Only this inbox."}},
 		},
 		{
-			name: "get_draft", title: "Read a draft", operation: gen.GetDraftOperation, hints: reads, mail: true, changed: aDraft,
+			name: "get_draft", title: "Read a draft", operation: gen.GetDraftOperation, hints: reads, mail: true, show: showDraft, changed: aDraft,
 			description: "One draft, whole: what would be sent if it were approved.",
 		},
 	}
@@ -109,7 +109,7 @@ func sendingTools() []*tool {
 		},
 		{
 			name: "send_transactional", title: "Send a transactional email", operation: gen.SendEmailOperation, hints: sends, mail: true, once: true,
-			left: []string{"idempotencyKey"},
+			show: showEmail, left: []string{"idempotencyKey"},
 			description: "Sends an email from any address on a verified domain, at once or later, plain or by a template with data. " +
 				"The same call repeated within 10 seconds sends once.",
 		},
@@ -119,7 +119,7 @@ func sendingTools() []*tool {
 			description: "Sends a pending draft as it is. With the version that was read, it is sent only if nobody has edited it since.",
 		},
 		{
-			name: "reject_draft", title: "Reject a draft", operation: gen.RejectDraftOperation, hints: decides, mail: true, once: true, changed: aDraft,
+			name: "reject_draft", title: "Reject a draft", operation: gen.RejectDraftOperation, hints: decides, mail: true, show: showDraft, once: true, changed: aDraft,
 			description: "Ends a pending draft: it is not sent.",
 		},
 	}
@@ -140,5 +140,6 @@ func otherTools() []*tool {
 			name: "get_usage", title: "Get usage", operation: gen.GetUsageOperation, hints: reads,
 			description: "What has been used of the limits, and whether sending is paused.",
 		},
+		diagnoseTool(),
 	}
 }

@@ -37,15 +37,15 @@ func (s *server) tellProgress(ctx context.Context, session *sdk.ServerSession, t
 	go func() {
 		defer close(ended)
 		defer tick.Stop()
-		for {
+		for now := start; ; {
+			// Whoever does not get it has gone, and the wait with them.
+			_ = session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: token, Progress: now.Sub(start).Seconds(), Total: float64(seconds), Message: "waiting for a mail",
+			})
 			select {
 			case <-ctx.Done():
 				return
-			case now := <-tick.C:
-				// Whoever does not get it has gone, and the wait with them.
-				_ = session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-					ProgressToken: token, Progress: now.Sub(start).Seconds(), Total: float64(seconds), Message: "waiting for a mail",
-				})
+			case now = <-tick.C:
 			}
 		}
 	}()

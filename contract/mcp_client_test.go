@@ -1,0 +1,153 @@
+package contract_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// agent is a client of the MCP server, the official one.
+type agent struct {
+	*mcp.ClientSession
+	told chan *mcp.ProgressNotificationParams
+}
+
+// agentWith connects with the key; query is that of the address.
+func (in *install) agentWith(t *testing.T, key, query string) *agent {
+	t.Helper()
+	a := &agent{told: make(chan *mcp.ProgressNotificationParams, 100)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "contract", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { a.told <- r.Params },
+	})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: in.api + "/mcp" + query, HTTPClient: &http.Client{Transport: withKey{in.check.Transport(t, in.base), key}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ClientSession = session
+	t.Cleanup(func() { _ = session.Close() }) // there is no session to end
+	return a
+}
+
+// withKey sends a key along.
+type withKey struct {
+	base http.RoundTripper
+	key  string
+}
+
+func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+k.key)
+	return k.base.RoundTrip(r)
+}
+
+// said is what a tool answered.
+type said struct {
+	failed bool
+	text   string
+	data   map[string]any
+}
+
+// use calls a tool.
+func (a *agent) use(t *testing.T, tool string, args map[string]any) said {
+	t.Helper()
+	return a.useWith(t, &mcp.CallToolParams{Name: tool, Arguments: args})
+}
+
+func (a *agent) useWith(t *testing.T, params *mcp.CallToolParams) said {
+	t.Helper()
+	res, err := a.CallTool(t.Context(), params)
+	if err != nil {
+		t.Fatalf("%s %v: %v", params.Name, params.Arguments, err)
+	}
+	if len(res.Content) != 1 {
+		t.Fatalf("%s: %d contents", params.Name, len(res.Content))
+	}
+	s := said{failed: res.IsError, text: res.Content[0].(*mcp.TextContent).Text}
+	s.data, _ = res.StructuredContent.(map[string]any)
+	if s.failed == (s.data != nil) {
+		t.Errorf("%s: isError %t with data %v", params.Name, s.failed, s.data)
+	}
+	if output, ok := outputs.Load(params.Name); ok && !s.failed {
+		if err := output.(*jsonschema.Resolved).Validate(s.data); err != nil {
+			t.Errorf("%s answers otherwise than its schema says: %v", params.Name, err)
+		}
+	}
+	return s
+}
+
+// outputs are the schemas of the tools' answers, by their names: *jsonschema.Resolved.
+var outputs sync.Map
+
+// readOutputs makes every answer from now on be held against its schema.
+func readOutputs(t *testing.T, tools []*mcp.Tool) {
+	t.Helper()
+	for _, tool := range tools {
+		var s jsonschema.Schema
+		b, err := json.Marshal(tool.OutputSchema)
+		if err == nil {
+			err = json.Unmarshal(b, &s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		resolved, err := s.Resolve(nil)
+		if err != nil {
+			t.Fatalf("%s: %v", tool.Name, err)
+		}
+		outputs.Store(tool.Name, resolved)
+	}
+}
+
+// want fails the test when the tool failed.
+func (s said) want(t *testing.T) said {
+	t.Helper()
+	if s.failed {
+		t.Fatalf("the tool failed: %s", s.text)
+	}
+	return s
+}
+
+// wantRefused fails the test unless the tool was refused with the code.
+func (s said) wantRefused(t *testing.T, code string) {
+	t.Helper()
+	if !s.failed || !strings.HasPrefix(s.text, code+": ") {
+		t.Errorf("answered %.300q, want to be refused with %s", s.text, code)
+	}
+}
+
+func (s said) wantText(t *testing.T, parts ...string) said {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(s.text, part) {
+			t.Errorf("the text lacks %q:\n%s", part, s.text)
+		}
+	}
+	return s
+}
+
+// at is a text of the data, by names and, in lists, the first.
+func (s said) at(t *testing.T, path ...string) string {
+	t.Helper()
+	var v any = s.data
+	for _, name := range path {
+		if l, ok := v.([]any); ok && len(l) > 0 {
+			v = l[0]
+		}
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	out, ok := v.(string)
+	if !ok {
+		b, err := json.Marshal(s.data)
+		t.Errorf("no text at %v: %s (%v)", path, b, err)
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package handlers_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// A call that is to happen once in 10 seconds does, on two nodes together, however
+// often and wherever it is made; and again as soon as they have passed (H18).
+func TestRepeatedCallHappensOnce(t *testing.T) {
+	t.Parallel()
+	const within = 10 * time.Second
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		st := storetest.OpenConfig(t, cfg)
+		s := newServer(t, st, clock)
+		nodes := []*gen.Client{localClient(t, s), localClient(t, s.node(t, secondNode(t, cfg, st)))}
+		in := s.newInbox(t)
+		ctx := handlers.OnceWithin(handlers.AsPerson(t.Context(), handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}), within)
+		send := func(ctx context.Context, api *gen.Client, text string) string {
+			id, err := sendOnce(ctx, api, in.ID, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+
+		var calls sync.WaitGroup
+		ids := make([]string, 20)
+		for i := range ids {
+			calls.Go(func() {
+				id, err := sendOnce(ctx, nodes[i%2], in.ID, "Hello.")
+				var refused *gen.ErrorStatusCodeWithHeaders
+				if err != nil && (!errors.As(err, &refused) || refused.Response.Error.Code != gen.ErrorCodeIdempotencyInProgress) {
+					t.Error(err)
+				}
+				ids[i] = id
+			})
+		}
+		calls.Wait()
+		first := send(ctx, nodes[0], "Hello.")
+		for _, id := range ids {
+			if id != "" && id != first {
+				t.Errorf("a repeat became another message: %s and %s", first, id)
+			}
+		}
+		clock.Add(within - time.Millisecond)
+		if id := send(ctx, nodes[1], "Hello."); id != first {
+			t.Error("a repeat just within the time happened again")
+		}
+		other := handlers.OnceWithin(handlers.AsPerson(t.Context(), handlers.Person{Seq: 2, AccountID: s.account, ID: "usr_2"}), within)
+		if send(other, nodes[0], "Hello.") == first {
+			t.Error("the call of another was taken for a repeat")
+		}
+		if send(ctx, nodes[0], "Hello!") == first {
+			t.Error("another call was taken for a repeat")
+		}
+		clock.Add(time.Millisecond)
+		second := send(ctx, nodes[0], "Hello.")
+		if second == first {
+			t.Error("a call after the time was taken for a repeat")
+		}
+		if id := send(ctx, nodes[1], "Hello."); id != second {
+			t.Error("the time did not begin again with the second call")
+		}
+		list := s.do(t, http.MethodGet, "/v1/messages?limit=100&inbox_id="+in.ID, "")
+		if all := list.strs(t, "data", "id"); len(all) != 4 {
+			t.Errorf("%d messages were sent, want 4", len(all))
+		}
+	})
+}
+
+func localClient(t *testing.T, s *server) *gen.Client {
+	t.Helper()
+	api, err := handlers.NewLocalClient(s.web.Config.Handler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// secondNode is the same store on SQLite, which has one node, and another on the
+// same database on PostgreSQL.
+func secondNode(t *testing.T, cfg store.Config, st *store.Store) *store.Store {
+	t.Helper()
+	if st.Engine() == string(storetest.SQLite) {
+		return st
+	}
+	return storetest.OpenConfig(t, cfg)
+}
+
+func sendOnce(ctx context.Context, api *gen.Client, inbox, text string) (string, error) {
+	res, err := api.SendMessage(ctx, &gen.MessageSend{
+		To: gen.NewEmailAddressRecipients("a@out.example"), Subject: "s", Text: gen.NewOptString(text),
+	}, gen.SendMessageParams{InboxID: inbox})
+	if err != nil {
+		return "", err
+	}
+	m, _ := res.(*gen.Message)
+	return m.ID, nil
+}

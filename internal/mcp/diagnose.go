@@ -1,0 +1,250 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// lookups are the operations that a diagnosis is made of. Each is called with
+// the caller's rights: what the caller may not read is left out, and said.
+var lookups = []gen.OperationName{
+	gen.GetMessageOperation, gen.GetEmailOperation, gen.GetInboxOperation, gen.ListInboxMessagesOperation, gen.ListInboxDraftsOperation,
+	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation,
+}
+
+func diagnoseTool() *tool {
+	id := func(what string) schema { return schema{"type": "string", "maxLength": 40, "description": what} }
+	return &tool{
+		name: "diagnose_delivery", title: "Diagnose a delivery", hints: reads, mail: true, run: diagnose, show: showDiagnosis,
+		operation: gen.GetMessageOperation, others: []gen.OperationName{gen.GetEmailOperation},
+		description: "Tells why a mail did or did not arrive. Give message_id or email_id for one that was sent or received, " +
+			"or inbox_id, and from if it is known, for one that was expected and is not there.",
+		changed: map[string]schema{
+			"message_id": id("A message, msg_…"), "email_id": id("An email, em_…"), "inbox_id": id("The inbox that a mail was expected in, ibx_…"),
+			"from": {"type": "string", "maxLength": 254, "description": "Who was expected to write: an address, *@domain or *@*.domain."},
+		},
+		answers: schema{
+			"type": "object", "required": []string{"object", "verdict", "summary", "findings", "recipients", "not_checked"},
+			"properties": schema{
+				"object":  schema{"type": "string", "const": "delivery_diagnosis"},
+				"verdict": schema{"type": "string", "description": "arrived, partly_arrived, under_way, not_arrived or waits_for_approval"},
+				"summary": schema{"type": "string"},
+				"findings": schema{"type": "array", "items": schema{
+					"type": "object", "required": []string{"code", "explanation"},
+					"properties": schema{"code": schema{"type": "string"}, "explanation": schema{"type": "string"}},
+				}},
+				"recipients":  schema{"type": "array", "items": schema{"type": "object"}},
+				"not_checked": schema{"type": "array", "items": schema{"type": "string"}},
+			},
+		},
+	}
+}
+
+// diagnosis is what has been found out so far.
+type diagnosis struct {
+	ctx context.Context //nolint:containedctx // of the one call that it is made for
+	s   *server
+
+	verdict, summary string
+	findings         []any
+	recipients       []any
+	notChecked       []any
+}
+
+// diagnose is diagnose_delivery.
+func diagnose(ctx context.Context, s *server, _ *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {
+	given := map[string]string{}
+	for _, name := range []string{"message_id", "email_id", "inbox_id", "from"} {
+		v, err := args.take(name)
+		if err != nil {
+			return nil, err
+		}
+		given[name] = v
+	}
+	d := &diagnosis{ctx: ctx, s: s, findings: []any{}, recipients: []any{}, notChecked: []any{}}
+	var err error
+	switch {
+	case given["message_id"] != "" && given["email_id"] != "":
+		err = invalid("give message_id or email_id, not both")
+	case given["message_id"] != "":
+		err = d.message(given["message_id"])
+	case given["email_id"] != "":
+		err = d.email(given["email_id"])
+	case given["inbox_id"] != "":
+		err = d.expected(given["inbox_id"], given["from"])
+	default:
+		err = invalid("give message_id, email_id or inbox_id")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"object": "delivery_diagnosis", "verdict": d.verdict, "summary": d.summary,
+		"findings": d.findings, "recipients": d.recipients, "not_checked": d.notChecked,
+	}, nil
+}
+
+// get calls one of the lookups.
+func (d *diagnosis) get(op gen.OperationName, args map[string]string) (map[string]any, error) {
+	raw := arguments{}
+	for name, v := range args {
+		if name == "limit" {
+			raw[name] = json.RawMessage(v)
+		} else {
+			raw[name], _ = json.Marshal(v) // text
+		}
+	}
+	return d.s.api.call(d.ctx, d.s.also[op], raw, "", false)
+}
+
+// look is get for what a diagnosis can do without.
+func (d *diagnosis) look(what string, op gen.OperationName, args map[string]string) map[string]any {
+	answer, err := d.get(op, args)
+	if err == nil {
+		return answer
+	}
+	why := "not available"
+	if r, refused := err.(*refusal); refused { //nolint:errorlint // this package's, and never wrapped
+		why = r.code
+	}
+	d.notChecked = append(d.notChecked, what+": "+why)
+	return nil
+}
+
+func (d *diagnosis) found(code, format string, args ...any) {
+	d.findings = append(d.findings, map[string]any{"code": code, "explanation": fmt.Sprintf(format, args...)})
+}
+
+// message tells of a message of an inbox, in or out.
+func (d *diagnosis) message(id string) error {
+	m, err := d.get(gen.GetMessageOperation, map[string]string{"message_id": id})
+	if err != nil {
+		return err
+	}
+	if text(m["direction"]) == "in" {
+		d.verdict = "arrived"
+		d.summary = fmt.Sprintf("The message was received at %s and lies in the inbox %s.", text(m["received_at"]), text(m["inbox_id"]))
+		if auth := object(m["auth"]); auth != nil {
+			d.found("authentication", "SPF %s, DKIM %s, DMARC %s: the sender is believed if DMARC passes.",
+				text(auth["spf"]), text(auth["dkim"]), text(auth["dmarc"]))
+		}
+		return nil
+	}
+	d.sent(m, text(object(m["from"])["email"]))
+	return nil
+}
+
+// email tells of an email that is of no inbox.
+func (d *diagnosis) email(id string) error {
+	e, err := d.get(gen.GetEmailOperation, map[string]string{"id": id})
+	if err != nil {
+		return err
+	}
+	from := text(e["from"])
+	if at := strings.LastIndexByte(from, '<'); at >= 0 {
+		from = strings.TrimSuffix(from[at+1:], ">")
+	}
+	d.sent(e, from)
+	if at := text(e["scheduled_at"]); text(e["status"]) == "scheduled" {
+		d.found("scheduled", "It is to be sent at %s.", at)
+	}
+	return nil
+}
+
+// sent tells what became of a mail that was sent, by its recipients.
+func (d *diagnosis) sent(m map[string]any, from string) {
+	arrived, ended := 0, 0
+	d.recipients = list(m["recipients"])
+	for i, v := range d.recipients {
+		r := object(v)
+		who := fmt.Sprintf("recipient %d (%s)", i+1, shownAddress(text(r["email"])))
+		switch status := text(r["status"]); status {
+		case "delivered", "opened", "clicked":
+			arrived++
+			d.found(status, "The mail server of %s has taken the mail.", who)
+		case "sent":
+			d.found(status, "The relay has taken the mail for %s. Whether it came further is not known.", who)
+		case "bounced", "failed", "complained", "suppressed", "cancelled":
+			ended++
+			d.found(status, "%s", ends[status](who))
+		default:
+			d.found(status, "The mail to %s is under way: %v attempt(s) so far, and it is tried again if one fails for now.", who, r["attempts"])
+		}
+	}
+	all := len(d.recipients)
+	switch {
+	case all > 0 && arrived == all:
+		d.verdict = "arrived"
+	case all > 0 && ended == all:
+		d.verdict = "not_arrived"
+	case arrived > 0:
+		d.verdict = "partly_arrived"
+	default:
+		d.verdict = "under_way"
+	}
+	d.summary = fmt.Sprintf("The mail is %s: it has arrived at %d of %d recipient(s), %d will not get it.", text(m["status"]), arrived, all, ended)
+	if test, _ := m["test_mode"].(bool); test {
+		d.found("test_mode", "It was sent in test mode: nothing leaves the service, and what became of it is simulated.")
+	}
+	if ended > 0 {
+		d.suppressions()
+	}
+	if arrived < all {
+		d.sending()
+		d.domain(from)
+	}
+}
+
+// ends say why a mail is not tried any more.
+var ends = map[string]func(who string) string{
+	"bounced": func(who string) string { return who + " did not take the mail. last_response is what its server said." },
+	"failed": func(who string) string {
+		return "The mail to " + who + " could not be delivered. last_response says why."
+	},
+	"complained": func(who string) string {
+		return who + " got the mail and reported it as spam; it is not sent to any more."
+	},
+	"suppressed": func(who string) string {
+		return who + " is on the list of addresses that are not sent to, so nothing was sent. Taking it off the list needs a person who knows why it is there."
+	},
+	"cancelled": func(who string) string { return "The mail to " + who + " was cancelled before it was sent." },
+}
+
+// shownAddress is an address for a text of ours: one that is not plain is
+// shown among the recipients alone.
+func shownAddress(a string) string {
+	if plain.MatchString(a) {
+		return a
+	}
+	return "see recipients"
+}
+
+func showDiagnosis(f fence, a map[string]any) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", text(a["verdict"]), text(a["summary"]))
+	for _, v := range list(a["findings"]) {
+		fmt.Fprintf(&b, "- %s: %s\n", text(object(v)["code"]), text(object(v)["explanation"]))
+	}
+	for _, v := range list(a["not_checked"]) {
+		fmt.Fprintf(&b, "- not checked: %s\n", text(v))
+	}
+	var said strings.Builder
+	for i, v := range list(a["recipients"]) {
+		r := object(v)
+		fmt.Fprintf(&said, "%d. %s, %s, %v attempt(s)", i+1, text(r["email"]), text(r["status"]), r["attempts"])
+		if last := text(r["last_response"]); last != "" {
+			fmt.Fprintf(&said, ", last response: %s", last)
+		}
+		said.WriteString("\n")
+	}
+	if said.Len() > 0 {
+		b.WriteString(f.notice() + "\n" + f.wrap(said.String()))
+	}
+	return b.String()
+}

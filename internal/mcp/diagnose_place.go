@@ -1,0 +1,149 @@
+package mcp
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// suppressionPages bounds how far the list of suppressions is read, at 100 a
+// page.
+const suppressionPages = 10
+
+// expected tells why a mail that was expected in an inbox is not there, or that
+// it is.
+func (d *diagnosis) expected(inbox, from string) error {
+	in, err := d.get(gen.GetInboxOperation, map[string]string{"inbox_id": inbox})
+	if err != nil {
+		return err
+	}
+	args := map[string]string{"inbox_id": inbox, "direction": "in", "limit": "5"}
+	if from != "" {
+		args["from"] = from
+	}
+	arrived, err := d.get(gen.ListInboxMessagesOperation, args)
+	if err != nil {
+		return err
+	}
+	whose := "Mail"
+	if from != "" {
+		whose = "Mail from that sender"
+	}
+	if came := list(arrived["data"]); len(came) > 0 {
+		d.verdict, d.summary = "arrived", whose+" has arrived in this inbox."
+		for _, v := range came {
+			m := object(v)
+			d.found("received", "Message %s was received at %s.", text(m["id"]), text(m["received_at"]))
+		}
+	} else {
+		d.verdict, d.summary = "not_arrived", whose+" has not arrived in this inbox. Nothing is filtered: what arrives is listed."
+		d.found("address", "The address is %s. Mail has to be sent to exactly that, or with a +tag before the @.", shownAddress(text(in["address"])))
+	}
+	switch status := text(in["status"]); status {
+	case "expired":
+		d.found("inbox_expired", "The inbox has expired at %s and refuses mail (550). A later expires_at, or null, revives it.", text(in["expires_at"]))
+	case "suspended":
+		d.found("inbox_suspended", "The inbox is suspended and refuses mail: by the operator, or because its domain was deleted.")
+	}
+	if text(in["send_policy"]) == "approval" {
+		d.drafts(inbox)
+	}
+	d.receivingDomain(text(in["domain"]))
+	return nil
+}
+
+// drafts tells whether mail of the inbox itself waits for approval: who was to
+// answer may not have been written to.
+func (d *diagnosis) drafts(inbox string) {
+	l := d.look("drafts", gen.ListInboxDraftsOperation, map[string]string{"inbox_id": inbox, "status": "pending", "limit": "100"})
+	if pending := list(l["data"]); len(pending) > 0 {
+		d.found("waits_for_approval", "%d draft(s) of this inbox wait for approval and are not sent yet, the newest %s.",
+			len(pending), text(object(pending[0])["id"]))
+		if d.verdict == "not_arrived" {
+			d.verdict = "waits_for_approval"
+		}
+	}
+}
+
+// suppressions tells which recipients are on the list of those that are not sent
+// to, and why.
+func (d *diagnosis) suppressions() {
+	var wanted []string
+	for _, v := range d.recipients {
+		wanted = append(wanted, strings.ToLower(text(object(v)["email"])))
+	}
+	args := map[string]string{"limit": "100"}
+	for range suppressionPages {
+		l := d.look("suppressions", gen.ListSuppressionsOperation, args)
+		if l == nil {
+			return
+		}
+		for _, v := range list(l["data"]) {
+			s := object(v)
+			if i := slices.Index(wanted, strings.ToLower(text(s["email"]))); i >= 0 {
+				d.found("on_suppression_list", "Recipient %d is on the list of addresses that are not sent to since %s, reason %s.",
+					i+1, text(s["created_at"]), text(s["reason"]))
+			}
+		}
+		if args["cursor"] = text(l["cursor"]); args["cursor"] == "" {
+			return
+		}
+	}
+	d.notChecked = append(d.notChecked, "suppressions: the list is long, its older part was not read")
+}
+
+// sending tells whether the account may send.
+func (d *diagnosis) sending() {
+	u := d.look("limits", gen.GetUsageOperation, nil)
+	if paused, _ := object(u["sending"])["paused"].(bool); paused {
+		d.found("sending_paused", "Sending is paused for this account since %s. get_usage tells why.", text(object(u["sending"])["paused_at"]))
+	}
+}
+
+// domain tells whether the sender's domain is fit for sending.
+func (d *diagnosis) domain(from string) {
+	name := strings.ToLower(from[strings.LastIndexByte(from, '@')+1:])
+	dom, _ := d.domainOf(name)
+	if dom != nil && text(dom["status"]) != "verified" {
+		d.found("domain_not_verified", "The sender's domain is %s: mail from it is not sent.", text(dom["status"]))
+	}
+	for _, record := range missing(dom, "DKIM", "SPF", "RETURN_PATH", "DMARC") {
+		d.found("dns_record_missing", "The %s record of the sender's domain was not found in the DNS. Mail without it is often taken for spam.", record)
+	}
+}
+
+// receivingDomain tells whether mail for a domain can find the service.
+func (d *diagnosis) receivingDomain(name string) {
+	dom, checked := d.domainOf(strings.ToLower(name))
+	if checked && dom == nil {
+		d.found("domain", "The domain of the address is the install's own: whether its MX record leads here is the operator's to see to.")
+	}
+	for _, record := range missing(dom, "MX") {
+		d.found("dns_record_missing", "The %s record of the address's domain was not found in the DNS: other servers do not know where to send mail for it.", record)
+	}
+}
+
+// domainOf finds a domain of the account; nil if it is none. checked says whether
+// the caller may know.
+func (d *diagnosis) domainOf(name string) (dom map[string]any, checked bool) {
+	l := d.look("domain", gen.ListDomainsOperation, map[string]string{"limit": "100"})
+	for _, v := range list(l["data"]) {
+		if dom := object(v); text(dom["domain"]) == name {
+			return dom, true
+		}
+	}
+	return nil, l != nil
+}
+
+// missing are those of the records that a domain lacks.
+func missing(dom map[string]any, records ...string) []string {
+	var out []string
+	for _, v := range list(dom["dns_records"]) {
+		r := object(v)
+		if name := text(r["record"]); slices.Contains(records, name) && text(r["status"]) != "verified" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
