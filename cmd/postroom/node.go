@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -34,7 +35,6 @@ func newNode(cfg Config, out io.Writer, log *slog.Logger) *node {
 // Run serves until ctx ends or a part fails, and then stops everything. It
 // returns nil when ctx ended and every part stopped as it should.
 func (n *node) Run(ctx context.Context) (err error) {
-	defer runtime.KeepAlive(newHeadroom())
 	mine, err := n.cfg.claim()
 	if err != nil {
 		return err
@@ -59,6 +59,9 @@ func (n *node) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	// Not before: what only the start needs is to be collected, and given back.
+	defer runtime.KeepAlive(newHeadroom())
+	debug.FreeOSMemory()
 	err = runParts(ctx, parts, stopTimeout, func() error {
 		context.AfterFunc(ctx, func() {
 			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())

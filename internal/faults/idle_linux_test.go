@@ -1,0 +1,115 @@
+package faults_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// mostStart is how long a start may take that is not the first, and mostIdle how
+	// much memory the service may have resident, pages of the program included, when
+	// it has nothing to do.
+	mostStart = 200 * time.Millisecond
+	mostIdle  = 40 << 20
+	starts    = 5
+)
+
+// TestStartsAtOnceAndIdlesSmall starts the service again and again. Of the time that
+// a start takes, the time counts in which it ran or slept, and not that in which
+// other programs had the processor: so the best of several starts says something on a
+// busy machine too.
+func TestStartsAtOnceAndIdlesSmall(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, in *install) {
+		in.start() // the first start makes keys
+		in.stop()
+		var own, took []time.Duration
+		var resident []int
+		for range starts {
+			n := in.start()
+			pid, startup := n.cmd.Process.Pid, time.Since(n.began)
+			took = append(took, startup)
+			own = append(own, startup-min(startup, waited(t, pid)))
+			resident = append(resident, settled(t, pid))
+			in.stop()
+		}
+		slices.Sort(own)
+		slices.Sort(took)
+		slices.Sort(resident)
+		t.Logf("ready after %v to %v, %v to %v of it without waiting for the processor; %.1f to %.1f MiB resident",
+			took[0].Round(time.Millisecond), took[starts-1].Round(time.Millisecond), own[0].Round(time.Millisecond), own[starts-1].Round(time.Millisecond),
+			float64(resident[0])/(1<<20), float64(resident[starts-1])/(1<<20))
+		if own[0] > mostStart {
+			t.Errorf("a start takes %v at best, and may take %v", own[0], mostStart)
+		}
+		if resident[starts/2] > mostIdle {
+			t.Errorf("%.1f MiB are resident, and may be %d", float64(resident[starts/2])/(1<<20), mostIdle>>20)
+		}
+	})
+}
+
+// waited is how long the thread of a process that waited most was ready to run and
+// did not.
+func waited(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all time.Duration
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread is gone
+		}
+		if fields := strings.Fields(string(b)); len(fields) == 3 {
+			ns, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = max(all, time.Duration(ns))
+		}
+	}
+	return all
+}
+
+// settled is what a process has resident, in bytes, once that does not change any
+// more.
+func settled(t *testing.T, pid int) int {
+	t.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	last, same := 0, 0
+	for range 50 {
+		<-again.C
+		is := residentBytes(t, pid)
+		if same++; is-last > 64<<10 || last-is > 64<<10 {
+			same = 0
+		}
+		if last = is; same == 3 {
+			break
+		}
+	}
+	return last
+}
+
+func residentBytes(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "VmRSS:")
+	text, _, _ := strings.Cut(rest, " kB")
+	kib, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
