@@ -82,7 +82,7 @@ type tab struct {
 }
 
 // browse opens a tab in which the site's user is signed in. What the page says on
-// the console as an error fails the test.
+// the console as an error, and what it asks of anybody else, fails the test.
 func (s *site) browse(t *testing.T) *tab {
 	t.Helper()
 	b := s.browseSignedOut(t)
@@ -115,6 +115,11 @@ func (s *site) browseSignedOut(t *testing.T) *tab {
 		watching.Wait()
 		for _, c := range b.console {
 			t.Errorf("on the console: %s", c)
+		}
+		for _, url := range b.asked() {
+			if !strings.HasPrefix(url, s.url+"/") {
+				t.Errorf("the page asked somebody else: %s", url)
+			}
 		}
 	})
 	_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})

@@ -111,8 +111,7 @@ func (p *page) fail(err error) {
 }
 
 func (p *page) failureOf(err error) *failure {
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
 	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError {
@@ -149,8 +148,8 @@ type problem struct {
 
 // problemOf returns what the API refused a call with.
 func problemOf(err error) (problem, bool) {
-	var refused *gen.ErrorStatusCodeWithHeaders
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*gen.ErrorStatusCodeWithHeaders](err)
+	if !ok {
 		return problem{}, false
 	}
 	e := refused.Response.Error

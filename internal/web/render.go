@@ -92,14 +92,13 @@ func ago(d time.Duration) string {
 
 // count writes a number in groups of three digits.
 func count(n any) string {
+	var out strings.Builder
 	s := fmt.Sprint(n)
-	start := len(s) % 3
-	if start == 0 {
-		start = 3
+	for i, digit := range s {
+		if left := len(s) - i; i > 0 && left%3 == 0 {
+			out.WriteRune('\u2009')
+		}
+		out.WriteRune(digit)
 	}
-	out := s[:min(start, len(s))]
-	for i := start; i < len(s); i += 3 {
-		out += "\u2009" + s[i:i+3]
-	}
-	return out
+	return out.String()
 }
