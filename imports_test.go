@@ -57,6 +57,7 @@ var layers = []layer{
 	{pkg: "internal/template", imports: nothing},
 	{pkg: "internal/mailhtml", imports: nothing},
 	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
+	{pkg: "internal/remoteimage", imports: nothing, tests: []string{"internal/netguard"}},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dnsrec"}, tests: []string{"smtp"}},
 	{
 		pkg:     "internal/doctor",
