@@ -47,7 +47,9 @@ type view struct {
 	User   string // their name; empty when nobody is signed in
 	Path   string
 	Notice notice
-	Data   any
+	// Pending is how many drafts wait for approval.
+	Pending int
+	Data    any
 }
 
 // show answers with the page of that name, made of data.
@@ -59,7 +61,7 @@ func (p *page) showStatus(status int, name string, data any) error {
 	if t == nil {
 		return fmt.Errorf("no template %q", name)
 	}
-	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data}
+	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data, Pending: p.pending()}
 	if status == http.StatusOK {
 		v.Notice = p.takeNotice()
 	}
@@ -71,6 +73,19 @@ func (p *page) showStatus(status int, name string, data any) error {
 	p.w.WriteHeader(status)
 	_, _ = b.WriteTo(p.w) // the reader may have gone
 	return nil
+}
+
+// pending is how many drafts wait for the person who is signed in. Where that
+// cannot be found out it is 0: the page is there for something else.
+func (p *page) pending() int {
+	if p.user.ID == "" {
+		return 0
+	}
+	u, err := p.d.api.GetUsage(p.ctx())
+	if err != nil {
+		return 0
+	}
+	return u.PendingDrafts
 }
 
 // done answers a form that did what it should: the browser goes to another page,
