@@ -28,7 +28,7 @@ type approvalsView struct {
 	Status    string // pending, sent or rejected
 	Addresses map[string]string
 	paging
-	Live      string
+	Live string
 }
 
 func (d *Dashboard) approvals(p *page) error {

@@ -135,7 +135,7 @@ func TestTwoEditors(t *testing.T) {
 		edit("1", "40 chairs").want(t, 409).has(t, "Somebody else has edited", "<del>20 chairs</del>", "<ins>30 chairs</ins>", ">\n40 chairs</textarea>", `name="version" value="2"`)
 		edit("2", "40 chairs").want(t, 303)
 		v.get(path).want(t, 200).has(t, ">\n40 chairs</textarea>", `name="version" value="3"`)
-		edit("3", "").want(t, 400).has(t, "notice bad")
+		edit("3", "").want(t, 400).has(t, "text-fault")
 		v.post("/approvals/"+d.ID+"/approve", []string{"version", "x"}).want(t, 400)
 		v.post("/approvals/drf_none/approve", []string{"version", "1"}).want(t, 404)
 	})

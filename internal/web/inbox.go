@@ -124,7 +124,7 @@ type inboxView struct {
 	Found    bool // Messages are shown, and not Threads
 	Search   search
 	paging
-	Live     string
+	Live string
 }
 
 // search is what is looked for in an inbox.
