@@ -53,7 +53,8 @@ type found struct {
 	From   string // the mail that it stands in
 }
 
-// foundIn returns what the latest received mail has, nil for nothing.
+// foundIn returns what the latest received mail has that has anything, nil for
+// nothing.
 func foundIn(mails []mailView) *found {
 	for _, m := range slices.Backward(mails) {
 		if m.Direction != "in" || m.Extracted.Null {
@@ -71,10 +72,9 @@ func foundIn(mails []mailView) *found {
 				f.Links = append(f.Links, l)
 			}
 		}
-		if f.Code == "" && f.Link == "" && len(f.Others) == 0 && len(f.Links) == 0 {
-			return nil
+		if f.Code != "" || f.Link != "" || len(f.Others) > 0 || len(f.Links) > 0 {
+			return f
 		}
-		return f
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (d *Dashboard) thread(p *page) error {
 		v.Mails = append(v.Mails, m)
 	}
 	v.Mails[len(v.Mails)-1].Open = true
-	v.Subject, v.Found = v.Mails[len(v.Mails)-1].Subject, foundIn(v.Mails)
+	v.Subject, v.Found = v.Mails[0].Subject, foundIn(v.Mails)
 	if !p.r.URL.Query().Has("cursor") {
 		v.Live = livePath(in.ID, gen.EventTypeMessageReceived)
 	}

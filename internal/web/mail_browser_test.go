@@ -42,6 +42,9 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.shoot("inbox")
 		b.click("a[href*='" + code.ThreadID + "']")
 		b.shows("482913", "https://github.com/verify?token=8c1f0a9e", "Did it arrive?")
+		if got := b.text(".found"); !strings.Contains(got, "482913") || !strings.Contains(got, "https://github.com/verify") {
+			t.Errorf("found in the mail: %s", got)
+		}
 		b.shoot("thread")
 
 		b.open("/inboxes/" + in.ID + "/threads/" + shop.ThreadID)
