@@ -33,7 +33,7 @@ var (
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert",
+		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert", "internal/mailhtml", "internal/remoteimage",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/mailhtml/hostilemail"}
@@ -57,6 +57,7 @@ var layers = []layer{
 	{pkg: "internal/template", imports: nothing},
 	{pkg: "internal/mailhtml", imports: nothing},
 	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
+	{pkg: "internal/remoteimage", imports: nothing, tests: []string{"internal/netguard"}},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dnsrec"}, tests: []string{"smtp"}},
 	{
 		pkg:     "internal/doctor",
@@ -79,7 +80,7 @@ var layers = []layer{
 	{pkg: "internal/backup", imports: []string{"store"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
 	{
-		pkg: "internal/web", imports: []string{"handlers", "gen", "store"},
+		pkg: "internal/web", imports: []string{"handlers", "gen", "store", "internal/mailhtml", "internal/netguard", "internal/remoteimage"},
 		tests: []string{"smtp", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{pkg: "client", imports: []string{"gen"}},

@@ -17916,18 +17916,23 @@ func (s *Usage) encodeFields(e *jx.Encoder) {
 		s.EmailsThisMonth.Encode(e)
 	}
 	{
+		e.FieldStart("pending_drafts")
+		e.Int(s.PendingDrafts)
+	}
+	{
 		e.FieldStart("sending")
 		s.Sending.Encode(e)
 	}
 }
 
-var jsonFieldsNameOfUsage = [6]string{
+var jsonFieldsNameOfUsage = [7]string{
 	0: "object",
 	1: "plan",
 	2: "inboxes",
 	3: "sends_today",
 	4: "emails_this_month",
-	5: "sending",
+	5: "pending_drafts",
+	6: "sending",
 }
 
 // Decode decodes Usage from json.
@@ -17993,8 +17998,20 @@ func (s *Usage) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"emails_this_month\"")
 			}
-		case "sending":
+		case "pending_drafts":
 			requiredBitSet[0] |= 1 << 5
+			if err := func() error {
+				v, err := d.Int()
+				s.PendingDrafts = int(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"pending_drafts\"")
+			}
+		case "sending":
+			requiredBitSet[0] |= 1 << 6
 			if err := func() error {
 				if err := s.Sending.Decode(d); err != nil {
 					return err
@@ -18013,7 +18030,7 @@ func (s *Usage) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00111111,
+		0b01111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

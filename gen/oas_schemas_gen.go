@@ -9789,11 +9789,13 @@ func (s *ThreadWithMessages) SetMessages(val []Message) {
 type Usage struct {
 	Object string `json:"object"`
 	// Such as `self_hosted` or `free`.
-	Plan            string       `json:"plan"`
-	Inboxes         UsageCount   `json:"inboxes"`
-	SendsToday      UsagePeriod  `json:"sends_today"`
-	EmailsThisMonth UsagePeriod  `json:"emails_this_month"`
-	Sending         SendingState `json:"sending"`
+	Plan            string      `json:"plan"`
+	Inboxes         UsageCount  `json:"inboxes"`
+	SendsToday      UsagePeriod `json:"sends_today"`
+	EmailsThisMonth UsagePeriod `json:"emails_this_month"`
+	// Drafts in the approval queue that this key can see.
+	PendingDrafts int          `json:"pending_drafts"`
+	Sending       SendingState `json:"sending"`
 }
 
 // GetObject returns the value of Object.
@@ -9819,6 +9821,11 @@ func (s *Usage) GetSendsToday() UsagePeriod {
 // GetEmailsThisMonth returns the value of EmailsThisMonth.
 func (s *Usage) GetEmailsThisMonth() UsagePeriod {
 	return s.EmailsThisMonth
+}
+
+// GetPendingDrafts returns the value of PendingDrafts.
+func (s *Usage) GetPendingDrafts() int {
+	return s.PendingDrafts
 }
 
 // GetSending returns the value of Sending.
@@ -9849,6 +9856,11 @@ func (s *Usage) SetSendsToday(val UsagePeriod) {
 // SetEmailsThisMonth sets the value of EmailsThisMonth.
 func (s *Usage) SetEmailsThisMonth(val UsagePeriod) {
 	s.EmailsThisMonth = val
+}
+
+// SetPendingDrafts sets the value of PendingDrafts.
+func (s *Usage) SetPendingDrafts(val int) {
+	s.PendingDrafts = val
 }
 
 // SetSending sets the value of Sending.

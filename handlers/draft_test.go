@@ -136,6 +136,8 @@ func TestListDrafts(t *testing.T) {
 		if d := cmp.Diff(ids[2:3], s.pages(t, "/v1/drafts", onlyTwo)); d != "" {
 			t.Errorf("a key of one inbox: -want +got:\n%s", d)
 		}
+		s.do(t, http.MethodGet, "/v1/usage", "").wantAt(t, "pending_drafts", `2`)
+		s.do(t, http.MethodGet, "/v1/usage", "", onlyTwo).wantAt(t, "pending_drafts", `1`)
 		s.do(t, http.MethodGet, "/v1/inboxes/"+one.ID+"/drafts", "", onlyTwo).want(t, http.StatusNotFound)
 		s.do(t, http.MethodGet, "/v1/drafts", "").wantAt(t, "data.0.html", `null`)
 

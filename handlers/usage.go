@@ -14,7 +14,12 @@ const statsDays = 14
 
 // GetUsage implements GET /v1/usage.
 func (a *API) GetUsage(ctx context.Context) (*gen.Usage, error) {
-	u, err := a.store.Usage(ctx, callerOf(ctx).AccountID)
+	k := callerOf(ctx)
+	u, err := a.store.Usage(ctx, k.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	pending, err := a.store.PendingDrafts(ctx, k.AccountID, visible(k))
 	if err != nil {
 		return nil, err
 	}
@@ -24,6 +29,7 @@ func (a *API) GetUsage(ctx context.Context) (*gen.Usage, error) {
 		Inboxes:         gen.UsageCount{Used: int(u.Account.Inboxes), Limit: nilLimit(u.Plan.Inboxes)},
 		SendsToday:      gen.UsagePeriod{Used: int(u.Today), Limit: nilLimit(u.Plan.Daily), ResetsAt: u.DayEnds},
 		EmailsThisMonth: gen.UsagePeriod{Used: int(u.Month), Limit: nilLimit(u.Plan.Monthly), ResetsAt: u.MonthEnds},
+		PendingDrafts:   pending,
 		Sending: gen.SendingState{
 			Paused: u.Account.PausedAt != nil, Reason: nilString(u.Account.PauseReason), PausedAt: nilTime(u.Account.PausedAt),
 		},

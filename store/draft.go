@@ -138,6 +138,21 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	return l, s.fillDrafts(ctx, l.Rows, listedDraftContent)
 }
 
+// PendingDrafts counts the drafts of an account that wait for approval, in those
+// of its inboxes alone that have these ids; nil means all.
+func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []string) (n int, err error) {
+	var w where
+	w.add("i.status <> 'deleted'")
+	w.add("d.account_id = ?", accountID)
+	w.add("d.status = 'pending'") // written out, so that the queue's own index is used
+	if inboxIDs != nil {
+		w.in("i.id", inboxIDs)
+	}
+	const q = `SELECT count(*) FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
+	err = s.read.GetContext(ctx, &n, q+w.sql(), w.args...)
+	return n, s.wrap(err, "count drafts")
+}
+
 // draftsToHold is how many of the first drafts go into one page, by what of
 // them a list shows: one at least, when there are any.
 func (s *Store) draftsToHold(ctx context.Context, ds []Draft) (int, error) {

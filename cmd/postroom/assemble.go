@@ -21,6 +21,7 @@ import (
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
@@ -123,8 +124,13 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 		return nil, fmt.Errorf("make the API: %w", err)
 	}
 	if n.cfg.Dashboard {
+		targets, err := n.targets()
+		if err != nil {
+			return nil, err
+		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
+			Images: remoteimage.New(remoteimage.Config{Targets: targets}),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("make the dashboard: %w", err)

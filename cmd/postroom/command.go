@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,26 +12,64 @@ import (
 // program is what the commands have of the world around them.
 type program struct {
 	environ        []string
+	stdin          io.Reader
 	stdout, stderr io.Writer
+	terminal       bool // stdout is one
 }
 
-// newCommand returns the root command. Every setting is a flag of every
-// command.
+// The two kinds of commands, which the help keeps apart.
+const (
+	ownGroup = "own"
+	apiGroup = "api"
+)
+
+// newCommand returns the root command.
 func newCommand(p program) *cobra.Command {
-	root := &cobra.Command{
+	root := grouped(&cobra.Command{
 		Use:           "postroom",
 		Short:         "Mailboxes for programs: receive, wait for a mail, send",
+		Long:          "Mailboxes for programs: receive, wait for a mail, send.\n\n" + exitHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	}
+	})
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	for _, s := range settings() {
-		root.PersistentFlags().String(s.flag, s.def, s.help())
+	own := []*cobra.Command{
+		p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.keyCommand(), p.userCommand(), p.domainCommand(), p.doctorCommand(),
+		p.backupCommand(), p.restoreCommand(), p.heldCommand(), p.healthCommand(), p.configCommand(),
 	}
-	return group(root, p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.inboxCommand(), p.keyCommand(), p.userCommand(), p.domainCommand(),
-		p.doctorCommand(), p.backupCommand(), p.restoreCommand(), p.heldCommand(), p.healthCommand(), p.configCommand(), p.versionCommand())
+	overAPI := []*cobra.Command{
+		p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(), p.emailCommand(), p.usageCommand(),
+	}
+	group(root, slices.Concat(onInstall(own), inGroup(apiGroup, append(overAPI, p.inboxCommand())), []*cobra.Command{p.versionCommand()})...)
+	markUsageErrors(root)
+	return root
+}
+
+// grouped lets the help of cmd keep the two kinds of commands apart.
+func grouped(cmd *cobra.Command) *cobra.Command {
+	cmd.AddGroup(
+		&cobra.Group{ID: apiGroup, Title: "Call a server, here or elsewhere (--" + serverFlag + " or " + serverEnv + ", --" + keyFlag + " or " + keyEnv + "):"},
+		&cobra.Group{ID: ownGroup, Title: "Run and look after a server, where its settings and database are:"})
+	return cmd
+}
+
+func inGroup(id string, commands []*cobra.Command) []*cobra.Command {
+	for _, cmd := range commands {
+		cmd.GroupID = id
+	}
+	return commands
+}
+
+// onInstall makes commands, and those below them, such as have the settings of
+// an install as flags.
+func onInstall(commands []*cobra.Command) []*cobra.Command {
+	for _, cmd := range commands {
+		for _, s := range settings() {
+			cmd.PersistentFlags().String(s.flag, s.def, s.help())
+		}
+	}
+	return inGroup(ownGroup, commands)
 }
 
 // help is the line of a setting in the list of flags.

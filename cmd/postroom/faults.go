@@ -34,7 +34,7 @@ var notOurs = regexp.MustCompile(`^POSTROOM_(TEST_.*|SERVICE_(HOST|PORT(_.*)?)|P
 // unknown looks for variables that are meant for us and that we do not know: a
 // misspelt setting must not be silently without effect.
 func (l *faultList) unknown(vars map[string]string) {
-	known := map[string]bool{}
+	known := map[string]bool{serverEnv: true, keyEnv: true} // the client's commands read them
 	for _, s := range settings() {
 		known[s.env] = true
 	}

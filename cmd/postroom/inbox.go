@@ -4,23 +4,131 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
 )
 
+// inboxCommand holds commands of two kinds: those that call a server's API, and
+// the operator's, which change its database.
 func (p program) inboxCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "inbox", Short: "Suspend and resume inboxes of any account"}
-	return group(cmd,
+	cmd := grouped(&cobra.Command{Use: "inbox", Short: "Create, list and delete inboxes; suspend and resume them"})
+	overAPI := []*cobra.Command{p.inboxCreateCommand(), p.inboxListCommand(), p.inboxGetCommand(), p.inboxDeleteCommand()}
+	own := []*cobra.Command{
 		p.turnInboxCommand("suspend", "Make an inbox refuse mail and sending", "is suspended already", (*store.Store).SuspendInbox),
-		p.turnInboxCommand("resume", "Let a suspended inbox take mail and send again", "is not suspended", (*store.Store).ResumeInbox))
+		p.turnInboxCommand("resume", "Let a suspended inbox take mail and send again", "is not suspended", (*store.Store).ResumeInbox),
+	}
+	return group(cmd, append(inGroup(apiGroup, overAPI), onInstall(own)...)...)
+}
+
+func (p program) inboxCreateCommand() *cobra.Command {
+	var (
+		domain, displayName string
+		policy              gen.SendPolicy
+		retention           int
+		lasts               time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:     "create [NAME]",
+		Short:   "Create an inbox, with a name or one that is made up",
+		Example: "  postroom inbox create signup\n  postroom inbox create --lasts 1h --json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().StringVar(&domain, "domain", "", "its domain, verified (default: the server's mail domain)")
+	cmd.Flags().StringVar(&displayName, "display-name", "", "the name beside the address in what it sends")
+	choose(cmd, &policy, "policy", "to whom it may send", policy.AllValues())
+	cmd.Flags().IntVar(&retention, "retention-days", 0, "days that the content of its mail is kept, 1 to 30 (default: 7)")
+	cmd.Flags().DurationVar(&lasts, "lasts", 0, "how long it takes mail and sends, such as 24h (default: forever)")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		in := gen.InboxCreate{Domain: opt(domain)}
+		if len(args) == 1 {
+			in.Name.SetTo(args[0])
+		}
+		if displayName != "" {
+			in.DisplayName.SetTo(displayName)
+		}
+		if policy != "" {
+			in.SendPolicy.SetTo(policy)
+		}
+		if retention != 0 {
+			in.RetentionDays.SetTo(retention)
+		}
+		if lasts != 0 {
+			in.ExpiresAt.SetTo(time.Now().Add(lasts))
+		}
+		made, err := a.NewInbox(ctx, in)
+		if err != nil {
+			return err
+		}
+		return a.show(made, func(t *table) { t.row(made.ID, made.Address) })
+	})
+}
+
+func (p program) inboxListCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{Use: "list", Short: "List inboxes, newest first", Args: cobra.NoArgs}
+	limitFlag(cmd, &limit)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		all := a.Inboxes(ctx, gen.ListInboxesParams{Limit: pageOf(limit)})
+		return showList(a.output, all, limit, []string{"ID", "ADDRESS", "STATUS", "POLICY", "LAST MESSAGE"}, func(in gen.Inbox) []string {
+			return []string{in.ID, in.Address, in.Status, in.SendPolicy, whenNil(in.LastMessageAt)}
+		})
+	})
+}
+
+func (p program) inboxGetCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "get INBOX", Short: "Show an inbox; it is named by id or address", Args: wants(1)}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		id, err := a.inboxID(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		in, err := a.GetInbox(ctx, gen.GetInboxParams{InboxID: id})
+		if err != nil {
+			return err
+		}
+		return a.show(in, func(t *table) {
+			t.row("ID", in.ID)
+			t.row("Address", in.Address)
+			t.field("Name", in.DisplayName.Or(""))
+			t.row("Status", in.Status)
+			t.row("Policy", in.SendPolicy)
+			t.row("Keeps mail", fmt.Sprintf("%d days", in.RetentionDays))
+			t.row("Created", when(in.CreatedAt))
+			t.field("Last message", whenNil(in.LastMessageAt))
+			t.field("Expires", whenNil(in.ExpiresAt))
+		})
+	})
+}
+
+func (p program) inboxDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete INBOX",
+		Short: "Delete an inbox and its mail, for good; it is named by id or address",
+		Args:  wants(1),
+	}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		id, err := a.inboxID(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		in, err := a.DeleteInbox(ctx, gen.DeleteInboxParams{InboxID: id})
+		if err != nil {
+			return err
+		}
+		return a.show(in, func(t *table) {
+			t.row(fmt.Sprintf("Deleted %s. Its address %s is never given out again.", in.ID, in.Address))
+		})
+	})
 }
 
 func (p program) turnInboxCommand(name, short, done string, turn func(*store.Store, context.Context, string) (store.Inbox, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " ID",
-		Short: short + "; it is named by id or address",
+		Short: short + "; it is named by id or address, and of any account",
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {

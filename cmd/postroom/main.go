@@ -4,7 +4,8 @@
 // `postroom serve` runs until SIGTERM or SIGINT and then finishes what is in
 // flight, in at most 30 seconds; a second signal ends it at once. It exits with
 // 0 only when every part stopped as it should. The other commands look at an
-// install or change it, also while it serves.
+// install or change it, also while it serves; or they call a server by its API,
+// from any machine.
 package main
 
 import (
@@ -13,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/mattn/go-isatty"
 )
 
 func main() {
@@ -24,10 +27,12 @@ func run() int {
 	defer stop()
 	// From the first signal on the next one has its usual effect.
 	context.AfterFunc(ctx, stop)
-	cmd := newCommand(program{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr})
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	cmd := newCommand(program{
+		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
+	})
+	err := cmd.ExecuteContext(ctx)
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "postroom: %v\n", err)
-		return 1
 	}
-	return 0
+	return exitStatus(err)
 }

@@ -12,11 +12,10 @@ import (
 
 // webhooks makes what delivers events, and what says where to.
 func (n *node) webhooks(s *store.Store) (*webhook.Dispatcher, *netguard.Targets, error) {
-	own, err := netguard.InterfaceAddrs()
+	targets, err := n.targets()
 	if err != nil {
 		return nil, nil, err
 	}
-	targets := netguard.NewTargets(netguard.New(netguard.Config{Allow: n.cfg.WebhookAllow, Own: own}), nil)
 	d, err := webhook.New(webhook.Config{
 		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), Now: n.now, Log: n.log,
 	})
@@ -24,6 +23,16 @@ func (n *node) webhooks(s *store.Store) (*webhook.Dispatcher, *netguard.Targets,
 		return nil, nil, fmt.Errorf("make the webhooks: %w", err)
 	}
 	return d, targets, nil
+}
+
+// targets says what of the web we may reach for strangers: where webhooks go, and
+// where the remote images of mail are.
+func (n *node) targets() (*netguard.Targets, error) {
+	own, err := netguard.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	return netguard.NewTargets(netguard.New(netguard.Config{Allow: n.cfg.WebhookAllow, Own: own}), nil), nil
 }
 
 // webhooksPart takes up what the last run had in hand before it delivers.

@@ -82,7 +82,7 @@ type tab struct {
 }
 
 // browse opens a tab in which the site's user is signed in. What the page says on
-// the console as an error fails the test.
+// the console as an error, and what it asks of anybody else, fails the test.
 func (s *site) browse(t *testing.T) *tab {
 	t.Helper()
 	b := s.browseSignedOut(t)
@@ -115,6 +115,11 @@ func (s *site) browseSignedOut(t *testing.T) *tab {
 		watching.Wait()
 		for _, c := range b.console {
 			t.Errorf("on the console: %s", c)
+		}
+		for _, url := range b.asked() {
+			if !strings.HasPrefix(url, s.url+"/") && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "about:") {
+				t.Errorf("the page asked somebody else: %s", url)
+			}
 		}
 	})
 	_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})
@@ -210,6 +215,34 @@ func (b *tab) open(path string) {
 	}
 }
 
+// faults are what keeps people out who do not see a page, or use no mouse.
+const faults = `(() => {
+  const all = (css) => [...document.querySelectorAll(css)], faults = [];
+  if (all('h1').length !== 1) faults.push(all('h1').length + ' headings of the page');
+  if (!document.title || document.documentElement.lang !== 'en') faults.push('no title or language');
+  const ids = all('[id]').map((e) => e.id);
+  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push('two of id ' + id);
+  for (const e of all('input:not([type=hidden]), select, textarea'))
+    if (![...e.labels].some((l) => l.textContent.trim()) && !e.ariaLabel) faults.push('no label: ' + e.outerHTML);
+  for (const e of all('button, a, summary'))
+    if (!e.textContent.trim() && !e.ariaLabel && !e.querySelector('img[alt]:not([alt=""])')) faults.push('no name: ' + e.outerHTML);
+  for (const e of all('img:not([alt])')) faults.push('no alt: ' + e.outerHTML);
+  for (const e of all('[aria-describedby]'))
+    for (const id of e.getAttribute('aria-describedby').split(' '))
+      if (!document.getElementById(id)) faults.push('describedby ' + id + ', which there is not');
+  return faults;
+})()`
+
+// sound fails when the page keeps somebody out.
+func (b *tab) sound() {
+	b.t.Helper()
+	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](faults))
+	must(b.t, err)
+	for _, f := range found {
+		b.t.Errorf("%s: %s", b.where(), f)
+	}
+}
+
 // loads does what leads to another page, which must answer with that status.
 func (b *tab) loads(status int64, steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
@@ -217,6 +250,7 @@ func (b *tab) loads(status int64, steps ...chromedp.Action[chromedp.Void]) {
 	if err != nil {
 		b.t.Fatalf("%v\nat %s\nconsole: %v", err, b.where(), b.console)
 	}
+	b.sound()
 	if res.Status != status {
 		b.t.Fatalf("%s answers %d, want %d:\n%s", res.URL, res.Status, status, b.text("main"))
 	}
@@ -253,6 +287,14 @@ func (b *tab) shows(texts ...string) {
 			b.t.Errorf("%s does not show %q:\n%s", b.where(), text, got)
 		}
 	}
+}
+
+// eval returns what an expression is in the page.
+func (b *tab) eval(expression string) string {
+	b.t.Helper()
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	must(b.t, err)
+	return got
 }
 
 // copies presses a button that copies, and compares what the page put onto the

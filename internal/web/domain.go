@@ -1,7 +1,7 @@
 package web
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -68,7 +68,18 @@ func (d *Dashboard) showDomain(p *page) error {
 	return p.show("domain", struct {
 		*gen.Domain
 		Missing []string
-	}{v, missing(v.DNSRecords)})
+		Uses    map[string]string
+	}{v, missing(v.DNSRecords), recordUses})
+}
+
+// recordUses say what each kind of record is for.
+var recordUses = map[string]string{
+	"OWNERSHIP":   "Shows that the domain is yours.",
+	"DKIM":        "Lets those who get your mail see that it is yours and was not changed.",
+	"SPF":         "Says that this server may send in the name of your bounce address.",
+	"RETURN_PATH": "Brings back to this server what cannot be delivered.",
+	"DMARC":       "Says what others do with mail that only claims to be yours.",
+	"MX":          "Brings mail for the domain to this server: needed for inboxes at it, not for sending. Leave it out if the domain has its mail elsewhere.",
 }
 
 // missing names the records that are not found, but those that a domain does
@@ -76,8 +87,8 @@ func (d *Dashboard) showDomain(p *page) error {
 func missing(records []gen.DnsRecord) []string {
 	var out []string
 	for _, r := range records {
-		if r.Status != "verified" && r.Required {
-			out = append(out, fmt.Sprintf("%s (%s)", r.Record, r.Type))
+		if r.Status != "verified" && r.Required && !slices.Contains(out, r.Record) {
+			out = append(out, r.Record)
 		}
 	}
 	return out

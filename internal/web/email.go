@@ -142,4 +142,3 @@ func (d *Dashboard) cancelEmail(p *page) error {
 	}
 	return p.done("/emails/"+id, "The email is cancelled. It will not be sent.")
 }
-

@@ -48,11 +48,11 @@ func optional(s string) gen.OptString {
 // tone is how good or bad a state is, as the pages colour it.
 func tone(status string) string {
 	switch status {
-	case "delivered", "opened", "clicked", "verified", "succeeded", "active":
+	case "delivered", "opened", "clicked", "verified", "succeeded", "active", "pass":
 		return "good"
-	case "scheduled", "pending", "delayed", "suppressed":
+	case "scheduled", "pending", "delayed", "suppressed", "softfail", "temperror", "suspended", "expired":
 		return "warn"
-	case "bounced", "complained", "failed", "missing", "off":
+	case "bounced", "complained", "failed", "missing", "off", "fail", "permerror", "rejected":
 		return "bad"
 	}
 	return ""

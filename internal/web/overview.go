@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/postroom/postroom/gen"
@@ -18,16 +19,21 @@ type usageTile struct {
 	Percent     int
 }
 
-// overview is the first page: how much the account uses, and what happened on
+// overviewPage is the first page: how much the account uses, and what happened on
 // each day.
+type overviewPage struct {
+	Usage          *gen.Usage
+	Tiles          []usageTile
+	Stats          *gen.Stats
+	Days           int
+	Periods        []int
+	Received, Sent chart
+}
+
 func (d *Dashboard) overview(p *page) error {
 	days := 30
-	if n, err := strconv.Atoi(p.r.URL.Query().Get("days")); err == nil {
-		for _, known := range periods {
-			if n == known {
-				days = n
-			}
-		}
+	if n, err := strconv.Atoi(p.r.URL.Query().Get("days")); err == nil && slices.Contains(periods, n) {
+		days = n
 	}
 	u, err := d.api.GetUsage(p.ctx())
 	if err != nil {
@@ -37,21 +43,16 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("overview", struct {
-		Usage          *gen.Usage
-		Tiles          []usageTile
-		Stats          *gen.Stats
-		Days           int
-		Periods        []int
-		Received, Sent chart
-	}{
-		u, []usageTile{
+	return p.show("overview", overviewPage{
+		Usage: u,
+		Tiles: []usageTile{
 			newTile("Inboxes", u.Inboxes.Used, u.Inboxes.Limit),
 			newTile("Sent today", u.SendsToday.Used, u.SendsToday.Limit),
 			newTile("Sent this month", u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit),
-		}, s, days, periods,
-		newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Received} }),
-		newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Delivered, d.Bounced + d.Failed, d.Complained} }),
+		},
+		Stats: s, Days: days, Periods: periods,
+		Received: newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Received} }),
+		Sent:     newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Delivered, d.Bounced + d.Failed, d.Complained} }),
 	})
 }
 

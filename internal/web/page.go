@@ -47,7 +47,9 @@ type view struct {
 	User   string // their name; empty when nobody is signed in
 	Path   string
 	Notice notice
-	Data   any
+	// Pending is how many drafts wait for approval.
+	Pending int
+	Data    any
 }
 
 // show answers with the page of that name, made of data.
@@ -59,7 +61,7 @@ func (p *page) showStatus(status int, name string, data any) error {
 	if t == nil {
 		return fmt.Errorf("no template %q", name)
 	}
-	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data}
+	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data, Pending: p.pending()}
 	if status == http.StatusOK {
 		v.Notice = p.takeNotice()
 	}
@@ -71,6 +73,19 @@ func (p *page) showStatus(status int, name string, data any) error {
 	p.w.WriteHeader(status)
 	_, _ = b.WriteTo(p.w) // the reader may have gone
 	return nil
+}
+
+// pending is how many drafts wait for the person who is signed in. Where that
+// cannot be found out it is 0: the page is there for something else.
+func (p *page) pending() int {
+	if p.user.ID == "" {
+		return 0
+	}
+	u, err := p.d.api.GetUsage(p.ctx())
+	if err != nil {
+		return 0
+	}
+	return u.PendingDrafts
 }
 
 // done answers a form that did what it should: the browser goes to another page,
@@ -111,8 +126,7 @@ func (p *page) fail(err error) {
 }
 
 func (p *page) failureOf(err error) *failure {
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
 	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError {
@@ -149,8 +163,8 @@ type problem struct {
 
 // problemOf returns what the API refused a call with.
 func problemOf(err error) (problem, bool) {
-	var refused *gen.ErrorStatusCodeWithHeaders
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*gen.ErrorStatusCodeWithHeaders](err)
+	if !ok {
 		return problem{}, false
 	}
 	e := refused.Response.Error

@@ -14,7 +14,7 @@ import (
 var templateFiles embed.FS
 
 // shared are the templates that are part of every page.
-var shared = []string{"templates/layout.html", "templates/parts.html"}
+var shared = []string{"templates/layout.html", "templates/parts.html", "templates/mail-parts.html"}
 
 // parsePages reads every page: the layout and the file of that name.
 func (d *Dashboard) parsePages() (map[string]*template.Template, error) {
@@ -25,7 +25,7 @@ func (d *Dashboard) parsePages() (map[string]*template.Template, error) {
 	pages := map[string]*template.Template{}
 	for _, file := range files {
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "templates/"), ".html")
-		t, err := template.New(name).Funcs(d.functions()).ParseFS(templateFiles, append(shared, file)...)
+		t, err := template.New(name).Funcs(d.functions()).Funcs(mailFunctions).ParseFS(templateFiles, append(shared, file)...)
 		if err != nil {
 			return nil, fmt.Errorf("read the template %s: %w", file, err)
 		}
@@ -92,14 +92,13 @@ func ago(d time.Duration) string {
 
 // count writes a number in groups of three digits.
 func count(n any) string {
+	var out strings.Builder
 	s := fmt.Sprint(n)
-	start := len(s) % 3
-	if start == 0 {
-		start = 3
+	for i, digit := range s {
+		if left := len(s) - i; i > 0 && left%3 == 0 {
+			out.WriteRune('\u2009')
+		}
+		out.WriteRune(digit)
 	}
-	out := s[:min(start, len(s))]
-	for i := start; i < len(s); i += 3 {
-		out += "\u2009" + s[i:i+3]
-	}
-	return out
+	return out.String()
 }

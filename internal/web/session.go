@@ -62,14 +62,20 @@ func (d *Dashboard) signedIn(f func(*page) error) func(*page) error {
 			return err
 		}
 		p.user = u
-		p.r = p.r.WithContext(handlers.AsPerson(p.ctx(), handlers.Person{
-			Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, IP: handlers.ClientIP(p.r, d.cfg.TrustedProxies),
-			StillSignedIn: func(ctx context.Context) error {
-				_, err := d.store.SessionUser(ctx, hash)
-				return err
-			},
-		}))
+		p.r = p.r.WithContext(handlers.AsPerson(p.ctx(), d.person(p.r, u, hash)))
 		return f(p)
+	}
+}
+
+// person is who calls the API for a request of a user, whose session's token has
+// this hash.
+func (d *Dashboard) person(r *http.Request, u store.User, session []byte) handlers.Person {
+	return handlers.Person{
+		Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, IP: handlers.ClientIP(r, d.cfg.TrustedProxies),
+		StillSignedIn: func(ctx context.Context) error {
+			_, err := d.store.SessionUser(ctx, session)
+			return err
+		},
 	}
 }
 

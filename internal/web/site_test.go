@@ -20,6 +20,7 @@ import (
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/internal/webhook"
@@ -93,8 +94,10 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	api := s.newAPI(t, base, log)
 	s.api, err = handlers.NewLocalClient(api)
 	must(t, err)
+	local := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
 	s.dashboard, err = web.New(web.Config{
 		API: api, Store: s.store, BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
+		Images: remoteimage.New(remoteimage.Config{Targets: local}),
 	})
 	must(t, err)
 	server.Config.Handler = s.dashboard
@@ -205,7 +208,7 @@ func (s *site) visitAsUser(t *testing.T) *visitor {
 	v := s.visit(t)
 	u, err := url.Parse(s.url)
 	must(t, err)
-	v.client.Jar.SetCookies(u, []*http.Cookie{{Name: "postroom_session", Value: s.session, Path: "/"}})
+	v.client.Jar.SetCookies(u, []*http.Cookie{{Name: "postroom_session", Value: s.session, Path: "/"}}) //nolint:gosec // the site is one by http
 	return v
 }
 

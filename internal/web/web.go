@@ -27,10 +27,12 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/store"
 )
 
-// Config is what the dashboard needs. All fields but TrustedProxies are required.
+// Config is what the dashboard needs. All fields but TrustedProxies and Images are
+// required.
 type Config struct {
 	// API serves the calls of the pages, and every path that is no page.
 	API http.Handler
@@ -39,8 +41,12 @@ type Config struct {
 	// BaseURL is where people reach the dashboard. Cookies are Secure when it is
 	// https.
 	BaseURL *url.URL
-	// NoticeKey signs the notices that pass from one page to the next.
+	// NoticeKey signs the notices that pass from one page to the next, and the
+	// addresses of images in mail.
 	NoticeKey []byte
+	// Images fetches the remote images of a mail for somebody who asks for them; nil
+	// means that nobody can.
+	Images *remoteimage.Fetcher
 	// TrustedProxies are those whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// Now is the clock.
@@ -97,6 +103,9 @@ func (d *Dashboard) routes() {
 	d.signInPages()
 	d.setupPages()
 	d.overviewPages()
+	d.inboxPages()
+	d.mailPages()
+	d.approvalPages()
 	d.emailPages()
 	d.domainPages()
 	d.webhookPages()

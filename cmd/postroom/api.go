@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/client"
+	"github.com/postroom/postroom/gen"
+)
+
+// What a command needs that calls a server, as flags and in the environment.
+const (
+	serverFlag = "server"
+	keyFlag    = "key"
+	jsonFlag   = "json"
+	serverEnv  = envPrefix + "URL"
+	keyEnv     = envPrefix + "KEY"
+
+	defaultServer = "http://127.0.0.1:8080"
+)
+
+// api is a server as a command calls it, and where its answers are shown.
+type api struct {
+	*client.Client
+	output
+	program program
+	server  string // its address
+}
+
+// overAPI makes cmd one that calls a server: it asks for nothing but the
+// server's address and a key, and works from any machine.
+func (p program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *api, args []string) error) *cobra.Command {
+	cmd.Flags().String(serverFlag, "", "address of the server ["+serverEnv+"] (default: "+defaultServer+")")
+	cmd.Flags().String(keyFlag, "", "API key ["+keyEnv+"]; other users of this machine can see what stands in a command line")
+	cmd.Flags().Bool(jsonFlag, false, "write JSON, as the API answers it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a, err := p.api(cmd)
+		if err != nil {
+			return err
+		}
+		return a.explain(run(cmd.Context(), a, args))
+	}
+	return cmd
+}
+
+func (p program) api(cmd *cobra.Command) (*api, error) {
+	vars := env.ToMap(p.environ)
+	server, err := cmd.Flags().GetString(serverFlag)
+	if err != nil {
+		return nil, err
+	}
+	key, err := cmd.Flags().GetString(keyFlag)
+	if err != nil {
+		return nil, err
+	}
+	asJSON, err := cmd.Flags().GetBool(jsonFlag)
+	if err != nil {
+		return nil, err
+	}
+	server, key = cmp.Or(server, vars[serverEnv], defaultServer), cmp.Or(key, vars[keyEnv])
+	if key == "" {
+		return nil, usageError{errors.New("no key: set " + keyEnv + " or --" + keyFlag + "; " + howToGetAKey)}
+	}
+	c, err := client.New(server, key, client.WithUserAgent("postroom-cli/"+programVersion()), client.WithRetries(3, 90*time.Second))
+	if err != nil {
+		return nil, usageError{errors.New(strings.TrimPrefix(err.Error(), "postroom: "))}
+	}
+	return &api{Client: c, output: output{w: p.stdout, json: asJSON, terminal: p.terminal}, program: p, server: server}, nil
+}
+
+const howToGetAKey = "`postroom key create --name NAME`, where the server is, makes one"
+
+// explain says what to do about an error of a call, where that is known. What
+// the server says is shown without what could move the cursor.
+func (a *api) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return &explained{a.whatToDo(refused), err}
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return &explained{fmt.Sprintf("nobody listens at %s: start `postroom serve`, or name another server with --%s or %s", a.server, serverFlag, serverEnv), err}
+	}
+	if name, ok := errors.AsType[*net.DNSError](err); ok {
+		return &explained{fmt.Sprintf("there is no host %s, which --%s or %s names", clean(name.Name), serverFlag, serverEnv), err}
+	}
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return &explained{fmt.Sprintf("call %s: %v", a.server, err), err}
+	}
+	return err
+}
+
+func (a *api) whatToDo(refused *client.Error) string {
+	text := clean(refused.Error())
+	for _, d := range refused.Details {
+		if !strings.Contains(text, d.Message) {
+			text += "; " + clean(d.Param+": "+d.Message)
+		}
+	}
+	switch {
+	case errors.Is(refused, client.ErrUnauthorized):
+		text += "; " + howToGetAKey
+	case refused.Code == "" || errors.Is(refused, client.ErrRouteNotFound):
+		text += "; is " + a.server + " the address of a Postroom server?"
+	case refused.RetryAfter > 0:
+		text += fmt.Sprintf("; try again in %v", refused.RetryAfter)
+	}
+	if refused.Status >= 500 && refused.RequestID != "" {
+		text += " (" + clean(refused.RequestID) + " in its log)"
+	}
+	return text
+}
+
+// explained is an error in words for the one who typed the command.
+type explained struct {
+	text  string
+	cause error
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.cause }
+
+// inboxID is the id of the inbox that is named by its id or its address.
+func (a *api) inboxID(ctx context.Context, name string) (string, error) {
+	if !strings.Contains(name, "@") {
+		return name, nil
+	}
+	for in, err := range a.Inboxes(ctx, gen.ListInboxesParams{Limit: gen.NewOptInt(100)}) {
+		if err != nil {
+			return "", err
+		}
+		if strings.EqualFold(in.Address, name) {
+			return in.ID, nil
+		}
+	}
+	return "", &explained{fmt.Sprintf("there is no inbox %s", clean(name)), client.ErrNotFound}
+}

@@ -1,0 +1,430 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shell runs commands that call a server.
+type shell struct {
+	t    *testing.T
+	data string
+	env  []string
+	*served
+}
+
+func newShell(t *testing.T, data string, env []string) *shell {
+	t.Helper()
+	s := serve(t, data, env...)
+	return &shell{t, data, []string{serverEnv + "=" + s.api, keyEnv + "=" + s.key}, s}
+}
+
+// run runs a command, which must end with this exit status, and returns what it
+// wrote to its output, or, where it is to fail, what it said.
+func (s *shell) run(status int, args ...string) string {
+	s.t.Helper()
+	out, said, err := runCommand(s.t, s.data, s.env, args...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		s.t.Fatal(err)
+	}
+	if got != status {
+		s.t.Fatalf("%q ended with %d, want %d:\n%s%s", args, got, status, out, said)
+	}
+	if status != exitOK {
+		return said
+	}
+	return out
+}
+
+// first is the first word that a command writes, which is an id.
+func (s *shell) first(args ...string) string {
+	s.t.Helper()
+	id, _, _ := strings.Cut(s.run(exitOK, args...), " ")
+	return strings.TrimSpace(id)
+}
+
+// want runs a command and looks for these in what it writes.
+func (s *shell) want(args []string, parts ...string) {
+	s.t.Helper()
+	out := s.run(exitOK, args...)
+	for _, part := range parts {
+		if !strings.Contains(out, part) {
+			s.t.Errorf("%q does not write %q:\n%s", args, part, out)
+		}
+	}
+}
+
+// parsed is what a command writes as JSON.
+func (s *shell) parsed(args ...string) (v map[string]any) {
+	s.t.Helper()
+	out := s.run(exitOK, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		s.t.Fatalf("%q: %v in\n%s", args, err, out)
+	}
+	return v
+}
+
+// receive puts a mail into an inbox.
+func (s *shell) receive(inbox, raw string) string {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"raw": strings.ReplaceAll(raw, "\n", "\r\n")})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	status, m := s.call(s.t, s.key, http.MethodPost, "/v1/inboxes/"+inbox+"/simulate", string(body))
+	if status != http.StatusCreated {
+		s.t.Fatalf("%d %v", status, m)
+	}
+	return fmt.Sprint(m["id"])
+}
+
+const welcome = `From: Shop <noreply@shop.example>
+To: signup@postroom.localhost
+Subject: Welcome to the shop
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/plain
+
+Your verification code is 482913. It is good for 10 minutes.
+--b
+Content-Type: application/pdf
+Content-Disposition: attachment; filename="../../order.pdf"
+
+%PDF-1.7
+--b--
+`
+
+// TestCommandsOverTheAPI is a day with two inboxes and a person who approves.
+func TestCommandsOverTheAPI(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		s := newShell(t, data, env)
+		signup := s.first("inbox", "create", "signup", "--display-name", "Sign Up")
+		helper := s.first("inbox", "create", "helper", "--policy", "approval", "--lasts", "24h")
+		s.want([]string{"inbox", "list"}, "signup@postroom.localhost", "helper@postroom.localhost", "approval")
+		s.want([]string{"inbox", "get", "signup@postroom.localhost"}, signup, "Sign Up", "7 days")
+
+		mail := s.receive(signup, welcome)
+		if got := s.run(exitOK, "wait", "signup@postroom.localhost", "--code", "--from", "*@shop.example"); got != "482913\n" {
+			t.Errorf("the code is %q", got)
+		}
+		s.want([]string{"wait", signup, "--has", "code"}, "Welcome to the shop", "Code     ", "Your verification code is 482913.")
+		s.want([]string{"message", "list", "--inbox", signup, "--q", `"verification code"`, "--since", "1h"}, mail, "Shop <noreply@shop.example>")
+		attachment := fmt.Sprint(s.parsed("message", "get", mail)["attachments"].([]any)[0].(map[string]any)["id"])
+		file := filepath.Join(t.TempDir(), "order.pdf")
+		s.run(exitOK, "message", "attachment", mail, attachment, "--output", file)
+		if got := readFile(t, file); got != "%PDF-1.7" {
+			t.Errorf("the attachment is %q", got)
+		}
+		s.run(exitFailed, "message", "raw", mail, "-o", file) // which is there
+		if got := s.run(exitOK, "message", "raw", mail); got != strings.ReplaceAll(welcome, "\n", "\r\n") {
+			t.Errorf("the raw message is %q", got)
+		}
+
+		sent := s.first("send", "--inbox", signup, "--to", "helper@postroom.localhost", "--subject", "Hello", "--text", "Is anybody there?", "--attach", file, "--idempotency-key", "1")
+		if again := s.first("send", "--inbox", signup, "--to", "helper@postroom.localhost", "--subject", "Hello", "--text", "Is anybody there?", "--attach", file, "--idempotency-key", "1"); again != sent {
+			t.Errorf("sent %s and %s, want it once", sent, again)
+		}
+		hello := fmt.Sprint(s.parsed("wait", helper, "--subject", "hello")["id"])
+		s.want([]string{"message", "get", hello}, "order.pdf", "Is anybody there?")
+		draft := s.first("reply", hello, "--text", "I am.")
+		s.want([]string{"draft", "list"}, draft, "pending", "Re: Hello")
+		s.want([]string{"draft", "get", draft}, "signup@postroom.localhost", "I am.")
+		if said := s.run(exitFailed, "draft", "approve", draft, "--version", "7"); !strings.Contains(said, "draft_changed") {
+			t.Error(said)
+		}
+		s.want([]string{"draft", "approve", draft, "--version", "1"}, "msg_", "queued")
+		s.want([]string{"wait", signup, "--subject", "re:", "--json"}, `"extracted_text":"I am."`)
+		s.want([]string{"draft", "reject", s.first("reply", hello, "--text", "No."), "--reason", "too short"}, "rejected")
+		s.want([]string{"draft", "list", "--all"}, "sent", "rejected")
+
+		email := s.first("send", "--from", "Shop <shop@postroom.localhost>", "--to", "signup@postroom.localhost", "--subject", "Thanks", "--html-file", writeFile(t, "<p>Thank you.</p>"))
+		s.want([]string{"wait", signup, "--subject", "thanks"}, "Thank you.")
+		s.want([]string{"email", "get", email}, "Shop <shop@postroom.localhost>", "signup@postroom.localhost", "Thanks")
+		s.want([]string{"email", "list", "--limit", "1"}, email)
+		if sends := s.parsed("usage")["sends_today"].(map[string]any)["used"]; sends != 3.0 {
+			t.Errorf("%v sends", sends)
+		}
+		s.want([]string{"usage"}, "self_hosted", "Sends today")
+		s.want([]string{"inbox", "delete", "helper@postroom.localhost"}, "Deleted "+helper)
+		s.run(exitNotFound, "inbox", "get", helper)
+	})
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	write(t, filepath.Dir(name), "file", []byte(text))
+	return name
+}
+
+// TestEventsAreFollowed follows what happens, and ends well when interrupted.
+func TestEventsAreFollowed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, t.TempDir(), nil)
+	in := s.first("inbox", "create", "a")
+	s.receive(in, welcome)
+	for _, asJSON := range []bool{false, true} {
+		cmd := command(t, s.data, s.env, "events", "--inbox", in, "--after", "evt_none", fmt.Sprint("--json=", asJSON))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		lines.Scan() // the gap
+		gap := lines.Text()
+		lines.Scan()
+		line := lines.Text()
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("interrupted, it ended with %v", err)
+		}
+		var e struct {
+			Type string
+			Data struct{ Subject string }
+		}
+		switch {
+		case asJSON && (json.Unmarshal([]byte(line), &e) != nil || e.Type != "message.received" || e.Data.Subject != "Welcome to the shop"):
+			t.Errorf("got %s", line)
+		case !asJSON && (!strings.Contains(gap, "are lost") || !strings.Contains(line, "message.received") || !strings.HasSuffix(line, "Welcome to the shop")):
+			t.Errorf("got %s, %s", gap, line)
+		}
+	}
+}
+
+// hostile is a mail that would colour, retitle and turn around a terminal.
+const hostile = `From: =?utf-8?q?=1B]0;owned=07?= <a@shop.example>
+To: a@postroom.localhost
+Subject: =?utf-8?q?=1B[31mred=C2=9B2J_=E2=80=AEtxt.exe?=
+Content-Type: text/plain; charset=utf-8
+Content-Transfer-Encoding: quoted-printable
+
+=1B[2Jcleared=C2=9B5m=07
+next=09line
+`
+
+// TestMailDoesNothingToATerminal lets no escape sequence through, not as a table,
+// a text or JSON.
+func TestMailDoesNothingToATerminal(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, t.TempDir(), nil)
+	in := s.first("inbox", "create", "a")
+	id := s.receive(in, hostile)
+	for _, args := range [][]string{
+		{"message", "list"},
+		{"message", "list", "--json"},
+		{"message", "get", id},
+		{"message", "get", id, "--json"},
+		{"wait", in, "--json"},
+		{"message", "get", "msg_\x1b[31m"},
+		{"inbox", "get", "\x1b[31m@x"},
+	} {
+		out, said, _ := runCommand(t, s.data, s.env, args...) // the last two fail
+		for _, r := range out + said {
+			if acts(r) && r != '\n' && r != '\t' {
+				t.Errorf("%q writes %q in\n%q", args, r, out+said)
+				break
+			}
+		}
+	}
+	s.want([]string{"message", "get", id}, `\u202etxt.exe`, "\\x1b[2Jcleared\\x9b5m\\x07\nnext\tline")
+	if m := s.parsed("message", "get", id); !strings.Contains(fmt.Sprint(m["text"]), "\x1b[2Jcleared\u009b5m") {
+		t.Errorf("JSON does not say what the text is: %q", m["text"])
+	}
+}
+
+// TestBytesAreNotWrittenToATerminal by the function, as a test has no terminal.
+func TestBytesAreNotWrittenToATerminal(t *testing.T) {
+	t.Parallel()
+	var shown strings.Builder
+	o := output{w: &shown, terminal: true}
+	for _, name := range []string{"", "-"} {
+		if err := o.save(name, strings.NewReader("\x1b")); exitStatus(err) != exitUsage || shown.Len() != 0 {
+			t.Errorf("%v, and %q is shown", err, shown.String())
+		}
+	}
+}
+
+// TestCommandsSayWhatToDo when they cannot do what they are asked to.
+func TestCommandsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, t.TempDir(), nil)
+	in := s.first("inbox", "create", "a")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	send := []string{"send", "--to", "a@b.example", "--subject", "s"}
+	tests := []struct {
+		name   string
+		args   []string
+		status int
+		want   string
+	}{
+		{"a wrong key", []string{"usage", "--key", "sk_live_wrong"}, exitFailed, "unauthorized: "},
+		{"a wrong key, and where there are others", []string{"usage", "--key", "sk_live_wrong"}, exitFailed, "`postroom key create --name NAME`"},
+		{"nobody there", []string{"usage", "--server", nobody}, exitFailed, "nobody listens at " + nobody + ": start `postroom serve`, or name another server"},
+		{"not an address", []string{"usage", "--server", "localhost:8080"}, exitUsage, `"localhost:8080" is not the address of a server`},
+		{"an address with the version", []string{"usage", "--server", s.api + "/v1"}, exitUsage, "leave /v1 out"},
+		{"another place of the server", []string{"usage", "--server", s.api + "/elsewhere"}, exitFailed, "is " + s.api + "/elsewhere the address of a Postroom server?"},
+		{"no such message", []string{"message", "get", "msg_none"}, exitNotFound, "not_found"},
+		{"no such inbox", []string{"wait", "nobody@postroom.localhost"}, exitNotFound, "there is no inbox nobody@postroom.localhost"},
+		{"nothing came", []string{"wait", in, "--timeout", "1s"}, exitTimedOut, "nothing came within 1s"},
+		{"no code came", []string{"wait", in, "--timeout", "1s", "--code"}, exitTimedOut, "nothing came within 1s"},
+		{"a policy that is none", []string{"inbox", "create", "--policy", "closed"}, exitUsage, "open, reply_only, approval"},
+		{"a time that is none", []string{"message", "list", "--since", "yesterday"}, exitUsage, "how long ago: 10m"},
+		{"a limit that is none", []string{"message", "list", "--limit", "0"}, exitUsage, "it is a number from 1"},
+		{"a flag that is none", []string{"usage", "--databse", "x"}, exitUsage, "unknown flag"},
+		{"a flag of another kind of command", []string{"usage", "--data", "x"}, exitUsage, "unknown flag: --data"},
+		{"an argument that is missing", []string{"reply"}, exitUsage, "usage: postroom reply MESSAGE"},
+		{"a command that is none", []string{"message", "lst"}, exitUsage, `or list?`},
+		{"a name that is taken", []string{"inbox", "create", "a"}, exitFailed, "address_taken"},
+		{"several faults", []string{"inbox", "create", "a", "--retention-days", "99"}, exitFailed, "retention_days"},
+		{"nobody who sends", append(send, "--text", "t"), exitUsage, "[inbox from]"},
+		{"nothing to send", append(send, "--inbox", in), exitUsage, "[text text-file html-file]"},
+		{"a file that is not there", append(send, "--inbox", in, "--text-file", "/nowhere/text"), exitFailed, "/nowhere/text"},
+		{"a foreign sender", append(send, "--from", "a@elsewhere.example", "--text", "t"), exitFailed, "domain_not_verified"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			here := *s
+			here.t = t
+			if said := here.run(tt.status, tt.args...); !strings.HasPrefix(said, "postroom: ") || !strings.Contains(said, tt.want) {
+				t.Errorf("it says %q, want %q", said, tt.want)
+			}
+		})
+	}
+	t.Run("no key", func(t *testing.T) {
+		t.Parallel()
+		_, said, err := runCommand(t, s.data, nil, "usage")
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitUsage || !strings.Contains(said, "set POSTROOM_KEY or --key; `postroom key create --name NAME`") {
+			t.Errorf("%v %s", err, said)
+		}
+	})
+	t.Run("a service is not kept from starting by what clients read", func(t *testing.T) {
+		t.Parallel()
+		if _, said, err := runCommand(t, t.TempDir(), s.env, "config"); err != nil {
+			t.Errorf("%v %s", err, said)
+		}
+	})
+}
+
+// TestTextFromTheStandardInput sends what is piped in.
+func TestTextFromTheStandardInput(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, t.TempDir(), nil)
+	in := s.first("inbox", "create", "a")
+	cmd := command(t, s.data, s.env, "send", "--inbox", in, "--to", "a@postroom.localhost", "--subject", "s", "--text-file", "-")
+	cmd.Stdin = strings.NewReader("piped\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.want([]string{"wait", in}, "piped")
+}
+
+// TestListsShowAsMuchAsIsAskedFor over pages.
+func TestListsShowAsMuchAsIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, t.TempDir(), nil)
+	for range 5 {
+		s.run(exitOK, "inbox", "create")
+	}
+	for limit, lines := range map[string]int{"3": 1 + 3 + 1, "5": 1 + 5, "9": 1 + 5} {
+		if out := s.run(exitOK, "inbox", "list", "--limit", limit); strings.Count(out, "\n") != lines {
+			t.Errorf("--limit %s shows\n%s", limit, out)
+		}
+	}
+	var all []map[string]any
+	if err := json.Unmarshal([]byte(s.run(exitOK, "inbox", "list", "--json", "--limit", "4")), &all); err != nil || len(all) != 4 || all[0]["object"] != "inbox" {
+		t.Errorf("%v %v", err, all)
+	}
+	if out := s.run(exitOK, "message", "list", "--json"); out != "[]\n" {
+		t.Errorf("no messages are %q", out)
+	}
+}
+
+// TestCompletion makes scripts for the shells, which complete commands and words.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, said, err := runCommand(t, t.TempDir(), nil, "completion", shell); err != nil || !strings.Contains(out, "postroom") {
+			t.Errorf("%s: %v %s", shell, err, said)
+		}
+	}
+	for want, args := range map[string][]string{
+		"attachment get list raw": {"__complete", "message", ""},
+		"code link":               {"__complete", "wait", "ibx_1", "--has", ""},
+	} {
+		out, said, err := runCommand(t, t.TempDir(), nil, args...)
+		var got []string
+		for line := range strings.Lines(out) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			if word != "" && !strings.HasPrefix(word, ":") {
+				got = append(got, word)
+			}
+		}
+		if d := cmp.Diff(want, strings.Join(got, " ")); err != nil || d != "" {
+			t.Errorf("%q: %v %s\n%s", args, err, said, d)
+		}
+	}
+}
+
+// TestHelpKeepsTheKindsOfCommandsApart: what calls a server shows no settings of
+// one, and what looks after it shows no key.
+func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
+	t.Parallel()
+	root := newCommand(program{environ: os.Environ()})
+	n := 0
+	var walk func(path string)
+	walk = func(path string) {
+		cmd, _, err := root.Find(strings.Fields(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		usage := cmd.UsageString()
+		own, overAPI := strings.Contains(usage, "[POSTROOM_DATABASE]"), strings.Contains(usage, "["+keyEnv+"]")
+		if own && overAPI {
+			t.Errorf("postroom %s shows the flags of both kinds", path)
+		}
+		if overAPI {
+			n++
+			if !strings.Contains(usage, "--json") || !strings.Contains(usage, "["+serverEnv+"]") {
+				t.Errorf("postroom %s lacks a flag:\n%s", path, usage)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			walk(strings.TrimSpace(path + " " + below.Name()))
+		}
+	}
+	walk("")
+	if n != 19 {
+		t.Errorf("%d commands call a server", n)
+	}
+}

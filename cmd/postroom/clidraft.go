@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (p program) draftCommand() *cobra.Command {
+	return group(&cobra.Command{Use: "draft", Short: "Look at what waits for approval, and approve or reject it"},
+		p.draftListCommand(), p.draftGetCommand(), p.draftApproveCommand(), p.draftRejectCommand())
+}
+
+func (p program) draftListCommand() *cobra.Command {
+	var (
+		inbox  string
+		status = gen.DraftStatusPending
+		every  bool
+		limit  int
+	)
+	cmd := &cobra.Command{Use: "list", Short: "List the drafts that wait for approval, or others, newest first", Args: cobra.NoArgs}
+	cmd.Flags().StringVar(&inbox, "inbox", "", "of this inbox, by id or address")
+	choose(cmd, &status, "status", "with this status", status.AllValues())
+	cmd.Flags().BoolVar(&every, "all", false, "with any status")
+	cmd.MarkFlagsMutuallyExclusive("status", "all")
+	limitFlag(cmd, &limit)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		var with gen.OptDraftStatus
+		if !every {
+			with.SetTo(status)
+		}
+		drafts, err := a.drafts(ctx, inbox, with, limit)
+		if err != nil {
+			return err
+		}
+		return showList(a.output, drafts, limit, []string{"ID", "TIME", "STATUS", "VERSION", "TO", "SUBJECT"}, func(d gen.Draft) []string {
+			return []string{d.ID, when(d.CreatedAt), d.Status, fmt.Sprint(d.Version), short(mailboxes(d.To), 40), short(d.Subject, 60)}
+		})
+	})
+}
+
+// drafts are those of one inbox, or of all for none.
+func (a *api) drafts(ctx context.Context, inbox string, with gen.OptDraftStatus, limit int) (iter.Seq2[gen.Draft, error], error) {
+	if inbox == "" {
+		return a.Drafts(ctx, gen.ListDraftsParams{Status: with, Limit: pageOf(limit)}), nil
+	}
+	id, err := a.inboxID(ctx, inbox)
+	return a.InboxDrafts(ctx, gen.ListInboxDraftsParams{InboxID: id, Status: with, Limit: pageOf(limit)}), err
+}
+
+func (p program) draftGetCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "get DRAFT", Short: "Show a draft", Args: wants(1)}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		d, err := a.GetDraft(ctx, gen.GetDraftParams{DraftID: args[0]})
+		if err != nil {
+			return err
+		}
+		return a.show(d, func(t *table) {
+			t.row("ID", d.ID)
+			t.row("Status", d.Status)
+			t.row("Version", fmt.Sprint(d.Version))
+			t.row("Inbox", d.InboxID)
+			t.row("To", mailboxes(d.To))
+			t.field("Cc", mailboxes(d.Cc))
+			t.field("Bcc", mailboxes(d.Bcc))
+			t.field("Reply to", mailboxes(d.ReplyTo))
+			t.row("Subject", d.Subject)
+			for _, f := range d.Attachments {
+				t.row("Attachment", f.ID, f.Filename, f.ContentType, fmt.Sprintf("%d bytes", f.Size))
+			}
+			t.field("Rejected", d.RejectReason.Or(""))
+			t.field("Sent as", d.MessageID.Or(""))
+			t.text(d.Text.Or(d.HTML.Or("")))
+		})
+	})
+}
+
+func (p program) draftApproveCommand() *cobra.Command {
+	var version int
+	cmd := &cobra.Command{
+		Use:     "approve DRAFT",
+		Short:   "Send a draft; the key needs the scope admin",
+		Example: "  postroom draft approve drf_01k5 --version 2",
+		Args:    wants(1),
+	}
+	cmd.Flags().IntVar(&version, "version", 0, "the version that was read: an edit since then stops it (default: whatever is there)")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		var req gen.OptDraftSend
+		if version != 0 {
+			req.SetTo(gen.DraftSend{Version: gen.NewOptInt(version)})
+		}
+		m, err := a.SendDraft(ctx, req, gen.SendDraftParams{DraftID: args[0]})
+		return a.showSent(m, err)
+	})
+}
+
+func (p program) draftRejectCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft: it is never sent; the key needs the scope admin", Args: wants(1)}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, which the draft then says")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		var req gen.OptDraftReject
+		if reason != "" {
+			req.SetTo(gen.DraftReject{Reason: opt(reason)})
+		}
+		d, err := a.RejectDraft(ctx, req, gen.RejectDraftParams{DraftID: args[0]})
+		if err != nil {
+			return err
+		}
+		return a.show(d, func(t *table) { t.row(d.ID, d.Status) })
+	})
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (p program) emailCommand() *cobra.Command {
+	return group(&cobra.Command{Use: "email", Short: "List emails that belong to no inbox, and show what became of them"},
+		p.emailListCommand(), p.emailGetCommand())
+}
+
+func (p program) emailListCommand() *cobra.Command {
+	var (
+		tag, batch string
+		status     gen.EmailStatus
+		limit      int
+	)
+	cmd := &cobra.Command{Use: "list", Short: "List emails, newest first", Args: cobra.NoArgs}
+	choose(cmd, &status, "status", "with this status", status.AllValues())
+	cmd.Flags().StringVar(&tag, "tag", "", "with this tag, as key:value")
+	cmd.Flags().StringVar(&batch, "batch", "", "of this batch, by id")
+	limitFlag(cmd, &limit)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		params := gen.ListEmailsParams{Limit: pageOf(limit), Tag: opt(tag), BatchID: opt(batch)}
+		if status != "" {
+			params.Status.SetTo(status)
+		}
+		return showList(a.output, a.Emails(ctx, params), limit, []string{"ID", "TIME", "STATUS", "FROM", "TO", "SUBJECT"}, func(m gen.Email) []string {
+			return []string{m.ID, when(m.CreatedAt), m.Status, short(m.From, 40), short(strings.Join(m.To, ", "), 40), short(m.Subject, 60)}
+		})
+	})
+}
+
+func (p program) emailGetCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and what became of it", Args: wants(1)}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		m, err := a.GetEmail(ctx, gen.GetEmailParams{ID: args[0]})
+		if err != nil {
+			return err
+		}
+		return a.show(m, func(t *table) {
+			t.row("ID", m.ID)
+			t.row("Time", when(m.CreatedAt))
+			t.field("Scheduled", whenNil(m.ScheduledAt))
+			t.row("From", m.From)
+			t.row("To", strings.Join(m.To, ", "))
+			t.row("Subject", m.Subject)
+			t.row("Status", m.Status)
+			for _, r := range m.Recipients {
+				t.row("Recipient", r.Email, r.Status, r.LastResponse.Or(""))
+			}
+			t.text(m.Text.Or(m.HTML.Or("")))
+		})
+	})
+}
+
+func (p program) usageCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "usage", Short: "Show the plan, and what of it is used", Args: cobra.NoArgs}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		u, err := a.GetUsage(ctx)
+		if err != nil {
+			return err
+		}
+		return a.show(u, func(t *table) {
+			t.row("Plan", u.Plan)
+			t.row("Inboxes", used(u.Inboxes.Used, u.Inboxes.Limit, time.Time{}))
+			t.row("Sends today", used(u.SendsToday.Used, u.SendsToday.Limit, u.SendsToday.ResetsAt))
+			t.row("Emails this month", used(u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit, u.EmailsThisMonth.ResetsAt))
+			if u.Sending.Paused {
+				t.row("Sending is paused", u.Sending.Reason.Or(""))
+			}
+		})
+	})
+}
+
+// used is a count against its limit, and when it begins again.
+func used(n int, limit gen.NilInt, resets time.Time) string {
+	most, ok := limit.Get()
+	if !ok {
+		return fmt.Sprint(n)
+	}
+	if resets.IsZero() {
+		return fmt.Sprintf("%d of %d", n, most)
+	}
+	return fmt.Sprintf("%d of %d, until %s", n, most, when(resets))
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (p program) messageCommand() *cobra.Command {
+	return group(&cobra.Command{Use: "message", Short: "List messages and show what they say"},
+		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand())
+}
+
+func (p program) messageListCommand() *cobra.Command {
+	var (
+		inbox, from, subject, search, thread string
+		direction                            gen.Direction
+		status                               gen.MessageStatus
+		since                                time.Time
+		limit                                int
+	)
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List messages, newest first",
+		Example: "  postroom message list --inbox signup@mail.example.com\n  postroom message list --q '\"verification code\" shop' --since 24h --json",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&inbox, "inbox", "", "of this inbox, by id or address")
+	cmd.Flags().StringVar(&from, "from", "", "from this address, or *@domain")
+	cmd.Flags().StringVar(&subject, "subject", "", "with this in the subject")
+	cmd.Flags().StringVar(&search, "q", "", "with all of these words, or \"phrases\"")
+	cmd.Flags().StringVar(&thread, "thread", "", "of this thread, by id")
+	cmd.Flags().Var(moment{&since}, "since", "since this time, or so long ago: 10m")
+	choose(cmd, &direction, "direction", "received or sent", direction.AllValues())
+	choose(cmd, &status, "status", "with this status", status.AllValues())
+	limitFlag(cmd, &limit)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		params := gen.ListMessagesParams{Limit: pageOf(limit), From: opt(from), Subject: opt(subject), Q: opt(search), ThreadID: opt(thread)}
+		if inbox != "" {
+			id, err := a.inboxID(ctx, inbox)
+			if err != nil {
+				return err
+			}
+			params.InboxID.SetTo(id)
+		}
+		if direction != "" {
+			params.Direction.SetTo(direction)
+		}
+		if status != "" {
+			params.Status.SetTo(status)
+		}
+		if !since.IsZero() {
+			params.Since.SetTo(since)
+		}
+		return showList(a.output, a.Messages(ctx, params), limit, []string{"ID", "TIME", "STATUS", "FROM", "TO", "SUBJECT"}, messageRow)
+	})
+}
+
+func messageRow(m gen.Message) []string {
+	return []string{m.ID, when(m.CreatedAt), m.Status, short(mailbox(m.From.Value), 40), short(mailboxes(m.To), 40), short(m.Subject, 60)}
+}
+
+func (p program) messageGetCommand() *cobra.Command {
+	var html bool
+	cmd := &cobra.Command{Use: "get MESSAGE", Short: "Show a message", Args: wants(1)}
+	cmd.Flags().BoolVar(&html, "html", false, "show its html instead of the text")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		m, err := a.GetMessage(ctx, gen.GetMessageParams{MessageID: args[0]})
+		if err != nil {
+			return err
+		}
+		text := m.Text
+		if html {
+			text = m.HTML
+		}
+		return a.show(m, func(t *table) { showMessage(t, m, text.Or("")) })
+	})
+}
+
+// showMessage writes what people want to know of a message.
+func showMessage(t *table, m *gen.Message, text string) {
+	t.row("ID", m.ID)
+	t.row("Time", when(m.CreatedAt))
+	t.row("From", mailbox(m.From.Value))
+	t.row("To", mailboxes(m.To))
+	t.field("Cc", mailboxes(m.Cc))
+	t.row("Subject", m.Subject)
+	t.row("Status", m.Status)
+	t.row("Inbox", m.InboxID)
+	t.row("Thread", m.ThreadID)
+	t.field("Code", m.Extracted.Value.Otp.Or(""))
+	t.field("Link", m.Extracted.Value.ActionLink.Or(""))
+	for _, f := range m.Attachments {
+		t.row("Attachment", f.ID, f.Filename, f.ContentType, fmt.Sprintf("%d bytes", f.Size))
+	}
+	for _, r := range m.Recipients {
+		t.row("Recipient", r.Email, r.Status, r.LastResponse.Or(""))
+	}
+	if m.Expired {
+		t.row("", "The content is deleted: its inbox keeps it no longer.")
+	}
+	t.text(text)
+}
+
+func (p program) messageRawCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{Use: "raw MESSAGE", Short: "Write a message as it came or was sent, byte for byte", Args: wants(1)}
+	outputFlag(cmd, &file)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		raw, err := a.Raw(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return a.saveAll(file, raw)
+	})
+}
+
+func (p program) messageAttachmentCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:     "attachment MESSAGE ATTACHMENT",
+		Short:   "Write an attachment; `postroom message get` shows the ids",
+		Example: "  postroom message attachment msg_01k5 att_01k5 --output order.pdf",
+		Args:    wants(2),
+	}
+	outputFlag(cmd, &file)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		about, content, err := a.Attachment(ctx, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		if err := a.saveAll(file, content); err != nil || !a.json || file == "" || file == "-" {
+			return err
+		}
+		return a.writeJSON(about)
+	})
+}
+
+func outputFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVarP(file, "output", "o", "", "a new file to write to (default: the standard output, unless it is a terminal)")
+}
+
+func (a *api) saveAll(file string, r io.ReadCloser) error {
+	err := a.save(file, r)
+	_ = r.Close() // read to its end, or of no use
+	return err
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/client"
+	"github.com/postroom/postroom/gen"
+)
+
+func (p program) sendCommand() *cobra.Command {
+	var (
+		m                          body
+		inbox, from, subject, once string
+		to, cc, bcc                []string
+	)
+	cmd := &cobra.Command{
+		Use:   "send",
+		Short: "Send a message from an inbox, or an email from any address of your domains",
+		Example: "  postroom send --inbox agent@mail.example.com --to ana@example.org --subject Hello --text 'Is anybody there?'\n" +
+			"  postroom send --from 'Shop <shop@mail.example.com>' --to ana@example.org --subject Welcome --html-file welcome.html",
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&inbox, "inbox", "", "inbox that sends it, by id or address; the message begins a thread")
+	cmd.Flags().StringVar(&from, "from", "", "sender of an email that belongs to no inbox: an address, or 'Name <address>'")
+	cmd.Flags().StringArrayVar(&to, "to", nil, "a recipient, up to 50 times")
+	cmd.Flags().StringArrayVar(&cc, "cc", nil, "a recipient of a copy")
+	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "a recipient whom the others do not see")
+	cmd.Flags().StringVar(&subject, "subject", "", "the subject")
+	cmd.Flags().StringVar(&once, "idempotency-key", "", "makes it safe to run the command again within 24 hours: it sends once")
+	m.flags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("inbox", "from")
+	cmd.MarkFlagsOneRequired("inbox", "from")
+	mustGive(cmd, "to", "subject")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		if err := m.load(p); err != nil {
+			return err
+		}
+		if from != "" {
+			return a.sendEmail(ctx, &gen.EmailSend{
+				From: gen.Mailbox(from), To: mailboxesOf(to), Cc: copies(cc), Bcc: copies(bcc), Subject: subject,
+				Text: m.read.text, HTML: m.read.html, Attachments: m.emailAttachments(),
+			}, once)
+		}
+		id, err := a.inboxID(ctx, inbox)
+		if err != nil {
+			return err
+		}
+		res, err := a.SendMessage(ctx, &gen.MessageSend{
+			To: client.To(to...), Cc: client.Copy(cc...), Bcc: client.Copy(bcc...), Subject: subject,
+			Text: m.read.text, HTML: m.read.html, Attachments: m.attachments(),
+		}, gen.SendMessageParams{InboxID: id, IdempotencyKey: opt(once)})
+		return a.showSent(res, err)
+	})
+}
+
+// mustGive makes flags a must.
+func mustGive(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		_ = cmd.MarkFlagRequired(name) // it is there
+	}
+}
+
+func (a *api) sendEmail(ctx context.Context, m *gen.EmailSend, once string) error {
+	sent, err := a.SendEmail(ctx, m, gen.SendEmailParams{IdempotencyKey: opt(once)})
+	if err != nil {
+		return err
+	}
+	return a.show(sent, func(t *table) { t.row(sent.ID, sent.Status) })
+}
+
+// showSent shows what a send or a reply has become: a message, or a draft.
+func (a *api) showSent(res any, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.show(res, func(t *table) {
+		switch v := res.(type) {
+		case *gen.Message:
+			t.row(v.ID, v.Status)
+		case *gen.Draft:
+			t.row(v.ID, v.Status, "waits for approval: `postroom draft approve "+v.ID+"`")
+		default:
+			t.row(fmt.Sprintf("%T", res)) // a newer server's
+		}
+	})
+}
+
+func mailboxesOf(all []string) gen.Mailboxes {
+	var list gen.MailboxArray
+	for _, m := range all {
+		list = append(list, gen.Mailbox(m))
+	}
+	return gen.NewMailboxArrayMailboxes(list)
+}
+
+func copies(all []string) gen.OptOptionalMailboxes {
+	if len(all) == 0 {
+		return gen.OptOptionalMailboxes{}
+	}
+	var list gen.OptionalMailboxArray
+	for _, m := range all {
+		list = append(list, gen.Mailbox(m))
+	}
+	return gen.NewOptOptionalMailboxes(gen.NewOptionalMailboxArrayOptionalMailboxes(list))
+}
+
+func (b *body) emailAttachments() []gen.EmailAttachmentInput {
+	var all []gen.EmailAttachmentInput
+	for _, f := range b.read.files {
+		all = append(all, gen.EmailAttachmentInput{Filename: f.name, Content: f.content})
+	}
+	return all
+}
+
+func (p program) replyCommand() *cobra.Command {
+	var (
+		m       body
+		all     bool
+		cc, bcc []string
+		once    string
+	)
+	cmd := &cobra.Command{
+		Use:     "reply MESSAGE",
+		Short:   "Answer a message, in its thread",
+		Example: "  postroom reply msg_01k5 --text 'I am.'",
+		Args:    wants(1),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "answer everybody who got it")
+	cmd.Flags().StringArrayVar(&cc, "cc", nil, "a recipient of a copy")
+	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "a recipient whom the others do not see")
+	cmd.Flags().StringVar(&once, "idempotency-key", "", "makes it safe to run the command again within 24 hours: it sends once")
+	m.flags(cmd)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		if err := m.load(p); err != nil {
+			return err
+		}
+		reply := &gen.MessageReply{Cc: client.Copy(cc...), Bcc: client.Copy(bcc...), Text: m.read.text, HTML: m.read.html, Attachments: m.attachments()}
+		if all {
+			reply.ReplyAll.SetTo(true)
+		}
+		res, err := a.ReplyToMessage(ctx, reply, gen.ReplyToMessageParams{MessageID: args[0], IdempotencyKey: opt(once)})
+		return a.showSent(res, err)
+	})
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/client"
+	"github.com/postroom/postroom/gen"
+)
+
+func (p program) waitCommand() *cobra.Command {
+	var (
+		w       client.Wait
+		code    bool
+		timeout time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "wait INBOX",
+		Short: "Wait for a message and show it, or its code",
+		Long: "Wait for a message that comes into an inbox, named by id or address, or that came in the\n" +
+			"last minute, and show it; with --code, print the code to type in and nothing else.",
+		Example: "  postroom wait signup@mail.example.com --code --from '*@shop.example'\n  postroom wait ibx_01k5 --timeout 10m --json",
+		Args:    wants(1),
+	}
+	cmd.Flags().BoolVar(&code, "code", false, "wait for a message with a code, and print that")
+	cmd.Flags().StringVar(&w.From, "from", "", "from this address, or *@domain")
+	cmd.Flags().StringVar(&w.Subject, "subject", "", "with this in the subject")
+	choose(cmd, &w.Has, "has", "with one of these in it", w.Has.AllValues())
+	choose(cmd, &w.Direction, "direction", "received (unless set) or sent", w.Direction.AllValues())
+	cmd.Flags().Var(moment{&w.Since}, "since", "since this time, or so long ago (default: 1m)")
+	cmd.Flags().StringVar(&w.After, "after", "", "later than this message, by id")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait; 0 is forever")
+	cmd.MarkFlagsMutuallyExclusive("code", "has")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		id, err := a.inboxID(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if timeout > 0 {
+			limited, cancel = context.WithTimeout(ctx, timeout)
+		}
+		defer cancel()
+		if err = a.wait(limited, id, w, code); err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+			return &explained{fmt.Sprintf("nothing came within %v", timeout), errTimedOut}
+		}
+		return err
+	})
+}
+
+func (a *api) wait(ctx context.Context, inboxID string, w client.Wait, code bool) error {
+	if code {
+		text, err := a.WaitForCode(ctx, inboxID, w)
+		if err != nil {
+			return err
+		}
+		return a.show(map[string]string{"code": text}, func(t *table) { t.row(text) })
+	}
+	m, err := a.WaitForMessage(ctx, inboxID, w)
+	if err != nil {
+		return err
+	}
+	return a.show(m, func(t *table) { showMessage(t, m, m.Text.Or("")) })
+}
+
+func (p program) eventsCommand() *cobra.Command {
+	var (
+		s     client.Stream
+		inbox string
+		types []string
+	)
+	cmd := &cobra.Command{
+		Use:     "events",
+		Short:   "Follow what happens, until it is interrupted",
+		Example: "  postroom events\n  postroom events --types message.received,email.bounced --json | jq .data.subject",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&inbox, "inbox", "", "in this inbox, by id or address")
+	cmd.Flags().StringSliceVar(&types, "types", nil, "of these types, separated by commas")
+	cmd.Flags().StringVar(&s.LastEventID, "after", "", "since this event, by id, of the last 24 hours")
+	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions(words(gen.EventType("").AllValues()), cobra.ShellCompDirectiveNoFileComp)) // it is there
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		if inbox != "" {
+			id, err := a.inboxID(ctx, inbox)
+			if err != nil {
+				return err
+			}
+			s.InboxID = id
+		}
+		for _, t := range types {
+			s.Types = append(s.Types, gen.EventType(t))
+		}
+		for e, err := range a.Events(ctx, s) {
+			if err != nil && interrupted(ctx, err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := a.showEvent(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// showEvent writes an event on one line.
+func (a *api) showEvent(e client.Event) error {
+	if a.json {
+		return a.writeJSON(e.JSON)
+	}
+	if e.Type == client.StreamGap {
+		_, err := fmt.Fprintln(a.w, "Events before this are lost: the server remembers 24 hours.")
+		return err
+	}
+	var about struct{ ID, Subject, Domain, Status string }
+	if err := e.Decode(&about); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.w, "%s  %-22s  %s  %s\n", when(e.CreatedAt), clean(e.Type), clean(about.ID), clean(short(about.Subject+about.Domain+ofRecipient(e), 100)))
+	return err
+}
+
+func ofRecipient(e client.Event) string {
+	if r := e.Recipient(); r != "" {
+		return " (" + r + ")"
+	}
+	return ""
+}

@@ -1,0 +1,226 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (d *Dashboard) approvalPages() {
+	d.get("/approvals", d.approvals)
+	d.get("/approvals/{mail}", d.approval)
+	d.get("/approvals/{mail}/view", d.draftFrame)
+	d.get("/approvals/{mail}/attachments/{attachment}", d.downloadAttachment)
+	d.get("/approvals/{mail}/edit", d.editDraftForm)
+	d.post("/approvals/{mail}/edit", d.editDraft)
+	d.post("/approvals/{mail}/approve", d.approve)
+	d.post("/approvals/{mail}/reject", d.reject)
+}
+
+// draftEvents are those that change the queue.
+var draftEvents = []gen.EventType{gen.EventTypeDraftCreated, gen.EventTypeDraftSent, gen.EventTypeDraftRejected}
+
+type approvalsView struct {
+	Drafts    []gen.Draft
+	Status    string // pending, sent or rejected
+	Addresses map[string]string
+	paging
+	Live string
+}
+
+func (d *Dashboard) approvals(p *page) error {
+	v := approvalsView{Status: p.r.URL.Query().Get("status"), Addresses: map[string]string{}}
+	if v.Status == "" {
+		v.Status = string(gen.DraftStatusPending)
+	}
+	list, err := d.api.ListDrafts(p.ctx(), gen.ListDraftsParams{
+		Status: gen.NewOptDraftStatus(gen.DraftStatus(v.Status)), Limit: gen.NewOptInt(listed), Cursor: p.cursor(),
+	})
+	if err != nil {
+		return err
+	}
+	v.Drafts, v.paging = list.Data, p.paging(list.Cursor)
+	if err := d.addresses(p, v.Drafts, v.Addresses); err != nil {
+		return err
+	}
+	if v.First == "" {
+		v.Live = livePath("", draftEvents...)
+	}
+	return p.show("approvals", v)
+}
+
+// addresses finds out which inboxes drafts are of.
+func (d *Dashboard) addresses(p *page, drafts []gen.Draft, into map[string]string) error {
+	for _, dr := range drafts {
+		if into[dr.InboxID] != "" {
+			continue
+		}
+		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: dr.InboxID})
+		if err != nil {
+			return err
+		}
+		into[in.ID] = in.Address
+	}
+	return nil
+}
+
+// approvalView is a draft that somebody decides.
+type approvalView struct {
+	Draft *gen.Draft
+	Inbox *gen.Inbox
+	Frame *frame
+	Here  string
+	// Changes is what has changed since the person looked last; Conflict says that
+	// this is why the page is shown.
+	Conflict bool
+	Changes  []change
+	Reason   string // that was filled in
+	Problem  problem
+	You      string
+}
+
+// Pending says whether the draft can be decided.
+func (v approvalView) Pending() bool { return v.Draft.Status == string(gen.DraftStatusPending) }
+
+func (d *Dashboard) approval(p *page) error {
+	v, err := d.approvalView(p)
+	if err != nil {
+		return err
+	}
+	return p.show("approval", v)
+}
+
+func (d *Dashboard) approvalView(p *page) (approvalView, error) {
+	dr, err := d.draft(p)
+	if err != nil {
+		return approvalView{}, err
+	}
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: dr.InboxID})
+	if err != nil {
+		return approvalView{}, err
+	}
+	source := draftSource(dr)
+	return approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, p.asksRemote(source)), Here: "/approvals/" + dr.ID, You: p.user.ID}, nil
+}
+
+// draft is the one that the address names.
+func (d *Dashboard) draft(p *page) (*gen.Draft, error) {
+	return d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: p.r.PathValue("mail")})
+}
+
+func (d *Dashboard) draftFrame(p *page) error {
+	dr, err := d.draft(p)
+	if err != nil {
+		return err
+	}
+	return p.showFrame(draftSource(dr))
+}
+
+// approve sends the version that the person saw, and no other.
+func (d *Dashboard) approve(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	version, err := strconv.Atoi(form.Get("version"))
+	if err != nil {
+		return errForm
+	}
+	m, err := d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}),
+		gen.SendDraftParams{DraftID: p.r.PathValue("mail")})
+	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
+		return d.undecided(p, pr, "")
+	}
+	if err != nil {
+		return err
+	}
+	return p.done("/approvals", "Approved: “"+shortened(m.Subject, 60)+"” is on its way.")
+}
+
+func (d *Dashboard) reject(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	reason := strings.TrimSpace(form.Get("reason"))
+	dr, err := d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(reason)}),
+		gen.RejectDraftParams{DraftID: p.r.PathValue("mail")})
+	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
+		return d.undecided(p, pr, reason)
+	}
+	if err != nil {
+		return err
+	}
+	return p.done("/approvals", "Rejected: “"+shortened(dr.Subject, 60)+"” is not sent.")
+}
+
+// undecided shows the draft again, as it is now, with why it was not decided.
+func (d *Dashboard) undecided(p *page, pr problem, reason string) error {
+	v, err := d.approvalView(p)
+	if err != nil {
+		return err
+	}
+	v.Problem, v.Reason = pr, reason
+	if v.Conflict = pr.code == string(gen.ErrorCodeDraftChanged); v.Conflict {
+		v.Changes = changesSince(p.r.PostForm, v.Draft)
+	}
+	return p.showStatus(pr.status, "approval", v)
+}
+
+// editView is a draft that somebody edits.
+type editView struct {
+	Draft               *gen.Draft
+	Subject, Text, HTML string
+	Version             int
+	Changes             []change
+	Problem             problem
+}
+
+func (d *Dashboard) editDraftForm(p *page) error {
+	dr, err := d.draft(p)
+	if err != nil {
+		return err
+	}
+	return p.show("draft-edit", editView{Draft: dr, Subject: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Version: dr.Version})
+}
+
+// editDraft saves what was edited, unless somebody else has edited the draft in
+// the meantime: then both are shown.
+func (d *Dashboard) editDraft(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	dr, err := d.draft(p)
+	if err != nil {
+		return err
+	}
+	v := editView{Draft: dr, Subject: strings.TrimSpace(form.Get("subject")), Text: unixLines(form.Get("text")), HTML: unixLines(form.Get("html")), Version: dr.Version}
+	if form.Get("version") != strconv.Itoa(dr.Version) {
+		v.Problem = problem{Message: "Somebody else has edited this draft meanwhile. Look at their changes, and save again to keep yours."}
+		v.Changes = changesSince(form, dr)
+		return p.showStatus(http.StatusConflict, "draft-edit", v)
+	}
+	req := gen.DraftUpdate{Subject: gen.NewOptString(v.Subject)}
+	if v.Text != unixLines(dr.Text.Or("")) {
+		req.Text = gen.OptNilString{Value: v.Text, Set: true, Null: v.Text == ""}
+	}
+	if v.HTML != unixLines(dr.HTML.Or("")) {
+		req.HTML = gen.OptNilString{Value: v.HTML, Set: true, Null: v.HTML == ""}
+	}
+	_, err = d.api.UpdateDraft(p.ctx(), &req, gen.UpdateDraftParams{DraftID: dr.ID})
+	if pr, ok := problemOf(err); ok && slices.Contains([]int{http.StatusBadRequest, http.StatusConflict, http.StatusGone}, pr.status) {
+		v.Problem = pr
+		return p.showStatus(pr.status, "draft-edit", v)
+	}
+	if err != nil {
+		return err
+	}
+	return p.done("/approvals/"+dr.ID, "The changes are saved.")
+}
+
+// unixLines is a text with the line ends that it has here: browsers send others.
+func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }

@@ -1,0 +1,149 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// order is a mail with everything that a draft can have.
+func order() *gen.MessageSend {
+	m := mailTo("ann@out.example", "Purchase order 1042", "Please confirm the order.\nIt is for 20 chairs.\n")
+	m.Cc = gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(gen.OptionalAddressArray{gen.NewEmailAddressAddress("carl@out.example")}))
+	m.Bcc = gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(gen.OptionalAddressArray{gen.NewEmailAddressAddress("hidden@out.example")}))
+	m.HTML = gen.NewOptString(`<p>Please <b>confirm</b> the order.</p><img src="https://pixel.example/1.gif">`)
+	m.Attachments = gen.MessageAttachmentInputs{{Filename: "order.pdf", Content: []byte("%PDF-1.7 order")}}
+	m.Headers = gen.NewOptMailHeaders(gen.MailHeaders{"X-Order": "1042"})
+	return m
+}
+
+// A draft comes while the queue is looked at; it is edited, and the version that
+// was seen is approved.
+func TestBrowserApproves(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
+		b := s.browse(t)
+		b.open("/approvals")
+		b.shows("Nothing waits")
+		d := s.hold(t, in, order())
+		b.waits(`document.querySelector('main').innerText.includes('Purchase order 1042')`)
+		b.waits(`document.querySelector('.badge.count').innerText.startsWith('1')`)
+		b.shoot("approvals")
+		b.click("a[href='/approvals/" + d.ID + "']")
+		b.shows("ann@out.example", "carl@out.example", "hidden@out.example", "X-Order", "1042", "order.pdf", "1 remote image is not shown", "version 1")
+		b.framed(t, "<b>confirm</b>")
+		b.shoot("approval")
+		if file := s.visitAsUser(t).get("/approvals/" + d.ID + "/attachments/" + d.Attachments[0].ID); file.status != 303 ||
+			s.visit(t).get(file.header.Get("Location")).want(t, 200).body != "%PDF-1.7 order" {
+			t.Errorf("the attachment: %d, %v", file.status, file.header)
+		}
+
+		b.click("a[href$='/edit']")
+		b.do(chromedp.SetValue(chromedp.CSS("[name=subject]"), "Purchase order 1042, corrected"))
+		b.shoot("draft-edit")
+		b.click("form.card button")
+		b.shows("The changes are saved.", "corrected", "version 2")
+		b.click("button.wide")
+		b.shows("Approved:", "is on its way", "Nothing waits")
+		got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
+		must(t, err)
+		if got.Status != "sent" || got.DecidedBy.Or("") != s.user.ID || got.Subject != "Purchase order 1042, corrected" || got.HTML.Or("") != order().HTML.Value {
+			t.Errorf("the draft: %+v", got)
+		}
+		b.open("/approvals?status=sent")
+		b.click("a[href='/approvals/" + d.ID + "']")
+		b.shows("Approved by you", "The mail that was sent")
+	})
+}
+
+func TestBrowserRejects(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
+		d := s.hold(t, in, mailTo("ann@out.example", "Cheap chairs", "Buy them."))
+		b := s.browse(t)
+		b.open("/approvals/" + d.ID)
+		b.do(chromedp.Click(chromedp.CSS("aside summary")), chromedp.SendKeys(chromedp.CSS("[name=reason]"), "We have chairs."))
+		b.shoot("reject")
+		b.click("button.danger")
+		b.shows("Rejected: “Cheap chairs” is not sent.")
+		got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
+		must(t, err)
+		if got.Status != "rejected" || got.RejectReason.Or("") != "We have chairs." || got.DecidedBy.Or("") != s.user.ID {
+			t.Errorf("the draft: %+v", got)
+		}
+		b.open("/approvals/" + d.ID)
+		b.shows("Rejected by you", "We have chairs.")
+	})
+}
+
+// Of two who look at the same draft, one edits it and the other approves what is
+// no longer there: nothing is sent, and what changed is shown. Then one approves
+// what the other has approved already.
+func TestBrowserTwoApprovers(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
+		d := s.hold(t, in, mailTo("ann@out.example", "Order", "20 chairs\n3 tables\nThank you"))
+		one, two := s.browse(t), s.browse(t)
+		one.open("/approvals/" + d.ID)
+		two.open("/approvals/" + d.ID)
+		two.click("a[href$='/edit']")
+		two.do(chromedp.SetValue(chromedp.CSS("[name=text]"), "2000 chairs\n3 tables\nThank you"))
+		two.click("form.card button")
+
+		one.expect("409")
+		one.loads(409, chromedp.Click(chromedp.CSS("button.wide")))
+		one.shows("The draft was edited after you opened it.", "Nothing was sent", "2000 chairs")
+		if gone, fresh := one.text("del"), one.text("ins"); gone != "20 chairs" || fresh != "2000 chairs" {
+			t.Errorf("what changed: %q is gone, %q is new", gone, fresh)
+		}
+		one.shoot("conflict")
+		if sent := s.sentFrom(t, in); sent != 0 {
+			t.Fatalf("%d mails were sent", sent)
+		}
+		one.click("button.wide") // as it is now
+		one.shows("is on its way")
+		two.expect("409")
+		two.loads(409, chromedp.Click(chromedp.CSS("button.wide")))
+		two.shows("Approved by")
+		if strings.Contains(two.text("main"), "Approve and send") {
+			t.Error("what is decided can be decided again")
+		}
+		if sent := s.sentFrom(t, in); sent != 1 {
+			t.Errorf("%d mails were sent, want 1", sent)
+		}
+	})
+}
+
+// Two who edit the same draft: the second sees what the first did, and does not
+// write over it unknowingly.
+func TestTwoEditors(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		d := s.hold(t, s.newInbox(t, "buyer", gen.SendPolicyApproval), mailTo("ann@out.example", "Order", "20 chairs"))
+		v := s.visitAsUser(t)
+		path := "/approvals/" + d.ID + "/edit"
+		edit := func(version, text string) answer {
+			return v.post(path, []string{"version", version, "subject", "Order", "text", text, "seen_subject", "=Order", "seen_text", "=20 chairs", "seen_html", "="})
+		}
+		edit("1", "30 chairs").want(t, 303)
+		edit("1", "40 chairs").want(t, 409).has(t, "Somebody else has edited", "<del>20 chairs</del>", "<ins>30 chairs</ins>", ">\n40 chairs</textarea>", `name="version" value="2"`)
+		edit("2", "40 chairs").want(t, 303)
+		v.get(path).want(t, 200).has(t, ">\n40 chairs</textarea>", `name="version" value="3"`)
+		edit("3", "").want(t, 400).has(t, "text-fault")
+		v.post("/approvals/"+d.ID+"/approve", []string{"version", "x"}).want(t, 400)
+		v.post("/approvals/drf_none/approve", []string{"version", "1"}).want(t, 404)
+	})
+}
+
+func (s *site) sentFrom(t *testing.T, in *gen.Inbox) int {
+	t.Helper()
+	list, err := s.api.ListInboxMessages(s.asUser(t), gen.ListInboxMessagesParams{InboxID: in.ID, Direction: gen.NewOptDirection(gen.DirectionOut)})
+	must(t, err)
+	return len(list.Data)
+}

@@ -1,0 +1,52 @@
+// What changes while somebody looks at a page. An element with data-live names a
+// stream of events; when one comes, the page is asked for again and the parts of
+// it that are marked are put in the place of the old ones. A tab that is not looked
+// at has no stream, so that many tabs take none from each other.
+
+const live = document.querySelector('[data-live]');
+let source, waiting;
+
+function listen() {
+  if (!live || source || document.visibilityState !== 'visible') return;
+  source = new EventSource(live.dataset.live);
+  for (const type of new URL(live.dataset.live, location).searchParams.get('events').split(',')) {
+    source.addEventListener(type, soon);
+  }
+  source.addEventListener('stream.gap', soon);
+  source.addEventListener('open', soon); // something may have come before the stream
+}
+
+function stop() {
+  source?.close();
+  source = undefined;
+}
+
+// soon waits a moment: events often come together.
+function soon() {
+  waiting ??= setTimeout(() => {
+    waiting = undefined;
+    refresh().catch(() => {}); // the next event is another chance
+  }, 150);
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { Accept: 'text/html' } });
+  if (!answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  for (const part of document.querySelectorAll('[data-live-part]')) {
+    const now = fresh.querySelector(`[data-live-part="${part.dataset.livePart}"]`);
+    if (!now || now.outerHTML === part.outerHTML) continue;
+    if (part.dataset.liveOnce !== undefined) { // is read right now: only say that there is more
+      document.querySelector('[data-live-more]').hidden = false;
+      continue;
+    }
+    const focus = part.contains(document.activeElement) && document.activeElement.getAttribute('href');
+    part.replaceWith(document.adoptNode(now));
+    if (focus) now.querySelector(`a[href="${CSS.escape(focus)}"]`)?.focus();
+  }
+}
+
+document.addEventListener('visibilitychange', () => (document.visibilityState === 'visible' ? listen() : stop()));
+addEventListener('pagehide', stop);
+addEventListener('pageshow', listen);
+listen();

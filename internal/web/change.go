@@ -1,0 +1,102 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/url"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// maxSeen is how much of a draft's text a form keeps to compare it with, in bytes.
+// Of what is longer it keeps a sum.
+const maxSeen = 8 << 10
+
+// maxCompared is how many lines of a text are compared one by one.
+const maxCompared = 300
+
+// seen is what a form keeps of a text that a person sees.
+func seen(s string) string {
+	s = unixLines(s)
+	if len(s) <= maxSeen {
+		return "=" + s
+	}
+	sum := sha256.Sum256([]byte(s))
+	return "#" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// change is what became of one part of a draft.
+type change struct {
+	Field string
+	Lines []lineChange // none when only known that it is another
+}
+
+// lineChange is a line that is gone, new, or as it was.
+type lineChange struct {
+	Mark string // "−", "+" or " "
+	Text string
+}
+
+// Gone and New say which.
+func (l lineChange) Gone() bool { return l.Mark == "−" }
+
+// New says whether the line was not there before.
+func (l lineChange) New() bool { return l.Mark == "+" }
+
+// changesSince says what has changed in a draft since a form kept what was seen.
+func changesSince(form url.Values, dr *gen.Draft) []change {
+	var out []change
+	for _, f := range []struct{ name, title, now string }{
+		{"seen_subject", "Subject", dr.Subject}, {"seen_text", "Text", dr.Text.Or("")}, {"seen_html", "HTML", dr.HTML.Or("")},
+	} {
+		was := unixLines(form.Get(f.name))
+		if was == "" || was == seen(f.now) {
+			continue
+		}
+		c := change{Field: f.title}
+		if before, kept := strings.CutPrefix(was, "="); kept {
+			c.Lines = compareLines(before, unixLines(f.now))
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// compareLines tells two texts apart line by line, by the longest lines that they
+// have in common. It returns none for texts that are too long.
+func compareLines(before, now string) []lineChange {
+	a, b := strings.Split(before, "\n"), strings.Split(now, "\n")
+	if len(a) > maxCompared || len(b) > maxCompared {
+		return nil
+	}
+	common := make([][]int, len(a)+1) // of a[i:] and b[j:]
+	for i := range common {
+		common[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			} else {
+				common[i][j] = max(common[i+1][j], common[i][j+1])
+			}
+		}
+	}
+	var out []lineChange
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out = append(out, lineChange{" ", a[i]})
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
+			out = append(out, lineChange{"−", a[i]})
+			i++
+		default:
+			out = append(out, lineChange{"+", b[j]})
+			j++
+		}
+	}
+	return out
+}

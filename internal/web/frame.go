@@ -1,0 +1,159 @@
+package web
+
+import (
+	"fmt"
+	"html"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mailhtml"
+)
+
+// sandbox is what the document of a mail may do: open the links that somebody
+// follows in windows of their own. It runs no scripts, and belongs to no origin.
+const sandbox = "allow-popups allow-popups-to-escape-sandbox"
+
+// framePolicy lets the document of a mail show images that we hand out, and its
+// own style. Nothing else is loaded, sent or run, whatever it holds.
+const framePolicy = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; " +
+	"frame-ancestors 'self'; sandbox " + sandbox
+
+// frameStyle is what a mail looks like that says nothing of it. A mail's own
+// style follows, and what says where a link leads is not the mail's to change.
+const (
+	frameStyle = `:root{color-scheme:light}html{background:#fff}body{margin:0;padding:14px;color:#191c2b;overflow-wrap:anywhere;` +
+		`font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}img{max-width:100%}pre{white-space:pre-wrap;font:inherit;margin:0}` +
+		`img[data-left-out]{background:#eef0f7;color:#5a6078;min-width:1em;min-height:1em}`
+	frameLinks = `a[href]:is(:hover,:focus-visible)::after{content:attr(title)!important;position:fixed!important;left:0!important;bottom:0!important;` +
+		`z-index:9!important;max-width:100%!important;padding:3px 10px!important;background:#191c2b!important;color:#fff!important;` +
+		`font:12px/1.5 system-ui,sans-serif!important;overflow-wrap:anywhere!important;border-radius:0 6px 0 0!important;display:block!important}` +
+		`.postroom-leads-to{color:#b3232f!important;font-weight:600!important;font-size:13px!important;display:inline!important;visibility:visible!important}`
+)
+
+// mailSource is what a document is made of: a message or a draft.
+type mailSource struct {
+	ID          string // msg_ or drf_
+	Title       string
+	Text, HTML  string
+	Attachments []gen.Attachment
+}
+
+func (m mailSource) path() string {
+	if strings.HasPrefix(m.ID, "drf_") {
+		return "/approvals/" + m.ID
+	}
+	return "/messages/" + m.ID
+}
+
+func messageSource(m *gen.Message) mailSource {
+	return mailSource{ID: m.ID, Title: m.Subject, Text: m.Text.Or(""), HTML: m.HTML.Or(""), Attachments: m.Attachments}
+}
+
+func draftSource(dr *gen.Draft) mailSource {
+	return mailSource{ID: dr.ID, Title: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Attachments: dr.Attachments}
+}
+
+// clean makes the HTML of a mail harmless. Its remote images are shown when the
+// person has asked for those of this mail.
+func (p *page) clean(m mailSource, remote bool) mailhtml.Page {
+	o := mailhtml.Options{Inline: func(contentID string) string {
+		for _, at := range m.Attachments {
+			if at.ContentID.Or("") != "" && strings.Trim(at.ContentID.Value, "<>") == contentID {
+				return p.imageLink(imageRef{Mail: m.ID, Attachment: at.ID})
+			}
+		}
+		return ""
+	}}
+	if remote {
+		o.Remote = func(address string) string {
+			if len(address) > maxRemoteAddress {
+				return ""
+			}
+			return p.imageLink(imageRef{Mail: m.ID, Remote: address})
+		}
+	}
+	return mailhtml.Clean(m.HTML, o)
+}
+
+// asksRemote says whether the request asks for the remote images of a mail, by
+// what only a page of this session says.
+func (p *page) asksRemote(m mailSource) bool {
+	asked := p.r.URL.Query().Get("remote")
+	return asked != "" && p.d.cfg.Images != nil && p.signedAs(asked, p.remoteMark(m.ID))
+}
+
+// remoteAsk is the value of "remote" that asks for the remote images of a mail.
+func (p *page) remoteAsk(mail string) string { return p.d.sign(p.remoteMark(mail)) }
+
+func (p *page) remoteMark(mail string) string { return fmt.Sprintf("remote %x %s", p.session(), mail) }
+
+// showFrame answers with the document that a frame shows a mail in.
+func (p *page) showFrame(m mailSource) error {
+	var body, style string
+	if m.HTML != "" && p.r.URL.Query().Get("part") != "text" {
+		c := p.clean(m, p.asksRemote(m))
+		body, style = c.Body, c.Style
+	} else {
+		body = "<pre>" + html.EscapeString(m.Text) + "</pre>"
+	}
+	h := p.w.Header()
+	h.Set("Content-Security-Policy", framePolicy)
+	h.Set("X-Frame-Options", "SAMEORIGIN")
+	h.Set("X-DNS-Prefetch-Control", "off")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = fmt.Fprintf(p.w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">`+
+		`<title>%s</title><style>%s</style><style>%s</style><style>%s</style></head><body>%s</body></html>`,
+		html.EscapeString(m.Title), frameStyle, style, frameLinks, body) // the reader may have gone
+	return nil
+}
+
+// frame is how a page shows the document of a mail.
+type frame struct {
+	Src, Title string
+	// Size is how high it is at first: small, medium or large. What it holds is not
+	// known to the page around it.
+	Size string
+	// Blocked is how many remote images are not shown, and Ask the value that asks
+	// for them; empty when nothing can be asked for.
+	Blocked int
+	Ask     string
+	// Shown says that they are shown.
+	Shown bool
+	// Cut says that there is more of it than is shown.
+	Cut bool
+}
+
+// longText is how much text stands in the page itself; what is longer has a frame.
+const longText = 16 << 10
+
+// frameOf returns how to show a mail, nil when its text can stand in the page.
+func (p *page) frameOf(m mailSource, remote bool) *frame {
+	f := &frame{Src: m.path() + "/view", Title: "The mail “" + m.Title + "”"}
+	if m.HTML == "" {
+		if len(m.Text) <= longText {
+			return nil
+		}
+		f.Src, f.Size = f.Src+"?part=text", "large"
+		return f
+	}
+	c := p.clean(m, false)
+	f.Size, f.Blocked, f.Cut = sizeOf(c), c.Blocked, c.Cut
+	if c.Blocked > 0 && p.d.cfg.Images != nil {
+		f.Ask = p.remoteAsk(m.ID)
+		if remote {
+			f.Shown, f.Src = true, f.Src+"?remote="+f.Ask
+		}
+	}
+	return f
+}
+
+// sizeOf guesses how much room a mail takes.
+func sizeOf(c mailhtml.Page) string {
+	switch weight := c.Text + 400*c.Images; {
+	case weight < 400:
+		return "small"
+	case weight < 1500:
+		return "medium"
+	}
+	return "large"
+}

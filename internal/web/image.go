@@ -1,0 +1,146 @@
+package web
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/remoteimage"
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// imageLife is how long the address of an image works, at most as long as the
+	// session.
+	imageLife = time.Hour
+	// maxRemoteAddress is the longest address, in bytes, that a remote image may
+	// have.
+	maxRemoteAddress = 4 << 10
+)
+
+// imageRef is an image in the document of a mail: one of the mail's own, or a
+// remote one. The document belongs to no origin, so that its requests carry no
+// cookie: the address says whose session it is for, and is signed.
+type imageRef struct {
+	Mail       string `json:"m"`           // msg_ or drf_
+	Attachment string `json:"a,omitempty"` // att_
+	Remote     string `json:"r,omitempty"`
+	Session    []byte `json:"s"` // the hash of the session's token
+	Expires    int64  `json:"e"` // in seconds since 1970
+}
+
+// imageLink is the address of an image, for this session and for imageLife.
+func (p *page) imageLink(ref imageRef) string {
+	ref.Session, ref.Expires = p.session(), p.d.now().Add(imageLife).Unix()
+	b, err := json.Marshal(ref)
+	if err != nil {
+		return "" // of text and numbers alone: it cannot happen
+	}
+	body := base64.RawURLEncoding.EncodeToString(b)
+	return "/mail-images/" + body + "." + p.d.sign("image "+body)
+}
+
+// readImageLink returns what an address is for. false: it is not ours, or has
+// expired.
+func (d *Dashboard) readImageLink(token string) (ref imageRef, ok bool) {
+	body, mac, _ := strings.Cut(token, ".")
+	b, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil || !hmac.Equal([]byte(mac), []byte(d.sign("image "+body))) || json.Unmarshal(b, &ref) != nil {
+		return imageRef{}, false
+	}
+	return ref, d.now().Unix() < ref.Expires
+}
+
+// sign signs what goes into an address; what begins it says what it is for.
+func (d *Dashboard) sign(what string) string {
+	m := hmac.New(sha256.New, d.cfg.NoticeKey)
+	_, _ = fmt.Fprintf(m, "address %s", what) // a hash never fails
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
+}
+
+func (p *page) signedAs(signature, what string) bool {
+	return hmac.Equal([]byte(signature), []byte(p.d.sign(what)))
+}
+
+// mailImage answers for an image of a mail.
+func (d *Dashboard) mailImage(p *page) error {
+	h := p.w.Header()
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // the document that shows it has no origin
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	ref, ok := d.readImageLink(p.r.PathValue("token"))
+	if !ok {
+		return errNoImage
+	}
+	u, err := d.store.SessionUser(p.ctx(), ref.Session)
+	if errors.Is(err, store.ErrNotFound) {
+		return errNoImage
+	}
+	if err != nil {
+		return err
+	}
+	ctx := handlers.AsPerson(p.ctx(), d.person(p.r, u, ref.Session))
+	img, err := d.fetchImage(ctx, ref)
+	if err != nil {
+		return d.imageFault(ctx, err)
+	}
+	h.Set("Content-Type", img.Type)
+	_, _ = p.w.Write(img.Body) // the reader may have gone
+	return nil
+}
+
+// errNoImage is for everything that is no image: why would be told to nobody.
+var errNoImage = &failure{http.StatusNotFound, "There is no such image", "It may be gone, or be none that can be shown."}
+
+// imageFault tells what is our fault, or the API's answer, from what a mail and
+// its sender can bring about.
+func (d *Dashboard) imageFault(ctx context.Context, err error) error {
+	if _, refused := problemOf(err); refused || errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	if !errors.Is(err, remoteimage.ErrNoImage) && !errors.Is(err, netguard.ErrRefused) {
+		d.log.DebugContext(ctx, "an image of a mail could not be fetched", "error", err)
+	}
+	return errNoImage
+}
+
+func (d *Dashboard) fetchImage(ctx context.Context, ref imageRef) (remoteimage.Image, error) {
+	if ref.Attachment != "" {
+		return d.inlineImage(ctx, ref)
+	}
+	if d.cfg.Images == nil {
+		return remoteimage.Image{}, remoteimage.ErrNoImage
+	}
+	return d.cfg.Images.Fetch(ctx, ref.Remote)
+}
+
+// inlineImage reads an image that lies in the mail.
+func (d *Dashboard) inlineImage(ctx context.Context, ref imageRef) (remoteimage.Image, error) {
+	link, size, err := d.attachmentLink(ctx, ref.Mail, ref.Attachment)
+	if err != nil {
+		return remoteimage.Image{}, err
+	}
+	if size > remoteimage.MaxBytes {
+		return remoteimage.Image{}, remoteimage.ErrNoImage
+	}
+	answer, err := d.api.DownloadFile(ctx, gen.DownloadFileParams{Token: path.Base(link.Path)})
+	if err != nil {
+		return remoteimage.Image{}, err
+	}
+	file, ok := answer.(*gen.DownloadFileOKRawApplicationOctetStream)
+	if !ok {
+		return remoteimage.Image{}, fmt.Errorf("download: %T", answer)
+	}
+	defer func() { _ = file.Response.Body.Close() }() // it lies in memory
+	return remoteimage.Read(file.Response.Body)
+}

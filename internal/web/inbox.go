@@ -1,0 +1,232 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// listed is how many rows of mail a page shows: the API's lists carry texts.
+const listed = 25
+
+func (d *Dashboard) inboxPages() {
+	d.get("/inboxes", d.inboxes)
+	d.post("/inboxes", d.createInbox)
+	d.get("/inboxes/{inbox}", d.inbox)
+	d.get("/inboxes/{inbox}/settings", d.inboxSettings)
+	d.post("/inboxes/{inbox}/settings", d.updateInbox)
+	d.post("/inboxes/{inbox}/delete", d.deleteInbox)
+}
+
+// inboxForm is what was filled in of a new inbox, or of the settings of one.
+type inboxForm struct {
+	Name, Domain, DisplayName, SendPolicy, RetentionDays string
+	Problem                                              problem
+}
+
+type inboxesView struct {
+	Inboxes []gen.Inbox
+	paging
+	Domains []string
+	Form    inboxForm
+	Live    string
+}
+
+func (d *Dashboard) inboxes(p *page) error { return d.showInboxes(p, http.StatusOK, inboxForm{}) }
+
+func (d *Dashboard) showInboxes(p *page, status int, form inboxForm) error {
+	list, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(listed), Cursor: p.cursor()})
+	if err != nil {
+		return err
+	}
+	v := inboxesView{Inboxes: list.Data, paging: p.paging(list.Cursor), Form: form}
+	if v.Domains, err = d.ownDomains(p); err != nil {
+		return err
+	}
+	if v.First == "" {
+		v.Live = livePath("", gen.EventTypeMessageReceived)
+	}
+	return p.showStatus(status, "inboxes", v)
+}
+
+// ownDomains are the verified domains that inboxes can be made on, besides the
+// install's.
+func (d *Dashboard) ownDomains(p *page) ([]string, error) {
+	list, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: gen.NewOptInt(100)})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range list.Data {
+		if o.Status == "verified" {
+			names = append(names, o.Domain)
+		}
+	}
+	return names, nil
+}
+
+func (d *Dashboard) createInbox(p *page) error {
+	f, err := p.inboxForm()
+	if err != nil {
+		return err
+	}
+	req := gen.InboxCreate{Name: optional(f.Name), Domain: optional(f.Domain)}
+	if f.DisplayName != "" {
+		req.DisplayName = gen.NewOptNilString(f.DisplayName)
+	}
+	if f.SendPolicy != "" {
+		req.SendPolicy = gen.NewOptSendPolicy(gen.SendPolicy(f.SendPolicy))
+	}
+	if req.RetentionDays, err = f.retention(); err != nil {
+		return err
+	}
+	in, err := d.api.CreateInbox(p.ctx(), gen.NewOptInboxCreate(req), gen.CreateInboxParams{})
+	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError {
+		f.Problem = pr
+		return d.showInboxes(p, pr.status, f)
+	}
+	if err != nil {
+		return err
+	}
+	return p.done("/inboxes/"+in.ID, "The inbox "+in.Address+" is there.")
+}
+
+func (p *page) inboxForm() (inboxForm, error) {
+	form, err := p.form()
+	if err != nil {
+		return inboxForm{}, err
+	}
+	return inboxForm{
+		Name: strings.TrimSpace(form.Get("name")), Domain: form.Get("domain"), DisplayName: strings.TrimSpace(form.Get("display_name")),
+		SendPolicy: form.Get("send_policy"), RetentionDays: form.Get("retention_days"),
+	}, nil
+}
+
+func (f inboxForm) retention() (gen.OptInt, error) {
+	if f.RetentionDays == "" {
+		return gen.OptInt{}, nil
+	}
+	n, err := strconv.Atoi(f.RetentionDays)
+	if err != nil {
+		return gen.OptInt{}, errForm
+	}
+	return gen.NewOptInt(n), nil
+}
+
+// inboxView is an inbox with its threads, or with the messages that were looked
+// for.
+type inboxView struct {
+	Inbox    *gen.Inbox
+	Threads  []gen.Thread
+	Messages []gen.Message
+	Found    bool // Messages are shown, and not Threads
+	Search   search
+	paging
+	Live string
+}
+
+// search is what is looked for in an inbox.
+type search struct{ Q, From, Direction, Thread string }
+
+func (s search) any() bool { return s != search{} }
+
+func (d *Dashboard) inbox(p *page) error {
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
+	if err != nil {
+		return err
+	}
+	q := p.r.URL.Query()
+	v := inboxView{Inbox: in, Search: search{strings.TrimSpace(q.Get("q")), strings.TrimSpace(q.Get("from")), q.Get("direction"), q.Get("thread")}}
+	if v.Found = v.Search.any(); v.Found {
+		err = d.findMessages(p, &v)
+	} else {
+		err = d.listThreads(p, &v)
+	}
+	if err != nil {
+		return err
+	}
+	if v.First == "" {
+		v.Live = livePath(in.ID, gen.EventTypeMessageReceived, gen.EventTypeMessageSent, gen.EventTypeMessageDelivered,
+			gen.EventTypeMessageBounced, gen.EventTypeMessageFailed)
+	}
+	return p.show("inbox", v)
+}
+
+func (d *Dashboard) listThreads(p *page, v *inboxView) error {
+	list, err := d.api.ListThreads(p.ctx(), gen.ListThreadsParams{InboxID: v.Inbox.ID, Limit: gen.NewOptInt(listed), Cursor: p.cursor()})
+	if err != nil {
+		return err
+	}
+	v.Threads, v.paging = list.Data, p.paging(list.Cursor)
+	return nil
+}
+
+func (d *Dashboard) findMessages(p *page, v *inboxView) error {
+	params := gen.ListInboxMessagesParams{
+		InboxID: v.Inbox.ID, Limit: gen.NewOptInt(listed), Cursor: p.cursor(),
+		Q: optional(v.Search.Q), From: optional(v.Search.From), ThreadID: optional(v.Search.Thread),
+	}
+	if v.Search.Direction != "" {
+		params.Direction = gen.NewOptDirection(gen.Direction(v.Search.Direction))
+	}
+	list, err := d.api.ListInboxMessages(p.ctx(), params)
+	if err != nil {
+		return err
+	}
+	v.Messages, v.paging = list.Data, p.paging(list.Cursor)
+	return nil
+}
+
+type settingsView struct {
+	Inbox *gen.Inbox
+	Form  inboxForm
+}
+
+func (d *Dashboard) inboxSettings(p *page) error {
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
+	if err != nil {
+		return err
+	}
+	return p.show("inbox-settings", settingsView{in, inboxForm{
+		DisplayName: in.DisplayName.Or(""), SendPolicy: in.SendPolicy, RetentionDays: strconv.Itoa(in.RetentionDays),
+	}})
+}
+
+func (d *Dashboard) updateInbox(p *page) error {
+	f, err := p.inboxForm()
+	if err != nil {
+		return err
+	}
+	id := p.r.PathValue("inbox")
+	req := gen.InboxUpdate{DisplayName: gen.OptNilString{Value: f.DisplayName, Set: true, Null: f.DisplayName == ""}}
+	if f.SendPolicy != "" {
+		req.SendPolicy = gen.NewOptSendPolicy(gen.SendPolicy(f.SendPolicy))
+	}
+	if req.RetentionDays, err = f.retention(); err != nil {
+		return err
+	}
+	_, err = d.api.UpdateInbox(p.ctx(), &req, gen.UpdateInboxParams{InboxID: id})
+	if pr, ok := problemOf(err); ok && pr.status == http.StatusBadRequest {
+		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
+		if err != nil {
+			return err
+		}
+		f.Problem = pr
+		return p.showStatus(pr.status, "inbox-settings", settingsView{in, f})
+	}
+	if err != nil {
+		return err
+	}
+	return p.done("/inboxes/"+id, "The settings are saved.")
+}
+
+func (d *Dashboard) deleteInbox(p *page) error {
+	id := p.r.PathValue("inbox")
+	gone, err := d.api.DeleteInbox(p.ctx(), gen.DeleteInboxParams{InboxID: id})
+	if err != nil {
+		return p.refused("/inboxes/"+id+"/settings", err)
+	}
+	return p.done("/inboxes", "The inbox "+gone.Address+" is deleted, with all that was in it.")
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// sessionLook is how often it is looked whether a session is still there that
+// listens to events.
+const sessionLook = 5 * time.Second
+
+// livePath is the address of the events of these types, of one inbox or, when
+// that is empty, of all.
+func livePath(inbox string, types ...gen.EventType) string {
+	names := make([]string, 0, len(types))
+	for _, t := range types {
+		names = append(names, string(t))
+	}
+	q := url.Values{"events": {strings.Join(names, ",")}}
+	if inbox != "" {
+		q.Set("inbox_id", inbox)
+	}
+	return "/live?" + q.Encode()
+}
+
+// live hands the event stream of the API on to a page, for as long as the session
+// lasts. When there can be none, because the person has too many open, it answers
+// 204: the browser does not ask again, and the page stays as it is.
+func (d *Dashboard) live(p *page) error {
+	ctx, cancel := context.WithCancel(p.ctx())
+	var looking sync.WaitGroup
+	looking.Go(func() { p.watchSession(ctx, cancel) })
+	defer looking.Wait()
+	defer cancel()
+	_ = http.NewResponseController(p.w).SetReadDeadline(time.Time{}) // or it would end the stream; not all have one, in tests
+	r := p.r.Clone(ctx)
+	r.URL.Path = "/v1/events/stream"
+	r.URL.RawPath, r.RequestURI = "", r.URL.RequestURI()
+	r.Header.Del("Cookie")
+	r.Header.Set("Authorization", "Bearer local") // who calls is in the context
+	d.cfg.API.ServeHTTP(&quietWriter{ResponseWriter: p.w}, r)
+	return nil
+}
+
+// watchSession ends the stream when the session has ended.
+func (p *page) watchSession(ctx context.Context, end func()) {
+	tick := time.NewTicker(sessionLook)
+	defer tick.Stop()
+	hash := p.session()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := p.d.store.SessionUser(ctx, hash); err != nil {
+			end()
+			return
+		}
+	}
+}
+
+// quietWriter answers 204 in the place of errors.
+type quietWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *quietWriter) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		w.refused, status = true, http.StatusNoContent
+		w.Header().Del("Content-Type")
+		w.Header().Del("Content-Length")
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *quietWriter) Write(b []byte) (int, error) {
+	if w.refused {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *quietWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,86 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// marked marks the page, so that one that was loaded anew is told from it.
+var marked = chromedp.Evaluate[chromedp.Void](`window.marked = true`)
+
+// A mail that comes by SMTP shows without a reload, on the list and in a thread
+// that is being read.
+func TestBrowserSeesMailArrive(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "desk", gen.SendPolicyOpen)
+		server := s.listen(t)
+		b := s.browse(t)
+		b.open("/inboxes/" + in.ID)
+		b.do(marked)
+		deliver(t, server, in, "Message-ID: <1@out.example>\r\nSubject: Chairs", "Are there any?")
+		b.waits(`document.querySelector('main').innerText.includes('Chairs')`)
+		b.waits(`window.marked`) // the page is the same
+		b.click(".mails a")
+		b.do(marked)
+		deliver(t, server, in, "In-Reply-To: <1@out.example>\r\nSubject: Re: Chairs", "Hello?")
+		b.waits(`!document.querySelector('[data-live-more]').hidden`)
+		b.shows("Are there any?", "A new mail has come.")
+		b.waits(`window.marked`)
+		b.click("[data-live-more] a")
+		b.shows("Hello?")
+	})
+}
+
+// The stream ends when the session does, and a person with too many of them gets
+// a page that works without.
+func TestLiveStreams(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		streams := make([]*http.Response, 0, 10)
+		open := func() *http.Response {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			t.Cleanup(cancel)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/live?events=message.received", nil)
+			must(t, err)
+			req.AddCookie(&http.Cookie{Name: "postroom_session", Value: s.session})
+			res, err := http.DefaultTransport.RoundTrip(req)
+			must(t, err)
+			t.Cleanup(func() { _ = res.Body.Close() })
+			return res
+		}
+		for range 10 {
+			res := open()
+			if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+				t.Fatalf("a stream: %d %v", res.StatusCode, res.Header)
+			}
+			streams = append(streams, res)
+		}
+		if res := open(); res.StatusCode != http.StatusNoContent {
+			t.Errorf("stream 11: %d, want 204", res.StatusCode)
+		}
+		s.visit(t).get("/live?events=message.received").want(t, http.StatusSeeOther)
+		v := s.visitAsUser(t)
+		v.post("/sign-out", nil).want(t, http.StatusSeeOther)
+		start := time.Now()
+		for _, res := range streams {
+			if _, err := res.Body.Read(make([]byte, 100)); err != nil {
+				t.Fatal(err) // the head of the stream
+			}
+			for {
+				if _, err := res.Body.Read(make([]byte, 4096)); err != nil {
+					break
+				}
+			}
+		}
+		if took := time.Since(start); took > 15*time.Second {
+			t.Errorf("the streams ended %s after the session", took)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"log/slog"
+	"mime"
+	"net"
+	netsmtp "net/smtp"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// newInbox makes an inbox of the site's account.
+func (s *site) newInbox(t *testing.T, name string, policy gen.SendPolicy) *gen.Inbox {
+	t.Helper()
+	in, err := s.api.CreateInbox(s.asUser(t), gen.NewOptInboxCreate(gen.InboxCreate{
+		Name: gen.NewOptString(name), DisplayName: gen.NewOptNilString("The " + name), SendPolicy: gen.NewOptSendPolicy(policy),
+	}), gen.CreateInboxParams{})
+	must(t, err)
+	return in
+}
+
+// put puts a whole mail into the inbox.
+func (s *site) put(t *testing.T, in *gen.Inbox, raw string) *gen.Message {
+	t.Helper()
+	m, err := s.api.SimulateMessage(s.asUser(t), &gen.MessageSimulate{Raw: gen.NewOptString(strings.ReplaceAll(raw, "OWN", in.Address))}, gen.SimulateMessageParams{InboxID: in.ID})
+	must(t, err)
+	return m
+}
+
+// hold has a program write a mail that has to be approved.
+func (s *site) hold(t *testing.T, in *gen.Inbox, m *gen.MessageSend) *gen.Draft {
+	t.Helper()
+	answer, err := s.api.SendMessage(s.asUser(t), m, gen.SendMessageParams{InboxID: in.ID})
+	must(t, err)
+	d, ok := answer.(*gen.Draft)
+	if !ok {
+		t.Fatalf("the mail was not held: %T", answer)
+	}
+	return d
+}
+
+func mailTo(to, subject, text string) *gen.MessageSend {
+	return &gen.MessageSend{
+		To:      gen.NewAddressArrayRecipients(gen.AddressArray{gen.NewEmailAddressAddress(gen.EmailAddress(to))}),
+		Subject: subject, Text: gen.NewOptString(text),
+	}
+}
+
+// listen starts an SMTP server that takes mail for the site, and returns where.
+func (s *site) listen(t *testing.T) string {
+	t.Helper()
+	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	server := smtp.NewServer(smtp.ServerConfig{Receiver: receiver, Hostname: "mx." + storetest.Domain, Log: slog.New(slog.DiscardHandler)})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		must(t, server.Shutdown(context.Background()))
+		must(t, <-served)
+	})
+	return l.Addr().String()
+}
+
+// deliver sends a mail to the inbox by SMTP.
+func deliver(t *testing.T, server string, in *gen.Inbox, header, text string) {
+	t.Helper()
+	raw := fmt.Sprintf("From: Bob <bob@out.example>\r\nTo: %s\r\n%s\r\n\r\n%s\r\n", in.Address, header, text)
+	must(t, netsmtp.SendMail(server, nil, "bob@out.example", []string{in.Address}, []byte(raw)))
+}
+
+// htmlMail is a mail with an HTML part, an image in it, and a file.
+func htmlMail(subject, from, filename, html string) string {
+	return "From: " + mime.QEncoding.Encode("utf-8", from) + " <shop@out.example>\r\nTo: OWN\r\nSubject: " + mime.QEncoding.Encode("utf-8", subject) +
+		"\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n" +
+		"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + html +
+		"\r\n--b\r\nContent-Type: image/png\r\nContent-ID: <logo@out.example>\r\nContent-Disposition: inline\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString(picture(120, 40)) +
+		"\r\n--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename*=utf-8''" + percent(filename) + "\r\n\r\n%PDF-1.7\r\n--b--\r\n"
+}
+
+// percent is text as a parameter of RFC 2231.
+func percent(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
+}
+
+// picture is a PNG: a line on white.
+func picture(width, height int) []byte {
+	m := image.NewRGBA(image.Rect(0, 0, width, height))
+	for i := range m.Pix {
+		m.Pix[i] = 0xff
+	}
+	for x := range width {
+		m.Set(x, height/2, color.RGBA{61, 79, 214, 255})
+	}
+	var b bytes.Buffer
+	_ = png.Encode(&b, m) // into memory
+	return b.Bytes()
+}

@@ -1,0 +1,90 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// mailFunctions are what templates of mail can call.
+var mailFunctions = template.FuncMap{
+	"who":      who,
+	"mailbox":  mailbox,
+	"initial":  initial,
+	"fileSize": fileSize,
+	"seen":     seen,
+	"subject":  subject,
+	"policy":   policyText,
+	"shorten":  shortened,
+	"files":    files,
+}
+
+// who names a sender: by name, or else by address.
+func who(a gen.NilMailAddress) string {
+	if a.Null {
+		return "Nobody"
+	}
+	if name := strings.TrimSpace(a.Value.Name.Or("")); name != "" {
+		return name
+	}
+	return a.Value.Email
+}
+
+// mailbox writes an address with its name.
+func mailbox(a gen.MailAddress) string {
+	if name := strings.TrimSpace(a.Name.Or("")); name != "" {
+		return name + " <" + a.Email + ">"
+	}
+	return a.Email
+}
+
+// initial is the letter that stands for a sender.
+func initial(name string) string {
+	for _, r := range strings.TrimLeft(name, `"'<(`) {
+		return strings.ToUpper(string(r))
+	}
+	return "?"
+}
+
+// subject is one that can be clicked.
+func subject(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "(no subject)"
+	}
+	return s
+}
+
+// files are the attachments to list below a mail: not those that its document
+// shows.
+func files(all []gen.Attachment, f *frame) []gen.Attachment {
+	if f == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(at gen.Attachment) bool { return at.Inline && at.ContentID.Or("") != "" })
+}
+
+func fileSize(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.0f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// policyText says what a send policy means.
+func policyText(policy string) string {
+	switch gen.SendPolicy(policy) {
+	case gen.SendPolicyOpen:
+		return "sends to anyone"
+	case gen.SendPolicyReplyOnly:
+		return "answers only who has written"
+	case gen.SendPolicyApproval:
+		return "needs approval"
+	}
+	return policy
+}
