@@ -40,7 +40,7 @@ func askHealth(ctx context.Context, listens string) error {
 		return err
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "localhost"
+		host = "127.0.0.1"
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthPatience)
 	defer cancel()

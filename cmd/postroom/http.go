@@ -42,7 +42,7 @@ func newHTTPServer(h http.Handler, cfg *tls.Config, log *slog.Logger) *httpServe
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          newHTTPLog(log),
 		ConnState:         s.change,
 		TLSConfig:         cfg,
 	}

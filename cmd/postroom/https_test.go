@@ -58,7 +58,21 @@ func TestHTTPSWithACertificateFromFiles(t *testing.T) {
 		t.Error(err)
 	}
 	client.CloseIdleConnections()
+	c, err := net.Dial("tcp", s.https) // somebody looks what is there
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Write([]byte("HELO\r\n"))
+	if _, rest := io.Copy(io.Discard, c); err != nil || rest != nil {
+		t.Errorf("%v, %v", err, rest)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
 	s.stop(t)
+	if strings.Contains(s.log.String(), "WARN") {
+		t.Errorf("the log says:\n%s", s.log)
+	}
 }
 
 func TestHTTPLeadsToHTTPS(t *testing.T) {

@@ -138,7 +138,7 @@ func (b *backingUp) email(t *testing.T, in *install, subject string, more map[st
 // and lets the old install bring to its end what it has.
 func (b *backingUp) underLoad(t *testing.T) {
 	t.Helper()
-	each := pick(25, 2000)
+	each := pick(25, 500)
 	ctx, cancel := context.WithCancel(t.Context())
 	working, ctx := errgroup.WithContext(ctx)
 	for _, work := range []func(context.Context) error{b.receive, b.receive, b.receiveLarge, b.send, b.send, b.delete} {

@@ -17,7 +17,7 @@ const (
 	// it has nothing to do.
 	mostStart = 200 * time.Millisecond
 	mostIdle  = 40 << 20
-	starts    = 5
+	starts    = 3
 )
 
 // TestStartsAtOnceAndIdlesSmall starts the service again and again. Of the time that

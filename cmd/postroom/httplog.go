@@ -1,0 +1,26 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log"
+	"log/slog"
+)
+
+// httpLog takes what net/http complains of. Whoever finds the port can make a
+// handshake fail, so that is worth a line to who looks for it alone.
+type httpLog struct{ log *slog.Logger }
+
+var handshakeFailed = []byte("http: TLS handshake error from ")
+
+func (l httpLog) Write(p []byte) (int, error) {
+	text := bytes.TrimSpace(p)
+	if rest, ok := bytes.CutPrefix(text, handshakeFailed); ok {
+		l.log.DebugContext(context.Background(), "TLS handshake failed", "error", string(rest))
+	} else {
+		l.log.WarnContext(context.Background(), "fault of an HTTP connection", "error", string(text))
+	}
+	return len(p), nil
+}
+
+func newHTTPLog(l *slog.Logger) *log.Logger { return log.New(httpLog{l}, "", 0) }
