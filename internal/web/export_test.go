@@ -10,3 +10,6 @@ func NavigationPaths() []string {
 	}
 	return paths
 }
+
+// ImageLife is how long the address of an image works.
+const ImageLife = imageLife

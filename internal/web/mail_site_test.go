@@ -9,7 +9,6 @@ import (
 	"image/color"
 	"image/png"
 	"log/slog"
-	"mime"
 	"net"
 	netsmtp "net/smtp"
 	"strings"
@@ -83,11 +82,17 @@ func deliver(t *testing.T, server string, in *gen.Inbox, header, text string) {
 
 // htmlMail is a mail with an HTML part, an image in it, and a file.
 func htmlMail(subject, from, filename, html string) string {
-	return "From: " + mime.QEncoding.Encode("utf-8", from) + " <shop@out.example>\r\nTo: OWN\r\nSubject: " + mime.QEncoding.Encode("utf-8", subject) +
+	return "From: " + encodedWord(from) + " <shop@out.example>\r\nTo: OWN\r\nSubject: " + encodedWord(subject) +
 		"\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n" +
-		"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + html +
+		"--b\r\nContent-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte(html)) +
 		"\r\n--b\r\nContent-Type: image/png\r\nContent-ID: <logo@out.example>\r\nContent-Disposition: inline\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString(picture(120, 40)) +
 		"\r\n--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename*=utf-8''" + percent(filename) + "\r\n\r\n%PDF-1.7\r\n--b--\r\n"
+}
+
+// encodedWord is text of which no character stands for something in a header (RFC
+// 2047).
+func encodedWord(s string) string {
+	return "=?utf-8?B?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
 }
 
 // percent is text as a parameter of RFC 2231.

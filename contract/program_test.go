@@ -1,0 +1,91 @@
+package contract_test
+
+import (
+	"bufio"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// TestGoPrograms compiles and runs the programs that the README and the page
+// about clients show, word for word. What they say to the server is held against
+// the contract.
+func TestGoPrograms(t *testing.T) {
+	t.Parallel()
+	in := start(t, storetest.SQLite, newChecker(t))
+	target, err := url.Parse(in.api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := in.check.Proxy(t, target, in.base)
+	t.Cleanup(proxy.Close)
+	for _, page := range []string{"../README.md", "../docs/clients.md"} {
+		code := onlyBlock(t, page, "go")
+		var want []string
+		for _, m := range printed.FindAllStringSubmatch(code, -1) {
+			want = append(want, m[1])
+		}
+		if len(want) == 0 {
+			t.Fatalf("the program of %s prints nothing", page)
+		}
+		binary := buildGo(t, strings.ReplaceAll(code, documentedServer, proxy.URL))
+		if d := cmp.Diff(want, in.runGo(t, binary, len(want), strings.Contains(code, "os.Interrupt"))); d != "" {
+			t.Errorf("the program of %s prints (-documented +got):\n%s", page, d)
+		}
+	}
+	logExchanges(t, in.check)
+}
+
+var printed = regexp.MustCompile(`(?m)^\s*fmt\.Println\(.*\) // prints: (.*)$`)
+
+// buildGo compiles a program as somebody would who has pasted it into a module.
+func buildGo(t *testing.T, code string) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "main.go"), code)
+	binary := filepath.Join(dir, "program")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, filepath.Join(dir, "main.go")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// runGo runs a program, to its end or, when it is to be told to stop, until it has
+// printed n lines, and returns them. A line before them that is an address gets a
+// mail.
+func (in *install) runGo(t *testing.T, binary string, n int, tell bool) (lines []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary)
+	dieWithUs(cmd)
+	cmd.Env, cmd.Stderr = append(os.Environ(), "POSTROOM_KEY="+firstKey), t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for all := bufio.NewScanner(out); (!tell || len(lines) < n) && all.Scan(); {
+		if line := all.Text(); strings.HasSuffix(line, "@"+mailDomain) {
+			in.deliver(t, line)
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	if tell {
+		_ = cmd.Process.Signal(syscall.SIGINT) // if it has ended, Wait tells
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+	return lines
+}

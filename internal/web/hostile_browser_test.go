@@ -1,0 +1,313 @@
+package web_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mailhtml"
+	"github.com/postroom/postroom/internal/mailhtml/hostilemail"
+	"github.com/postroom/postroom/internal/web"
+)
+
+// trap is where everything in hostile mail points to.
+type trap struct {
+	url string
+
+	mu    sync.Mutex
+	conns int
+	heard map[string]http.Header // by path, of the last request
+}
+
+// newTrap starts one. Whatever is asked of it, it answers with a picture.
+func newTrap(t *testing.T) *trap {
+	t.Helper()
+	tr := &trap{heard: map[string]http.Header{}}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tr.mu.Lock()
+		tr.heard[r.URL.Path] = r.Header.Clone()
+		tr.mu.Unlock()
+		w.Header().Set("Content-Type", "image/png")
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		_, _ = w.Write(picture(30, 30))
+	}))
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			tr.mu.Lock()
+			tr.conns++
+			tr.mu.Unlock()
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	tr.url = srv.URL
+	return tr
+}
+
+// caught returns how many connections there were, and what was asked for.
+func (tr *trap) caught() (conns int, paths []string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for p := range tr.heard {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	return tr.conns, paths
+}
+
+// headers are those of the requests, by path.
+func (tr *trap) headers() map[string]http.Header {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return maps.Clone(tr.heard)
+}
+
+// perThread is how many mails there are in a thread: as many as a page shows.
+const perThread = 10
+
+// putHostile puts the mails into threads of the inbox, and returns those.
+func (s *site) putHostile(t *testing.T, in *gen.Inbox, mails []hostilemail.Mail) []string {
+	t.Helper()
+	var threads []string
+	for i, m := range mails {
+		root := fmt.Sprintf("<root-%d@out.example>", i/perThread)
+		head := "In-Reply-To: " + root + "\r\n"
+		if i%perThread == 0 {
+			head = "Message-ID: " + root + "\r\n"
+			s.clock.Add(time.Minute) // the limit of calls begins anew
+		}
+		got := s.put(t, in, head+htmlMail(m.Subject, m.From, m.Filename, m.HTML))
+		if i%perThread == 0 {
+			threads = append(threads, got.ThreadID)
+		} else if got.ThreadID != threads[len(threads)-1] {
+			t.Fatalf("mail %d is in thread %s, want %s", i, got.ThreadID, threads[len(threads)-1])
+		}
+	}
+	return threads
+}
+
+// X1: hostile mails, on the pages that people read mail on: no script runs, nothing
+// is loaded from elsewhere, and the page stays where it is. There are more than
+// 250; make rounds shows them all, and make test each of some.
+func TestBrowserHostileMail(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		tr := newTrap(t)
+		mails := some(hostilemail.All(tr.url))
+		in := s.newInbox(t, "victim", gen.SendPolicyOpen)
+		threads := s.putHostile(t, in, mails)
+		paths := []string{"/inboxes/" + in.ID, "/inboxes/" + in.ID + "?direction=in"}
+		for _, id := range threads {
+			paths = append(paths, "/inboxes/"+in.ID+"/threads/"+id)
+		}
+		frames := 0
+		for some := range slices.Chunk(paths, 8) {
+			frames += s.browse(t).readHostile(some)
+		}
+		if conns, paths := tr.caught(); conns != 0 {
+			t.Errorf("%d connections from hostile mail: %v", conns, paths)
+		}
+		if frames != len(mails) {
+			t.Errorf("%d mails were shown, want %d", frames, len(mails))
+		}
+		t.Logf("%d hostile mails in %d pages: 0 scripts, 0 connections", frames, len(paths))
+	})
+}
+
+// readHostile reads the mails of these pages, and returns how many there are.
+func (b *tab) readHostile(paths []string) int {
+	b.t.Helper()
+	b.watchDialogs()
+	n := 0
+	for _, path := range paths {
+		b.site.clock.Add(time.Minute) // the limit of calls begins anew
+		b.do(chromedp.Navigate(b.site.url + path))
+		n += b.showFrames()
+		if at := b.where(); at != b.site.url+path {
+			b.t.Errorf("the page went to %s", at)
+		}
+	}
+	b.do(givingTime)
+	return n
+}
+
+// givingTime waits in the browser: some of what hostile mail tries takes a moment.
+var givingTime = chromedp.Evaluate[chromedp.Void](`new Promise((done) => setTimeout(done, 1500))`, chromedp.EvalAwaitPromise)
+
+// some are the mails that this run shows.
+func some(all []hostilemail.Mail) []hostilemail.Mail {
+	out := make([]hostilemail.Mail, 0, len(all))
+	for i := 0; i < len(all); i += everyMail {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+// watchDialogs counts a dialog as something that went wrong: no script of ours
+// opens one here.
+func (b *tab) watchDialogs() {
+	events := chromedp.Events(b.ctx, page.JavascriptDialogOpening)
+	go func() {
+		for ev, err := range events {
+			if err != nil {
+				return
+			}
+			b.complain("a script opened a dialog: " + ev.Message)
+		}
+	}()
+}
+
+// showFrames opens every mail of the page, waits until their documents are there,
+// and returns how many there are.
+func (b *tab) showFrames() int {
+	b.t.Helper()
+	n, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`(() => {
+		for (const d of document.querySelectorAll('details')) d.open = true;
+		const all = [...document.querySelectorAll('iframe')];
+		for (const f of all) f.loading = 'eager';
+		return all.length;
+	})()`))
+	must(b.t, err)
+	b.waits(fmt.Sprintf("performance.getEntriesByType('resource').filter((e) => e.initiatorType === 'iframe').length >= %d", n))
+	return n
+}
+
+// The mails are as hostile as they say, and each wall holds alone: without any,
+// many of them are heard of; when only the HTML is made harmless, and neither
+// sandbox nor policy is there, none is.
+func TestBrowserHostileMailWithoutWalls(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		for _, tt := range []struct {
+			name      string
+			clean     bool
+			atLeast   int
+			atMost    int
+			onlyShort int
+		}{{"as it came", false, 60 / everyMail, 1 << 20, 10_000}, {"made harmless", true, 0, 0, 1 << 20}} {
+			tr := newTrap(t)
+			mails := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Mail) bool { return len(m.HTML) > tt.onlyShort })
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/html; charset=utf-8")
+				var i int
+				if _, err := fmt.Sscanf(r.URL.Path, "/mail/%d", &i); err != nil {
+					for i := range mails {
+						_, _ = fmt.Fprintf(w, "<iframe src='/mail/%d'></iframe>", i)
+					}
+					return
+				}
+				body := mails[i].HTML
+				if tt.clean {
+					c := mailhtml.Clean(body, mailhtml.Options{})
+					body = "<!doctype html><style>" + c.Style + "</style><body>" + c.Body
+				}
+				_, _ = io.WriteString(w, body)
+			}))
+			t.Cleanup(srv.Close)
+			b := s.browseSignedOut(t)
+			b.elsewhere = true
+			b.expect("") // whatever: it is their page
+			b.do(chromedp.Navigate(srv.URL), givingTime)
+			conns, paths := tr.caught()
+			if len(paths) < tt.atLeast || conns > tt.atMost {
+				t.Errorf("%s: %d mails were heard of with %d connections: %v", tt.name, len(paths), conns, paths)
+			}
+			t.Logf("%s: %d addresses of %d mails were asked for", tt.name, len(paths), len(mails))
+		}
+	})
+}
+
+// X2: nothing remote is loaded until somebody asks. Then only images are, by us and
+// not by the browser, and nobody else can ask with the same address.
+func TestBrowserRemoteContent(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		tr := newTrap(t)
+		in := s.newInbox(t, "reader", gen.SendPolicyOpen)
+		u := tr.url
+		m := s.put(t, in, htmlMail("News", "News", "a.pdf", `<link rel=prefetch href="`+u+`/prefetch"><link rel=stylesheet href="`+u+`/sheet">
+			<style>@import '`+u+`/import';@font-face{font-family:x;src:url(`+u+`/font)}body{font-family:x;background:url(`+u+`/background)}</style>
+			<img src="`+u+`/image"><img srcset="`+u+`/srcset 2x"><table background="`+u+`/table"><tr><td>x</table><video poster="`+u+`/poster"></video>
+			<img src="cid:logo@out.example"><img src="`+u+`/image?twice">`))
+		other := s.put(t, in, htmlMail("Other", "Other", "a.pdf", `<img src="`+u+`/other">`))
+		b := s.browse(t)
+		b.open("/messages/" + m.ID)
+		b.showFrames()
+		b.shows("5 remote images are not shown")
+		if conns, paths := tr.caught(); conns != 0 {
+			t.Fatalf("before it was asked for: %d connections, %v", conns, paths)
+		}
+		b.click(".notice a")
+		b.showFrames()
+		b.shows("The remote images of this mail are shown.")
+		b.shoot("images-shown")
+		want := []string{"/background", "/image", "/srcset", "/table"}
+		if _, paths := tr.caught(); !slices.Equal(paths, want) {
+			t.Errorf("asked for were %v, want %v", paths, want)
+		}
+		for path, h := range tr.headers() {
+			if h.Get("User-Agent") != "Postroom image proxy" || h.Get("Cookie") != "" || h.Get("Referer") != "" {
+				t.Errorf("%s was asked for with %v", path, h)
+			}
+		}
+		b.wantSignedImages(t, m, other)
+	})
+}
+
+// wantSignedImages looks at who can use the addresses of the images that are shown.
+func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
+	t.Helper()
+	s := b.site
+	v := s.visitAsUser(t)
+	src := b.attribute("iframe", "src")
+	doc := v.get(src).want(t, http.StatusOK)
+	if csp := doc.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; ") ||
+		!strings.Contains(csp, "sandbox") || strings.Contains(csp, "allow-scripts") || strings.Contains(csp, "allow-same-origin") {
+		t.Errorf("the document's policy: %s", csp)
+	}
+	_, ask, _ := strings.Cut(src, "?")
+	if got := v.get("/messages/"+other.ID+"/view?"+ask).want(t, http.StatusOK); strings.Contains(got.body, "/mail-images/") {
+		t.Error("what asks for the images of one mail shows those of another")
+	}
+	var image string
+	for _, part := range strings.Split(doc.body, `"`) {
+		if strings.HasPrefix(part, "/mail-images/") {
+			image = part
+		}
+	}
+	nobody := s.visit(t) // as a document without an origin asks
+	if got := nobody.get(image).want(t, http.StatusOK); got.header.Get("Content-Type") != "image/png" || got.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("an image: %v", got.header)
+	}
+	body, mac, _ := strings.Cut(strings.TrimPrefix(image, "/mail-images/"), ".")
+	decoded, err := base64.RawURLEncoding.DecodeString(body)
+	must(t, err)
+	elsewhere := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(decoded), "127.0.0.1", "127.0.0.2", 1)))
+	for _, wrong := range []string{elsewhere + "." + mac, body + "." + mac + "A", body, "x.y"} {
+		nobody.get("/mail-images/"+wrong).want(t, http.StatusNotFound)
+	}
+	s.clock.Add(web.ImageLife)
+	nobody.get(image).want(t, http.StatusNotFound)
+	fresh := s.visitAsUser(t)
+	for _, part := range strings.Split(fresh.get("/messages/"+m.ID+"/view").want(t, http.StatusOK).body, `"`) {
+		if strings.HasPrefix(part, "/mail-images/") {
+			image = part
+		}
+	}
+	nobody.get(image).want(t, http.StatusOK) // the mail's own
+	fresh.post("/sign-out", nil).want(t, http.StatusSeeOther)
+	nobody.get(image).want(t, http.StatusNotFound)
+}

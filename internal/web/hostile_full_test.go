@@ -1,0 +1,5 @@
+//go:build faults
+
+package web_test
+
+const everyMail = 1
