@@ -28,6 +28,9 @@ RACE := -race -gcflags=modernc.org/...=-race=false
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
+# The official clients of MCP that its server is tried with.
+MCP_CLIENTS := contract/testdata/mcp
+
 .DEFAULT_GOAL := help
 .PHONY: help vendor-ui run build test test-costly vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
 
@@ -44,7 +47,7 @@ build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 # vet looks at what the race build compiles anyway, so nothing is built twice.
-test: test-tools check-generated test-costly $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
+test: test-tools check-generated test-costly $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
 	CGO_ENABLED=1 go vet $(RACE) $(PKG)
 	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 15m $(ARGS) $(PKG)
 

@@ -33,6 +33,7 @@ func TestMCP(t *testing.T) {
 			{"a default inbox", defaultInbox},
 			{"diagnoses", diagnoses},
 			{"templates and limits", otherTools},
+			{"the official clients (H18)", officialClients},
 		} {
 			t.Run(step.name, func(t *testing.T) { step.run(t, w) })
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -56,10 +57,7 @@ func (a arguments) take(name string) (string, error) {
 // request makes the request of an operation: what it has no parameter for is its
 // body.
 func (op *operation) request(ctx context.Context, args arguments) (*http.Request, error) {
-	path, query, body := op.path, url.Values{}, arguments{}
-	for name, raw := range args {
-		body[name] = raw
-	}
+	path, query, body := op.path, url.Values{}, maps.Clone(args)
 	for _, p := range op.params {
 		kind, _ := p.schema["type"].(string)
 		value, given, err := paramText(p.name, kind, args[p.name])

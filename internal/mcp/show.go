@@ -75,19 +75,20 @@ func showDraft(f fence, a map[string]any) string { return f.notice() + "\n" + f.
 
 // draft shows what would be sent.
 func (f fence) draft(d map[string]any) string {
-	said := mailHead(d)
+	var said strings.Builder
+	said.WriteString(mailHead(d))
 	for name, value := range object(d["headers"]) {
-		said += fmt.Sprintf("Header field %s: %s\n", name, text(value))
+		fmt.Fprintf(&said, "Header field %s: %s\n", name, text(value))
 	}
 	if why := text(d["reject_reason"]); why != "" {
-		said += "Rejected because: " + why + "\n"
+		said.WriteString("Rejected because: " + why + "\n")
 	}
-	said += "\n" + text(d["text"])
+	said.WriteString("\n" + text(d["text"]))
 	if html := text(d["html"]); html != "" {
-		said += "\nAs html:\n" + html
+		said.WriteString("\nAs html:\n" + html)
 	}
 	return fmt.Sprintf("Draft %s, version %v, status %s, kind %s, inbox %s, made by %s at %s\n%s", text(d["id"]), d["version"], text(d["status"]),
-		text(d["kind"]), text(d["inbox_id"]), text(d["created_by"]), text(d["created_at"]), f.wrap(said))
+		text(d["kind"]), text(d["inbox_id"]), text(d["created_by"]), text(d["created_at"]), f.wrap(said.String()))
 }
 
 func showAttachment(f fence, a map[string]any) string {

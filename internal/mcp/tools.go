@@ -25,9 +25,7 @@ var (
 	decides = sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &yes}
 )
 
-var (
-	aDraft = map[string]schema{"draft_id": {"type": "string", "maxLength": 40, "description": "The draft, drf_…"}}
-)
+var aDraft = map[string]schema{"draft_id": {"type": "string", "maxLength": 40, "description": "The draft, drf_…"}}
 
 // tools is the table of the tools.
 func tools() []*tool {
