@@ -1,7 +1,6 @@
 package mailhtml
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -34,7 +33,7 @@ var functions = setOf(`rgb rgba hsl hsla calc min max clamp linear-gradient radi
 const maxNested = 8
 
 // plainString is what may stand in quotes: the name of a font.
-var plainString = regexp.MustCompile(`^[\pL\pN ._-]{1,100}$`)
+var plainString = words{" ._-", 100}
 
 // styleAttribute returns the declarations of a style attribute that may stay.
 func (c *cleaner) styleAttribute(s string) string {

@@ -3,6 +3,7 @@ package mailhtml
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/html"
 )
@@ -50,12 +51,31 @@ var (
 	measure = regexp.MustCompile(`^[0-9]{1,5}(\.[0-9]{1,3})?(px|%)?$`)
 	word    = regexp.MustCompile(`^[A-Za-z0-9_ -]{1,80}$`)
 	colour  = regexp.MustCompile(`^#?[A-Za-z0-9]{1,30}$`)
-	names   = regexp.MustCompile(`^[\pL\pN_ :.-]{1,500}$`)
-	faces   = regexp.MustCompile(`^[\pL\pN ,'_-]{1,200}$`)
+	names   = words{"_ :.-", 500}
+	faces   = words{" ,'_-", 200}
 )
 
+// words are letters and digits of any script, and some signs, up to a number of
+// characters. A regular expression that counts them would hold all of Unicode for
+// each: 12 MB.
+type words struct {
+	signs string
+	most  int
+}
+
+// MatchString says whether s is that and no more, and not empty.
+func (w words) MatchString(s string) bool {
+	n := 0
+	for _, r := range s {
+		if n++; n > w.most || !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune(w.signs, r) {
+			return false
+		}
+	}
+	return n > 0
+}
+
 // attributes are those that every element may have, with what they may say.
-var attributes = map[string]*regexp.Regexp{
+var attributes = map[string]interface{ MatchString(s string) bool }{
 	"align": word, "valign": word, "dir": word, "lang": word, "class": names, "id": names, "role": word, "type": word,
 	"bgcolor": colour, "color": colour, "face": faces, "size": word, "clear": word, "nowrap": regexp.MustCompile(`^[a-z]{0,6}$`),
 	"width": measure, "height": measure, "border": measure, "cellpadding": measure, "cellspacing": measure,
