@@ -117,7 +117,9 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	cfg.RateLimits, cfg.TrustedProxies = bool(n.cfg.RateLimits), n.cfg.TrustedProxies
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
 	cfg.MCP = func(local http.RoundTripper) (http.Handler, error) {
-		return mcp.New(mcp.Config{Local: local, Version: programVersion(), Log: n.log})
+		return whenAsked(n.log, func() (http.Handler, error) {
+			return mcp.New(mcp.Config{Local: local, Version: programVersion(), Log: n.log})
+		}), nil
 	}
 	api, err := handlers.New(cfg)
 	if err != nil {

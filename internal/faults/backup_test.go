@@ -151,12 +151,16 @@ func (b *backingUp) underLoad(t *testing.T) {
 			return nil
 		})
 	}
-	wait := func(what string, ok func() bool) {
-		eventually(t, what, func() bool {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return ok() || ctx.Err() != nil
-		})
+	wait := func(what string, ok func() bool) { // for as long as it goes on
+		for done := false; !done; {
+			was := b.last.Load()
+			eventually(t, what, func() bool {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				done = ok() || ctx.Err() != nil
+				return done || b.last.Load() > was
+			})
+		}
 	}
 	wait("there is something to back up", func() bool { return b.counts[0] >= each && len(b.deleted) > 2 })
 	b.gate.shut()

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+)
+
+// whenAsked is a handler that is made for the first request: one that takes memory,
+// as the tools of MCP do, and that many installs never need.
+func whenAsked(log *slog.Logger, build func() (http.Handler, error)) http.Handler {
+	made := sync.OnceValues(build)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, err := made()
+		if err != nil {
+			log.ErrorContext(r.Context(), "a handler cannot be made", "path", r.URL.Path, "error", err)
+			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
