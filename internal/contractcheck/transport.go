@@ -2,6 +2,7 @@ package contractcheck
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,12 +49,24 @@ func (tr *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		_ = res.Body.Close() // read to its end
 		res.Body = io.NopCloser(bytes.NewReader(answer))
-		if answer == nil {
-			answer = []byte{}
+		if answer, err = unpacked(res, answer); err != nil {
+			return nil, err
 		}
 	}
 	tr.checker.report(tr.t, req, body, res, answer)
 	return res, nil
+}
+
+// unpacked is the body of an answer, which may be packed when the client allows it.
+func unpacked(res *http.Response, body []byte) ([]byte, error) {
+	if res.Header.Get("Content-Encoding") != "gzip" {
+		return body, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("unpack the answer: %w", err)
+	}
+	return io.ReadAll(r)
 }
 
 // CloseIdleConnections is what http.Client looks for.
