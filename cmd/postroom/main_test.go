@@ -47,8 +47,8 @@ func buildAndRun(m *testing.M) int {
 // exchanges are all those with the API of the program under test.
 var exchanges = contractcheck.NewSuite("../../openapi.yaml", 300)
 
-// api is a client of the API.
-func api() *http.Client { return &http.Client{Transport: exchanges.Transport(http.DefaultTransport)} }
+// watched is a client of the API whose exchanges are among them.
+func watched() *http.Client { return &http.Client{Transport: exchanges.Transport(http.DefaultTransport)} }
 
 // patience is how long a test waits for what should take a moment.
 const patience = 30 * time.Second
@@ -198,7 +198,7 @@ func (s *served) call(t *testing.T, key, method, path, body string) (int, map[st
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	req.Close = true // a connection that is kept would have a second of grace at shutdown
-	res, err := api().Do(req)
+	res, err := watched().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func (s *served) openStream(t *testing.T) *http.Response {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+s.key)
-	res, err := api().Do(req)
+	res, err := watched().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ const maxFaults = 20
 
 // Suite holds what all tests of a package say to servers against the contract.
 // What the contract does not foresee fails the package, in End, since a call may
-// outlive its test. It is safe for use by many goroutines.
+// outlive its test. Requests may break the contract, as long as the server refuses
+// them too. It is safe for use by many goroutines.
 type Suite struct {
 	most int
 	load func() (*Checker, error) // once
@@ -83,7 +84,7 @@ func (s *Suite) Transport(base http.RoundTripper) http.RoundTripper {
 		return base
 	}
 	wants := func(req *http.Request, res *http.Response) bool { return s.wants(c, req, res) }
-	return &transport{checker: c, t: s, base: base, wants: wants}
+	return &transport{checker: c, t: s, base: base, wants: wants, broken: true}
 }
 
 // Proxy is Checker.Proxy, whose faults the suite notes.
@@ -104,7 +105,7 @@ func (s *Suite) Exchanged(request string, res *http.Response, answer []byte) {
 		return
 	}
 	if s.wants(c, req, res) {
-		c.report(s, req, body, res, answer)
+		c.report(s, req.WithContext(Broken(req.Context())), body, res, answer)
 	}
 }
 

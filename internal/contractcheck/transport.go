@@ -26,11 +26,16 @@ type transport struct {
 	base    http.RoundTripper
 	// wants says whether the exchange is to be looked at; nil means that all are.
 	wants func(*http.Request, *http.Response) bool
+	// broken says that any request may break the contract.
+	broken bool
 }
 
 // RoundTrip implements http.RoundTripper.
 func (tr *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	tr.t.Helper()
+	if tr.broken {
+		req = req.WithContext(Broken(req.Context()))
+	}
 	body, req, err := takeBody(req)
 	if err != nil {
 		return nil, err
