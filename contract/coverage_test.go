@@ -25,3 +25,9 @@ func reportCoverage(t *testing.T, check *contractcheck.Checker) {
 		}
 	}
 }
+
+// logExchanges says how many exchanges were held against the contract.
+func logExchanges(t *testing.T, check *contractcheck.Checker) {
+	t.Helper()
+	t.Logf("%d exchanges held against the contract", check.Exchanges())
+}

@@ -66,7 +66,7 @@ func TestTypeScriptClients(t *testing.T) {
 	if d := cmp.Diff(wants["clients"], in.runNode(t, dir, "clients", deliver)); d != "" {
 		t.Errorf("the program of docs/clients.md prints (-documented +got):\n%s", d)
 	}
-	t.Logf("%d exchanges held against the contract", in.check.Exchanges())
+	logExchanges(t, in.check)
 }
 
 // wantNode skips the test where its packages are missing; in CI it fails.

@@ -48,7 +48,9 @@ func buildAndRun(m *testing.M) int {
 var exchanges = contractcheck.NewSuite("../../openapi.yaml", 300)
 
 // watched is a client of the API whose exchanges are among them.
-func watched() *http.Client { return &http.Client{Transport: exchanges.Transport(http.DefaultTransport)} }
+func watched() *http.Client {
+	return &http.Client{Transport: exchanges.Transport(http.DefaultTransport)}
+}
 
 // patience is how long a test waits for what should take a moment.
 const patience = 30 * time.Second

@@ -22,7 +22,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
-	go exchanges.Ready() // beside the compiler
+	go exchanges.Ready()                     // beside the compiler
 	program = filepath.Join(dir, "postroom")
 	if err := build(program); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
