@@ -3,19 +3,24 @@ package client_test
 import (
 	"bufio"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/postroom/postroom/internal/contractcheck"
 )
 
 // firstKey is the full-access key of the server that the tests speak to.
 const firstKey = "sk_live_client_0123456789abcdefghijklmn"
 
 // TestMain runs the tests, and the examples, with a server of their own: its
-// address is in POSTROOM_URL and its key in POSTROOM_KEY.
+// address is in POSTROOM_URL and its key in POSTROOM_KEY. It is that of a proxy which
+// holds all that they say against the contract.
 func TestMain(m *testing.M) { os.Exit(serveAndRun(m)) }
 
 func serveAndRun(m *testing.M) (code int) {
@@ -45,9 +50,17 @@ func serveAndRun(m *testing.M) (code int) {
 	if err != nil {
 		return fail(err)
 	}
-	_ = os.Setenv("POSTROOM_URL", address) // cannot fail with these names
+	target, err := url.Parse(address)
+	if err != nil {
+		return fail(err)
+	}
+	exchanges := contractcheck.NewSuite("../openapi.yaml", 0)
+	watched := exchanges.Proxy(target, http.DefaultTransport)
+	_ = os.Setenv("POSTROOM_URL", watched.URL) // cannot fail with these names
 	_ = os.Setenv("POSTROOM_KEY", firstKey)
 	code = m.Run()
+	watched.Close()
+	code = exchanges.End(os.Stderr, "client", testing.Verbose(), code)
 	_ = server.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait tells
 	if err := server.Wait(); err != nil {
 		return fail(fmt.Errorf("the server did not end well: %w", err))

@@ -23,7 +23,7 @@ type watch struct {
 func watchEvents(t *testing.T, in *install) *watch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	res, err := in.base.RoundTrip(in.request(ctx, t, in.call("streamEvents")))
+	res, err := in.check.Transport(t, in.base).RoundTrip(in.request(ctx, t, in.call("streamEvents")))
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("open a stream of events: %v %v", res, err)
 	}

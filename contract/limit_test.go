@@ -62,12 +62,11 @@ func (a answer) wantLimited(t *testing.T) {
 	}
 }
 
-// exhaust uses up the calls of a key, without holding each against the
-// contract.
+// exhaust uses up the calls of a key.
 func (w *world) exhaust(t *testing.T, key string) {
 	t.Helper()
 	const clients = 8
-	client := &http.Client{Transport: w.base}
+	client := &http.Client{Transport: w.check.Transport(t, w.base)}
 	req := w.request(t.Context(), t, w.call("listInboxes").asking("limit", "1").as(key))
 	var calls sync.WaitGroup
 	for range clients {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -34,12 +35,19 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "contract: build the program:", err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if testing.Verbose() {
+		fmt.Printf("contract: %d exchanges held against the contract\n", exchanges.Load())
+	}
+	return code
 }
+
+// exchanges are those of all tests that have ended.
+var exchanges atomic.Int64
 
 var document = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../openapi.yaml") })
 
-// newChecker returns a checker of the contract that has seen nothing.
+// newChecker returns a checker of the contract that has seen nothing yet.
 func newChecker(t *testing.T) *contractcheck.Checker {
 	t.Helper()
 	doc, err := document()
@@ -50,5 +58,6 @@ func newChecker(t *testing.T) *contractcheck.Checker {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { exchanges.Add(int64(c.Exchanges())) })
 	return c
 }

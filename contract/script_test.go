@@ -2,9 +2,7 @@ package contract_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/smtp"
@@ -186,8 +184,7 @@ func (s *script) mail(to inbox, text string) message {
 	return *found
 }
 
-// settle waits until no mail is on its way to anybody. It asks again and again,
-// and holds what it is told against nothing.
+// settle waits until no mail is on its way to anybody. It asks again and again.
 func (s *script) settle() {
 	s.t.Helper()
 	s.settled(s.call("listMessages").asking("direction", "out"))
@@ -197,18 +194,8 @@ func (s *script) settle() {
 // settled waits until nothing in a list is on its way.
 func (s *script) settled(list call) {
 	s.t.Helper()
-	client := &http.Client{Transport: s.base}
-	ask := s.request(s.t.Context(), s.t, list.asking("limit", "100"))
 	for until := time.Now().Add(patience); ; {
-		res, err := client.Do(ask)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK {
-			s.t.Fatalf("%d %s %v", res.StatusCode, body, err)
-		}
-		if !onItsWay.Match(body) {
+		if !onItsWay.Match(s.send(s.t, list.asking("limit", "100")).want(s.t, http.StatusOK).body) {
 			return
 		}
 		if time.Now().After(until) {

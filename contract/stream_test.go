@@ -16,7 +16,7 @@ func streams(t *testing.T, w *world) {
 	defer cancel()
 	open := func(key string) (status int) {
 		t.Helper()
-		res, err := w.base.RoundTrip(w.request(ctx, t, w.call("streamEvents").as(key)))
+		res, err := w.check.Transport(t, w.base).RoundTrip(w.request(ctx, t, w.call("streamEvents").as(key)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 // whatIsNotInTheContract are paths that are unknown and methods that a path
 // does not have: both are told in the one error body.
 func whatIsNotInTheContract(t *testing.T, w *world) {
-	for _, path := range []string{"/", "/v1", "/v1/inboxes/", "/v2/inboxes", "//v1/inboxes", "/v1/inboxes/x/y/z", "/metrics"} {
+	for _, path := range []string{"/v1", "/v1/inboxes/", "/v2/inboxes", "//v1/inboxes", "/v1/inboxes/x/y/z", "/metrics"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			req := w.request(t.Context(), t, w.call("listInboxes").at(path))
 			req.Method = method

@@ -42,6 +42,7 @@ func TestHTTPSWithACertificateFromFiles(t *testing.T) {
 		t.Errorf("the API is said to be at %s, want %s", s.api, want)
 	}
 	client := httpsClient(t, s.https, pool)
+	client.Transport = exchanges.Transport(client.Transport)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/v1/inboxes", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -213,10 +212,9 @@ func callUntilRefused(l *ledger, api, key, name string) {
 // stays open.
 func createOver(conn net.Conn, r *bufio.Reader, key, inbox string) (open bool, err error) {
 	body := `{"name":"` + inbox + `"}`
-	var req bytes.Buffer
-	_, _ = fmt.Fprintf(&req, "POST /v1/inboxes HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n"+
+	request := fmt.Sprintf("POST /v1/inboxes HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", key, len(body), body)
-	if _, err := conn.Write(req.Bytes()); err != nil {
+	if _, err := io.WriteString(conn, request); err != nil {
 		return false, err
 	}
 	res, err := http.ReadResponse(r, nil)
@@ -227,6 +225,7 @@ func createOver(conn net.Conn, r *bufio.Reader, key, inbox string) (open bool, e
 	if err != nil {
 		return false, err
 	}
+	exchanges.Exchanged(request, res, answer)
 	if res.StatusCode != http.StatusCreated {
 		return false, fmt.Errorf("%s: %s", res.Status, answer)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/internal/testpg"
 )
 
@@ -33,12 +34,22 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	go exchanges.Ready() // beside the compiler
 	binary = filepath.Join(dir, "postroom")
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	return exchanges.End(os.Stderr, "cmd/postroom", testing.Verbose(), code)
+}
+
+// exchanges are all those with the API of the program under test.
+var exchanges = contractcheck.NewSuite("../../openapi.yaml", 300)
+
+// watched is a client of the API whose exchanges are among them.
+func watched() *http.Client {
+	return &http.Client{Transport: exchanges.Transport(http.DefaultTransport)}
 }
 
 // patience is how long a test waits for what should take a moment.
@@ -189,7 +200,7 @@ func (s *served) call(t *testing.T, key, method, path, body string) (int, map[st
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	req.Close = true // a connection that is kept would have a second of grace at shutdown
-	res, err := http.DefaultClient.Do(req)
+	res, err := watched().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -87,7 +88,9 @@ func TestREADMEWorksWhenPasted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports := strings.NewReplacer("127.0.0.1:8080", api.Host, "127.0.0.1:2525", s.smtp)
+	proxy := exchanges.Proxy(api, http.DefaultTransport)
+	t.Cleanup(proxy.Close)
+	ports := strings.NewReplacer("127.0.0.1:8080", proxy.Listener.Addr().String(), "127.0.0.1:2525", s.smtp)
 
 	script, want := &strings.Builder{}, &strings.Builder{}
 	n := 0

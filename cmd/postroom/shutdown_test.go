@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -107,7 +108,7 @@ func (s *served) openStream(t *testing.T) *http.Response {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+s.key)
-	res, err := http.DefaultClient.Do(req)
+	res, err := watched().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +129,9 @@ func (s *served) startWait(t *testing.T, inboxID any) <-chan map[string]any {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := fmt.Fprintf(conn, "GET /v1/inboxes/%s/messages/wait?timeout=120 HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n",
-		inboxID, s.key); err != nil {
+	request := fmt.Sprintf("GET /v1/inboxes/%s/messages/wait?timeout=120 HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n",
+		inboxID, s.key)
+	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
 	answer := make(chan map[string]any, 1)
@@ -142,10 +144,12 @@ func (s *served) startWait(t *testing.T, inboxID any) <-chan map[string]any {
 		}
 		defer func() { _ = res.Body.Close() }()
 		var out map[string]any
-		if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+		body, err := io.ReadAll(res.Body)
+		if err := errors.Join(err, json.Unmarshal(body, &out)); err != nil {
 			t.Errorf("the answer to the wait: %v", err)
 			return
 		}
+		exchanges.Exchanged(request, res, body)
 		answer <- out
 	}()
 	return answer

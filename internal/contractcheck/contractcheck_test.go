@@ -1,6 +1,8 @@
 package contractcheck_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"maps"
@@ -65,6 +67,17 @@ func (a answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, a.body)
 }
 
+// packed returns the answer as for a client that takes gzip.
+func packed(a answer) answer {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, a.body) // a buffer takes all
+	_ = w.Close()                    // as above
+	a = a.with("Content-Encoding", "gzip")
+	a.body = b.String()
+	return a
+}
+
 func jsonAnswer(status int, body string) answer {
 	return answer{status, map[string]string{"Content-Type": "application/json; charset=utf-8", "X-Request-Id": "req_1"}, body}
 }
@@ -89,6 +102,8 @@ func TestTransportReports(t *testing.T) {
 		want    string // a part of the report; empty for none
 	}{
 		{"a good exchange", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox), ""},
+		{"a good answer that is packed", "GET /v1/inboxes/ibx_1", false, packed(jsonAnswer(200, inbox)), ""},
+		{"a packed answer with a missing field", "GET /v1/inboxes/ibx_1", false, packed(inboxWith(`"name":"a",`, ``)), "name"},
 		{"a value outside an enum", "GET /v1/inboxes/ibx_1", false, inboxWith(`"active"`, `"asleep"`), "status"},
 		{"a missing field", "GET /v1/inboxes/ibx_1", false, inboxWith(`"name":"a",`, ``), "name"},
 		{"a wrong constant", "GET /v1/inboxes/ibx_1", false, inboxWith(`"object":"inbox"`, `"object":"box"`), "object"},
@@ -165,7 +180,7 @@ func exchange(t *testing.T, c *contractcheck.Checker, r contractcheck.Reporter, 
 		req.Header.Set("Content-Type", "application/json")
 	}
 	client := &http.Client{
-		Transport:     c.Transport(r, srv.Client().Transport),
+		Transport:     c.Transport(r, &http.Transport{DisableCompression: true}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	res, err := client.Do(req)

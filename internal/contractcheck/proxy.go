@@ -13,9 +13,13 @@ import (
 // reports every exchange that the contract does not foresee: it stands between the
 // server and programs that are not Go. The caller closes it.
 func (c *Checker) Proxy(t Reporter, target *url.URL, base http.RoundTripper) *httptest.Server {
+	return newProxy(t, target, c.Transport(t, base))
+}
+
+func newProxy(t Reporter, target *url.URL, transport http.RoundTripper) *httptest.Server {
 	return httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     c.Transport(t, base),
+		Transport:     transport,
 		FlushInterval: -1, // what a stream says is not held up
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() == nil { // the client is there still

@@ -22,7 +22,7 @@ func (n *node) caller() *caller {
 	return &caller{
 		base: n.api,
 		http: &http.Client{
-			Transport: &http.Transport{DisableCompression: true},
+			Transport: exchanges.Transport(&http.Transport{DisableCompression: true}),
 			Timeout:   patience,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/postroom/postroom/internal/contractcheck"
 )
 
 // program is the path of the program under test, which TestMain builds.
@@ -20,13 +22,19 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
+	go exchanges.Ready()                     // beside the compiler
 	program = filepath.Join(dir, "postroom")
 	if err := build(program); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	return exchanges.End(os.Stderr, "internal/faults", testing.Verbose(), code)
 }
+
+// exchanges are all those with the API of the programs under test. There are so
+// many that to look at each would slow down the clients, and with them the faults.
+var exchanges = contractcheck.NewSuite("../../openapi.yaml", 100)
 
 // build builds the program, as it is released but for flags.
 func build(path string, flags ...string) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -35,10 +36,14 @@ func (n *node) listen(ctx context.Context, key, query, last string) (*eventStrea
 	if err != nil {
 		return nil, err
 	}
-	_, err = fmt.Fprintf(conn, "GET /v1/events/stream%s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n", query, key, last)
+	request := fmt.Sprintf("GET /v1/events/stream%s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n", query, key, last)
+	_, err = io.WriteString(conn, request)
 	var res *http.Response
 	if err == nil {
 		res, err = http.ReadResponse(bufio.NewReader(conn), nil)
+	}
+	if err == nil {
+		exchanges.Exchanged(request, res, nil)
 	}
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = &unwanted{"GET /v1/events/stream", answer{status: res.StatusCode}}

@@ -1,0 +1,128 @@
+package handlers_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postroom/postroom/handlers"
+)
+
+// echoMCP answers with what it was sent, after a call of the API with the same
+// body that the API refuses.
+func echoMCP(local http.RoundTripper) (http.Handler, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		nested, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://localhost/v1/inboxes", bytes.NewReader(body))
+		if err == nil {
+			nested.Header.Set("Content-Type", "application/json")
+			var res *http.Response
+			if res, err = local.RoundTrip(nested); err == nil && res.StatusCode != http.StatusBadRequest {
+				http.Error(w, res.Status, http.StatusInternalServerError)
+				return
+			}
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // the caller may have gone
+	}), nil
+}
+
+func withEcho(c *handlers.Config) { c.MCP = echoMCP }
+
+// Large calls of tools come whole, with the contents of attachments, and many at
+// once do not keep each other, or the calls that they make, waiting for room.
+func TestLargeCallsOfTools(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		body := `{"params":{"attachments":[{"filename":"a","content":"` + strings.Repeat("QUJD", 1500<<10) + `"}]}}`
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() {
+				res, err := s.try(t.Context(), t, http.MethodPost, "/mcp", body)
+				if err != nil || res.status != http.StatusOK || string(res.body) != body {
+					t.Errorf("answered %d with %d bytes of %d, %v", res.status, len(res.body), len(body), err)
+				}
+			})
+		}
+		calls.Wait()
+		s.do(t, http.MethodPost, "/mcp", `{"a":"`+strings.Repeat("a", 8<<20)+`"}`).wantError(t, http.StatusRequestEntityTooLarge, "payload_too_large")
+	}, withEcho)
+}
+
+// Pages of others may not call, by whatever name and through whatever proxy.
+func TestOriginOfMCP(t *testing.T) { // H18
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			host, origin string
+			allowed      bool
+		}{
+			{"", "", true},
+			{"localhost:" + port, "", true},
+			{"localhost:" + port, "http://localhost:" + port, true},
+			{"[::1]:" + port, "http://[::1]:" + port, true},
+			{"mail.example.com", "", true},
+			{"mail.example.com", "https://mail.example.com", true},
+			{"MAIL.example.com", "https://MAIL.EXAMPLE.com", true},
+			{"mail.example.com", "http://mail.example.com", false},
+			{"mail.example.com", "https://mail.example.com:8443", false},
+			{"mail.example.com", "https://mail.example.com.attacker.example", false},
+			{"mail.example.com", "https://attacker.example", false},
+			{"attacker.example", "", false},
+			{"attacker.example", "http://attacker.example", false},
+			{"localhost.attacker.example", "", false},
+			{"127.0.0.1.attacker.example:" + port, "", false},
+			{"localhost:" + port, "http://localhost:1", false},
+			{"localhost:" + port, "null", false},
+		} {
+			res := s.do(t, http.MethodPost, "/mcp", `{"x":1}`, func(r *http.Request) *http.Request {
+				if tt.host != "" {
+					r.Host = tt.host
+				}
+				if tt.origin != "" {
+					r.Header.Set("Origin", tt.origin)
+				}
+				return r
+			})
+			if tt.allowed {
+				res.want(t, http.StatusOK)
+			} else {
+				res.wantError(t, http.StatusForbidden, "origin_not_allowed")
+			}
+		}
+	}, withEcho, func(c *handlers.Config) { c.BaseURL = &url.URL{Scheme: "https", Host: "mail.example.com"} })
+}
+
+// What the MCP server says in plain text has the body of all errors.
+func TestFaultsOfMCP(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]struct {
+		status int
+		code   string
+	}{400: {400, "invalid_request"}, 404: {503, "unavailable"}} {
+		each(t, func(t *testing.T, s *server) {
+			s.do(t, http.MethodPost, "/mcp", `{}`).wantError(t, want.status, want.code)
+		}, func(c *handlers.Config) {
+			c.MCP = func(http.RoundTripper) (http.Handler, error) {
+				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "why", status) }), nil
+			}
+		})
+	}
+}
