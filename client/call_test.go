@@ -23,15 +23,16 @@ import (
 // answers that it is given, and keeps what it was asked.
 type testServer struct {
 	*httptest.Server
-	mu      sync.Mutex
 	answers []http.HandlerFunc
+	rest    http.HandlerFunc // the answer to all further requests
+	mu      sync.Mutex
 	asked   []*http.Request
 	bodies  []string
 }
 
 func newTestServer(t *testing.T, answers ...http.HandlerFunc) *testServer {
 	t.Helper()
-	s := &testServer{answers: answers}
+	s := &testServer{answers: answers, rest: answer(http.StatusTeapot, `{}`)}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.Config.SetKeepAlivesEnabled(false) // or net/http would try again by itself
 	t.Cleanup(s.Close)
@@ -45,7 +46,7 @@ func (s *testServer) serve(w http.ResponseWriter, r *http.Request) {
 	n := len(s.asked) - 1
 	s.mu.Unlock()
 	if n >= len(s.answers) {
-		answer(http.StatusTeapot, `{}`)(w, r)
+		s.rest(w, r)
 		return
 	}
 	s.answers[n](w, r)

@@ -82,11 +82,12 @@ func (e *ProbeError) Unwrap() error { return e.Err }
 
 // Probe is what a call found.
 type Probe struct {
-	Server  string // name and address
-	Name    string // that the server gives itself
-	TLS     string // version, such as "TLS 1.3"; empty in the clear
-	Login   bool   // name and password were taken
-	Replied string // to the mailbox, empty when none was asked about
+	Server  string              // name and address
+	Name    string              // that the server gives itself
+	TLS     string              // version, such as "TLS 1.3"; empty in the clear
+	Chain   []*x509.Certificate // that it showed, its own first; none in the clear
+	Login   bool                // name and password were taken
+	Replied string              // to the mailbox, empty when none was asked about
 	// Refused says that the reply was no.
 	Refused bool
 }
@@ -157,7 +158,11 @@ func (p *Prober) call(ctx context.Context, e endpoint, addr netip.Addr, mailbox 
 		return Probe{}, &ProbeError{stageOf(err), out.Server, err}
 	}
 	defer peer.quit()
-	out.Name, out.TLS, out.Login = peer.name, peer.tlsVersion(), e.user != ""
+	out.Name, out.Login = peer.name, e.user != ""
+	if conn, secure := peer.conn.(*tls.Conn); secure {
+		state := conn.ConnectionState()
+		out.TLS, out.Chain = tls.VersionName(state.Version), state.PeerCertificates
+	}
 	if mailbox == "" {
 		return out, nil
 	}
@@ -197,14 +202,6 @@ func (p *peer) ask(from, mailbox string) (response, error) {
 		_ = p.reset() // QUIT follows
 	}
 	return r, nil
-}
-
-// tlsVersion is empty in the clear.
-func (p *peer) tlsVersion() string {
-	if conn, ok := p.conn.(*tls.Conn); ok {
-		return tls.VersionName(conn.ConnectionState().Version)
-	}
-	return ""
 }
 
 // firstWord is what a server calls itself in its greeting (RFC 5321 section 4.2).

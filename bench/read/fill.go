@@ -49,6 +49,9 @@ func (f *filler) fill(ctx context.Context, mails int) error {
 		if f.inbox, err = f.makeInbox(ctx, s); err != nil {
 			return err
 		}
+		if err = signIn(ctx, s, f.inbox.AccountID); err != nil {
+			return err
+		}
 	}
 	start := time.Now()
 	if err := f.store(ctx, s, mails-f.have); err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 func printHead() {
-	fmt.Printf("%-20s %6s %9s %10s %10s %10s %14s\n", "", "conns", "a second", "p50", "p99", "max", "CPU each")
+	fmt.Printf("%-22s %6s %9s %10s %10s %10s %14s\n", "", "conns", "a second", "p50", "p99", "max", "CPU each")
 }
 
 // print writes a row. The CPU time of the service for each request varies less
@@ -20,5 +20,5 @@ func (r result) print(name string, conns int) {
 	if r.cpu > 0 {
 		cpu = (r.cpu / time.Duration(n)).Round(time.Microsecond).String()
 	}
-	fmt.Printf("%-20s %6d %9.0f %10s %10s %10s %14s\n", name, conns, float64(n)/r.took.Seconds(), at(0.50), at(0.99), at(1), cpu)
+	fmt.Printf("%-22s %6d %9.0f %10s %10s %10s %14s\n", name, conns, float64(n)/r.took.Seconds(), at(0.50), at(0.99), at(1), cpu)
 }

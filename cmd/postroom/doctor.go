@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +82,7 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: smtp.NewResolver(string(c.Resolver)),
 		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), TLSCert: c.TLSCert, TLSKey: c.TLSKey,
 		ACME:    slices.Contains(c.ACMEHosts, string(c.Hostname)),
-		Listens: string(c.HTTP), BaseURL: string(c.BaseURL), Version: programVersion(),
+		Listens: string(c.HTTP), BaseURL: c.publicURL(), Version: programVersion(),
 		Data: c.Data, Folders: c.otherFolders(), NoDatabase: c.noDatabase(), Migrates: bool(c.Migrate),
 		OpenStore:   func(ctx context.Context) (*store.Store, error) { return c.openForCommand(ctx, false, log) },
 		ProveSecret: c.proveSecret,
@@ -96,6 +98,20 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 		out.Relay, err = smtp.ParseRelay(string(c.Relay))
 	}
 	return out, err
+}
+
+// publicURL is where clients reach the API, empty when nobody said and it speaks no
+// HTTPS.
+func (c Config) publicURL() string {
+	if c.BaseURL != "" {
+		return string(c.BaseURL)
+	}
+	_, p, err := net.SplitHostPort(string(c.HTTPS))
+	n, bad := strconv.ParseUint(p, 10, 16)
+	if err != nil || bad != nil || n == 0 {
+		return ""
+	}
+	return "https://" + c.httpsHost(&net.TCPAddr{Port: int(n)})
 }
 
 // openExistingBlobs opens what keeps large mail, and makes no folder.

@@ -158,6 +158,7 @@ func TestSettingsThatDoNotFit(t *testing.T) {
 		{"the API is in the clear", "POSTROOM_BASE_URL=http://mail.example.com", "BASE_URL", "in the clear"},
 		{"the API is on this machine", "POSTROOM_BASE_URL=http://localhost:8080", "BASE_URL", "nobody else reaches"},
 		{"the API listens to all, in the clear", "POSTROOM_BASE_URL=http://mail.example.com POSTROOM_HTTP=:8080", "HTTP", "from everywhere"},
+		{"the API speaks HTTPS itself", "POSTROOM_BASE_URL= POSTROOM_TRUSTED_PROXIES= POSTROOM_HTTP=:80 POSTROOM_HTTPS=:443 POSTROOM_ACME_HOSTS=mail.example.com", "", ""},
 		{"the proxy is not known", "POSTROOM_TRUSTED_PROXIES=", "TRUSTED_PROXIES", "seem to be the proxy"},
 		{"everybody is a proxy", "POSTROOM_TRUSTED_PROXIES=0.0.0.0/0", "TRUSTED_PROXIES", "anybody can claim"},
 		{"mail comes from this machine alone", "POSTROOM_SMTP=127.0.0.1:2525", "SMTP", "no other server"},

@@ -37,23 +37,24 @@ func (c Config) isPublic() bool { return !doctor.IsLocal(string(c.MailDomain)) }
 
 // unfitWeb looks at how clients reach the API.
 func (c Config) unfitWeb(u *unfits, public bool) {
-	base, err := url.Parse(string(c.BaseURL))
+	said := c.publicURL()
+	base, err := url.Parse(said)
 	switch {
 	case !public:
-	case c.BaseURL == "":
+	case said == "":
 		u.add(doctor.Warn, "BASE_URL", " is not set: download, unsubscribe and tracking links begin with an address that others do not reach",
 			"set it to the address under which clients reach the API, such as https://"+string(c.Hostname))
 	case err == nil && base.Scheme == "http" && !isThisMachine(base.Hostname()):
 		u.add(doctor.Warn, "BASE_URL", " is plain http: keys and mail cross the network in the clear, and mail programs do not unsubscribe by it (RFC 8058)",
-			"put a proxy that speaks HTTPS before the API, and set it to an https:// address")
+			"set POSTROOM_HTTPS, or put a proxy that speaks HTTPS before the API, and set it to an https:// address")
 	case isThisMachine(base.Hostname()):
-		u.add(doctor.Warn, "BASE_URL", " is "+string(c.BaseURL)+", which nobody else reaches", "set it to the address under which clients reach the API")
+		u.add(doctor.Warn, "BASE_URL", " is "+said+", which nobody else reaches", "set it to the address under which clients reach the API")
 	}
-	if listensOnAll(string(c.HTTP)) && base.Scheme != "https" {
+	if listensOnAll(string(c.HTTP)) && c.HTTPS == "" && err == nil && base.Scheme != "https" {
 		u.add(doctor.Warn, "HTTP", " is "+string(c.HTTP)+": the API takes keys in the clear from everywhere",
-			"listen on 127.0.0.1 and put a proxy that speaks HTTPS before it")
+			"set POSTROOM_HTTPS, or listen on 127.0.0.1 and put a proxy that speaks HTTPS before it")
 	}
-	if base.Scheme == "https" && len(c.TrustedProxies) == 0 && !listensOnAll(string(c.HTTP)) {
+	if err == nil && base.Scheme == "https" && c.HTTPS == "" && len(c.TrustedProxies) == 0 {
 		u.add(doctor.Warn, "TRUSTED_PROXIES", " is not set: all clients seem to be the proxy, and share its limit on bad keys",
 			"set it to the address of the proxy, such as 127.0.0.1")
 	}

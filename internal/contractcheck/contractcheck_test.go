@@ -19,6 +19,28 @@ import (
 
 var contract = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../../openapi.yaml") })
 
+// TestTheContractIsInOrder is the one place where that is looked at.
+func TestTheContractIsInOrder(t *testing.T) {
+	t.Parallel()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := contractcheck.Validate(t.Context(), doc); err != nil {
+		t.Error(err)
+	}
+	broken, err := contractcheck.Load("../../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range broken.Paths.Value("/v1/inboxes").Post.RequestBody.Value.Content["application/json"].Examples {
+		example.Value.Value = 7
+	}
+	if err := contractcheck.Validate(t.Context(), broken); err == nil {
+		t.Error("examples that are wrong pass")
+	}
+}
+
 func newChecker(t *testing.T) *contractcheck.Checker {
 	t.Helper()
 	doc, err := contract()
@@ -134,6 +156,9 @@ func TestTransportReports(t *testing.T) {
 		{"a broken request", `POST /v1/inboxes {"name":7}`, false, errorAnswer(400, "invalid_request", "name"), "contract refuses the request"},
 		{"a broken request that is meant so", `POST /v1/inboxes {"name":7}`, true, errorAnswer(400, "invalid_request", "name"), ""},
 		{"a broken request that was taken", `POST /v1/inboxes {"name":7}`, true, jsonAnswer(201, inbox), "the server took it"},
+		{"a parameter of a wrong type", `GET /v1/inboxes?limit=ten`, false, errorAnswer(400, "invalid_request", "limit"), "contract refuses the request"},
+		{"a list with a wrong item", `GET /v1/events/stream?events=email.sent,email.eaten`, false, errorAnswer(400, "invalid_request", "events"), "contract refuses the request"},
+		{"a header out of its bounds", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("RateLimit-Reset", "-1"), "RateLimit-Reset"},
 		{"a broken parameter", `GET /v1/inboxes?limit=0`, false, errorAnswer(400, "invalid_request", "limit"), "contract refuses the request"},
 
 		{"an unknown path", "GET /v2", false, errorAnswer(404, "route_not_found", "no"), ""},

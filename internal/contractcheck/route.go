@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/routers"
 )
 
 // Operation is one operation of the contract with where it stands.
@@ -20,7 +19,8 @@ type Operation struct {
 	Shared openapi3.Parameters
 
 	segments []string
-	item     *openapi3.PathItem
+	params   []field
+	headers  map[string][]field // by status, or "default"
 }
 
 // Name is what the operation is called in reports.
@@ -55,7 +55,7 @@ func operations(doc *openapi3.T) []*Operation {
 		for method, op := range item.Operations() {
 			ops = append(ops, &Operation{
 				Operation: op, Method: method, Path: path, Shared: item.Parameters,
-				segments: strings.Split(path, "/"), item: item,
+				segments: strings.Split(path, "/"),
 			})
 		}
 	}
@@ -96,8 +96,4 @@ func (op *Operation) match(segments []string) (params map[string]string, ok bool
 		}
 	}
 	return params, true
-}
-
-func (op *Operation) route(doc *openapi3.T) *routers.Route {
-	return &routers.Route{Spec: doc, Path: op.Path, PathItem: op.item, Method: op.Method, Operation: op.Operation}
 }

@@ -81,10 +81,13 @@ func (s *schemas) at(pointer string) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
+// pointerForm writes a name as a part of a JSON pointer in a URL.
+var pointerForm = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+
 // under is the JSON pointer to what lies below base, by names.
 func under(base string, names ...string) string {
 	for _, n := range names {
-		base += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(n)
+		base += "/" + pointerForm.Replace(n)
 	}
 	return base
 }

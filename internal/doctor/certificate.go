@@ -16,7 +16,7 @@ const renewBy = 14 * 24 * time.Hour
 func (v *visit) certificate(context.Context) []Result {
 	switch {
 	case v.cfg.ACME && v.cfg.TLSCert == "":
-		return one(ok("certificates are got by ACME: the log of `postroom serve` says so"))
+		return one(skipped("certificates are got by ACME; the one that is offered is looked at where mail comes in"))
 	case v.cfg.TLSCert == "":
 		return one(skipped("none is set: mail comes in without encryption").
 			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY to a certificate for %s, or POSTROOM_ACME_HOSTS to get one", v.cfg.Hostname))
@@ -25,28 +25,36 @@ func (v *visit) certificate(context.Context) []Result {
 	if err != nil {
 		return one(fail("it cannot be read: %v", err).advise("look at POSTROOM_TLS_CERT and POSTROOM_TLS_KEY"))
 	}
-	leaf := pair.Leaf
-	now := v.cfg.Now()
+	chain := []*x509.Certificate{pair.Leaf}
+	for _, der := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			chain = append(chain, c)
+		}
+	}
+	return v.judge(chain)
+}
+
+// judge looks at a chain of certificates, the host's own first.
+func (v *visit) judge(chain []*x509.Certificate) []Result {
+	leaf, now := chain[0], v.cfg.Now()
 	var out []Result
 	if now.Before(leaf.NotBefore) {
-		out = append(out, fail("it is good from %s only", leaf.NotBefore.UTC().Format(time.RFC3339)).advise("look at the clock of this machine"))
+		out = append(out, fail("the certificate is good from %s only", leaf.NotBefore.UTC().Format(time.RFC3339)).advise("look at the clock of this machine"))
 	} else {
 		out = append(out, v.lasts(leaf.NotAfter, ""))
 	}
 	if err := leaf.VerifyHostname(v.cfg.Hostname); err != nil {
-		out = append(out, fail("it is for %s, and this host is %s", strings.Join(leaf.DNSNames, ", "), v.cfg.Hostname).
+		out = append(out, fail("the certificate is for %q, and this host is %s", strings.Join(leaf.DNSNames, ", "), v.cfg.Hostname).
 			advise("have one issued for %s, or set POSTROOM_HOSTNAME to a name of the certificate", v.cfg.Hostname))
 	}
 	between := x509.NewCertPool()
-	for _, der := range pair.Certificate[1:] {
-		if c, err := x509.ParseCertificate(der); err == nil {
-			between.AddCert(c)
-		}
+	for _, c := range chain[1:] {
+		between.AddCert(c)
 	}
 	// The time has been looked at: here it is one at which the certificate is good.
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: v.cfg.RootCAs, Intermediates: between, CurrentTime: leaf.NotAfter.Add(-time.Second)})
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: v.cfg.RootCAs, Intermediates: between, CurrentTime: leaf.NotAfter.Add(-time.Second)})
 	if err != nil {
-		out = append(out, warn("senders that are particular (MTA-STS) do not trust it: %v", err).
+		out = append(out, warn("senders that are particular (MTA-STS) do not trust the certificate: %v", err).
 			advise("have it issued by an authority that others know, and put the whole chain into the file, not the certificate alone"))
 	}
 	return out

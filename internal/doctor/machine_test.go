@@ -75,7 +75,7 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 		{"mail is not taken up", func(t *testing.T, w *world) {
 			storetest.Email(t, w.store, storetest.Account(t, w.store).Seq, []string{"a@b.example"})
 			w.storeCfg.Now = func() time.Time { return time.Now().Add(time.Hour) }
-		}, "queue", doctor.Fail, "1 recipients are due, the first for 1h0m0s", "postroom serve"},
+		}, "queue", doctor.Fail, "1 recipients are due, the first for 1h0m", "postroom serve"},
 	}
 	for _, e := range storetest.Engines() {
 		for _, tt := range tests {
@@ -187,6 +187,7 @@ func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
 		{"the API's certificate ends soon", func(t *testing.T, w *world) {
 			w.cfg.BaseURL = w.secureAPI(t, w.certificate(t, time.Now().Add(73*time.Hour), "127.0.0.1"))
 		}, "api", doctor.Warn, "3 days more", "renew"},
+		{"certificates come by ACME", func(_ *testing.T, w *world) { w.cfg.TLSCert, w.cfg.ACME = "", true }, "certificate", doctor.Skipped, "ACME", ""},
 		{"the mail certificate is out of date", func(t *testing.T, w *world) {
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, w.certificate(t, time.Now().Add(-time.Hour), hostname))
 		}, "certificate", doctor.Fail, "was good until", "renew"},
@@ -195,7 +196,7 @@ func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
 		}, "certificate", doctor.Warn, "3 days more", "renew"},
 		{"the mail certificate is for another", func(t *testing.T, w *world) {
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, w.certificate(t, time.Now().Add(2000*time.Hour), "old.example"))
-		}, "certificate", doctor.Fail, "it is for old.example", "POSTROOM_HOSTNAME"},
+		}, "certificate", doctor.Fail, "is for \"old.example\"", "POSTROOM_HOSTNAME"},
 		{"nobody knows who signed the mail certificate", func(t *testing.T, w *world) {
 			stranger, _ := smtptest.NewTLSUntil(t, time.Now().Add(2000*time.Hour), hostname)
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, stranger)

@@ -23,36 +23,45 @@ func (v *visit) inbound(ctx context.Context) []Result {
 	if node, ready := v.node.get(ctx); ready && node.absent {
 		return one(skipped("no node is running here").advise("start `postroom serve` and ask again"))
 	}
-	found := make([]*later[Result], len(addrs))
+	found := make([]*later[[]Result], len(addrs))
 	for i, a := range addrs {
-		found[i] = begin(func() Result { return v.callHost(ctx, netip.AddrPortFrom(a, v.cfg.MXPort)) })
+		found[i] = begin(func() []Result { return v.callHost(ctx, netip.AddrPortFrom(a, v.cfg.MXPort)) })
 	}
 	var out []Result
 	for i, a := range addrs {
 		r, ready := found[i].get(ctx)
 		if !ready {
-			r = fail("%s does not answer", a)
+			r = one(fail("%s does not answer", a))
 		}
-		out = append(out, r)
+		out = append(out, r...)
 	}
 	return out
 }
 
-func (v *visit) callHost(ctx context.Context, at netip.AddrPort) Result {
+// callHost calls this host at one address, and looks at the certificate that it
+// offers: one of ACME, or one that was renewed and not read again, is in no file
+// that could be looked at.
+func (v *visit) callHost(ctx context.Context, at netip.AddrPort) []Result {
 	found, err := v.prober.Host(ctx, v.cfg.Hostname, at)
 	switch {
 	case err != nil:
-		return fail("mail cannot come in: %v", err).
+		return one(fail("mail cannot come in: %v", err).
 			advise("let POSTROOM_SMTP listen on :%d, and let port %[1]d through firewall and router to this machine", at.Port()).
-			advise("some routers do not lead back inside: to be sure, try from elsewhere: nc -v %s %d", v.cfg.Hostname, at.Port())
+			advise("some routers do not lead back inside: to be sure, try from elsewhere: nc -v %s %d", v.cfg.Hostname, at.Port()))
 	case !strings.EqualFold(found.Name, v.cfg.Hostname):
-		return fail("at %s another server answers, which calls itself %q", at, found.Name).
-			advise("stop that server, or publish the address of this host under %s", v.cfg.Hostname)
+		return one(fail("at %s another server answers, which calls itself %q", at, found.Name).
+			advise("stop that server, or publish the address of this host under %s", v.cfg.Hostname))
 	case found.TLS == "":
-		return warn("%s answers, without encryption", at).
-			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY: some senders give mail only to servers that encrypt")
+		return one(warn("%s answers, without encryption", at).
+			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY, or POSTROOM_ACME_HOSTS: some senders give mail only to servers that encrypt"))
 	}
-	return ok("%s answers, with %s", at, found.TLS)
+	out := one(ok("%s answers, with %s", at, found.TLS))
+	for _, r := range v.judge(found.Chain) {
+		if r.Status != OK {
+			out = append(out, r.about("inbound", at.String()))
+		}
+	}
+	return out
 }
 
 // outbound calls the mail servers of a domain as the queue does.

@@ -56,6 +56,16 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		{"another server answers", func(t *testing.T, w *world) { w.script(t, hostIP, "220 mail.hoster.example ESMTP Exim", nil) }, "inbound", doctor.Fail, `calls itself "mail.hoster.example"`, "stop that server"},
 		{"what answers is no SMTP", func(t *testing.T, w *world) { w.script(t, hostIP, "SSH-2.0-OpenSSH_9.6", nil) }, "inbound", doctor.Fail, "not SMTP", "firewall"},
 		{"our server does not encrypt", func(t *testing.T, w *world) { w.script(t, hostIP, "220 "+hostname+" ESMTP", nil) }, "inbound", doctor.Warn, "without encryption", "POSTROOM_TLS_CERT"},
+		{"our server offers a certificate that is out of date", func(t *testing.T, w *world) {
+			l := smtptest.Listen(t, hostIP)[0]
+			smtptest.NewMX(t, smtptest.MXConfig{Listener: l, Name: hostname, TLS: w.certificate(t, time.Now().Add(-time.Hour), hostname)})
+			w.cfg.MXPort = portOf(l.Addr())
+		}, "inbound", doctor.Fail, "was good until", "renew"},
+		{"our server offers a certificate for another", func(t *testing.T, w *world) {
+			l := smtptest.Listen(t, hostIP)[0]
+			smtptest.NewMX(t, smtptest.MXConfig{Listener: l, Name: hostname, TLS: w.certificate(t, time.Now().Add(2000*time.Hour), "old.example")})
+			w.cfg.MXPort = portOf(l.Addr())
+		}, "inbound", doctor.Fail, "is for \"old.example\"", "POSTROOM_HOSTNAME"},
 		{"no node runs", func(t *testing.T, w *world) { w.cfg.Listens = shut(t, "127.0.0.1").String() }, "inbound", doctor.Skipped, "no node is running", "postroom serve"},
 
 		{"port 25 is closed", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, outsideIP)) }, "outbound", doctor.Fail, "no connection", "POSTROOM_RELAY"},

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
 		OpenBlobs: func(context.Context) (store.Blobs, error) {
 			return store.OpenBlobFolder(filepath.Join(data, "blobs"), now)
 		},
-		Now: now, ClockSynced: func() (bool, bool) { return true, true }, Timeout: 5 * time.Second,
+		Now: now, ClockSynced: func() (bool, bool) { return true, true }, Timeout: 30 * time.Second,
 	}
 	w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, cert)
 	w.zones = smtptest.Zones{}.Domain("outside.example", outsideIP)

@@ -149,7 +149,7 @@ func (p *page) frameOf(m mailSource, remote bool) *frame {
 
 // sizeOf guesses how much room a mail takes.
 func sizeOf(c mailhtml.Page) string {
-	switch weight := c.Text + 400*c.Images; {
+	switch weight := c.Text + 150*c.Images; {
 	case weight < 400:
 		return "small"
 	case weight < 1500:
