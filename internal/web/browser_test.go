@@ -334,15 +334,24 @@ func (b *tab) shoot(name string) {
 		width, height int64
 	}{{"light", "light", 1280, 800}, {"dark", "dark", 1280, 800}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
 		b.do(b.colours(as.scheme), chromedp.EmulateViewport(as.width, as.height))
-		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-		must(b.t, err)
-		if _, err := png.DecodeConfig(bytes.NewReader(shot)); err != nil {
-			b.t.Fatal(err)
-		}
-		must(b.t, os.MkdirAll(*screenshots, 0o750))
-		must(b.t, os.WriteFile(filepath.Join(*screenshots, name+"-"+as.kind+".png"), shot, 0o600))
+		b.picture(name + "-" + as.kind)
 	}
 	b.do(b.colours("light"), chromedp.EmulateViewport(1280, 900))
+}
+
+// picture takes one of the page as it is, if such are wanted.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	must(b.t, err)
+	if _, err := png.DecodeConfig(bytes.NewReader(shot)); err != nil {
+		b.t.Fatal(err)
+	}
+	must(b.t, os.MkdirAll(*screenshots, 0o750))
+	must(b.t, os.WriteFile(filepath.Join(*screenshots, name+".png"), shot, 0o600))
 }
 
 // fits fails when the page is wider than a phone.

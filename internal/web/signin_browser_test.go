@@ -73,3 +73,17 @@ func TestBrowserByKeyboard(t *testing.T) {
 		b.shows("corner-shop.example is added")
 	})
 }
+
+// On a phone the navigation is behind a button.
+func TestBrowserOpensTheMenuOfAPhone(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		b := s.browse(t)
+		b.do(chromedp.EmulateViewport(390, 844))
+		b.open("/keys")
+		b.do(chromedp.Click(chromedp.CSS(".menu summary"), chromedp.NodeVisible))
+		b.picture("menu-phone")
+		b.click(".menu a[href='/webhooks']")
+		b.shows("No webhooks yet")
+	})
+}
