@@ -21,6 +21,7 @@ func (c *Checker) Text(t Reporter, request, answer string) {
 		t.Errorf("%.100q was answered %.100q: %v", request, answer, err)
 		return
 	}
+	defer func() { _ = res.Body.Close() }() // of a text
 	said, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Errorf("%s: %v", req.RequestURI, err)
