@@ -21,7 +21,7 @@ var elements = func() map[string]element {
 		"body": {name: "div"}, "center": {},
 		"br": {void: true}, "hr": {void: true}, "img": {void: true}, "wbr": {void: true}, "col": {void: true},
 	}
-	for _, name := range strings.Fields(`a abbr address article aside b bdi bdo big blockquote caption cite code colgroup
+	for name := range strings.FieldsSeq(`a abbr address article aside b bdi bdo big blockquote caption cite code colgroup
 		dd del dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i ins kbd li main mark nav ol p
 		pre q s samp section small span strike strong sub sup table tbody td tfoot th thead time tr tt u ul var`) {
 		if _, there := m[name]; !there {
@@ -41,7 +41,7 @@ var rawText = setOf(`iframe noembed noframes noscript plaintext script style tex
 
 func setOf(names string) map[string]bool {
 	m := map[string]bool{}
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		m[name] = true
 	}
 	return m

@@ -2,6 +2,7 @@ package mailhtml
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -47,8 +48,8 @@ func (c *cleaner) openLink(t html.Token) {
 
 // closeLink ends the link that is open: one cannot stand in another.
 func (c *cleaner) closeLink() {
-	for i := len(c.open) - 1; i >= 0; i-- {
-		if c.open[i] == "a" {
+	for i, v := range slices.Backward(c.open) {
+		if v == "a" {
 			c.closeTo(i)
 			return
 		}

@@ -18,6 +18,7 @@ package mailhtml
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -177,12 +178,12 @@ func (c *cleaner) close(name string) {
 		}
 		return
 	}
-	for i := len(c.open) - 1; i >= 0; i-- {
-		if c.open[i] == name {
+	for i, v := range slices.Backward(c.open) {
+		if v == name {
 			c.closeTo(i)
 			return
 		}
-		if c.open[i] == "td" || c.open[i] == "th" { // a cell ends with its row or table only
+		if v == "td" || v == "th" { // a cell ends with its row or table only
 			if name != "tr" && name != "table" && name != "tbody" && name != "thead" && name != "tfoot" {
 				return
 			}

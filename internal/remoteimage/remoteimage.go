@@ -26,8 +26,9 @@ import (
 )
 
 const (
-	// MaxBytes and MaxPixels bound an image.
-	MaxBytes  = 4 << 20
+	// MaxBytes is the largest image.
+	MaxBytes = 4 << 20
+	// MaxPixels is how many pixels an image may have.
 	MaxPixels = 40 << 20
 	// DefaultTimeout is how long one may take.
 	DefaultTimeout = 10 * time.Second

@@ -119,7 +119,7 @@ func TestRequestTellsNothing(t *testing.T) {
 	var srv *httptest.Server
 	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header <- r.Header
-		http.SetCookie(w, &http.Cookie{Name: "id", Value: "1"})
+		http.SetCookie(w, &http.Cookie{Name: "id", Value: "1"}) //nolint:gosec // of a test: nobody keeps it
 		if r.URL.Path == "/a" {
 			http.Redirect(w, r, srv.URL+"/b", http.StatusFound)
 			return

@@ -150,8 +150,11 @@ var givingTime = chromedp.Evaluate[chromedp.Void](`new Promise((done) => setTime
 // some are the mails that this run shows.
 func some(all []hostilemail.Mail) []hostilemail.Mail {
 	out := make([]hostilemail.Mail, 0, len(all))
-	for i := 0; i < len(all); i += everyMail {
-		out = append(out, all[i])
+	step := everyMail
+	for i, m := range all {
+		if i%step == 0 {
+			out = append(out, m)
+		}
 	}
 	return out
 }
@@ -283,7 +286,7 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 		t.Error("what asks for the images of one mail shows those of another")
 	}
 	var image string
-	for _, part := range strings.Split(doc.body, `"`) {
+	for part := range strings.SplitSeq(doc.body, `"`) {
 		if strings.HasPrefix(part, "/mail-images/") {
 			image = part
 		}
@@ -302,7 +305,7 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 	s.clock.Add(web.ImageLife)
 	nobody.get(image).want(t, http.StatusNotFound)
 	fresh := s.visitAsUser(t)
-	for _, part := range strings.Split(fresh.get("/messages/"+m.ID+"/view").want(t, http.StatusOK).body, `"`) {
+	for part := range strings.SplitSeq(fresh.get("/messages/"+m.ID+"/view").want(t, http.StatusOK).body, `"`) {
 		if strings.HasPrefix(part, "/mail-images/") {
 			image = part
 		}

@@ -35,8 +35,15 @@ func All(target string) []Mail {
 		name    string
 		sources []string
 	}{
-		{"script", scripts}, {"event handler", handlers}, {"foreign content", foreign}, {"parsing", parsing},
-		{"mutation", mutations}, {"style", styles}, {"load", loads}, {"navigation", navigations}, {"links", links},
+		{"script", scripts},
+		{"event handler", handlers},
+		{"foreign content", foreign},
+		{"parsing", parsing},
+		{"mutation", mutations},
+		{"style", styles},
+		{"load", loads},
+		{"navigation", navigations},
+		{"links", links},
 	} {
 		for i, source := range group.sources {
 			add(fmt.Sprintf("%s %d", group.name, i+1), source)
