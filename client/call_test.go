@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,13 @@ func (s *testServer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answers[n](w, r)
+}
+
+// requests are those that have come in so far.
+func (s *testServer) requests() []*http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
 }
 
 // answer is one with a JSON body; header are names and values in turn.
@@ -169,6 +177,8 @@ func TestCallsAreTriedAgain(t *testing.T) {
 			if !isWanted(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if len(s.asked) != tt.tries {
 				t.Errorf("%d tries, want %d", len(s.asked), tt.tries)
 			}
@@ -272,7 +282,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	mail := &gen.EmailSend{From: "a@b.example", To: gen.NewMailboxMailboxes("c@d.example"), Subject: "s", Text: Text("t"), IdempotencyKey: Text("body")}
 	_, _ = c.SendEmail(t.Context(), mail, gen.SendEmailParams{})
 	var got []string
-	for _, r := range s.asked {
+	for _, r := range s.requests() {
 		got = append(got, r.Header.Get(idempotencyHeader))
 	}
 	if len(got) != 5 || got[0] == "" || got[0] == got[1] || !cmp.Equal(got[2:], []string{"mine", "", "body"}) {

@@ -38,10 +38,10 @@ func TestOptions(t *testing.T) {
 	s := newTestServer(t, refusal(503, ErrUnavailable), answer(200, inboxJSON))
 	own := &http.Client{Timeout: time.Minute}
 	c, _ := newTestClient(t, s.URL+"/below", WithUserAgent("shop/1"), WithRetries(1, time.Hour), WithHTTPClient(own))
-	if err := getInbox(c); err == nil || len(s.asked) != 1 {
-		t.Errorf("%v after %d tries, want one", err, len(s.asked))
+	if err := getInbox(c); err == nil || len(s.requests()) != 1 {
+		t.Errorf("%v after %d tries, want one", err, len(s.requests()))
 	}
-	r := s.asked[0]
+	r := s.requests()[0]
 	if r.UserAgent() != "shop/1" || r.URL.Path != "/below/v1/inboxes/ibx_1" || r.Header.Get("Authorization") != "Bearer sk_test_1" {
 		t.Errorf("asked %s with %v", r.URL, r.Header)
 	}
@@ -66,7 +66,7 @@ func TestTheKeyStaysAtHome(t *testing.T) {
 	if err := getInbox(c); err == nil || !strings.Contains(err.Error(), "redirects to") {
 		t.Errorf("a server that has moved: %v", err)
 	}
-	if len(store.asked) != 1 || store.asked[0].Header.Get("Authorization") != "" {
-		t.Errorf("the other server was asked %d times, with %v", len(store.asked), store.asked[0].Header)
+	if len(store.requests()) != 1 || store.requests()[0].Header.Get("Authorization") != "" {
+		t.Errorf("the other server was asked %d times, with %v", len(store.requests()), store.requests()[0].Header)
 	}
 }

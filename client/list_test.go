@@ -81,7 +81,7 @@ func TestListsGoOverTheirPages(t *testing.T) {
 					ids = append(ids, in.ID)
 				}
 			}
-			for _, r := range s.asked {
+			for _, r := range s.requests() {
 				asked = append(asked, r.URL.RawQuery)
 			}
 			if d := cmp.Diff([][]string{tt.ids, tt.asked}, [][]string{ids, asked}); d != "" {
@@ -110,8 +110,8 @@ func TestListsCanBeLeftAndBegunAgain(t *testing.T) {
 			}
 		}
 	}
-	if len(s.asked) != 3 || s.asked[2].URL.RawQuery != "" {
-		t.Errorf("%d pages were asked for, the last with %q", len(s.asked), s.asked[2].URL.RawQuery)
+	if len(s.requests()) != 3 || s.requests()[2].URL.RawQuery != "" {
+		t.Errorf("%d pages were asked for, the last with %q", len(s.requests()), s.requests()[2].URL.RawQuery)
 	}
 }
 

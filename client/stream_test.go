@@ -109,7 +109,7 @@ func TestStreamGoesOnWhereItBroke(t *testing.T) {
 					got = append(got, e.ID)
 				}
 			}
-			for _, r := range s.asked {
+			for _, r := range s.requests() {
 				asked = append(asked, r.Header.Get("Last-Event-ID"))
 			}
 			if d := cmp.Diff([][]string{tt.got, tt.asked}, [][]string{got, asked}); d != "" || !errors.Is(failed, ErrUnauthorized) {

@@ -167,7 +167,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	if _, err := c.WaitForMessage(ctx, "ibx_1", Wait{Since: time.Unix(1, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	if asked, err := strconv.Atoi(s.asked[0].URL.Query().Get("timeout")); err != nil || asked < 1 || asked >= int(patience/time.Second) {
+	if asked, err := strconv.Atoi(s.requests()[0].URL.Query().Get("timeout")); err != nil || asked < 1 || asked >= int(patience/time.Second) {
 		t.Errorf("it asks for %d seconds of less than %v: %v", asked, patience, err)
 	}
 }
