@@ -44,7 +44,6 @@ var (
 	errNoInbox         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, param: "inbox_id", message: "inbox_id is no inbox that this key can see"}
 	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
-	errNoMCP           = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeRouteNotFound, message: "there is no MCP server here"}
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
 	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}

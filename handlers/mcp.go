@@ -39,7 +39,7 @@ func bodyLimit(r *http.Request) int64 {
 func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams, w http.ResponseWriter) error {
 	r := infoOf(ctx).r
 	if a.mcp == nil {
-		return errNoMCP
+		return errUnavailable
 	}
 	if err := a.checkOrigin(r); err != nil {
 		return err
