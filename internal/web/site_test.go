@@ -50,6 +50,7 @@ type site struct {
 type options struct {
 	base    string // where people reach it, when that is elsewhere
 	proxies []netip.Prefix
+	before  func(api http.Handler) http.Handler // what the dashboard calls in its place
 }
 
 // each runs test on both engines, each time with a site of its own.
@@ -95,6 +96,9 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	s.api, err = handlers.NewLocalClient(api)
 	must(t, err)
 	local := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
+	if o.before != nil {
+		api = o.before(api)
+	}
 	s.dashboard, err = web.New(web.Config{
 		API: api, Store: s.store, BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
 		Images: remoteimage.New(remoteimage.Config{Targets: local}),

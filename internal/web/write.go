@@ -44,6 +44,16 @@ func (d *Dashboard) writeForm(p *page) error {
 
 func (d *Dashboard) newOnce() string { return store.NewID("form_", d.now()) }
 
+// onceAfter is the idempotency key of a form that is shown again: the same one,
+// for the refused form may still be on its way by an earlier click, unless a mail
+// that says something else has used it up.
+func (d *Dashboard) onceAfter(pr problem, once string) string {
+	if pr.code == gen.ErrorCodeIdempotencyKeyReused {
+		return d.newOnce()
+	}
+	return once
+}
+
 func (d *Dashboard) showWrite(p *page, status int, f mailForm) error {
 	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
 	if err != nil {
@@ -62,7 +72,7 @@ func (d *Dashboard) write(p *page) error {
 		Subject: f.Subject, Text: gen.NewOptString(f.Text),
 	}, gen.SendMessageParams{InboxID: p.r.PathValue("inbox"), IdempotencyKey: optional(f.Once)})
 	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
-		f.Problem, f.Once = pr, d.newOnce()
+		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
 		return d.showWrite(p, pr.status, f)
 	}
 	if err != nil {
@@ -125,7 +135,7 @@ func (d *Dashboard) reply(p *page) error {
 		ReplyAll: gen.NewOptBool(f.All), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc), Text: gen.NewOptString(f.Text),
 	}, gen.ReplyToMessageParams{MessageID: p.r.PathValue("mail"), IdempotencyKey: optional(f.Once)})
 	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
-		f.Problem, f.Once = pr, d.newOnce()
+		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
 		return d.showReply(p, pr.status, f)
 	}
 	if err != nil {
