@@ -1,6 +1,7 @@
 package mailhtml_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -106,5 +107,27 @@ func TestRemoteContentIsCounted(t *testing.T) {
 	with := mailhtml.Clean(source, shown)
 	if with.Blocked != 0 || with.Refused != 4 || strings.Count(with.Body+with.Style, "/remote?") != 5 {
 		t.Errorf("blocked %d and refused %d of %s %s", with.Blocked, with.Refused, with.Body, with.Style)
+	}
+}
+
+// A mail that shows one of its own images again and again is looked through for it
+// once, and does not become many times larger.
+func TestImagesOfTheMailAreBounded(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	o := mailhtml.Options{Inline: func(id string) string {
+		asked++
+		return "/" + strings.Repeat("x", 300)
+	}}
+	source := strings.Repeat(`<img src=cid:a><p style="background:url(cid:a)">`, 20_000)
+	if got := mailhtml.Clean(source, o); asked != 1 || len(got.Body) > 3*len(source) {
+		t.Errorf("asked %d times; %d bytes became %d", asked, len(source), len(got.Body))
+	}
+	asked, source = 0, ""
+	for i := range 5_000 {
+		source += fmt.Sprintf("<img src=cid:%d>", i)
+	}
+	if mailhtml.Clean(source, o); asked > 1000 {
+		t.Errorf("asked for %d images", asked)
 	}
 }

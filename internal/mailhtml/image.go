@@ -63,15 +63,28 @@ func (c *cleaner) imageURL(raw string) string {
 	return c.options.Remote(address)
 }
 
-// inline returns the address of a part of the mail.
+// inline returns the address of a part of the mail. Each part is asked for once,
+// and shown so often that a mail of nothing else does not become many times larger
+// than it came.
 func (c *cleaner) inline(id string) string {
-	if c.options.Inline == nil {
+	if c.options.Inline == nil || c.shown >= maxInline {
 		return ""
 	}
 	if plain, err := url.PathUnescape(id); err == nil {
 		id = plain
 	}
-	return c.options.Inline(id)
+	address, asked := c.parts[id]
+	if !asked {
+		if len(c.parts) >= maxInline {
+			return ""
+		}
+		address = c.options.Inline(id)
+		c.parts[id] = address
+	}
+	if address != "" {
+		c.shown++
+	}
+	return address
 }
 
 // refuse counts an address that will not be loaded, whoever asks.

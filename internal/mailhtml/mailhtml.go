@@ -34,6 +34,9 @@ const (
 	maxStyle = 256 << 10
 	// maxRemote is how many remote addresses are counted, and shown on request.
 	maxRemote = 200
+	// maxInline is how often images that lie in the mail are shown, and how many of
+	// them are looked for.
+	maxInline = 1000
 )
 
 // Options say where images come from. Neither function may return a URL that
@@ -65,7 +68,7 @@ type Page struct {
 // Clean makes the HTML of a mail harmless. Whatever it is given, it answers, in
 // time that grows with the length alone.
 func Clean(source string, o Options) Page {
-	c := &cleaner{options: o, remote: map[string]bool{}}
+	c := &cleaner{options: o, remote: map[string]bool{}, parts: map[string]string{}}
 	if len(source) > MaxInput {
 		source, c.page.Cut = source[:MaxInput], true
 	}
@@ -100,7 +103,9 @@ type cleaner struct {
 	within  string   // the element whose content is left out, or is a style sheet
 	nested  int      // how many of it are open
 	remote  map[string]bool
-	link    *link // that is open
+	parts   map[string]string // addresses of the mail's own images, by Content-ID
+	shown   int               // how often one of those was shown
+	link    *link             // that is open
 }
 
 func (c *cleaner) start(t html.Token) {
