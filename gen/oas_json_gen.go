@@ -17357,16 +17357,30 @@ func (s *ThreadLatestMessage) encodeFields(e *jx.Encoder) {
 		s.From.Encode(e)
 	}
 	{
+		e.FieldStart("to")
+		e.ArrStart()
+		for _, elem := range s.To {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
+	{
+		e.FieldStart("auth")
+		s.Auth.Encode(e)
+	}
+	{
 		e.FieldStart("snippet")
 		s.Snippet.Encode(e)
 	}
 }
 
-var jsonFieldsNameOfThreadLatestMessage = [4]string{
+var jsonFieldsNameOfThreadLatestMessage = [6]string{
 	0: "id",
 	1: "direction",
 	2: "from",
-	3: "snippet",
+	3: "to",
+	4: "auth",
+	5: "snippet",
 }
 
 // Decode decodes ThreadLatestMessage from json.
@@ -17412,8 +17426,36 @@ func (s *ThreadLatestMessage) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"from\"")
 			}
-		case "snippet":
+		case "to":
 			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				s.To = make([]MailAddress, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem MailAddress
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.To = append(s.To, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"to\"")
+			}
+		case "auth":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				if err := s.Auth.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"auth\"")
+			}
+		case "snippet":
+			requiredBitSet[0] |= 1 << 5
 			if err := func() error {
 				if err := s.Snippet.Decode(d); err != nil {
 					return err
@@ -17432,7 +17474,7 @@ func (s *ThreadLatestMessage) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00001111,
+		0b00111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -9585,7 +9585,10 @@ type ThreadLatestMessage struct {
 	ID        string         `json:"id"`
 	Direction string         `json:"direction"`
 	From      NilMailAddress `json:"from"`
-	Snippet   NilString      `json:"snippet"`
+	To        []MailAddress  `json:"to"`
+	// As in the message; null too when it has expired.
+	Auth    NilAuthResults `json:"auth"`
+	Snippet NilString      `json:"snippet"`
 }
 
 // GetID returns the value of ID.
@@ -9601,6 +9604,16 @@ func (s *ThreadLatestMessage) GetDirection() string {
 // GetFrom returns the value of From.
 func (s *ThreadLatestMessage) GetFrom() NilMailAddress {
 	return s.From
+}
+
+// GetTo returns the value of To.
+func (s *ThreadLatestMessage) GetTo() []MailAddress {
+	return s.To
+}
+
+// GetAuth returns the value of Auth.
+func (s *ThreadLatestMessage) GetAuth() NilAuthResults {
+	return s.Auth
 }
 
 // GetSnippet returns the value of Snippet.
@@ -9621,6 +9634,16 @@ func (s *ThreadLatestMessage) SetDirection(val string) {
 // SetFrom sets the value of From.
 func (s *ThreadLatestMessage) SetFrom(val NilMailAddress) {
 	s.From = val
+}
+
+// SetTo sets the value of To.
+func (s *ThreadLatestMessage) SetTo(val []MailAddress) {
+	s.To = val
+}
+
+// SetAuth sets the value of Auth.
+func (s *ThreadLatestMessage) SetAuth(val NilAuthResults) {
+	s.Auth = val
 }
 
 // SetSnippet sets the value of Snippet.

@@ -182,10 +182,15 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 			Otp: nilString(x.OTP), Codes: orEmpty(x.Codes), Links: orEmpty(x.Links), ActionLink: nilString(x.ActionLink),
 		})
 	}
-	if c.Auth != nil {
-		out.Auth = gen.NewNilAuthResults(gen.AuthResults{Spf: c.Auth.V.SPF, Dkim: c.Auth.V.DKIM, Dmarc: c.Auth.V.DMARC})
-	}
+	out.Auth = authToAPI(c)
 	return nil
+}
+
+func authToAPI(c store.Content) gen.NilAuthResults {
+	if c.Auth == nil {
+		return gen.NilAuthResults{Null: true}
+	}
+	return gen.NewNilAuthResults(gen.AuthResults{Spf: c.Auth.V.SPF, Dkim: c.Auth.V.DKIM, Dmarc: c.Auth.V.DMARC})
 }
 
 // bodyOf returns the text and html of a message: as kept, or read out of the

@@ -57,13 +57,14 @@ func (a *API) GetThread(ctx context.Context, p gen.GetThreadParams) (*gen.Thread
 
 func latestToAPI(m store.Message) gen.ThreadLatestMessage {
 	out := gen.ThreadLatestMessage{
-		ID: m.ID, Direction: string(m.Direction), From: gen.NilMailAddress{Null: true}, Snippet: gen.NilString{Null: true},
+		ID: m.ID, Direction: string(m.Direction), From: gen.NilMailAddress{Null: true}, To: addressesToAPI(m.Addresses.V.To),
+		Auth: gen.NilAuthResults{Null: true}, Snippet: gen.NilString{Null: true},
 	}
 	if from := m.Addresses.V.From; from != nil {
 		out.From = gen.NewNilMailAddress(addressToAPI(*from))
 	}
 	if m.ExpiredAt == nil && m.Content != nil {
-		out.Snippet = gen.NewNilString(m.Content.Snippet)
+		out.Snippet, out.Auth = gen.NewNilString(m.Content.Snippet), authToAPI(*m.Content)
 	}
 	return out
 }

@@ -31,7 +31,7 @@ func TestThreads(t *testing.T) {
 		for path, want := range map[string]string{
 			"data.0.object": "thread", "data.0.id": first.ThreadID, "data.0.inbox_id": in.ID, "data.0.subject": "Offer",
 			"data.0.latest_message.id": reply.str(t, "id"), "data.0.latest_message.direction": "out",
-			"data.0.latest_message.from.email": in.Address, "data.0.latest_message.snippet": "Too much.",
+			"data.0.latest_message.from.email": in.Address, "data.0.latest_message.to.0.email": "ann@out.example", "data.0.latest_message.snippet": "Too much.",
 			"data.0.last_message_at": after(2 * time.Minute), "data.0.created_at": after(0),
 			"data.0.participants.0": "ann@out.example", "data.0.participants.1": in.Address,
 		} {

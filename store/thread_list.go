@@ -22,8 +22,8 @@ type Thread struct {
 	CreatedAt     Time           `db:"created_at"`
 	LatestSeq     int64          `db:"latest_seq"`
 
-	// Latest is the latest message. Its content has the snippet alone, and is nil
-	// when it is deleted.
+	// Latest is the latest message. Its content has the snippet and the verdicts
+	// alone, and is nil when it is deleted.
 	Latest Message `db:"-"`
 }
 
@@ -90,7 +90,7 @@ func (s *Store) fillLatest(ctx context.Context, ts []Thread) error {
 		return err
 	}
 	var contents []Content
-	q := `SELECT message_seq, snippet FROM contents WHERE ` + s.dialect.oneOf("message_seq", "$1")
+	q := `SELECT message_seq, snippet, auth FROM contents WHERE ` + s.dialect.oneOf("message_seq", "$1")
 	if err := s.reads.all(ctx, &contents, q, s.dialect.list(seqs)); err != nil {
 		return s.wrap(err, "read snippets")
 	}

@@ -11,7 +11,8 @@ import (
 
 // mailFunctions are what templates of mail can call.
 var mailFunctions = template.FuncMap{
-	"who":      who,
+	"sender":   senderOf,
+	"verdict":  verdict,
 	"mailbox":  mailbox,
 	"initial":  initial,
 	"fileSize": fileSize,
@@ -20,17 +21,6 @@ var mailFunctions = template.FuncMap{
 	"policy":   policyText,
 	"shorten":  shortened,
 	"files":    files,
-}
-
-// who names a sender: by name, or else by address.
-func who(a gen.NilMailAddress) string {
-	if a.Null {
-		return "Nobody"
-	}
-	if name := strings.TrimSpace(a.Value.Name.Or("")); name != "" {
-		return name
-	}
-	return a.Value.Email
 }
 
 // mailbox writes an address with its name.

@@ -1,0 +1,88 @@
+package web_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// Whoever writes the name of somebody else is seen by the address, wherever the
+// sender stands.
+func TestForgedSendersAreSeen(t *testing.T) {
+	t.Parallel()
+	const mark, forged, unproven = "class=\"badge ", "sender may be forged", "sender not proven"
+	tests := []struct {
+		title, name string
+		auth        *store.AuthResults
+		want        []string
+		without     []string
+	}{
+		{"a name like an address, which DMARC refuses", "security@bank.example", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "fail"},
+			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security@bank.example</bdi>”", mark + `bad"`, forged}, nil},
+		{"a wide at sign", "security＠bank.example", nil,
+			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security＠bank.example</bdi>”"}, []string{forged, unproven}},
+		{"a name, and nothing passes", "Your Bank", &store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "none"},
+			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `warn"`, unproven}, []string{forged}},
+		{"SPF passes for another domain", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "none"},
+			[]string{`<bdi>evil@evil.example</bdi>`, unproven}, nil},
+		{"a proven one", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"},
+			[]string{"<bdi>Your Bank</bdi>", `<bdi>evil@evil.example</bdi>`}, []string{forged, unproven}},
+		{"no name", "", nil, []string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`}, []string{"with the name", forged, unproven}},
+	}
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
+		v := s.visitAsUser(t)
+		for _, tt := range tests {
+			m := storetest.Received(t, s.store, in, func(m *store.NewMessage) {
+				m.Addresses.V.From = &store.Address{Name: tt.name, Email: "evil@evil.example"}
+				m.Subject = "About " + strings.Fields(tt.title)[0]
+				if tt.auth != nil {
+					m.Content.Auth = &store.JSON[store.AuthResults]{V: *tt.auth}
+				}
+			})
+			for _, path := range []string{
+				"/inboxes/" + in.ID, "/inboxes/" + in.ID + "?direction=in",
+				"/inboxes/" + in.ID + "/threads/" + m.ThreadID, "/messages/" + m.ID, "/messages/" + m.ID + "/reply",
+			} {
+				page := v.get(path).want(t, 200).has(t, tt.want...)
+				for _, text := range tt.without {
+					if strings.Contains(page.body, text) {
+						t.Errorf("%s: %s has %q", tt.title, path, text)
+					}
+				}
+			}
+			_, err := s.api.DeleteMessage(s.asUser(t), gen.DeleteMessageParams{MessageID: m.ID}) // so that each list holds one
+			must(t, err)
+		}
+	})
+}
+
+// Verdicts are said in words.
+func TestVerdictsAreWords(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
+		m := storetest.Received(t, s.store, in, func(m *store.NewMessage) {
+			m.Content.Auth = &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "fail"}}
+		})
+		s.visitAsUser(t).get("/messages/"+m.ID).want(t, 200).
+			has(t, "SPF could not be checked: the DNS did not answer", "DKIM is not set up", "DMARC fails")
+	})
+}
+
+// Of a thread whose last mail was sent, the list says to whom.
+func TestSentThreadsNameTheRecipient(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
+		storetest.Sent(t, s.store, in, []string{"ann@out.example"})
+		page := s.visitAsUser(t).get("/inboxes/"+in.ID).want(t, 200).has(t, "To: <bdi>ann@out.example</bdi>")
+		if row := regexp.MustCompile(`(?s)<span class="from">.*?<span class="line">`).FindString(page.body); strings.Contains(row, in.Address) {
+			t.Errorf("the row names the inbox itself: %s", row)
+		}
+	})
+}
