@@ -41,7 +41,7 @@ func TestClean(t *testing.T) {
 		},
 		{
 			name: "a link that names another place says so", source: `<a href="https://evil.example/">www.bank.com</a>`,
-			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">www.bank.com<span class="postroom-leads-to"> (leads to evil.example)</span></a>`,
+			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">www.bank.com<span class="postroom-leads-to" style="all:initial!important;color:#b3232f!important;background:#fff!important;font:600 13px/1.5 system-ui,sans-serif!important"> (leads to evil.example)</span></a>`,
 		},
 		{
 			name: "a link through the same owner's counter does not", source: `<a href="https://click.bank.com/x">https://www.bank.com</a>`,

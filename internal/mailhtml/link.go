@@ -14,6 +14,11 @@ import (
 // bytes.
 const maxSaid = 300
 
+// leadsTo is the style of what says where a link leads. It stands in the element,
+// where nothing that a style sheet says is stronger (CSS Cascade Level 4, section
+// 6.1): the mail cannot hide it with a selector.
+const leadsTo = "all:initial!important;color:#b3232f!important;background:#fff!important;font:600 13px/1.5 system-ui,sans-serif!important"
+
 // link is one that is open, with what it says so far.
 type link struct {
 	host string
@@ -64,7 +69,7 @@ func (c *cleaner) endLink() {
 		return
 	}
 	if said := hostIn(l.text.String()); said != "" && site(said) != site(l.host) {
-		c.body.WriteString(`<span class="postroom-leads-to"> (leads to ` + html.EscapeString(l.host) + `)</span>`)
+		c.body.WriteString(`<span class="postroom-leads-to" style="` + leadsTo + `"> (leads to ` + html.EscapeString(l.host) + `)</span>`)
 	}
 }
 

@@ -26,8 +26,7 @@ const (
 		`img[data-left-out]{background:#eef0f7;color:#5a6078;min-width:1em;min-height:1em}`
 	frameLinks = `a[href]:is(:hover,:focus-visible)::after{content:attr(title)!important;position:fixed!important;left:0!important;bottom:0!important;` +
 		`z-index:9!important;max-width:100%!important;padding:3px 10px!important;background:#191c2b!important;color:#fff!important;` +
-		`font:12px/1.5 system-ui,sans-serif!important;overflow-wrap:anywhere!important;border-radius:0 6px 0 0!important;display:block!important}` +
-		`.postroom-leads-to{color:#b3232f!important;font-weight:600!important;font-size:13px!important;display:inline!important;visibility:visible!important}`
+		`font:12px/1.5 system-ui,sans-serif!important;overflow-wrap:anywhere!important;border-radius:0 6px 0 0!important;display:block!important}`
 )
 
 // mailSource is what a document is made of: a message or a draft.
