@@ -16,34 +16,35 @@ const (
 	sessionUsedEvery = 5 * time.Minute
 )
 
-// StartSession makes a session of the user, whose token has this hash: whoever
-// has the token is the user until it ends. ErrNotFound when the user was removed
-// or has been reset.
-func (s *Store) StartSession(ctx context.Context, user int64, hash []byte) error {
-	return s.inTx(ctx, "start session", func(tx *sqlx.Tx) error { return s.insertSession(ctx, tx, user, hash) })
+// StartSession makes a session of u, who gave the password that is kept with u;
+// the session's token has this hash: whoever has the token is the user until it
+// ends. ErrNotFound when the user was removed, or has no or another password by
+// now.
+func (s *Store) StartSession(ctx context.Context, u User, hash []byte) error {
+	return s.inTx(ctx, "start session", func(tx *sqlx.Tx) error { return s.insertSession(ctx, tx, u, hash) })
 }
 
 // insertSession also forgets sessions that have ended. The password is looked at
-// again: it may have been taken away while it was being checked.
-func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, user int64, hash []byte) error {
+// again: it may have been taken away, and another set, while it was being checked.
+func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []byte) error {
 	const (
 		old = `DELETE FROM user_sessions WHERE expires_at <= $1`
 		// The no-op update holds the user's row against a reset that runs now.
-		hold = `UPDATE users SET name = name WHERE seq = $1 AND removed_at IS NULL AND password IS NOT NULL`
+		hold = `UPDATE users SET name = name WHERE seq = $1 AND removed_at IS NULL AND password = $2`
 		q    = `INSERT INTO user_sessions (hash, user_seq, expires_at, last_used_at, created_at) VALUES ($1, $2, $3, $4, $4)`
 	)
 	now := s.now()
 	if _, err := tx.ExecContext(ctx, old, NewTime(now)); err != nil {
 		return err
 	}
-	res, err := tx.ExecContext(ctx, hold, user)
+	res, err := tx.ExecContext(ctx, hold, u.Seq, u.Password)
 	if err != nil {
 		return err
 	}
 	if err := one(res, "user", ErrNotFound); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, q, hash, user, NewTime(now.Add(SessionLongest)), NewTime(now))
+	_, err = tx.ExecContext(ctx, q, hash, u.Seq, NewTime(now.Add(SessionLongest)), NewTime(now))
 	return err
 }
 
@@ -120,7 +121,7 @@ func (s *Store) UseLink(ctx context.Context, link []byte, password string, sessi
 		if err != nil {
 			return err
 		}
-		return s.insertSession(ctx, tx, seq, session)
+		return s.insertSession(ctx, tx, u, session)
 	})
 	if err != nil {
 		return User{}, err

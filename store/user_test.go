@@ -149,7 +149,15 @@ func TestNoSessionForWhoWasReset(t *testing.T) {
 		if _, err := s.ResetUser(t.Context(), "ann", newLink(clock, "x")); err != nil {
 			t.Fatal(err)
 		}
-		wantNotFound(t, "a session after the reset", s.StartSession(t.Context(), u.Seq, store.HashKey("late")))
+		wantNotFound(t, "a session after the reset", s.StartSession(t.Context(), u, store.HashKey("late")))
+		now, err := s.UseLink(t.Context(), store.HashKey("x"), "hash of another password", store.HashKey("new"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantNotFound(t, "a session by the password before", s.StartSession(t.Context(), u, store.HashKey("late")))
+		if err := s.StartSession(t.Context(), now, store.HashKey("in time")); err != nil {
+			t.Errorf("a session by the password now: %v", err)
+		}
 	})
 }
 

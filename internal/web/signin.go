@@ -58,7 +58,7 @@ func (d *Dashboard) signIn(p *page) error {
 	}
 	token, hash := newToken()
 	if ok {
-		err = d.store.StartSession(p.ctx(), u.Seq, hash)
+		err = d.store.StartSession(p.ctx(), u, hash)
 	}
 	if !ok || errors.Is(err, store.ErrNotFound) {
 		d.log.InfoContext(p.ctx(), "sign-in refused", "client", p.client())
