@@ -80,6 +80,8 @@ type approvalView struct {
 	Reason   string // that was filled in
 	Problem  problem
 	You      string
+	// KeyNames are those of the account's keys, by id.
+	KeyNames map[string]string
 }
 
 // Pending says whether the draft can be decided.
@@ -103,7 +105,26 @@ func (d *Dashboard) approvalView(p *page) (approvalView, error) {
 		return approvalView{}, err
 	}
 	source := draftSource(dr)
-	return approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, p.asksRemote(source)), Here: "/approvals/" + dr.ID, You: p.user.ID}, nil
+	v := approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, p.asksRemote(source)), Here: "/approvals/" + dr.ID, You: p.user.ID}
+	if v.Frame != nil {
+		v.Frame.Height = p.wholeHeight(source)
+	}
+	v.KeyNames, err = d.keyNames(p)
+	return v, err
+}
+
+// keyNames are the names of the newest 100 keys that are there; of others a page
+// shows the id.
+func (d *Dashboard) keyNames(p *page) (map[string]string, error) {
+	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: gen.NewOptInt(100)})
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string, len(l.Data))
+	for _, k := range l.Data {
+		names[k.ID] = k.Name
+	}
+	return names, nil
 }
 
 // draft is the one that the address names.

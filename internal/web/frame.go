@@ -112,6 +112,8 @@ type frame struct {
 	// Size is how high it is at first: small, medium or large. What it holds is not
 	// known to the page around it.
 	Size string
+	// Height is how high it is instead, in pixels; 0 where Size says it.
+	Height int
 	// Blocked is how many remote images are not shown, and Ask the value that asks
 	// for them; empty when nothing can be asked for.
 	Blocked int
@@ -155,4 +157,27 @@ func sizeOf(c mailhtml.Page) string {
 		return "medium"
 	}
 	return "large"
+}
+
+// lowestFrame and highestFrame bound the frame of a mail that is to be seen
+// whole, in pixels.
+const lowestFrame, highestFrame = 300, 20_000
+
+// lineEnds are the elements that begin a line of their own.
+var lineEnds = []string{"<br", "<p", "<div", "<tr", "<li", "<h"}
+
+// wholeHeight guesses generously how much room all of a mail takes: a page cannot
+// ask the document, which runs nothing, and a mail may hide its end on purpose.
+// That there may be more is therefore to be said too.
+func (p *page) wholeHeight(m mailSource) int {
+	const line, perLine, picture, margin = 21, 60, 200, 120
+	text, breaks, images := len(m.Text), strings.Count(m.Text, "\n"), 0
+	if m.HTML != "" {
+		c := p.clean(m, false)
+		text, breaks, images = c.Text, 0, c.Images
+		for _, tag := range lineEnds {
+			breaks += strings.Count(c.Body, tag)
+		}
+	}
+	return min(max(margin+line*(text/perLine+breaks)+picture*images, lowestFrame), highestFrame)
 }
