@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -17,15 +18,20 @@ func (d *Dashboard) keyPages() {
 type keyList struct {
 	Keys []gen.ApiKey
 	paging
-	Scopes  []scope
-	Form    keyForm
-	Problem problem
+	Scopes []scope
+	// Inboxes are the newest, to choose from; MoreInboxes says that there are others.
+	Inboxes     []gen.Inbox
+	MoreInboxes bool
+	Form        keyForm
+	Problem     problem
 }
 
 // keyForm is what was filled in.
 type keyForm struct {
 	Name, Mode, AllowedIPs, ExpiresOn string
 	Scopes                            []string
+	Inboxes                           []string // chosen
+	OtherInboxes                      string   // ids that were written
 }
 
 // scope is something that a key may do, in words.
@@ -60,7 +66,14 @@ func (d *Dashboard) keysOf(p *page) (keyList, error) {
 	if err != nil {
 		return keyList{}, err
 	}
-	return keyList{Keys: l.Data, paging: p.paging(l.Cursor), Scopes: scopes, Form: keyForm{Mode: string(gen.ApiKeyCreateModeLive)}}, nil
+	in, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: limit()})
+	if err != nil {
+		return keyList{}, err
+	}
+	return keyList{
+		Keys: l.Data, paging: p.paging(l.Cursor), Scopes: scopes, Inboxes: in.Data, MoreInboxes: in.HasMore,
+		Form: keyForm{Mode: string(gen.ApiKeyCreateModeLive)},
+	}, nil
 }
 
 func (d *Dashboard) createKey(p *page) error {
@@ -71,6 +84,7 @@ func (d *Dashboard) createKey(p *page) error {
 	form := keyForm{
 		Name: strings.TrimSpace(sent.Get("name")), Mode: sent.Get("mode"), Scopes: sent["scopes"],
 		AllowedIPs: sent.Get("allowed_ips"), ExpiresOn: sent.Get("expires_at"),
+		Inboxes: sent["inbox_ids"], OtherInboxes: sent.Get("other_inboxes"),
 	}
 	made, err := d.api.CreateApiKey(p.ctx(), form.request())
 	if pr, ok := problemOf(err); ok {
@@ -90,9 +104,17 @@ func (d *Dashboard) createKey(p *page) error {
 	})
 }
 
+// listOf reads what somebody wrote into a field for several.
+func listOf(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r <= ' ' })
+}
+
 // request is the call of the API. What is left empty is left to the API.
 func (f keyForm) request() *gen.ApiKeyCreate {
-	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: strings.FieldsFunc(f.AllowedIPs, func(r rune) bool { return r == ',' || r <= ' ' })}
+	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: listOf(f.AllowedIPs)}
+	if ids := append(slices.Clone(f.Inboxes), listOf(f.OtherInboxes)...); len(ids) > 0 {
+		req.InboxIds = gen.NewOptNilStringArray(ids)
+	}
 	if f.Mode != "" {
 		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateMode(f.Mode))
 	}
