@@ -168,12 +168,12 @@ func problemOf(err error) (problem, bool) {
 		return problem{}, false
 	}
 	e := refused.Response.Error
-	p := problem{Message: e.Message, status: refused.StatusCode, code: e.Code, fields: map[string]string{}}
+	p := problem{Message: plainFault(e.Message), status: refused.StatusCode, code: e.Code, fields: map[string]string{}}
 	if e.Param.Value != "" {
-		p.fields[fieldOf(e.Param.Value)] = e.Message
+		p.fields[fieldOf(e.Param.Value)] = p.Message
 	}
 	for _, d := range e.Details {
-		p.fields[fieldOf(d.Param)] = d.Message
+		p.fields[fieldOf(d.Param)] = plainFault(d.Message)
 	}
 	return p, true
 }

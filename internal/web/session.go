@@ -50,21 +50,31 @@ func (p *page) keepSession(token string) {
 // others to sign in.
 func (d *Dashboard) signedIn(f func(*page) error) func(*page) error {
 	return func(p *page) error {
-		hash := p.session()
-		if hash == nil {
-			return p.goTo(p.signInFirst())
-		}
-		u, err := d.store.SessionUser(p.ctx(), hash)
+		err := p.recognise()
 		if errors.Is(err, store.ErrNotFound) {
 			return p.goTo(p.signInFirst())
 		}
 		if err != nil {
 			return err
 		}
-		p.user = u
-		p.r = p.r.WithContext(handlers.AsPerson(p.ctx(), d.person(p.r, u, hash)))
 		return f(p)
 	}
+}
+
+// recognise finds out who is signed in, and has the page be theirs.
+// store.ErrNotFound when nobody is.
+func (p *page) recognise() error {
+	hash := p.session()
+	if hash == nil {
+		return store.ErrNotFound
+	}
+	u, err := p.d.store.SessionUser(p.ctx(), hash)
+	if err != nil {
+		return err
+	}
+	p.user = u
+	p.r = p.r.WithContext(handlers.AsPerson(p.ctx(), p.d.person(p.r, u, hash)))
+	return nil
 }
 
 // person is who calls the API for a request of a user, whose session's token has

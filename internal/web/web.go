@@ -118,7 +118,7 @@ func (d *Dashboard) routes() {
 // ServeHTTP implements http.Handler.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := d.mux.Handler(r); pattern == "" {
-		d.cfg.API.ServeHTTP(w, r)
+		d.elsewhere(w, r)
 		return
 	}
 	d.mux.ServeHTTP(w, r)

@@ -1,0 +1,47 @@
+package web
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// items are what one of a list in a request is called on the pages.
+var items = map[string]string{
+	"to": "recipient", "cc": "recipient of a copy", "bcc": "recipient of a hidden copy", "allowed_ips": "address",
+	"inbox_ids": "inbox", "scopes": "scope", "events": "event",
+}
+
+// itemPlace is a place in a list of a request, with which a fault of the API
+// begins.
+var itemPlace = regexp.MustCompile(`^([a-z_]+)\[(\d{1,3})\](?:\.email)? `)
+
+// plainFault says a fault of the API as people do who see no request: "the 2nd
+// recipient" for "to[1]".
+func plainFault(text string) string {
+	m := itemPlace.FindStringSubmatch(text)
+	if m == nil || items[m[1]] == "" {
+		return text
+	}
+	n, err := strconv.Atoi(m[2])
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("The %s %s %s", ordinal(n+1), items[m[1]], text[len(m[0]):])
+}
+
+// ordinal writes 1 as "1st".
+func ordinal(n int) string {
+	end := "th"
+	if n%100/10 != 1 {
+		switch n % 10 {
+		case 1:
+			end = "st"
+		case 2:
+			end = "nd"
+		case 3:
+			end = "rd"
+		}
+	}
+	return strconv.Itoa(n) + end
+}

@@ -1,0 +1,91 @@
+package web_test
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// Who decides a draft sees which key wrote it, and a long mail to its end, or is
+// told that there may be more.
+func TestApprovalShowsAuthorAndEnd(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		key, err := s.api.CreateApiKey(s.asUser(t), &gen.ApiKeyCreate{Name: "order bot"})
+		must(t, err)
+		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
+		v := s.visitAsUser(t)
+		answer := v.do("POST", "/v1/inboxes/"+in.ID+"/messages",
+			`{"to":"ann@out.example","subject":"Order","text":"20 chairs","html":"`+strings.Repeat("<p>20 chairs</p>", 150)+`"}`,
+			[]string{"Authorization", "Bearer " + key.Key, "Content-Type", "application/json"}).want(t, 202)
+		id := regexp.MustCompile(`drf_\w+`).FindString(answer.body)
+		page := v.get("/approvals/"+id).want(t, 200).has(t, "the key <bdi>order bot</bdi>", key.ID, "scroll in it to the end", "Open it alone", `<details class="more text" open>`)
+		m := regexp.MustCompile(`class="document whole" height="(\d+)"`).FindStringSubmatch(page.body)
+		if m == nil {
+			t.Fatalf("the frame has no height: %s", page.body)
+		}
+		if height, err := strconv.Atoi(m[1]); err != nil || height < 150*21 || height > 20_000 {
+			t.Errorf("the frame is %s pixels high, for 150 lines", m[1])
+		}
+	})
+}
+
+// A key that is made for some inboxes sees no others.
+func TestKeysForInboxes(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		mine, other := s.newInbox(t, "mine", gen.SendPolicyOpen), s.newInbox(t, "other", gen.SendPolicyOpen)
+		v := s.visitAsUser(t)
+		v.get("/keys").want(t, 200).has(t, "Only in these inboxes", mine.Address, other.Address)
+		v.post("/keys", []string{"name", "agent", "mode", "live", "inbox_ids", mine.ID}).want(t, 200)
+		l, err := s.api.ListApiKeys(s.asUser(t), gen.ListApiKeysParams{})
+		must(t, err)
+		if got := l.Data[0].InboxIds; len(got) != 1 || got[0] != mine.ID {
+			t.Errorf("the key is for %v, want %s", got, mine.ID)
+		}
+		v.post("/keys", []string{"name", "agent", "mode", "live", "inbox_ids", mine.ID, "other_inboxes", "ibx_none, " + other.ID}).
+			want(t, 400).has(t, `value="ibx_none, `+other.ID+`"`, `value="`+mine.ID+`" checked`, "inboxes-fault")
+	})
+}
+
+// Faults name what a person sees.
+func TestFaultsAreInWords(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
+		page := s.visitAsUser(t).post("/inboxes/"+in.ID+"/write", []string{"to", "ann@out.example, nobody", "subject", "x", "text", "x"}).
+			want(t, 400).has(t, "The 2nd recipient is not an email address")
+		if strings.Contains(page.body, "to[1]") {
+			t.Error("the page names a place in the request")
+		}
+	})
+}
+
+// A browser that looks for what is not there gets a page; programs get the API's
+// answer.
+func TestMissingPages(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+		for name, v := range map[string]*visitor{"signed in": s.visitAsUser(t), "a stranger": s.visit(t)} {
+			page := v.get("/no/such/page", "Accept", browser).want(t, 404).has(t, "There is no such page", "To the overview")
+			if kind := page.header.Get("Content-Type"); !strings.HasPrefix(kind, "text/html") || page.header.Get("Content-Security-Policy") == "" {
+				t.Errorf("%s: the page is %q, its policy %q", name, kind, page.header.Get("Content-Security-Policy"))
+			}
+			if inMenu := strings.Contains(page.body, `href="/docs"`); inMenu != (name == "signed in") {
+				t.Errorf("%s: the menu is there: %t", name, inMenu)
+			}
+			v.get("/no/such/page").want(t, 404).has(t, `"route_not_found"`)
+			v.get("/no/such/page", "Accept", "application/json").want(t, 404).has(t, `"route_not_found"`)
+			v.get("/openapi.json", "Accept", browser).want(t, 200).has(t, `"openapi"`)
+			if got := v.get("/v1/none", "Accept", browser); !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
+				t.Errorf("%s: below /v1 is %q", name, got.header.Get("Content-Type"))
+			}
+		}
+	})
+}
