@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,9 +94,11 @@ func statusOf(r doctor.Report, check string) doctor.Status {
 	return ""
 }
 
-// publish adds the records that a report advises.
+// publish returns zones, which are being served, with the records that a report
+// advises.
 func publish(t *testing.T, zones smtptest.Zones, r doctor.Report) smtptest.Zones {
 	t.Helper()
+	zones = maps.Clone(zones)
 	// It cannot ask about SPF while the host has no address.
 	lines := []string{`agents.example.com. 3600 IN TXT "v=spf1 mx -all"`}
 	for _, one := range r.Results {
@@ -113,10 +117,10 @@ func publish(t *testing.T, zones smtptest.Zones, r doctor.Report) smtptest.Zones
 			if err != nil {
 				t.Fatalf("a record that is none: %s", line)
 			}
-			zone.MX = append(zone.MX, net.MX{Host: host, Pref: uint16(n)})
+			zone.MX = append(slices.Clip(zone.MX), net.MX{Host: host, Pref: uint16(n)})
 		}
 		if _, value, is := strings.Cut(rest, " IN TXT "); is {
-			zone.TXT = append(zone.TXT, strings.ReplaceAll(strings.Trim(value, `"`), `" "`, ""))
+			zone.TXT = append(slices.Clip(zone.TXT), strings.ReplaceAll(strings.Trim(value, `"`), `" "`, ""))
 		}
 		zones[name] = zone
 	}
