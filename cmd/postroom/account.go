@@ -51,7 +51,7 @@ func (p program) accountCreateCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !validName(name) {
-				return errors.New("--name must be 1 to 100 characters on one line")
+				return usageError{errors.New("--name must be 1 to 100 characters on one line")}
 			}
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				of, err := planOf(s, plan)
@@ -86,7 +86,7 @@ func planOf(s *store.Store, name string) (*string, error) {
 	case name == ownPlan:
 		return nil, nil //nolint:nilnil // nil is the install's own
 	case !s.HasPlan(name):
-		return nil, fmt.Errorf("there is no plan %q: %sPLANS says which there are beside self_hosted and free", name, envPrefix)
+		return nil, usageError{fmt.Errorf("there is no plan %q: %sPLANS says which there are beside self_hosted and free", name, envPrefix)}
 	}
 	return &name, nil
 }

@@ -7,21 +7,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postroom/postroom/client"
+	"github.com/postroom/postroom/store"
 )
 
 // The exit statuses, which scripts go by.
 const (
 	exitOK       = 0
 	exitFailed   = 1
-	exitUsage    = 2 // the command line is wrong: nothing was done
+	exitUsage    = 2 // the command line or a setting is wrong: nothing was done
 	exitNotFound = 3 // what the command names is not there
 	exitTimedOut = 4 // nothing came while `postroom wait` waited
 )
 
-const exitHelp = `Exit status: 0 done, 1 failed, 2 the command line is wrong and nothing was done,
+const exitHelp = `Exit status: 0 done, 1 failed, 2 the command line or a setting is wrong and nothing was done,
 3 what the command names is not there, 4 nothing came while it waited.`
 
-// usageError is of a command line that cannot be meant.
+// usageError is of a command line, or of settings, that cannot be meant.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -37,7 +38,7 @@ func exitStatus(err error) int {
 		return exitOK
 	case usage:
 		return exitUsage
-	case errors.Is(err, client.ErrNotFound):
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, store.ErrNotFound):
 		return exitNotFound
 	case errors.Is(err, errTimedOut):
 		return exitTimedOut

@@ -52,7 +52,7 @@ func (p program) heldReleaseCommand() *cobra.Command {
 			if after != "" {
 				var err error
 				if from, err = time.Parse(time.RFC3339, after); err != nil {
-					return errors.New("--due-after is not a time such as 2026-03-01T09:30:00Z")
+					return usageError{errors.New("--due-after is not a time such as 2026-03-01T09:30:00Z")}
 				}
 			}
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {

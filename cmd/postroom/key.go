@@ -88,7 +88,7 @@ func (p program) keyCreateCommand() *cobra.Command {
 func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a store.Account, f keyFlags) error {
 	k, err := f.key(time.Now())
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	for _, id := range f.boxes {
 		if _, err := s.Inbox(ctx, a.Seq, id); err != nil {

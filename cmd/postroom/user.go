@@ -29,7 +29,7 @@ func (p program) userCreateCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !validName(name) {
-				return errors.New("--name must be 1 to 100 characters on one line")
+				return usageError{errors.New("--name must be 1 to 100 characters on one line")}
 			}
 			return p.withAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account) error {
 				link, token := web.NewLink(time.Now())
@@ -145,7 +145,7 @@ func (p program) userRemoveCommand() *cobra.Command {
 
 func unknownUser(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no user %s", name)
+		return &explained{"there is no user " + name, err}
 	}
 	return err
 }

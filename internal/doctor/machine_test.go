@@ -72,10 +72,16 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 			}
 			w.storeCfg.SealKey = []byte(strings.Repeat("x", 32))
 		}, "secret", doctor.Fail, "not the install secret", "backup"},
+		{"mail is held since a restore", func(t *testing.T, w *world) {
+			storetest.Email(t, w.store, storetest.Account(t, w.store).Seq, []string{"a@b.example"})
+			if err := w.store.Hold(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}, "queue", doctor.Warn, "held since a restore: 1 recipient, 0 scheduled emails, 0 webhook deliveries", "postroom held release"},
 		{"mail is not taken up", func(t *testing.T, w *world) {
 			storetest.Email(t, w.store, storetest.Account(t, w.store).Seq, []string{"a@b.example"})
 			w.storeCfg.Now = func() time.Time { return time.Now().Add(time.Hour) }
-		}, "queue", doctor.Fail, "1 recipients are due, the first for 1h0m", "postroom serve"},
+		}, "queue", doctor.Fail, "due: 1 recipient, the first for 1h0m", "postroom serve"},
 	}
 	for _, e := range storetest.Engines() {
 		for _, tt := range tests {

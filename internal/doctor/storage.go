@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"strings"
@@ -144,14 +145,41 @@ func (v *visit) queue(ctx context.Context) []Result {
 		return none
 	}
 	due, age, err := s.QueueLag(ctx)
+	if err != nil {
+		return one(fail("%v", err))
+	}
+	out := one(lag(int64(due), age.Round(time.Second)))
+	held, err := s.Held(ctx)
 	switch {
 	case err != nil:
-		return one(fail("%v", err))
-	case age > lateQueue:
-		return one(fail("%d recipients are due, the first for %s", due, age.Round(time.Second)).
-			advise("start `postroom serve`, or more nodes; its log says what it does"))
+		out = append(out, fail("%v", err))
+	case !held.None():
+		out = append(out, warn("held since a restore: %s, %s, %s", counted(held.Recipients, "recipient"),
+			counted(held.Scheduled, "scheduled email"), plural(held.Deliveries, "webhook delivery", "webhook deliveries")).
+			advise("`postroom held release` sends them, `postroom held drop` gives them up"))
 	}
-	return one(ok("%d recipients are due, the first for %s", due, age.Round(time.Second)))
+	return out
+}
+
+// lag says how many recipients are due, and for how long the first of them.
+func lag(due int64, age time.Duration) Result {
+	switch {
+	case due == 0:
+		return ok("no mail is due")
+	case age > lateQueue:
+		return fail("due: %s, the first for %s", counted(due, "recipient"), age).
+			advise("start `postroom serve`, or more nodes; its log says what it does")
+	}
+	return ok("due: %s, the first for %s", counted(due, "recipient"), age)
+}
+
+func counted(n int64, thing string) string { return plural(n, thing, thing+"s") }
+
+func plural(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // webhooks looks for endpoints that nothing reaches.

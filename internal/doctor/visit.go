@@ -33,6 +33,8 @@ type Config struct {
 
 	MailDomain, Hostname string // in A-labels, lower case
 	Resolver             Resolver
+	// ResolverAddr is the resolver that the settings name; empty means the system's.
+	ResolverAddr string
 	// Allow are private ranges that mail may be sent to, and Own the addresses of
 	// this machine, to which none is.
 	Allow []netip.Prefix
@@ -158,6 +160,7 @@ func (v *visit) checks() []check {
 		{"node", v.cfg.Listens, v.nodeCheck},
 		{"api", v.cfg.BaseURL, v.api},
 		{"settings", "", func(context.Context) []Result { return v.cfg.Settings }},
+		{"resolver", v.cfg.ResolverAddr, v.resolver},
 		{"host", v.cfg.Hostname, v.hostCheck},
 		{"inbound", v.cfg.Hostname, v.inbound},
 		{"certificate", v.cfg.TLSCert, v.certificate},

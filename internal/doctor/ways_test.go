@@ -131,3 +131,12 @@ func TestNoMailIsSent(t *testing.T) {
 		t.Errorf("%d mails were sent", n)
 	}
 }
+
+// TestAResolverThatDoesNotAnswerIsNamed as the settings name it.
+func TestAResolverThatDoesNotAnswerIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite, time.Now)
+	w.cfg.ResolverAddr = shut(t, "127.0.0.1").String()
+	w.cfg.Resolver = smtp.NewResolver(w.cfg.ResolverAddr)
+	wantResult(t, w.run(t), "resolver", doctor.Fail, w.cfg.ResolverAddr+" does not answer", "POSTROOM_RESOLVER")
+}
