@@ -3,6 +3,7 @@ package contract_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/url"
 	"os"
@@ -24,12 +25,14 @@ const (
 	documentedServer = "http://127.0.0.1:8080"
 )
 
-// TestTypeScriptClients makes clients from what a running server serves, by two
-// generators, and runs with them what the documentation shows, word for word: the
-// README's program has one inbox write to another, and that of the page about
-// clients takes a mail that comes in over SMTP. All that they say to the server is
-// held against the contract. One database is enough: TestDatabasesAnswerAlike
-// says that they answer alike.
+// TestTypeScriptClients does what the documentation says, word for word, in empty
+// folders: it makes a client from what a running server serves, by two generators,
+// and runs a program with it. The README's has one inbox write to another, and
+// that of the page about clients takes a mail that comes in over SMTP. Replaced
+// are the server's address and `npm install`, by the packages that are there, which
+// must be the documented ones. All that is said to the server is held against the
+// contract. One database is enough: TestDatabasesAnswerAlike says that they answer
+// alike.
 func TestTypeScriptClients(t *testing.T) {
 	t.Parallel()
 	wantNode(t)
@@ -41,32 +44,38 @@ func TestTypeScriptClients(t *testing.T) {
 	proxy := in.check.Proxy(t, target, in.base)
 	t.Cleanup(proxy.Close)
 
-	dir := t.TempDir()
-	pages := map[string]string{"readme": "../README.md", "clients": "../docs/clients.md"}
-	wants := map[string]string{} // what the program prints
-	for name, page := range pages {
-		code := onlyBlock(t, page, "ts")
-		wantMadeBy(t, page, code)
-		wants[name] = saidOutput(code)
-		writeFile(t, filepath.Join(dir, name+".ts"), strings.ReplaceAll(code, documentedServer, proxy.URL))
+	deliver := func(address string) { in.deliver(t, address) }
+	for _, p := range []struct {
+		page    string
+		deliver func(address string)
+	}{{"../README.md", nil}, {"../docs/clients.md", deliver}} {
+		dir := t.TempDir()
+		lines, program := programOf(t, p.page)
+		lines = offline(t, p.page, lines)
+		writeFile(t, filepath.Join(dir, "code.ts"), strings.ReplaceAll(program, documentedServer, proxy.URL))
+		printed := runLines(t, dir, strings.ReplaceAll(lines, documentedServer, proxy.URL), p.deliver)
+		if d := cmp.Diff(saidOutput(program), printed); d != "" {
+			t.Errorf("the program of %s prints (-documented +got):\n%s", p.page, d)
+		}
 	}
+	logExchanges(t, in.check)
+}
+
+// TestTypeScriptTypes makes both clients as `make sdk` does, and holds their types
+// against what a program must be able to tell apart.
+func TestTypeScriptTypes(t *testing.T) {
+	t.Parallel()
+	wantNode(t)
+	in := start(t, storetest.SQLite, newChecker(t))
+	dir := t.TempDir()
 	types, err := os.ReadFile(filepath.Join(typescript, "types.ts"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "types.ts"), string(types))
-	if out, err := exec.CommandContext(t.Context(), sdkScript, proxy.URL, dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), sdkScript, in.api, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", sdkScript, err, out)
 	}
-
-	if d := cmp.Diff(wants["readme"], in.runNode(t, dir, "readme", nil)); d != "" {
-		t.Errorf("the README's program prints (-documented +got):\n%s", d)
-	}
-	deliver := func(address string) { in.deliver(t, address) }
-	if d := cmp.Diff(wants["clients"], in.runNode(t, dir, "clients", deliver)); d != "" {
-		t.Errorf("the program of docs/clients.md prints (-documented +got):\n%s", d)
-	}
-	logExchanges(t, in.check)
 }
 
 // wantNode skips the test where its packages are missing; in CI it fails.
@@ -85,11 +94,49 @@ func wantNode(t *testing.T) {
 	t.Skipf("`make test` brings the packages of %s: %v", typescript, err)
 }
 
-// runNode runs a compiled program to its end and returns what it prints. When
-// deliver is given, the first line is an address, which it is called with.
-func (in *install) runNode(t *testing.T, dir, name string, deliver func(address string)) string {
+var installLine = regexp.MustCompile(`(?m)^npm install (?:-D )?(.+)$`)
+
+// offline puts the packages that are here in the place of those that the lines
+// install, and fails the test unless they are the same ones.
+func offline(t *testing.T, page, lines string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("out", name+".js"))
+	var have struct{ Dependencies map[string]string }
+	manifest, err := os.ReadFile(filepath.Join(typescript, "package.json"))
+	if err == nil {
+		err = json.Unmarshal(manifest, &have)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := installLine.FindAllStringSubmatch(lines, -1)
+	if len(installed) != 1 {
+		t.Fatalf("%s installs %d times, want once", page, len(installed))
+	}
+	for _, p := range strings.Fields(installed[0][1]) {
+		at := strings.LastIndexByte(p, '@')
+		if at <= 0 || have.Dependencies[p[:at]] != p[at+1:] {
+			t.Errorf("%s installs %s, which is not in %s/package.json", page, p, typescript)
+		}
+	}
+	packages, err := filepath.Abs(filepath.Join(typescript, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return installLine.ReplaceAllLiteralString(lines, "ln -s '"+packages+"' node_modules")
+}
+
+// runLines runs the lines of a shell to their end, and returns what the last of
+// them, which runs a program, prints. When deliver is given, the program's first
+// line is an address, which it is called with.
+func runLines(t *testing.T, dir, lines string, deliver func(address string)) string {
+	t.Helper()
+	last := strings.LastIndexByte(lines, '\n')
+	making := exec.CommandContext(t.Context(), "sh", "-ec", lines[:last])
+	making.Dir = dir
+	if out, err := making.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", lines[:last], err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec", lines[last+1:])
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "POSTROOM_KEY="+firstKey)
 	var faults bytes.Buffer
 	cmd.Stderr = &faults
@@ -100,20 +147,38 @@ func (in *install) runNode(t *testing.T, dir, name string, deliver func(address 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewReader(out)
+	printed := bufio.NewReader(out)
 	if deliver != nil {
-		if address, err := lines.ReadString('\n'); err == nil {
+		if address, err := printed.ReadString('\n'); err == nil && strings.Contains(address, "@") {
 			deliver(strings.TrimSpace(address))
 		}
 	}
-	printed, err := io.ReadAll(lines)
+	rest, err := io.ReadAll(printed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, &faults)
+		t.Fatalf("%s: %v\n%s%s", lines[last+1:], err, rest, &faults)
 	}
-	return string(printed)
+	return string(rest)
+}
+
+// programOf is the one program of TypeScript that the page has, and the lines for
+// a shell, in the block before it, that make and run it.
+func programOf(t *testing.T, page string) (lines, program string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), "\n```ts\n")
+	const opens = "\n```sh\n"
+	at := strings.LastIndex(before, opens)
+	if at < 0 {
+		t.Fatalf("%s has no block of sh before its program", page)
+	}
+	lines, _, _ = strings.Cut(before[at+len(opens):], "\n```\n")
+	return lines, onlyBlock(t, page, "ts")
 }
 
 // onlyBlock is the one code block of the page in that language.
@@ -129,22 +194,6 @@ func onlyBlock(t *testing.T, page, language string) string {
 		t.Fatalf("%s must have one block of %s", page, language)
 	}
 	return code + "\n"
-}
-
-// wantMadeBy fails the test unless the command in the first line of a program, a
-// comment, is what the script makes the program's client with.
-func wantMadeBy(t *testing.T, page, code string) {
-	t.Helper()
-	script, err := os.ReadFile(sdkScript)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(code, "\n")
-	command, ok := strings.CutPrefix(line, "// npx ")
-	command = strings.ReplaceAll(command, documentedServer+"/openapi.json", `"$contract"`)
-	if !ok || !strings.Contains(string(script), "\n"+"npx "+command+"\n") {
-		t.Errorf("%s: %s does not make its client by %q", page, sdkScript, line)
-	}
 }
 
 var outputLine = regexp.MustCompile(`(?m)^ *console\.log\(.*\); // prints: (.*)$`)
