@@ -193,7 +193,7 @@ func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, o
 		return verdictLost, false
 	}
 	if said, ok := errors.AsType[*Reply](err); ok {
-		v := verdict{status: store.RecipientQueued, response: said.Error()}
+		v := verdict{status: store.RecipientQueued, response: said.Error(), own: true}
 		if !said.Temporary() {
 			v.status = store.RecipientBounced
 		}

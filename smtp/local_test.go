@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,29 @@ func TestMailToTwoTagsOfAnInbox(t *testing.T) {
 			t.Errorf("the other inbox got %d mails", n)
 		}
 		round(t, q, 0)
+	})
+}
+
+// An address of ours that nobody has yet bounces, and gets mail once it is an
+// inbox: it is not suppressed meanwhile. So it is on an account's own domain.
+func TestMailToAnInboxThatIsMadeLater(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		own := w.ownDomain(t, w.inbox.AccountID, "team.example")
+		q := w.queue(t, 25, smtptest.Zones{"team.example.": smtptest.MXRecords(net.MX{Host: "mail.in.example.", Pref: 10})})
+		for _, domain := range []string{w.inbox.Domain, own.Name} {
+			address := "later@" + domain
+			early := w.send(t, address)
+			round(t, q, 1)
+			w.wantRecipient(t, early, store.RecipientBounced, "550 5.1.1")
+			w.wantListed(t, address, "")
+			in := storetest.Inbox(t, w.store, func(in *store.Inbox) { in.AccountID, in.Address = w.inbox.AccountID, address })
+			late := w.send(t, address)
+			round(t, q, 1)
+			w.wantRecipient(t, late, store.RecipientDelivered, "250")
+			if n := len(w.received(t, in)); n != 1 {
+				t.Errorf("%s got %d mails, want the second one", address, n)
+			}
+		}
 	})
 }
 

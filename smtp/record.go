@@ -83,7 +83,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),
 	}
 	if v.status != store.RecipientQueued {
-		if a.Suppress = suppressionOf(c, v.status, v.response); a.Suppress != "" {
+		if a.Suppress = suppressionOf(c, v); a.Suppress != "" {
 			a.EmailFold = message.FoldAddress(c.Email)
 		}
 		return a

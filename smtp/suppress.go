@@ -11,13 +11,14 @@ import (
 
 // suppressionOf is why a recipient is not to be sent to any more after an
 // attempt, and empty when it may be: a permanent answer about the address, or a
-// complaint. What is simulated says nothing about anybody.
-func suppressionOf(c store.Claimed, status store.RecipientStatus, response string) store.SuppressionReason {
+// complaint. What is simulated says nothing about anybody, and that we have no such
+// inbox holds only until it is made or revived: asking ourselves again costs nobody.
+func suppressionOf(c store.Claimed, v verdict) store.SuppressionReason {
 	switch {
-	case c.Message.TestMode:
-	case status == store.RecipientComplained:
+	case c.Message.TestMode, v.own:
+	case v.status == store.RecipientComplained:
 		return store.SuppressedComplaint
-	case status == store.RecipientBounced && aboutRecipient(response):
+	case v.status == store.RecipientBounced && aboutRecipient(v.response):
 		return store.SuppressedHardBounce
 	}
 	return ""

@@ -23,6 +23,8 @@ type verdict struct {
 	// untried means that the attempt was given up before anything was learnt:
 	// it can be made again at once.
 	untried bool
+	// own means that it is the word of our own receive path.
+	own bool
 }
 
 // said is the verdict of a server's answer; taken is the status that a positive
@@ -45,7 +47,7 @@ var (
 	verdictNoUTF8   = verdict{status: store.RecipientBounced, response: "553 5.6.7 The receiving server does not take addresses outside ASCII"}
 	verdictAddress  = verdict{status: store.RecipientBounced, response: "553 5.1.3 Not an address that mail can be sent to"}
 	verdictNotYours = verdict{status: store.RecipientFailed, response: "550 5.7.1 The sender's domain is not verified for its account"}
-	verdictNoInbox  = verdict{status: store.RecipientBounced, response: "550 5.1.1 No such inbox here"}
+	verdictNoInbox  = verdict{status: store.RecipientBounced, response: "550 5.1.1 No such inbox here", own: true}
 	verdictUntried  = verdict{status: store.RecipientQueued, untried: true}
 	verdictLost     = verdict{recorded: true}
 
