@@ -19,7 +19,10 @@ func TestSuppressedRecipientsOfEmails(t *testing.T) {
 				`{"from":%q,"to":%s,"subject":"s","text":"t","category":%q}`, sender, to, category))
 		}
 		send("transactional", `"gone@OUT.example"`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
-		send("marketing", `["gone@out.example","quiet@out.example"]`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		send("marketing", `["Gone@out.example","quiet@out.example"]`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to").
+			says(t, "error.details", `[{"param":"to","message":"gone@out.example is suppressed"},{"param":"to","message":"quiet@out.example is suppressed"}]`).
+			says(t, "error.message", `"every recipient is on the list of addresses that are not sent to: gone@out.example, quiet@out.example. `+
+				`DELETE /v1/suppressions/{email} takes one off it"`)
 		send("transactional", `"quiet@out.example"`).want(t, http.StatusCreated)
 
 		id := send("transactional", `["ann@out.example","gone@out.example"]`).want(t, http.StatusCreated).str(t, "id")

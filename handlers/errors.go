@@ -49,7 +49,6 @@ var (
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
 	errNotCancellable  = &apiError{status: http.StatusConflict, code: gen.ErrorCodeNotCancellable, message: "this email is not scheduled any more"}
 	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is turned off"}
-	errSuppressed      = &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed, param: "to", message: "every recipient is on the list of addresses that are not sent to"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
 )

@@ -2,8 +2,10 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/message"
@@ -72,12 +74,47 @@ func (a *API) skipSuppressed(ctx context.Context, marketing bool, mails ...*subm
 		suppressed[email] = true
 	}
 	if !slices.ContainsFunc(all, func(email string) bool { return !suppressed[email] }) {
-		return errSuppressed
+		return errSuppressed(mails)
 	}
 	for _, s := range mails {
 		s.suppressed = suppressed
 	}
 	return nil
+}
+
+// errSuppressed says that none of the recipients is sent to, who they are, and
+// what can be done about it. A mail has at least one.
+func errSuppressed(mails []*submission) error {
+	e := &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed}
+	seen := map[string]bool{}
+	var names []string
+	add := func(param string, list []message.Address) {
+		for _, to := range list {
+			email := message.FoldAddress(to.Email)
+			if seen[email] {
+				continue
+			}
+			seen[email] = true
+			names = append(names, email)
+			if len(e.details) < maxDetails {
+				e.details = append(e.details, gen.ErrorDetail{Param: param, Message: email + " is suppressed"})
+			}
+		}
+	}
+	for _, s := range mails {
+		add("to", s.to)
+		add("cc", s.cc)
+		add("bcc", s.bcc)
+	}
+	e.param = e.details[0].Param
+	const shown = 3
+	who := strings.Join(names[:min(len(names), shown)], ", ")
+	if more := len(names) - shown; more > 0 {
+		who += fmt.Sprintf(" and %d more", more)
+	}
+	e.message = "every recipient is on the list of addresses that are not sent to: " + who +
+		". DELETE /v1/suppressions/{email} takes one off it"
+	return e
 }
 
 func suppressionToAPI(sup store.Suppression) *gen.Suppression {
