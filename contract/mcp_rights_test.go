@@ -111,6 +111,28 @@ func sameRights(t *testing.T, w *world) {
 	t.Logf("%d kinds of keys, %d tools: %d pairs, %d gaps", len(kinds), len(restOf), calls, gaps)
 }
 
+// limitedByMCP: a key of some inboxes is not shown what it can never do, and what
+// it can do with those inboxes works.
+func limitedByMCP(t *testing.T, w *world) {
+	in := w.newInbox(t)
+	ai := w.agentWith(t, w.newKey(t, `"scopes":["*"],"inbox_ids":["`+in.ID+`"]`).Key, "")
+	list, err := ai.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	if slices.Contains(names, "create_inbox") || !slices.Contains(names, "send_transactional") || len(names) != len(restOf)-1 {
+		t.Errorf("a key of an inbox is shown %q, want all but create_inbox", names)
+	}
+	if out := ai.use(t, "create_inbox", nil); !strings.HasPrefix(out.text, "insufficient_scope: ") {
+		t.Errorf("create_inbox: %s", out.text)
+	}
+	ai.use(t, "send_transactional", map[string]any{"from": in.Address, "to": "o@example.org", "subject": "s", "text": "t"}).want(t)
+}
+
 // othersByMCP: ids of another account, and of an inbox that is not the key's,
 // are answered as those of nothing are.
 func othersByMCP(t *testing.T, w *world) {

@@ -25,6 +25,7 @@ func TestMCP(t *testing.T) {
 			{"tools are described whole", describedTools},
 			{"an agent's story", agentStory},
 			{"a key may by MCP what it may by REST (H18)", sameRights},
+			{"a key of some inboxes is shown what it may do", limitedByMCP},
 			{"what others have is not there", othersByMCP},
 			{"hostile texts as arguments (H18)", hostileArguments},
 			{"hostile mail (H18)", hostileMail},

@@ -23,7 +23,7 @@ var reservedNames = []string{
 // CreateInbox implements POST /v1/inboxes.
 func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.CreateInboxParams) (*gen.Inbox, error) {
 	k, req := callerOf(ctx), body.Or(gen.InboxCreate{})
-	if k.InboxIDs != nil {
+	if !makesInboxes(k) {
 		return nil, errForbidden(gen.ErrorCodeInsufficientScope, "a key that is limited to some inboxes makes no new one")
 	}
 	in := store.Inbox{
@@ -59,6 +59,10 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	}
 	return a.inboxToAPI(in), nil
 }
+
+// makesInboxes says whether a key may make inboxes, if its scopes allow it: one
+// of some inboxes would not see them.
+func makesInboxes(k store.Key) bool { return k.InboxIDs == nil }
 
 // checkAddress refuses a name that is kept for the operator and an address that
 // is too long.

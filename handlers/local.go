@@ -64,10 +64,12 @@ func (a *API) asCaller(ctx context.Context) context.Context {
 }
 
 // May says whether the caller of ctx, which AsPerson returned or a request to
-// MCP has, may call the operation, by the scopes that the contract asks for.
+// MCP has, may call the operation, by the scopes that the contract asks for and by
+// the inboxes that the key is limited to: not at all, whatever it is asked.
 func May(ctx context.Context, op gen.OperationName) bool {
 	c, ok := localOf(ctx)
-	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op))
+	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op)) &&
+		(op != gen.CreateInboxOperation || makesInboxes(c.key))
 }
 
 // NewLocalClient returns a client whose calls are served by api in this process,
