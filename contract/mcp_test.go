@@ -29,7 +29,7 @@ func mcpProtocol(t *testing.T, w *world) {
 	single.wantContains(t, `"timed_out":true`)
 
 	for _, fault := range []struct{ what, body, version, message string }{
-		{"no such method", `{"jsonrpc":"2.0","id":1,"method":"mail/delete"}`, "", "MCP: "},
+		{"a notification that there is not", `{"jsonrpc":"2.0","method":"mail/delete"}`, "", "MCP: "},
 		{"no such version", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "2020-01-01", "MCP: "},
 		{"another version in the body", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01"}}}`, newestMCP, `"jsonrpc"`},
 	} {
@@ -40,6 +40,8 @@ func mcpProtocol(t *testing.T, w *world) {
 	}
 	unknown := mcp.saying(`{"jsonrpc":"2.0","id":1,"method":"mail/delete","params":{}}`).with("MCP-Protocol-Version", newestMCP)
 	w.send(t, unknown).want(t, http.StatusNotFound).wantContains(t, `"code":-32601`)
+	older := mcp.saying(`{"jsonrpc":"2.0","id":"one","method":"mail/delete"}`)
+	w.send(t, older).want(t, http.StatusOK).wantContains(t, `"code":-32601`)
 
 	list := mcp.saying(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	for origin, allowed := range map[string]bool{ // H18

@@ -35,7 +35,8 @@ func recordError(string, error) {}
 // and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
 // token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
 // refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-// protocol in place of the usual one.
+// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
+// 2026-07-28 and by 200 before.
 //
 // POST /mcp
 func (s *Server) handleCallMcpRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1075,8 +1076,9 @@ func (s *Server) handleCreateKeyRequest(args [0]string, argsEscaped bool, w http
 
 // handleCreateSuppressionRequest handles createSuppression operation.
 //
-// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
-// address that is on the list already keeps its entry, widened if need be.
+// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
+// which names the addresses. An address that is on the list already keeps its entry, widened if need
+// be.
 //
 // POST /v1/suppressions
 func (s *Server) handleCreateSuppressionRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6588,7 +6590,8 @@ func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w h
 
 // handleListSuppressionsRequest handles listSuppressions operation.
 //
-// Hard bounces, complaints, unsubscribes and what you added, newest first.
+// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
+// that is not there bounces and is not added, as it may be there tomorrow.
 //
 // GET /v1/suppressions
 func (s *Server) handleListSuppressionsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

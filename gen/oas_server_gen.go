@@ -37,7 +37,8 @@ type RawHandler interface {
 	// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
 	// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
 	// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-	// protocol in place of the usual one.
+	// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
+	// 2026-07-28 and by 200 before.
 	//
 	// POST /mcp
 	CallMcp(ctx context.Context, req FreeObject, params CallMcpParams, w http.ResponseWriter) error
@@ -455,8 +456,9 @@ type StatsHandler interface {
 type SuppressionsHandler interface {
 	// CreateSuppression implements createSuppression operation.
 	//
-	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
-	// address that is on the list already keeps its entry, widened if need be.
+	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
+	// which names the addresses. An address that is on the list already keeps its entry, widened if need
+	// be.
 	//
 	// POST /v1/suppressions
 	CreateSuppression(ctx context.Context, req *SuppressionCreate, params CreateSuppressionParams) (*Suppression, error)
@@ -468,7 +470,8 @@ type SuppressionsHandler interface {
 	DeleteSuppression(ctx context.Context, params DeleteSuppressionParams) (*DeletedSuppression, error)
 	// ListSuppressions implements listSuppressions operation.
 	//
-	// Hard bounces, complaints, unsubscribes and what you added, newest first.
+	// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
+	// that is not there bounces and is not added, as it may be there tomorrow.
 	//
 	// GET /v1/suppressions
 	ListSuppressions(ctx context.Context, params ListSuppressionsParams) (*SuppressionList, error)

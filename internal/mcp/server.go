@@ -112,11 +112,12 @@ func requestOf(ctx context.Context) request {
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := context.WithValue(r.Context(), requestKey{}, request{r.Context(), r.URL.Query().Get("inbox_id")})
-	stream, err := wantsStream(r)
+	call, err := readCall(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	stream := call.wantsStream()
 	r = r.Clone(ctx)
 	// A client that names one kind of answer alone, or none, is served all the same.
 	accepts := r.Header.Values("Accept")
@@ -129,30 +130,40 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.asStream.ServeHTTP(w, r)
 		return
 	}
-	s.asJSON.ServeHTTP(w, r)
+	s.asJSON.ServeHTTP(&answer{ResponseWriter: w, id: call.ID, method: call.Method}, r)
 }
 
-// wantsStream says whether the request is a call that tells of its progress, to a
-// client that asked for it. The body can be read again.
-func wantsStream(r *http.Request) (bool, error) {
+// call is what is looked at of a request before the protocol reads it.
+type call struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name string `json:"name"`
+		Meta struct {
+			Token json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// readCall reads the body, which can be read again. What is no call is an empty
+// one: the protocol will say what is wrong.
+func readCall(r *http.Request) (call, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return false, err
+		return call{}, err
 	}
 	r.Body = readAgain(body)
-	var call struct {
-		Method string `json:"method"`
-		Params struct {
-			Name string `json:"name"`
-			Meta struct {
-				Token json.RawMessage `json:"progressToken"`
-			} `json:"_meta"`
-		} `json:"params"`
+	var c call
+	if json.Unmarshal(body, &c) != nil {
+		return call{}, nil
 	}
-	if json.Unmarshal(body, &call) != nil {
-		return false, nil // the protocol will say what is wrong
-	}
-	return call.Method == "tools/call" && call.Params.Name == waitTool && len(call.Params.Meta.Token) > 0, nil
+	return c, nil
+}
+
+// wantsStream says whether it is a call that tells of its progress, to a client
+// that asked for it.
+func (c call) wantsStream() bool {
+	return c.Method == "tools/call" && c.Params.Name == waitTool && len(c.Params.Meta.Token) > 0
 }
 
 func acceptsStream(accept string) bool {

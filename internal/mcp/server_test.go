@@ -176,3 +176,30 @@ func TestNobodyIsShownNothing(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A method that there is not is answered as JSON-RPC says, under the id that the
+// call has; a notification of it is not a call.
+func TestUnknownMethod(t *testing.T) {
+	t.Parallel()
+	url := serve(t, io.Discard, nil)
+	for _, tt := range []struct {
+		name, body string
+		status     int
+		want       string
+	}{
+		{"a number", `{"jsonrpc":"2.0","id":7,"method":"mail/delete"}`, http.StatusOK, `{"error":{"code":-32601,"message":"there is no method \"mail/delete\""},"id":7,"jsonrpc":"2.0"}`},
+		{"a text", `{"jsonrpc":"2.0","id":"<a>","method":"x"}`, http.StatusOK, `{"error":{"code":-32601,"message":"there is no method \"x\""},"id":"\u003ca\u003e","jsonrpc":"2.0"}`},
+		{"a notification", `{"jsonrpc":"2.0","method":"mail/delete"}`, http.StatusBadRequest, `JSON RPC not handled: "mail/delete" unsupported`},
+		{"another fault", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, http.StatusBadRequest, `invalid request: missing required "params"`},
+	} {
+		res, err := http.Post(url, "application/json", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != tt.status || strings.TrimSpace(string(got)) != tt.want {
+			t.Errorf("%s: %d %s, %v; want %d %s", tt.name, res.StatusCode, got, err, tt.status, tt.want)
+		}
+	}
+}

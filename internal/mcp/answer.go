@@ -1,0 +1,61 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// unhandled is how the SDK's plain text begins for a method that there is not.
+const unhandled = "JSON RPC not handled: "
+
+// answer tells clients of protocol versions before 2026-07-28 of a method that
+// there is not as JSON-RPC 2.0 wants it (section 5.1), under the id of the call.
+// The SDK does so for newer ones; to these it says 400 in plain text.
+type answer struct {
+	http.ResponseWriter
+	id     json.RawMessage
+	method string
+	held   bool // a status 400 that may be such an answer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *answer) WriteHeader(status int) {
+	if status == http.StatusBadRequest && len(w.id) > 0 && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		w.held = true
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter. What is held comes in one piece.
+func (w *answer) Write(text []byte) (int, error) {
+	if !w.held {
+		return w.ResponseWriter.Write(text)
+	}
+	w.held = false
+	if !bytes.HasPrefix(text, []byte(unhandled)) {
+		w.ResponseWriter.WriteHeader(http.StatusBadRequest)
+		return w.ResponseWriter.Write(text)
+	}
+	body, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": w.id,
+		"error": jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("there is no method %q", w.method)},
+	})
+	if err != nil {
+		return 0, err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.ResponseWriter.WriteHeader(http.StatusOK)
+	if _, err := w.ResponseWriter.Write(body); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
