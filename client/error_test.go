@@ -52,6 +52,9 @@ func TestErrors(t *testing.T) {
 			if tt.text != "" && got.Error() != tt.text {
 				t.Errorf("it says %q, want %q", got, tt.text)
 			}
+			if err != nil && got != nil && err.Error() != got.Error() {
+				t.Errorf("the call says %q, want no more than %q", err, got)
+			}
 			if tt.want.Code != "" && !errors.Is(err, tt.want.Code) || errors.Is(err, ErrNotFound) || errors.Is(err, Code("")) {
 				t.Errorf("%v is not compared by its code", err)
 			}

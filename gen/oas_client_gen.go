@@ -101,7 +101,8 @@ type Invoker interface {
 	// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
 	// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
 	// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-	// protocol in place of the usual one.
+	// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
+	// 2026-07-28 and by 200 before.
 	//
 	// POST /mcp
 	CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error)
@@ -519,8 +520,9 @@ type StatsInvoker interface {
 type SuppressionsInvoker interface {
 	// CreateSuppression invokes createSuppression operation.
 	//
-	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
-	// address that is on the list already keeps its entry, widened if need be.
+	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
+	// which names the addresses. An address that is on the list already keeps its entry, widened if need
+	// be.
 	//
 	// POST /v1/suppressions
 	CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error)
@@ -532,7 +534,8 @@ type SuppressionsInvoker interface {
 	DeleteSuppression(ctx context.Context, params DeleteSuppressionParams, options ...RequestOption) (*DeletedSuppression, error)
 	// ListSuppressions invokes listSuppressions operation.
 	//
-	// Hard bounces, complaints, unsubscribes and what you added, newest first.
+	// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
+	// that is not there bounces and is not added, as it may be there tomorrow.
 	//
 	// GET /v1/suppressions
 	ListSuppressions(ctx context.Context, params ListSuppressionsParams, options ...RequestOption) (*SuppressionList, error)
@@ -709,7 +712,8 @@ func NewClient(serverURL string, sec SecuritySource, opts ...ClientOption) (*Cli
 // and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
 // token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
 // refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-// protocol in place of the usual one.
+// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
+// 2026-07-28 and by 200 before.
 //
 // POST /mcp
 func (c *Client) CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error) {
@@ -801,7 +805,7 @@ func (c *Client) sendCallMcp(ctx context.Context, request FreeObject, params Cal
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -905,7 +909,7 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1003,7 +1007,7 @@ func (c *Client) sendCreateApiKey(ctx context.Context, request *ApiKeyCreate, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1116,7 +1120,7 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1231,7 +1235,7 @@ func (c *Client) sendCreateDomain(ctx context.Context, request *DomainCreate, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1344,7 +1348,7 @@ func (c *Client) sendCreateInbox(ctx context.Context, request OptInboxCreate, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1441,7 +1445,7 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1466,8 +1470,9 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 // CreateSuppression invokes createSuppression operation.
 //
-// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`. An
-// address that is on the list already keeps its entry, widened if need be.
+// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
+// which names the addresses. An address that is on the list already keeps its entry, widened if need
+// be.
 //
 // POST /v1/suppressions
 func (c *Client) CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error) {
@@ -1555,7 +1560,7 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1674,7 +1679,7 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1772,7 +1777,7 @@ func (c *Client) sendCreateWebhook(ctx context.Context, request *WebhookCreate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1884,7 +1889,7 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1996,7 +2001,7 @@ func (c *Client) sendDeleteDomain(ctx context.Context, params DeleteDomainParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2109,7 +2114,7 @@ func (c *Client) sendDeleteInbox(ctx context.Context, params DeleteInboxParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2221,7 +2226,7 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2334,7 +2339,7 @@ func (c *Client) sendDeleteMessage(ctx context.Context, params DeleteMessagePara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2446,7 +2451,7 @@ func (c *Client) sendDeleteSuppression(ctx context.Context, params DeleteSuppres
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2558,7 +2563,7 @@ func (c *Client) sendDeleteTemplate(ctx context.Context, params DeleteTemplatePa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2670,7 +2675,7 @@ func (c *Client) sendDeleteWebhook(ctx context.Context, params DeleteWebhookPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2767,7 +2772,7 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -2892,7 +2897,7 @@ func (c *Client) sendForwardMessage(ctx context.Context, request *MessageForward
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3023,7 +3028,7 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3135,7 +3140,7 @@ func (c *Client) sendGetContact(ctx context.Context, params GetContactParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3247,7 +3252,7 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3360,7 +3365,7 @@ func (c *Client) sendGetDraft(ctx context.Context, params GetDraftParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3492,7 +3497,7 @@ func (c *Client) sendGetDraftAttachment(ctx context.Context, params GetDraftAtta
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3604,7 +3609,7 @@ func (c *Client) sendGetEmail(ctx context.Context, params GetEmailParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3666,7 +3671,7 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3779,7 +3784,7 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3891,7 +3896,7 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4004,7 +4009,7 @@ func (c *Client) sendGetMessageRaw(ctx context.Context, params GetMessageRawPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4065,7 +4070,7 @@ func (c *Client) sendGetOpenapi(ctx context.Context, requestOptions ...RequestOp
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -4190,7 +4195,7 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4302,7 +4307,7 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4435,7 +4440,7 @@ func (c *Client) sendGetThread(ctx context.Context, params GetThreadParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4529,7 +4534,7 @@ func (c *Client) sendGetUsage(ctx context.Context, requestOptions ...RequestOpti
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4641,7 +4646,7 @@ func (c *Client) sendGetWebhook(ctx context.Context, params GetWebhookParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4772,7 +4777,7 @@ func (c *Client) sendListApiKeys(ctx context.Context, params ListApiKeysParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4920,7 +4925,7 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5051,7 +5056,7 @@ func (c *Client) sendListDomains(ctx context.Context, params ListDomainsParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5201,7 +5206,7 @@ func (c *Client) sendListDrafts(ctx context.Context, params ListDraftsParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5383,7 +5388,7 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5551,7 +5556,7 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5805,7 +5810,7 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5936,7 +5941,7 @@ func (c *Client) sendListInboxes(ctx context.Context, params ListInboxesParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6067,7 +6072,7 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6336,7 +6341,7 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6361,7 +6366,8 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 
 // ListSuppressions invokes listSuppressions operation.
 //
-// Hard bounces, complaints, unsubscribes and what you added, newest first.
+// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
+// that is not there bounces and is not added, as it may be there tomorrow.
 //
 // GET /v1/suppressions
 func (c *Client) ListSuppressions(ctx context.Context, params ListSuppressionsParams, options ...RequestOption) (*SuppressionList, error) {
@@ -6467,7 +6473,7 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6599,7 +6605,7 @@ func (c *Client) sendListTemplates(ctx context.Context, params ListTemplatesPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6749,7 +6755,7 @@ func (c *Client) sendListThreads(ctx context.Context, params ListThreadsParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6933,7 +6939,7 @@ func (c *Client) sendListWebhookDeliveries(ctx context.Context, params ListWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7064,7 +7070,7 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7182,7 +7188,7 @@ func (c *Client) sendPreviewTemplate(ctx context.Context, request *TemplatePrevi
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7314,7 +7320,7 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7429,7 +7435,7 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7565,7 +7571,7 @@ func (c *Client) sendReplyToMessage(ctx context.Context, request *MessageReply, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7680,7 +7686,7 @@ func (c *Client) sendRescheduleEmail(ctx context.Context, request *EmailUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7812,7 +7818,7 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7924,7 +7930,7 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8037,7 +8043,7 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8170,7 +8176,7 @@ func (c *Client) sendSendDraft(ctx context.Context, request OptDraftSend, params
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8284,7 +8290,7 @@ func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params S
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8398,7 +8404,7 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8530,7 +8536,7 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8664,7 +8670,7 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8826,7 +8832,7 @@ func (c *Client) sendStreamEvents(ctx context.Context, params StreamEventsParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -8931,7 +8937,7 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9046,7 +9052,7 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9162,7 +9168,7 @@ func (c *Client) sendUpdateDraft(ctx context.Context, request *DraftUpdate, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9277,7 +9283,7 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9392,7 +9398,7 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9507,7 +9513,7 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9621,7 +9627,7 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9735,7 +9741,7 @@ func (c *Client) sendVerifyDomain(ctx context.Context, params VerifyDomainParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9971,7 +9977,7 @@ func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessagePa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {

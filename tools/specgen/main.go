@@ -29,6 +29,7 @@ func main() {
 	ogen := flag.String("ogen", "tmp/openapi.ogen.yaml", "where to write the input of ogen")
 	stream := flag.String("stream", "", "change only this file, which ogen made, so that answers are written as they are encoded")
 	lenient := flag.String("lenient", "", "change only this file, which ogen made, so that answers are not held against limits")
+	plain := flag.String("plain", "", "change only this file, which ogen made, so that errors of requests are returned as they are")
 	flag.Parse()
 
 	var err error
@@ -37,6 +38,8 @@ func main() {
 		err = streamAnswers(*stream)
 	case *lenient != "":
 		err = lenientAnswers(*lenient)
+	case *plain != "":
+		err = plainErrors(*plain)
 	default:
 		err = run(*in, *gen, *ogen)
 	}
