@@ -6038,12 +6038,19 @@ func (s *DraftUpdate) encodeFields(e *jx.Encoder) {
 			s.HTML.Encode(e)
 		}
 	}
+	{
+		if s.Version.Set {
+			e.FieldStart("version")
+			s.Version.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfDraftUpdate = [3]string{
+var jsonFieldsNameOfDraftUpdate = [4]string{
 	0: "subject",
 	1: "text",
 	2: "html",
+	3: "version",
 }
 
 // Decode decodes DraftUpdate from json.
@@ -6083,6 +6090,16 @@ func (s *DraftUpdate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"html\"")
+			}
+		case "version":
+			if err := func() error {
+				s.Version.Reset()
+				if err := s.Version.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"version\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)

@@ -2918,6 +2918,8 @@ type DraftUpdate struct {
 	Subject OptString    `json:"subject"`
 	Text    OptNilString `json:"text"`
 	HTML    OptNilString `json:"html"`
+	// Edit only if the draft still has this version; 409 `draft_changed` if not.
+	Version OptInt `json:"version"`
 }
 
 // GetSubject returns the value of Subject.
@@ -2935,6 +2937,11 @@ func (s *DraftUpdate) GetHTML() OptNilString {
 	return s.HTML
 }
 
+// GetVersion returns the value of Version.
+func (s *DraftUpdate) GetVersion() OptInt {
+	return s.Version
+}
+
 // SetSubject sets the value of Subject.
 func (s *DraftUpdate) SetSubject(val OptString) {
 	s.Subject = val
@@ -2948,6 +2955,11 @@ func (s *DraftUpdate) SetText(val OptNilString) {
 // SetHTML sets the value of HTML.
 func (s *DraftUpdate) SetHTML(val OptNilString) {
 	s.HTML = val
+}
+
+// SetVersion sets the value of Version.
+func (s *DraftUpdate) SetVersion(val OptInt) {
+	s.Version = val
 }
 
 // An outbound email. Its status is the furthest that any recipient has reached. When `expired` is

@@ -79,6 +79,9 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 		if d.Content == nil {
 			return errExpired
 		}
+		if version, given := req.Version.Get(); given && version != d.Version {
+			return errDraftChanged
+		}
 		patch(&d.Subject, req.Subject)
 		patchText(&d.Content.Text, req.Text)
 		patchText(&d.Content.HTML, req.HTML)

@@ -182,7 +182,7 @@ func TestEditDraft(t *testing.T) {
 			`{"subject":null}`:           "invalid_request subject",
 			`{"subject":"a\r\nBcc: b"}`:  "invalid_request subject",
 			`{"to":"bob@out.example"}`:   "invalid_request to",
-			`{"version":1}`:              "invalid_request version",
+			`{"version":0}`:              "invalid_request version",
 			`{"attachments":[]}`:         "invalid_request attachments",
 			`{"status":"sent"}`:          "invalid_request status",
 			`{"bcc":["bob@b.example"]}`:  "invalid_request bcc",
@@ -190,7 +190,11 @@ func TestEditDraft(t *testing.T) {
 		} {
 			s.do(t, http.MethodPatch, draftPath(t, d), body, broken).wantError(t, http.StatusBadRequest, want)
 		}
+		for _, version := range []string{"5", "7"} { // that of who has read something else
+			s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Mine.","version":`+version+`}`).wantError(t, http.StatusConflict, "draft_changed")
+		}
 		s.do(t, http.MethodGet, draftPath(t, d), "").wantAt(t, "version", `6`)
+		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Mine.","version":6}`).want(t, http.StatusOK).wantAt(t, "version", `7`)
 	})
 }
 

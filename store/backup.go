@@ -121,12 +121,17 @@ func (s *Store) blobsKept(ctx context.Context) (bool, error) {
 	return n > 0, s.wrap(err, "whether blobs are kept")
 }
 
+// signOut ends what opens the dashboard: who was removed, or had their password
+// taken away, after the backup was made is not to come back by a session or a link
+// of before.
+const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
+
 // Load fills an empty database with what Snapshot wrote, holds what waits in it
-// (see Hold), and brings the schema up to date. When it fails before the last of
+// (see Hold), ends the sessions of people, and brings the schema up to date. When it fails before the last of
 // these the database is as empty as it was.
 func Load(ctx context.Context, cfg Config, path string) error {
 	d := newDialect(cfg.Database)
-	if err := d.load(ctx, path, strings.TrimSpace(hold)); err != nil {
+	if err := d.load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
 		return fmt.Errorf("load the database from %s: %w", path, err)
 	}
 	_, err := Migrate(ctx, cfg)

@@ -225,7 +225,7 @@ func (d *Dashboard) editDraft(p *page) error {
 		v.Changes = changesSince(form, dr)
 		return p.showStatus(http.StatusConflict, "draft-edit", v)
 	}
-	req := gen.DraftUpdate{Subject: gen.NewOptString(v.Subject)}
+	req := gen.DraftUpdate{Subject: gen.NewOptString(v.Subject), Version: gen.NewOptInt(dr.Version)}
 	if v.Text != unixLines(dr.Text.Or("")) {
 		req.Text = gen.OptNilString{Value: v.Text, Set: true, Null: v.Text == ""}
 	}
