@@ -49,7 +49,7 @@ build: ## build a static bin/postroom
 # vet looks at what the race build compiles anyway, so nothing is built twice.
 test: test-tools check-generated test-costly $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
 	CGO_ENABLED=1 go vet $(RACE) $(PKG)
-	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 15m $(ARGS) $(PKG)
+	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 30m $(ARGS) $(PKG)
 
 # What measures processor time on mails of 20 MB would measure the race detector,
 # and leaves them out under it. It comes first, when nothing else runs.

@@ -111,12 +111,11 @@ type FirstUser struct {
 	Link UserLink
 }
 
-// Bootstrap makes the first account with its first key and its first user, unless
-// those are nil, if there is no account already: then it returns ErrState and
+// Bootstrap makes the first account with its first key and, unless that is nil,
+// its first user, if there is no account already: then it returns ErrState and
 // changes nothing.
-func (s *Store) Bootstrap(ctx context.Context, name string, key *Key, user *FirstUser) (Account, Key, error) {
+func (s *Store) Bootstrap(ctx context.Context, name string, key Key, user *FirstUser) (Account, Key, error) {
 	var a Account
-	var made Key
 	err := s.inTx(ctx, "create the first account", func(tx *sqlx.Tx) error {
 		if err := s.lockBootstrap(ctx, tx); err != nil {
 			return err
@@ -125,19 +124,14 @@ func (s *Store) Bootstrap(ctx context.Context, name string, key *Key, user *Firs
 		if a, err = s.insertAccount(ctx, tx, name); err != nil {
 			return err
 		}
-		if key != nil {
-			first := *key
-			first.AccountID = a.Seq
-			if made, err = s.insertKey(ctx, tx, first); err != nil {
-				return err
-			}
+		key.AccountID = a.Seq
+		if key, err = s.insertKey(ctx, tx, key); err != nil || user == nil {
+			return err
 		}
-		if user != nil {
-			_, err = s.insertUser(ctx, tx, a.Seq, user.Name, user.Link)
-		}
+		_, err = s.insertUser(ctx, tx, a.Seq, user.Name, user.Link)
 		return err
 	})
-	return a, made, err
+	return a, key, err
 }
 
 // CreateAccount makes a further account, which has no key yet.

@@ -27,7 +27,7 @@ func TestBootstrapRacedByManyNodesMakesOneAccount(t *testing.T) {
 		errs := make([]error, 8)
 		for i := range errs {
 			calls.Go(func() {
-				_, _, errs[i] = stores[i%len(stores)].Bootstrap(t.Context(), "home", new(firstKey("secret")), nil)
+				_, _, errs[i] = stores[i%len(stores)].Bootstrap(t.Context(), "home", firstKey("secret"), nil)
 			})
 		}
 		calls.Wait()
@@ -58,7 +58,7 @@ func TestBootstrapGivesTheAccountAndItsKey(t *testing.T) {
 		if _, err := s.FirstAccount(t.Context()); !errors.Is(err, store.ErrNotFound) {
 			t.Fatalf("first account of an empty store: got %v, want ErrNotFound", err)
 		}
-		a, k, err := s.Bootstrap(t.Context(), "home", new(firstKey("secret")), nil)
+		a, k, err := s.Bootstrap(t.Context(), "home", firstKey("secret"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestBootstrapAfterAnAccountChangesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		storetest.Account(t, s)
-		if _, _, err := s.Bootstrap(t.Context(), "home", new(firstKey("secret")), nil); !errors.Is(err, store.ErrState) {
+		if _, _, err := s.Bootstrap(t.Context(), "home", firstKey("secret"), nil); !errors.Is(err, store.ErrState) {
 			t.Fatalf("got %v, want ErrState", err)
 		}
 		if _, err := s.KeyByHash(t.Context(), store.HashKey("secret")); !errors.Is(err, store.ErrNotFound) {

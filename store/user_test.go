@@ -164,7 +164,7 @@ func TestNoSessionForWhoWasReset(t *testing.T) {
 func TestBootstrapMakesTheFirstUser(t *testing.T) {
 	t.Parallel()
 	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		a, _, err := s.Bootstrap(t.Context(), "home", new(firstKey("secret")), &store.FirstUser{Name: "admin", Link: newLink(clock, "x")})
+		a, _, err := s.Bootstrap(t.Context(), "home", firstKey("secret"), &store.FirstUser{Name: "admin", Link: newLink(clock, "x")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func (p program) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return newNode(cfg, p.stdout, p.terminal, newLogger(cfg, p.stderr)).Run(cmd.Context())
+			return newNode(cfg, p.stdout, newLogger(cfg, p.stderr)).Run(cmd.Context())
 		},
 	}
 }

@@ -52,7 +52,7 @@ type Config struct {
 
 	Dashboard onOff `env:"DASHBOARD" envDefault:"on" usage:"serve the dashboard beside the API" want:"on or off"`
 
-	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start on a terminal and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
+	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
 	KeyPrefix         keyPrefix    `env:"KEY_PREFIX" envDefault:"sk" usage:"how new keys begin (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`
 	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"plan of accounts that were given none" want:"self_hosted, free or a plan of PLANS"`

@@ -18,11 +18,9 @@ type install struct {
 	secret   secret
 	keys     subkeys
 	isNew    bool   // the secret was made just now and is not kept yet
-	shown    bool   // a person sees what is said at start, and nothing keeps it
 	isFirst  bool   // the account was made just now
-	given    bool   // its key is the one that the operator gave
 	firstKey string // its key, when that was made too
-	setup    string // the token of its user's one-time link; empty when it is not shown
+	setup    string // the token of its user's one-time link; empty when there is no user
 }
 
 // findSecret returns the install secret, or a new one that is not kept yet.
@@ -42,7 +40,7 @@ func (c Config) findSecret() (in install, err error) {
 const firstUserName = "admin"
 
 // begin makes the first account with its first key and its first user, if there is no account, and
-// keeps a new secret. Where the key cannot be shown, none is made. A new secret in front of an old database is refused: it
+// keeps a new secret. A new secret in front of an old database is refused: it
 // could not read what the old one encrypted, and links and cursors that are out
 // would stop working.
 func (c Config) begin(ctx context.Context, s *store.Store, in *install, log *slog.Logger) error {
@@ -66,7 +64,7 @@ func (c Config) begin(ctx context.Context, s *store.Store, in *install, log *slo
 
 func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, log *slog.Logger) error {
 	secret := string(c.BootstrapKey)
-	if secret == "" && in.shown {
+	if secret == "" {
 		secret = apikey.New(string(store.KeyLive), string(c.KeyPrefix))
 	}
 	var user *store.FirstUser
@@ -75,14 +73,10 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 		user = &store.FirstUser{Name: firstUserName}
 		user.Link, setup = web.NewLink(time.Now())
 	}
-	var key *store.Key
-	if secret != "" {
-		key = &store.Key{
-			Name: "first key", Hash: store.HashKey(secret), Prefix: apikey.Prefix(secret), Hint: apikey.Hint(secret), Mode: store.KeyLive,
-			Scopes: store.JSON[[]string]{V: []string{"*"}}, AllowedIPs: store.JSON[[]string]{V: []string{}},
-		}
-	}
-	_, _, err := s.Bootstrap(ctx, "default", key, user)
+	_, _, err := s.Bootstrap(ctx, "default", store.Key{
+		Name: "first key", Hash: store.HashKey(secret), Prefix: apikey.Prefix(secret), Hint: apikey.Hint(secret), Mode: store.KeyLive,
+		Scopes: store.JSON[[]string]{V: []string{"*"}}, AllowedIPs: store.JSON[[]string]{V: []string{}},
+	}, user)
 	switch {
 	case errors.Is(err, store.ErrState) && in.isNew:
 		// Another node was faster, with a secret of its own.
@@ -93,10 +87,7 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 	case err != nil:
 		return err
 	}
-	in.isFirst, in.given = true, c.BootstrapKey != ""
-	if in.shown {
-		in.setup = setup
-	}
+	in.isFirst, in.setup = true, setup
 	if c.BootstrapKey == "" {
 		in.firstKey = secret
 	}

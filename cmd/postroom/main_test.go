@@ -101,19 +101,15 @@ type served struct {
 	api, smtp   string
 	https       string // host:port; empty when there is none
 	metrics     string // empty when none are served
-	key         string // empty when it was made by an earlier start
+	key         string // empty when it was not shown
 	ended       chan error
 	endOnce     sync.Once
 }
-
-// testKey is the first key of the services that tests start.
-const testKey = "sk_live_OfEveryServiceThatATestStarts000"
 
 // serve starts the program and returns when it says that it is ready. It is
 // stopped, and its exit status looked at, when the test ends.
 func serve(t *testing.T, data string, env ...string) *served {
 	t.Helper()
-	env = append([]string{"POSTROOM_BOOTSTRAP_KEY=" + testKey}, env...)
 	s := &served{cmd: command(t, data, env, "serve"), stdout: &syncBuffer{}, log: &syncBuffer{}, ended: make(chan error, 1)}
 	s.cmd.Stderr = s.log
 	pipe, err := s.cmd.StdoutPipe()
@@ -125,25 +121,10 @@ func serve(t *testing.T, data string, env ...string) *served {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(io.TeeReader(pipe, s.stdout))
-	if err := s.read(lines); err != nil {
-		t.Fatalf("serve ended before it was ready (%v):\n%s%s", s.cmd.Wait(), s.stdout, s.log)
-	}
-	s.startup = time.Since(start)
-	go func() {
-		_, _ = io.Copy(io.Discard, lines) // Wait closes the pipe
-		s.ended <- s.cmd.Wait()
-	}()
-	t.Cleanup(func() { s.stop(t) })
-	return s
-}
-
-// read takes from what the service says where it is to be found, up to its key,
-// which is said last.
-func (s *served) read(lines *bufio.Reader) error {
 	for s.key == "" {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return err
+			t.Fatalf("serve ended before it was ready (%v):\n%s%s", s.cmd.Wait(), s.stdout, s.log)
 		}
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		switch value = strings.TrimSpace(value); name {
@@ -159,13 +140,16 @@ func (s *served) read(lines *bufio.Reader) error {
 			s.key = value
 		}
 	}
-	if s.key == "the one in POSTROOM_BOOTSTRAP_KEY" {
-		s.key = testKey
-	}
+	s.startup = time.Since(start)
 	if strings.Contains(s.key, " ") {
 		s.key = ""
 	}
-	return nil
+	go func() {
+		_, _ = io.Copy(io.Discard, lines) // Wait closes the pipe
+		s.ended <- s.cmd.Wait()
+	}()
+	t.Cleanup(func() { s.stop(t) })
+	return s
 }
 
 // stop ends the service by SIGTERM and wants it to exit with 0.

@@ -17,12 +17,9 @@ import (
 // them, on one store.
 type node struct {
 	cfg Config
-	out io.Writer // takes what is said once at start
-	// terminal says that a person reads out, and nothing keeps it: then the first
-	// key and the link of the first user are shown there.
-	terminal bool
-	log      *slog.Logger
-	now      func() time.Time
+	out io.Writer // takes what is said once at start, the first key included
+	log *slog.Logger
+	now func() time.Time
 
 	ready       chan struct{} // closed when the node serves; then the addresses are known
 	httpAddr    net.Addr
@@ -31,8 +28,8 @@ type node struct {
 	metricsAddr net.Addr // nil when no metrics are served
 }
 
-func newNode(cfg Config, out io.Writer, terminal bool, log *slog.Logger) *node {
-	return &node{cfg: cfg, out: out, terminal: terminal, log: log, now: time.Now, ready: make(chan struct{})}
+func newNode(cfg Config, out io.Writer, log *slog.Logger) *node {
+	return &node{cfg: cfg, out: out, log: log, now: time.Now, ready: make(chan struct{})}
 }
 
 // Run serves until ctx ends or a part fails, and then stops everything. It
@@ -72,7 +69,7 @@ func (n *node) Run(ctx context.Context) (err error) {
 		n.httpAddr, n.smtpAddr = doors.http.Addr(), doors.smtp.Addr()
 		n.httpsAddr, n.metricsAddr = addrOf(doors.https), addrOf(doors.metrics)
 		close(n.ready)
-		return n.announce(ctx, in)
+		return n.announce(in)
 	})
 	return err
 }
@@ -81,7 +78,6 @@ func (n *node) Run(ctx context.Context) (err error) {
 // and key when this is the first start.
 func (n *node) openStore(ctx context.Context) (*store.Store, install, error) {
 	in, err := n.cfg.findSecret()
-	in.shown = n.terminal
 	if err != nil {
 		return nil, in, err
 	}

@@ -37,6 +37,30 @@ func TestServeAnswersAndStops(t *testing.T) {
 	})
 }
 
+func TestFirstKeyIsShownOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		first := serve(t, data, env...)
+		if n := strings.Count(first.stdout.String(), "sk_live_"); n != 1 {
+			t.Errorf("the first start shows %d keys:\n%s", n, first.stdout)
+		}
+		first.stop(t)
+		second := serve(t, data, env...)
+		if second.key != "" || strings.Contains(second.stdout.String(), "sk_live_") {
+			t.Errorf("the second start shows a key:\n%s", second.stdout)
+		}
+		if status, out := second.call(t, first.key, http.MethodGet, "/v1/inboxes", ""); status != http.StatusOK {
+			t.Errorf("the first key after a restart: %d %v", status, out)
+		}
+		second.stop(t)
+		for _, s := range []*served{first, second} {
+			if strings.Contains(s.log.String(), first.key) {
+				t.Errorf("the key is in the log:\n%s", s.log)
+			}
+		}
+	})
+}
+
 func TestBootstrapKey(t *testing.T) {
 	t.Parallel()
 	const given, late = "a-key-that-the-operator-chose", "another-key-that-comes-too-late"

@@ -28,6 +28,29 @@ func (s *served) page(t *testing.T, url string) int {
 	return res.StatusCode
 }
 
+func TestFirstStartLinksToTheDashboard(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s := serve(t, data)
+	link := setupLink.FindString(s.stdout.String())
+	if status := s.page(t, link); status != http.StatusOK {
+		t.Errorf("the link %q of the first start: %d", link, status)
+	}
+	if status := s.page(t, s.api+"/"); status != http.StatusSeeOther {
+		t.Errorf("the dashboard without a session: %d", status)
+	}
+	if status, out := s.call(t, "", http.MethodGet, "/nowhere", ""); status != http.StatusNotFound || out["error"] == nil {
+		t.Errorf("an unknown path: %d %v, want the JSON of the API", status, out)
+	}
+	if strings.Contains(s.log.String(), "/setup/") {
+		t.Errorf("the link is in the log:\n%s", s.log)
+	}
+	s.stop(t)
+	if again := serve(t, data); setupLink.MatchString(again.stdout.String()) {
+		t.Errorf("the second start shows a link:\n%s", again.stdout)
+	}
+}
+
 func TestDashboardOff(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), "POSTROOM_DASHBOARD=off")
