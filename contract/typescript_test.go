@@ -112,7 +112,7 @@ func offline(t *testing.T, page, lines string) string {
 	if len(installed) != 1 {
 		t.Fatalf("%s installs %d times, want once", page, len(installed))
 	}
-	for _, p := range strings.Fields(installed[0][1]) {
+	for p := range strings.FieldsSeq(installed[0][1]) {
 		at := strings.LastIndexByte(p, '@')
 		if at <= 0 || have.Dependencies[p[:at]] != p[at+1:] {
 			t.Errorf("%s installs %s, which is not in %s/package.json", page, p, typescript)

@@ -16,7 +16,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-const secret = "an install secret of 32 characters"
+const secret = "an install secret of 32 characters" //nolint:gosec // of the tests
 
 // source is an install with a small and a large mail, and the key of the latter.
 func source(t *testing.T, cfg store.Config) (s *store.Store, key string) {

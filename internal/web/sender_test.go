@@ -21,16 +21,31 @@ func TestForgedSendersAreSeen(t *testing.T) {
 		want        []string
 		without     []string
 	}{
-		{"a name like an address, which DMARC refuses", "security@bank.example", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "fail"},
-			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security@bank.example</bdi>”", mark + `bad"`, forged}, nil},
-		{"a wide at sign", "security＠bank.example", nil,
-			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security＠bank.example</bdi>”"}, []string{forged, unproven}},
-		{"a name, and nothing passes", "Your Bank", &store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "none"},
-			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `warn"`, unproven}, []string{forged}},
-		{"SPF passes for another domain", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "none"},
-			[]string{`<bdi>evil@evil.example</bdi>`, unproven}, nil},
-		{"a proven one", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"},
-			[]string{"<bdi>Your Bank</bdi>", `<bdi>evil@evil.example</bdi>`}, []string{forged, unproven}},
+		{
+			"a name like an address, which DMARC refuses", "security@bank.example", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "fail"},
+			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security@bank.example</bdi>”", mark + `bad"`, forged},
+			nil,
+		},
+		{
+			"a wide at sign", "security＠bank.example", nil,
+			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security＠bank.example</bdi>”"},
+			[]string{forged, unproven},
+		},
+		{
+			"a name, and nothing passes", "Your Bank", &store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "none"},
+			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `warn"`, unproven},
+			[]string{forged},
+		},
+		{
+			"SPF passes for another domain", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "none"},
+			[]string{`<bdi>evil@evil.example</bdi>`, unproven},
+			nil,
+		},
+		{
+			"a proven one", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"},
+			[]string{"<bdi>Your Bank</bdi>", `<bdi>evil@evil.example</bdi>`},
+			[]string{forged, unproven},
+		},
 		{"no name", "", nil, []string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`}, []string{"with the name", forged, unproven}},
 	}
 	oneEngine(t, func(t *testing.T, s *site) {
