@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -61,7 +60,7 @@ func (n *node) Run(ctx context.Context) (err error) {
 	}
 	// Not before: what only the start needs is to be collected, and given back.
 	defer runtime.KeepAlive(newHeadroom())
-	debug.FreeOSMemory()
+	giveBack()
 	err = runParts(ctx, parts, stopTimeout, func() error {
 		context.AfterFunc(ctx, func() {
 			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())
