@@ -228,14 +228,19 @@ func diagnoses(t *testing.T, w *world) {
 // wantSettled waits until delivery has changed what is at path for the last time.
 func (w *world) wantSettled(t *testing.T, path string) {
 	t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); {
+	again, late := time.NewTicker(20*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	for {
 		a := w.send(t, w.call("getMessage").at(path)).want(t, http.StatusOK)
 		if !onItsWay.Match(a.body) && !strings.Contains(string(a.body), `"status":"sent"`) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatalf("%s is on its way still", path)
+		}
 	}
-	t.Fatalf("%s is on its way still", path)
 }
 
 func otherTools(t *testing.T, w *world) {

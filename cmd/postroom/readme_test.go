@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/skiptest"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -70,16 +72,14 @@ func readFile(t *testing.T, path string) string {
 }
 
 // TestREADMEWorksWhenPasted runs the bash blocks of the README and of the tour,
-// one after the other in one shell, against a fresh install, and compares what they print with the
-// blocks without a language that follow them. Only the ports are changed.
+// one after the other in one shell, against a fresh install, and compares what
+// they print with the blocks without a language that follow them. Only the ports
+// are changed.
 func TestREADMEWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl", "go", "openssl"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is not installed", tool)
-			}
-			t.Skipf("%s is not installed", tool)
+			skiptest.OutsideCI(t, tool+" is not installed")
 		}
 	}
 	data := t.TempDir()

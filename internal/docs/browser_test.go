@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/skiptest"
+
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -39,10 +41,7 @@ func browse(t *testing.T) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("chromium is not installed")
+		skiptest.OutsideCI(t, err.Error())
 	}
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.WindowSize(1280, 900),

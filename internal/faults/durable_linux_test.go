@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/postroom/postroom/internal/skiptest"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/postroom/postroom/store/storetest"
@@ -173,14 +175,14 @@ func findStrace(t *testing.T) string {
 			`as() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 			as apt-get update -qq; as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends strace`)
 		if out, err := install.CombinedOutput(); err != nil {
-			skipOutsideCI(t, fmt.Sprintf("strace is missing and cannot be installed: %v: %s", err, out))
+			skiptest.OutsideCI(t, fmt.Sprintf("strace is missing and cannot be installed: %v: %s", err, out))
 		}
 		if path, err = exec.LookPath("strace"); err != nil {
-			skipOutsideCI(t, err.Error())
+			skiptest.OutsideCI(t, err.Error())
 		}
 	}
 	if out, err := exec.CommandContext(t.Context(), path, "-f", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
-		skipOutsideCI(t, fmt.Sprintf("strace does not work here: %v: %s", err, out))
+		skiptest.OutsideCI(t, fmt.Sprintf("strace does not work here: %v: %s", err, out))
 	}
 	return path
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/skiptest"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/postroom/postroom/internal/testpg"
@@ -73,7 +75,7 @@ func startPostgres(t *testing.T) *testpg.Server {
 	t.Helper()
 	server, err := testpg.Start(t.Context(), testpg.Options{Fsync: true})
 	if errors.Is(err, testpg.ErrNotFound) {
-		skipOutsideCI(t, fmt.Sprintf("no PostgreSQL for this test: %v", err))
+		skiptest.OutsideCI(t, fmt.Sprintf("no PostgreSQL for this test: %v", err))
 	}
 	if err != nil {
 		t.Fatal(err)
