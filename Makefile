@@ -25,6 +25,9 @@ PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 # watched by the race detector it takes more time than all our code.
 RACE := -race -gcflags=modernc.org/...=-race=false
 
+# The packages that read mail, whose tests measure processor time.
+COSTLY := ./internal/message ./internal/mailauth ./internal/mailhtml ./internal/search ./internal/feedback ./smtp
+
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
@@ -51,11 +54,11 @@ test: test-tools check-generated test-costly $(VERSITYGW) $(PEBBLE) $(VERIFIERS)
 	CGO_ENABLED=1 go vet $(RACE) $(PKG)
 	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 30m $(ARGS) $(PKG)
 
-# What measures processor time on mails of 20 MB would measure the race detector,
-# and leaves them out under it. It comes first, when nothing else runs.
+# Tests that measure processor time would measure the race detector, and leave
+# out the costly part under it. They run here without it, before all others.
 test-costly:
-ifneq (,$(filter ./... ./internal/message ./internal/message/...,$(PKG)))
-	go test -timeout 5m -run '^(TestHostileMails|TestHTMLToTextIsLinear)$$' ./internal/message
+ifneq (,$(filter ./... $(COSTLY) $(COSTLY:%=%/...),$(PKG)))
+	go test -timeout 5m -run '^(TestHostileMails|TestHTMLToTextIsLinear|TestReadersAreLinear)$$' $(if $(filter ./...,$(PKG)),$(COSTLY),$(PKG))
 endif
 
 check: format vet lint check-contract ## check format, vet, lint and the contract

@@ -33,10 +33,10 @@ var (
 		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
 		"internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert", "internal/mailhtml", "internal/remoteimage",
+		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/skiptest", "internal/mailhtml/hostilemail"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -46,8 +46,10 @@ var (
 var layers = []layer{
 	{pkg: "store", imports: []string{"internal/crashpoint"}},
 	{pkg: "internal/crashpoint", imports: nothing},
+	{pkg: "internal/testclock", imports: nothing},
 	{pkg: "gen", imports: nothing},
-	{pkg: "internal/message", imports: nothing},
+	{pkg: "internal/timeform", imports: nothing},
+	{pkg: "internal/message", imports: []string{"internal/cpubudget"}},
 	{pkg: "internal/feedback", imports: nothing},
 	{pkg: "internal/dnsrec", imports: nothing},
 	{pkg: "internal/packed", imports: nothing},
@@ -70,10 +72,10 @@ var layers = []layer{
 	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/message", "internal/feedback", "internal/search", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
-		tests:   []string{"smtp", "internal/maintenance", "internal/s3blob"},
+		imports: []string{"gen", "store", "internal/cpubudget", "internal/message", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
+		tests:   []string{"smtp", "internal/maintenance", "internal/mcp", "internal/s3blob"},
 	},
-	{pkg: "smtp", imports: []string{"store", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
+	{pkg: "smtp", imports: []string{"store", "internal/cpubudget", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
 	{pkg: "internal/acmecert", imports: []string{"store"}},
@@ -84,7 +86,7 @@ var layers = []layer{
 		tests: []string{"smtp", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{pkg: "client", imports: []string{"gen"}},
-	{pkg: "cmd/postroom", imports: everything},
+	{pkg: "cmd/postroom", imports: append([]string{"internal/testclock"}, everything...)},
 
 	{pkg: "store/storetest", imports: []string{"store", "internal/testpg"}},
 	{pkg: "smtp/smtptest", imports: []string{"internal/skiptest"}},
@@ -93,9 +95,11 @@ var layers = []layer{
 	{pkg: "internal/skiptest", imports: nothing},
 	{pkg: "internal/acmetest", imports: []string{"smtp/smtptest", "internal/skiptest"}},
 	{pkg: "internal/cputime", imports: nothing},
-	{pkg: "internal/contractcheck", imports: nothing},
+	{pkg: "internal/cpubudget", imports: nothing},
+	{pkg: "internal/lineartest", imports: []string{"internal/cpubudget", "internal/cputime"}},
+	{pkg: "internal/contractcheck", imports: []string{"internal/timeform"}},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
-	{pkg: "internal/faults", imports: nothing, tests: append([]string{"internal/crashpoint"}, everything...)},
+	{pkg: "internal/faults", imports: nothing, tests: append([]string{"internal/crashpoint", "internal/testclock"}, everything...)},
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
 	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline", "bench/place"}), tests: everything},

@@ -37,6 +37,7 @@ const (
 	ErrContactExists           = Code(gen.ErrorCodeContactExists)
 	ErrDraftNotPending         = Code(gen.ErrorCodeDraftNotPending)
 	ErrDraftChanged            = Code(gen.ErrorCodeDraftChanged)
+	ErrTestModeMismatch        = Code(gen.ErrorCodeTestModeMismatch)
 	ErrNotCancellable          = Code(gen.ErrorCodeNotCancellable)
 	ErrIdempotencyInProgress   = Code(gen.ErrorCodeIdempotencyInProgress)
 	ErrWebhookDisabled         = Code(gen.ErrorCodeWebhookDisabled)

@@ -54,7 +54,7 @@ func serveAndRun(m *testing.M) (code int) {
 	if err != nil {
 		return fail(err)
 	}
-	exchanges := contractcheck.NewSuite("../openapi.yaml", 0)
+	exchanges := contractcheck.NewSuite("../gen/openapi.json", 0)
 	watched := exchanges.Proxy(target, http.DefaultTransport)
 	_ = os.Setenv("POSTROOM_URL", watched.URL) // cannot fail with these names
 	_ = os.Setenv("POSTROOM_KEY", firstKey)

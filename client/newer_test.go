@@ -106,7 +106,7 @@ func (s *newerServer) change(value, schema any) any {
 	}
 	switch v := value.(type) {
 	case string:
-		if at(schema, "enum") != nil {
+		if at(schema, "x-extensible-enum") != nil {
 			s.changes["enum"]++
 			return "brand_new"
 		}

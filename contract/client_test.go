@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-faster/jx"
+
 	"github.com/postroom/postroom/client"
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store/storetest"
@@ -41,7 +43,7 @@ func TestGeneratedClient(t *testing.T) {
 		ctx, c := t.Context(), in.client(t, firstKey)
 		newInbox := func(name string) *gen.Inbox {
 			return must[*gen.Inbox](t)(c.NewInbox(ctx, gen.InboxCreate{Name: client.Text(name), Metadata: gen.NewOptMetadata(gen.Metadata{
-				"run": gen.NewFloat64MetadataValue(42), "note": gen.NewNullMetadataValue(struct{}{}),
+				"run": jx.Raw(`42`), "note": jx.Raw(`null`),
 			})}))
 		}
 		agent, human := newInbox("agent"), newInbox("human")

@@ -32,7 +32,7 @@ func (in *install) openDatabase(t *testing.T) *sql.DB {
 // its own, until the test ends.
 func (in *install) openStore(t *testing.T, now func() time.Time) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Database: in.database, CursorKey: make([]byte, 32), SealKey: make([]byte, 32), Now: now})
+	s, err := store.Open(t.Context(), store.Config{Database: in.database, CursorKey: make([]byte, 32), SealKey: make([]byte, 32), Now: now, TrustNow: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func buildAndRun(m *testing.M) int {
 // exchanges are those of all tests that have ended.
 var exchanges atomic.Int64
 
-var document = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../openapi.yaml") })
+var document = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../gen/openapi.json") })
 
 // newChecker returns a checker of the contract that has seen nothing yet.
 func newChecker(t *testing.T) *contractcheck.Checker {

@@ -72,3 +72,22 @@ func (w *world) vain(op *contractcheck.Operation) call {
 	}
 	return c
 }
+
+// boundKeyMatrix calls each operation with a key that is bound to one inbox, and
+// compares the status with the operation's x-inbox-ids.
+func boundKeyMatrix(t *testing.T, w *world) {
+	bound := w.newKey(t, `"inbox_ids":["`+w.newInbox(t).ID+`"]`).Key
+	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, _ []string) {
+		rule, _ := op.Extensions["x-inbox-ids"].(string)
+		a := w.send(t, w.vain(op).as(bound))
+		if refused := a.code() == "insufficient_scope"; refused != (rule == "refused") {
+			t.Errorf("%s: %d %s, and x-inbox-ids is %q", a.call, a.status, a.body, rule)
+		}
+		switch {
+		case rule == "named":
+			w.send(t, call{op: op, path: op.Path, key: bound}).wantCode(t, http.StatusForbidden, "insufficient_scope")
+		case rule == "subset" && len(named(op)) > 0:
+			w.send(t, w.target(t, op).as("of the account", bound).call(t, w, op)).wantCode(t, http.StatusForbidden, "insufficient_scope")
+		}
+	})
+}

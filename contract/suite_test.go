@@ -23,6 +23,7 @@ func TestContract(t *testing.T) {
 			{"every operation wants a key", everyOperationWantsAKey},
 			{"every operation wants its scope", everyOperationWantsItsScope},
 			{"the matrix of scopes (H12)", scopeMatrix},
+			{"the matrix of keys with inbox_ids", boundKeyMatrix},
 			{"what others have is not there (H11)", othersIDs},
 			{"keys are for their addresses", keysAreForTheirAddresses},
 			{"parameters are checked", parametersAreChecked},

@@ -96,39 +96,39 @@ type Invoker interface {
 	WebhooksInvoker
 	// CallMcp invokes callMcp operation.
 	//
-	// Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-	// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
-	// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
-	// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
-	// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-	// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
-	// 2026-07-28 and by 200 before.
+	// Calls the Model Context Protocol server (Streamable HTTP, stateless). It acts with the permissions
+	// of the key and lists only the tools that the key may use. Each tool is an operation of this API,
+	// with the same permissions, limits and errors. The response is JSON, or a stream for a
+	// `wait_for_email` with a progress token. A request has at most 8 MiB and one message, not a batch.
+	// Requests from a page of another origin are refused. Invalid JSON-RPC and unknown methods may get a
+	// JSON-RPC error instead of the usual error body; an unknown method gets -32601, with status 404 since
+	// protocol version 2026-07-28 and 200 before.
 	//
 	// POST /mcp
 	CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error)
 	// DownloadFile invokes downloadFile operation.
 	//
-	// Serves the file behind a signed link, always as an attachment. The token is the credential. 403
-	// `link_invalid` when it is wrong or expired, 404 when the file is gone or this install serves no
-	// links.
+	// Returns the file behind a signed link, always as an attachment. The response is 403 `link_invalid`
+	// if the link is invalid or expired, and 404 if the file is gone or the installation serves no links.
 	//
 	// GET /v1/files/{token}
 	DownloadFile(ctx context.Context, params DownloadFileParams, options ...RequestOption) (DownloadFileRes, error)
 	// GetOpenapi invokes getOpenapi operation.
 	//
-	// OpenAPI 3.1. Needs no key and is not rate limited.
+	// Returns this API description as OpenAPI 3.1. Needs no key and is not rate limited.
 	//
 	// GET /openapi.json
 	GetOpenapi(ctx context.Context, options ...RequestOption) (GetOpenapiRes, error)
 	// StreamEvents invokes streamEvents operation.
 	//
-	// Server-sent events: `id:`, `event:` with the type, and `data:` with the schema Event on one line.
-	// They come in one order, the same in every stream, and each once. Beside emails, domains, messages
-	// and drafts of the account nothing is told here: `webhook.test` is for the endpoint alone, and a key
-	// that is limited to some inboxes hears of these. A comment every 20 seconds keeps the line open. A
-	// client that does not keep up is hung up on; with `Last-Event-ID`, which browsers send by themselves,
-	// it goes on where it was. When that is too old or no longer there, `event: stream.gap` comes first,
-	// with the schema StreamGap, and then what is left. At most 10 streams a key on each node.
+	// Sends events as they happen (server-sent events): `id:`, `event:` with the type, and `data:` with an
+	// Event on one line. Every stream has the same order, and each event comes once. The stream carries
+	// events about emails, domains, messages and drafts, not `webhook.test`. A key with `inbox_ids` gets
+	// events of those inboxes only. A comment every 20 seconds keeps the connection open. A client that
+	// does not keep up is disconnected; with `Last-Event-ID` it resumes where it was. If that event is too
+	// old or gone, `event: stream.gap` with a StreamGap comes first. A key has at most 10 live streams on
+	// each node: a stream whose client has gone does not count, and one that has not read for 20 seconds
+	// gives way to a new one.
 	//
 	// GET /v1/events/stream
 	StreamEvents(ctx context.Context, params StreamEventsParams, options ...RequestOption) (StreamEventsRes, error)
@@ -140,38 +140,41 @@ type Invoker interface {
 type ContactsInvoker interface {
 	// CreateContact invokes createContact operation.
 	//
-	// 409 `contact_exists` when the address is taken. Case does not matter.
+	// Creates a contact. If the email address is taken, ignoring case, the response is 409
+	// `contact_exists`.
 	//
 	// POST /v1/contacts
 	CreateContact(ctx context.Context, request *ContactCreate, params CreateContactParams, options ...RequestOption) (*Contact, error)
 	// DeleteContact invokes deleteContact operation.
 	//
-	// For good.
+	// Deletes a contact permanently.
 	//
 	// DELETE /v1/contacts/{id}
 	DeleteContact(ctx context.Context, params DeleteContactParams, options ...RequestOption) (*DeletedContact, error)
 	// GetContact invokes getContact operation.
 	//
-	// With its metadata and tags.
+	// Returns one contact.
 	//
 	// GET /v1/contacts/{id}
 	GetContact(ctx context.Context, params GetContactParams, options ...RequestOption) (*Contact, error)
 	// ListContacts invokes listContacts operation.
 	//
-	// Newest first.
+	// Returns contacts, newest first.
 	//
 	// GET /v1/contacts
 	ListContacts(ctx context.Context, params ListContactsParams, options ...RequestOption) (*ContactList, error)
 	// UpdateContact invokes updateContact operation.
 	//
-	// Changes only the given fields. 409 `contact_exists` when the new address is taken.
+	// Changes the given fields only. If the new email address is taken, the response is 409
+	// `contact_exists`.
 	//
 	// PATCH /v1/contacts/{id}
 	UpdateContact(ctx context.Context, request *ContactUpdate, params UpdateContactParams, options ...RequestOption) (*Contact, error)
 	// UpsertContacts invokes upsertContacts operation.
 	//
-	// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
-	// wins, and the others do nothing. All or nothing.
+	// Creates contacts, or updates those that exist, by email address. For an existing contact, only the
+	// given fields change. If an address appears more than once, the last entry applies. Either all
+	// entries are applied or none.
 	//
 	// POST /v1/contacts/batch
 	UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error)
@@ -183,34 +186,35 @@ type ContactsInvoker interface {
 type DomainsInvoker interface {
 	// CreateDomain invokes createDomain operation.
 	//
-	// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
-	// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
-	// account has it already, and for the install's own mail domain.
+	// Adds a domain and returns the DNS records to set. Other accounts may add the same domain; it belongs
+	// to the account whose records are published, for as long as it is verified. If the account already
+	// has the domain, and for the installation's own mail domain, the response is 409 `domain_taken`.
 	//
 	// POST /v1/domains
 	CreateDomain(ctx context.Context, request *DomainCreate, params CreateDomainParams, options ...RequestOption) (*Domain, error)
 	// DeleteDomain invokes deleteDomain operation.
 	//
-	// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
+	// Deletes a domain and its signing keys permanently. Emails from the domain fail afterwards, and its
+	// inboxes are suspended.
 	//
 	// DELETE /v1/domains/{id}
 	DeleteDomain(ctx context.Context, params DeleteDomainParams, options ...RequestOption) (*DeletedDomain, error)
 	// GetDomain invokes getDomain operation.
 	//
-	// With its status and DNS records.
+	// Returns one domain with its status and DNS records.
 	//
 	// GET /v1/domains/{id}
 	GetDomain(ctx context.Context, params GetDomainParams, options ...RequestOption) (*Domain, error)
 	// ListDomains invokes listDomains operation.
 	//
-	// Newest first.
+	// Returns domains, newest first.
 	//
 	// GET /v1/domains
 	ListDomains(ctx context.Context, params ListDomainsParams, options ...RequestOption) (*DomainList, error)
 	// VerifyDomain invokes verifyDomain operation.
 	//
-	// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
-	// while the domain is verified for another account.
+	// Looks up the DNS records now. If required records are not found, or the domain is verified for
+	// another account, the status is `pending`.
 	//
 	// POST /v1/domains/{id}/verify
 	VerifyDomain(ctx context.Context, params VerifyDomainParams, options ...RequestOption) (*DomainVerification, error)
@@ -222,50 +226,51 @@ type DomainsInvoker interface {
 type DraftsInvoker interface {
 	// GetDraft invokes getDraft operation.
 	//
-	// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
-	// message's is: a forward's when that of the original is.
+	// Returns one draft, including its HTML. It remains after it was sent or rejected. Its content is
+	// deleted with the retention of the inbox; the content of a forward is deleted with that of the
+	// original.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error)
 	// GetDraftAttachment invokes getDraftAttachment operation.
 	//
-	// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
-	// it.
+	// Returns an attachment of a draft with a signed download link, valid for 15 minutes.
 	//
 	// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
 	GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams, options ...RequestOption) (*DraftAttachmentDownload, error)
 	// ListDrafts invokes listDrafts operation.
 	//
-	// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
-	// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
-	// true: the next one goes on from there.
+	// Returns drafts of all inboxes that the key has access to, newest first. Use `status=pending` for the
+	// approval queue. A page may hold fewer items than `limit`, or none, although `has_more` is true:
+	// continue with its cursor.
 	//
 	// GET /v1/drafts
 	ListDrafts(ctx context.Context, params ListDraftsParams, options ...RequestOption) (*DraftList, error)
 	// ListInboxDrafts invokes listInboxDrafts operation.
 	//
-	// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
-	// `has_more` is true: the next one goes on from there.
+	// Returns drafts of one inbox, newest first. A page may hold fewer items than `limit`, or none,
+	// although `has_more` is true: continue with its cursor.
 	//
 	// GET /v1/inboxes/{inbox_id}/drafts
 	ListInboxDrafts(ctx context.Context, params ListInboxDraftsParams, options ...RequestOption) (*DraftList, error)
 	// RejectDraft invokes rejectDraft operation.
 	//
-	// Rejects a pending draft, which is then never sent. People may do it in the dashboard too.
+	// Rejects a pending draft, which is then never sent. People can also reject drafts in the dashboard.
 	//
 	// POST /v1/drafts/{draft_id}/reject
 	RejectDraft(ctx context.Context, request OptDraftReject, params RejectDraftParams, options ...RequestOption) (*Draft, error)
 	// SendDraft invokes sendDraft operation.
 	//
-	// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
-	// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
+	// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
+	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
+	// also approve drafts in the dashboard.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error)
 	// UpdateDraft invokes updateDraft operation.
 	//
-	// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
-	// `html` must stay.
+	// Changes the given fields of a pending draft and raises its `version` if that changes anything. One
+	// of `text` and `html` must remain.
 	//
 	// PATCH /v1/drafts/{draft_id}
 	UpdateDraft(ctx context.Context, request *DraftUpdate, params UpdateDraftParams, options ...RequestOption) (*Draft, error)
@@ -277,39 +282,39 @@ type DraftsInvoker interface {
 type EmailsInvoker interface {
 	// CancelEmail invokes cancelEmail operation.
 	//
-	// Only while the email is `scheduled`. Otherwise 409 `not_cancellable`.
+	// Cancels an email that is still `scheduled`. Otherwise the response is 409 `not_cancellable`.
 	//
 	// DELETE /v1/emails/{id}
 	CancelEmail(ctx context.Context, params CancelEmailParams, options ...RequestOption) (*Email, error)
 	// GetEmail invokes getEmail operation.
 	//
-	// Returns one email with the state of each recipient.
+	// Returns one email with the delivery state of each recipient.
 	//
 	// GET /v1/emails/{id}
 	GetEmail(ctx context.Context, params GetEmailParams, options ...RequestOption) (*Email, error)
 	// ListEmails invokes listEmails operation.
 	//
-	// Newest first. All filters must match.
+	// Returns emails, newest first. All filters must match.
 	//
 	// GET /v1/emails
 	ListEmails(ctx context.Context, params ListEmailsParams, options ...RequestOption) (*EmailList, error)
 	// RescheduleEmail invokes rescheduleEmail operation.
 	//
-	// Changes the time of an email that is still `scheduled`. Otherwise 409 `not_cancellable`.
+	// Changes the time of an email that is still `scheduled`. Otherwise the response is 409
+	// `not_cancellable`.
 	//
 	// PATCH /v1/emails/{id}
 	RescheduleEmail(ctx context.Context, request *EmailUpdate, params RescheduleEmailParams, options ...RequestOption) (*Email, error)
 	// SendEmail invokes sendEmail operation.
 	//
-	// Queues an email, or schedules it when `scheduledAt` lies ahead. At least one of `html`, `text` and
-	// `template`; not `template` with `html`.
+	// Queues an email, or schedules it if `scheduledAt` is in the future. Give at least one of `html`,
+	// `text` and `template`; `template` cannot be combined with `html`.
 	//
 	// POST /v1/emails
 	SendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, options ...RequestOption) (*EmailCreated, error)
 	// SendEmailBatch invokes sendEmailBatch operation.
 	//
-	// One email for each of up to 100 recipients. All or nothing: one bad recipient refuses the whole
-	// batch.
+	// Sends one email to each of up to 100 recipients. If one recipient is invalid, nothing is sent.
 	//
 	// POST /v1/emails/batch
 	SendEmailBatch(ctx context.Context, request *EmailBatchSend, params SendEmailBatchParams, options ...RequestOption) (*EmailBatch, error)
@@ -321,41 +326,40 @@ type EmailsInvoker interface {
 type InboxesInvoker interface {
 	// CreateInbox invokes createInbox operation.
 	//
-	// Makes an address that receives mail at once. All fields are optional.
+	// Creates an email address that receives mail at once.
 	//
 	// POST /v1/inboxes
 	CreateInbox(ctx context.Context, request OptInboxCreate, params CreateInboxParams, options ...RequestOption) (*Inbox, error)
 	// DeleteInbox invokes deleteInbox operation.
 	//
-	// Mail to the address is refused from then on, everything under the inbox is 404, and the address is
-	// never given out again.
+	// Deletes an inbox and everything in it. Mail to the address is refused from then on, and the address
+	// is never assigned again.
 	//
 	// DELETE /v1/inboxes/{inbox_id}
 	DeleteInbox(ctx context.Context, params DeleteInboxParams, options ...RequestOption) (*DeletedInbox, error)
 	// GetInbox invokes getInbox operation.
 	//
-	// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
-	// stops it.
+	// Returns one inbox.
 	//
 	// GET /v1/inboxes/{inbox_id}
 	GetInbox(ctx context.Context, params GetInboxParams, options ...RequestOption) (*Inbox, error)
 	// ListInboxes invokes listInboxes operation.
 	//
-	// Lists the inboxes that the key can see, newest first.
+	// Returns the inboxes that the key has access to, newest first.
 	//
 	// GET /v1/inboxes
 	ListInboxes(ctx context.Context, params ListInboxesParams, options ...RequestOption) (*InboxList, error)
 	// SimulateMessage invokes simulateMessage operation.
 	//
 	// Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-	// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
-	// for sends by a test key.
+	// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
+	// only.
 	//
 	// POST /v1/inboxes/{inbox_id}/simulate
 	SimulateMessage(ctx context.Context, request *MessageSimulate, params SimulateMessageParams, options ...RequestOption) (*Message, error)
 	// UpdateInbox invokes updateInbox operation.
 	//
-	// Changes only the given fields. `metadata` is replaced as a whole.
+	// Changes the given fields only. `metadata` is replaced as a whole.
 	//
 	// PATCH /v1/inboxes/{inbox_id}
 	UpdateInbox(ctx context.Context, request *InboxUpdate, params UpdateInboxParams, options ...RequestOption) (*Inbox, error)
@@ -367,38 +371,38 @@ type InboxesInvoker interface {
 type KeysInvoker interface {
 	// CreateApiKey invokes createApiKey operation.
 	//
-	// The answer holds the key, once. A key cannot make one that reaches further than itself. Not
-	// idempotent.
+	// Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
+	// Not idempotent.
 	//
 	// POST /v1/api-keys
 	CreateApiKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error)
 	// CreateKey invokes createKey operation.
 	//
-	// The same as POST /v1/api-keys.
+	// The same as `POST /v1/api-keys`.
 	//
 	// POST /v1/keys
 	CreateKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error)
 	// DeleteKey invokes deleteKey operation.
 	//
-	// The same as revoking it under /v1/api-keys.
+	// The same as `DELETE /v1/api-keys/{api_key_id}`.
 	//
 	// DELETE /v1/keys/{id}
 	DeleteKey(ctx context.Context, params DeleteKeyParams, options ...RequestOption) (*DeletedApiKey, error)
 	// ListApiKeys invokes listApiKeys operation.
 	//
-	// Masked, newest first.
+	// Returns the API keys, newest first, without their secrets.
 	//
 	// GET /v1/api-keys
 	ListApiKeys(ctx context.Context, params ListApiKeysParams, options ...RequestOption) (*ApiKeyList, error)
 	// ListKeys invokes listKeys operation.
 	//
-	// The same as GET /v1/api-keys.
+	// The same as `GET /v1/api-keys`.
 	//
 	// GET /v1/keys
 	ListKeys(ctx context.Context, params ListKeysParams, options ...RequestOption) (*ApiKeyList, error)
 	// RevokeApiKey invokes revokeApiKey operation.
 	//
-	// Every request with the key is 401 from then on.
+	// Revokes a key. From then on, requests with it get 401.
 	//
 	// DELETE /v1/api-keys/{api_key_id}
 	RevokeApiKey(ctx context.Context, params RevokeApiKeyParams, options ...RequestOption) (*DeletedApiKey, error)
@@ -410,72 +414,75 @@ type KeysInvoker interface {
 type MessagesInvoker interface {
 	// DeleteMessage invokes deleteMessage operation.
 	//
-	// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
-	// replies to it or forwards it stays as it is.
+	// Deletes the content and the record of a message permanently. What is not yet sent is not sent. A
+	// pending draft that replies to the message or forwards it stays.
 	//
 	// DELETE /v1/messages/{message_id}
 	DeleteMessage(ctx context.Context, params DeleteMessageParams, options ...RequestOption) (*DeletedMessage, error)
 	// ForwardMessage invokes forwardMessage operation.
 	//
-	// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-	// draft is made instead.
+	// Forwards a message in a new thread, with the original quoted below an optional note. Under the
+	// policy `approval` it becomes a draft instead.
 	//
 	// POST /v1/messages/{message_id}/forward
 	ForwardMessage(ctx context.Context, request *MessageForward, params ForwardMessageParams, options ...RequestOption) (ForwardMessageRes, error)
 	// GetAttachment invokes getAttachment operation.
 	//
-	// Returns the attachment with a signed link, valid 15 minutes.
+	// Returns an attachment with a signed download link, valid for 15 minutes.
 	//
 	// GET /v1/messages/{message_id}/attachments/{attachment_id}
 	GetAttachment(ctx context.Context, params GetAttachmentParams, options ...RequestOption) (*AttachmentDownload, error)
 	// GetMessage invokes getMessage operation.
 	//
-	// Returns one message, with its html.
+	// Returns one message, including its HTML.
 	//
 	// GET /v1/messages/{message_id}
 	GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (*Message, error)
 	// GetMessageRaw invokes getMessageRaw operation.
 	//
-	// Redirects to a signed link to the bytes as received or sent.
+	// Redirects to a signed link to the raw message, as received or sent. The link is valid for 15
+	// minutes.
 	//
 	// GET /v1/messages/{message_id}/raw
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams, options ...RequestOption) (*GetMessageRawFound, error)
 	// ListInboxMessages invokes listInboxMessages operation.
 	//
-	// Newest first. All filters must match. When filters let little pass, or messages have very long
-	// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
-	// one goes on from there.
+	// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
+	// than `limit`, or none, although `has_more` is true: continue with its cursor.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error)
 	// ListMessages invokes listMessages operation.
 	//
-	// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-	// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
-	// although `has_more` is true: the next one goes on from there.
+	// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
+	// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
+	// cursor.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error)
 	// ReplyToMessage invokes replyToMessage operation.
 	//
-	// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-	// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
-	// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
-	// (`loop_detected`), and so is an automatic reply to automated mail. A mail that names more than 50 to
-	// answer is refused with 400.
+	// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To
+	// or, without one, to From; a reply to a message of your own goes to its To. Under the policy
+	// `approval` it becomes a draft instead; under `reply_only` it goes to From unless the Reply-To
+	// address has written to the inbox. More than 20 sends in a thread within an hour, and automatic
+	// replies to automated mail, are refused with `loop_detected`. A message with more than 50 addresses
+	// to reply to is refused with 400.
 	//
 	// POST /v1/messages/{message_id}/reply
 	ReplyToMessage(ctx context.Context, request *MessageReply, params ReplyToMessageParams, options ...RequestOption) (ReplyToMessageRes, error)
 	// SendMessage invokes sendMessage operation.
 	//
-	// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+	// Sends a message from the inbox and starts a new thread. Under the policy `approval` it becomes a
+	// draft instead.
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, request *MessageSend, params SendMessageParams, options ...RequestOption) (SendMessageRes, error)
 	// WaitForMessage invokes waitForMessage operation.
 	//
-	// Long poll. Answers at once with the oldest match at or after `since`, or as soon as one arrives, and
-	// with `timed_out` when the time passes. Counts as one request.
+	// Waits until a matching message arrives (long polling). Start waiting before or after the message
+	// arrives: a message received at or after `since` is returned at once, oldest first. If the time
+	// passes without a match, `timed_out` is true. Counts as one request.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages/wait
 	WaitForMessage(ctx context.Context, params WaitForMessageParams, options ...RequestOption) (*WaitResult, error)
@@ -487,8 +494,8 @@ type MessagesInvoker interface {
 type ProbesInvoker interface {
 	// GetHealth invokes getHealth operation.
 	//
-	// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
-	// rate limited.
+	// Returns 200 while the service works, and 503 while it does not or is shutting down. Needs no key and
+	// is not rate limited.
 	//
 	// GET /health
 	GetHealth(ctx context.Context, options ...RequestOption) (GetHealthRes, error)
@@ -500,15 +507,15 @@ type ProbesInvoker interface {
 type StatsInvoker interface {
 	// GetStats invokes getStats operation.
 	//
-	// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
-	// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
-	// alone.
+	// Returns counts of mail for each UTC day, without test mode. Events count on the day they happen:
+	// `received` counts messages, the others count recipients. A key with `inbox_ids` gets the counts of
+	// those inboxes only.
 	//
 	// GET /v1/stats
 	GetStats(ctx context.Context, params GetStatsParams, options ...RequestOption) (*Stats, error)
 	// GetUsage invokes getUsage operation.
 	//
-	// Plan, inboxes used, sends against the limits, and whether sending is paused.
+	// Returns the plan, the inboxes used, the sends against their limits, and whether sending is paused.
 	//
 	// GET /v1/usage
 	GetUsage(ctx context.Context, options ...RequestOption) (*Usage, error)
@@ -520,22 +527,22 @@ type StatsInvoker interface {
 type SuppressionsInvoker interface {
 	// CreateSuppression invokes createSuppression operation.
 	//
-	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
-	// which names the addresses. An address that is on the list already keeps its entry, widened if need
-	// be.
+	// Suppresses an address. Emails skip it from then on, and an email with no other recipient is refused
+	// with 422 `recipient_suppressed`, which names the addresses. An address that is already suppressed
+	// keeps its entry; `marketing` may widen to `all`.
 	//
 	// POST /v1/suppressions
 	CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error)
 	// DeleteSuppression invokes deleteSuppression operation.
 	//
-	// Case does not matter.
+	// Removes an address from the list, so that it receives mail again.
 	//
 	// DELETE /v1/suppressions/{email}
 	DeleteSuppression(ctx context.Context, params DeleteSuppressionParams, options ...RequestOption) (*DeletedSuppression, error)
 	// ListSuppressions invokes listSuppressions operation.
 	//
-	// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
-	// that is not there bounces and is not added, as it may be there tomorrow.
+	// Returns hard bounces, complaints, unsubscribes and the addresses you added, newest first. An address
+	// of this installation that does not exist bounces, but is not suppressed.
 	//
 	// GET /v1/suppressions
 	ListSuppressions(ctx context.Context, params ListSuppressionsParams, options ...RequestOption) (*SuppressionList, error)
@@ -559,40 +566,41 @@ type TemplatesInvoker interface {
 	CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error)
 	// DeleteTemplate invokes deleteTemplate operation.
 	//
-	// For good.
+	// Deletes a template permanently.
 	//
 	// DELETE /v1/templates/{id}
 	DeleteTemplate(ctx context.Context, params DeleteTemplateParams, options ...RequestOption) (*DeletedTemplate, error)
 	// GetTemplate invokes getTemplate operation.
 	//
-	// With its html and text.
+	// Returns one template.
 	//
 	// GET /v1/templates/{id}
 	GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error)
 	// ListTemplates invokes listTemplates operation.
 	//
-	// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
-	// although `has_more` is true.
+	// Returns templates, newest first. A page may hold fewer items than `limit` although `has_more` is
+	// true: continue with its cursor.
 	//
 	// GET /v1/templates
 	ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error)
 	// PreviewTemplate invokes previewTemplate operation.
 	//
-	// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
-	// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
-	// would break the line of the subject, and for what becomes longer than a mail may be.
+	// Renders a template with the given data, at most 1 MB of JSON, and sends nothing. A variable that is
+	// missing or null is rendered as nothing and listed in `missing_variables`. The response is 400 for a
+	// value that is an object or a list, for one that would break the subject line, and for a result that
+	// is longer than an email may be.
 	//
 	// POST /v1/templates/{id}/preview
 	PreviewTemplate(ctx context.Context, request *TemplatePreviewRequest, params PreviewTemplateParams, options ...RequestOption) (*TemplatePreview, error)
 	// ReplaceTemplate invokes replaceTemplate operation.
 	//
-	// Replaces all fields. An omitted `text` is cleared.
+	// Replaces all fields. If `text` is omitted, it is removed.
 	//
 	// PUT /v1/templates/{id}
 	ReplaceTemplate(ctx context.Context, request *TemplateCreate, params ReplaceTemplateParams, options ...RequestOption) (*Template, error)
 	// UpdateTemplate invokes updateTemplate operation.
 	//
-	// Changes only the given fields.
+	// Changes the given fields only.
 	//
 	// PATCH /v1/templates/{id}
 	UpdateTemplate(ctx context.Context, request *TemplateUpdate, params UpdateTemplateParams, options ...RequestOption) (*Template, error)
@@ -604,15 +612,18 @@ type TemplatesInvoker interface {
 type ThreadsInvoker interface {
 	// GetThread invokes getThread operation.
 	//
-	// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-	// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
-	// through all of them.
+	// Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
+	// latest 100, or fewer if their texts are very long. To get all of them, list messages with
+	// `thread_id`.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 	GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error)
 	// ListThreads invokes listThreads operation.
 	//
-	// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
+	// Returns the threads of one inbox, latest activity first. A message joins a thread by In-Reply-To and
+	// References. Without them it joins by its subject if that begins with a reply or forward mark (`Re:`,
+	// `Fwd:`), the thread has the same subject, a shared participant and a message of the last 14 days,
+	// and the message is not `automated`.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads
 	ListThreads(ctx context.Context, params ListThreadsParams, options ...RequestOption) (*ThreadList, error)
@@ -624,56 +635,59 @@ type ThreadsInvoker interface {
 type WebhooksInvoker interface {
 	// CreateWebhook invokes createWebhook operation.
 	//
-	// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
-	// by a key limited to some inboxes is told of their events alone. Not idempotent.
+	// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
+	// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
 	//
 	// POST /v1/webhooks
 	CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error)
 	// DeleteWebhook invokes deleteWebhook operation.
 	//
-	// Events stop going to the URL.
+	// Deletes a webhook endpoint. No more events are sent to its URL.
 	//
 	// DELETE /v1/webhooks/{webhook_id}
 	DeleteWebhook(ctx context.Context, params DeleteWebhookParams, options ...RequestOption) (*DeletedWebhook, error)
 	// GetWebhook invokes getWebhook operation.
 	//
-	// Without the secret.
+	// Returns one webhook endpoint, without its secret.
 	//
 	// GET /v1/webhooks/{webhook_id}
 	GetWebhook(ctx context.Context, params GetWebhookParams, options ...RequestOption) (*WebhookEndpoint, error)
 	// ListWebhookDeliveries invokes listWebhookDeliveries operation.
 	//
-	// Newest first, kept 30 days.
+	// Returns the deliveries of one endpoint, newest first. Deliveries are kept for 30 days.
 	//
 	// GET /v1/webhooks/{webhook_id}/deliveries
 	ListWebhookDeliveries(ctx context.Context, params ListWebhookDeliveriesParams, options ...RequestOption) (*WebhookDeliveryList, error)
 	// ListWebhooks invokes listWebhooks operation.
 	//
-	// Without secrets, newest first.
+	// Returns the webhook endpoints, newest first, without their secrets.
 	//
 	// GET /v1/webhooks
 	ListWebhooks(ctx context.Context, params ListWebhooksParams, options ...RequestOption) (*WebhookList, error)
 	// RetryWebhookDelivery invokes retryWebhookDelivery operation.
 	//
-	// Queues another attempt of any delivery. 409 `webhook_disabled` when the endpoint is off.
+	// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
+	// off.
 	//
 	// POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
 	RetryWebhookDelivery(ctx context.Context, params RetryWebhookDeliveryParams, options ...RequestOption) (*WebhookDelivery, error)
 	// RotateWebhookSecret invokes rotateWebhookSecret operation.
 	//
-	// The answer holds the new secret, once. For 24 hours both sign. Not idempotent.
+	// Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
+	// Not idempotent.
 	//
 	// POST /v1/webhooks/{webhook_id}/rotate-secret
 	RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams, options ...RequestOption) (*WebhookEndpointRotated, error)
 	// TestWebhook invokes testWebhook operation.
 	//
-	// Sends `webhook.test` now and reports what came back. It is listed as a delivery.
+	// Sends a `webhook.test` event at once and returns the response of the endpoint. The attempt is listed
+	// as a delivery.
 	//
 	// POST /v1/webhooks/{webhook_id}/test
 	TestWebhook(ctx context.Context, params TestWebhookParams, options ...RequestOption) (*WebhookTestResult, error)
 	// UpdateWebhook invokes updateWebhook operation.
 	//
-	// Changes only the given fields.
+	// Changes the given fields only.
 	//
 	// PATCH /v1/webhooks/{webhook_id}
 	UpdateWebhook(ctx context.Context, request *WebhookUpdate, params UpdateWebhookParams, options ...RequestOption) (*WebhookEndpoint, error)
@@ -707,13 +721,13 @@ func NewClient(serverURL string, sec SecuritySource, opts ...ClientOption) (*Cli
 
 // CallMcp invokes callMcp operation.
 //
-// Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
-// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
-// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
-// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
-// 2026-07-28 and by 200 before.
+// Calls the Model Context Protocol server (Streamable HTTP, stateless). It acts with the permissions
+// of the key and lists only the tools that the key may use. Each tool is an operation of this API,
+// with the same permissions, limits and errors. The response is JSON, or a stream for a
+// `wait_for_email` with a progress token. A request has at most 8 MiB and one message, not a batch.
+// Requests from a page of another origin are refused. Invalid JSON-RPC and unknown methods may get a
+// JSON-RPC error instead of the usual error body; an unknown method gets -32601, with status 404 since
+// protocol version 2026-07-28 and 200 before.
 //
 // POST /mcp
 func (c *Client) CallMcp(ctx context.Context, request FreeObject, params CallMcpParams, options ...RequestOption) (CallMcpRes, error) {
@@ -822,7 +836,7 @@ func (c *Client) sendCallMcp(ctx context.Context, request FreeObject, params Cal
 
 // CancelEmail invokes cancelEmail operation.
 //
-// Only while the email is `scheduled`. Otherwise 409 `not_cancellable`.
+// Cancels an email that is still `scheduled`. Otherwise the response is 409 `not_cancellable`.
 //
 // DELETE /v1/emails/{id}
 func (c *Client) CancelEmail(ctx context.Context, params CancelEmailParams, options ...RequestOption) (*Email, error) {
@@ -934,8 +948,8 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 
 // CreateApiKey invokes createApiKey operation.
 //
-// The answer holds the key, once. A key cannot make one that reaches further than itself. Not
-// idempotent.
+// Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
+// Not idempotent.
 //
 // POST /v1/api-keys
 func (c *Client) CreateApiKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error) {
@@ -1032,7 +1046,8 @@ func (c *Client) sendCreateApiKey(ctx context.Context, request *ApiKeyCreate, re
 
 // CreateContact invokes createContact operation.
 //
-// 409 `contact_exists` when the address is taken. Case does not matter.
+// Creates a contact. If the email address is taken, ignoring case, the response is 409
+// `contact_exists`.
 //
 // POST /v1/contacts
 func (c *Client) CreateContact(ctx context.Context, request *ContactCreate, params CreateContactParams, options ...RequestOption) (*Contact, error) {
@@ -1145,9 +1160,9 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 
 // CreateDomain invokes createDomain operation.
 //
-// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
-// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
-// account has it already, and for the install's own mail domain.
+// Adds a domain and returns the DNS records to set. Other accounts may add the same domain; it belongs
+// to the account whose records are published, for as long as it is verified. If the account already
+// has the domain, and for the installation's own mail domain, the response is 409 `domain_taken`.
 //
 // POST /v1/domains
 func (c *Client) CreateDomain(ctx context.Context, request *DomainCreate, params CreateDomainParams, options ...RequestOption) (*Domain, error) {
@@ -1260,7 +1275,7 @@ func (c *Client) sendCreateDomain(ctx context.Context, request *DomainCreate, pa
 
 // CreateInbox invokes createInbox operation.
 //
-// Makes an address that receives mail at once. All fields are optional.
+// Creates an email address that receives mail at once.
 //
 // POST /v1/inboxes
 func (c *Client) CreateInbox(ctx context.Context, request OptInboxCreate, params CreateInboxParams, options ...RequestOption) (*Inbox, error) {
@@ -1373,7 +1388,7 @@ func (c *Client) sendCreateInbox(ctx context.Context, request OptInboxCreate, pa
 
 // CreateKey invokes createKey operation.
 //
-// The same as POST /v1/api-keys.
+// The same as `POST /v1/api-keys`.
 //
 // POST /v1/keys
 func (c *Client) CreateKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error) {
@@ -1470,9 +1485,9 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 // CreateSuppression invokes createSuppression operation.
 //
-// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
-// which names the addresses. An address that is on the list already keeps its entry, widened if need
-// be.
+// Suppresses an address. Emails skip it from then on, and an email with no other recipient is refused
+// with 422 `recipient_suppressed`, which names the addresses. An address that is already suppressed
+// keeps its entry; `marketing` may widen to `all`.
 //
 // POST /v1/suppressions
 func (c *Client) CreateSuppression(ctx context.Context, request *SuppressionCreate, params CreateSuppressionParams, options ...RequestOption) (*Suppression, error) {
@@ -1704,8 +1719,8 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 
 // CreateWebhook invokes createWebhook operation.
 //
-// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
-// by a key limited to some inboxes is told of their events alone. Not idempotent.
+// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
+// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
 //
 // POST /v1/webhooks
 func (c *Client) CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error) {
@@ -1802,7 +1817,7 @@ func (c *Client) sendCreateWebhook(ctx context.Context, request *WebhookCreate, 
 
 // DeleteContact invokes deleteContact operation.
 //
-// For good.
+// Deletes a contact permanently.
 //
 // DELETE /v1/contacts/{id}
 func (c *Client) DeleteContact(ctx context.Context, params DeleteContactParams, options ...RequestOption) (*DeletedContact, error) {
@@ -1914,7 +1929,8 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 
 // DeleteDomain invokes deleteDomain operation.
 //
-// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
+// Deletes a domain and its signing keys permanently. Emails from the domain fail afterwards, and its
+// inboxes are suspended.
 //
 // DELETE /v1/domains/{id}
 func (c *Client) DeleteDomain(ctx context.Context, params DeleteDomainParams, options ...RequestOption) (*DeletedDomain, error) {
@@ -2026,8 +2042,8 @@ func (c *Client) sendDeleteDomain(ctx context.Context, params DeleteDomainParams
 
 // DeleteInbox invokes deleteInbox operation.
 //
-// Mail to the address is refused from then on, everything under the inbox is 404, and the address is
-// never given out again.
+// Deletes an inbox and everything in it. Mail to the address is refused from then on, and the address
+// is never assigned again.
 //
 // DELETE /v1/inboxes/{inbox_id}
 func (c *Client) DeleteInbox(ctx context.Context, params DeleteInboxParams, options ...RequestOption) (*DeletedInbox, error) {
@@ -2139,7 +2155,7 @@ func (c *Client) sendDeleteInbox(ctx context.Context, params DeleteInboxParams, 
 
 // DeleteKey invokes deleteKey operation.
 //
-// The same as revoking it under /v1/api-keys.
+// The same as `DELETE /v1/api-keys/{api_key_id}`.
 //
 // DELETE /v1/keys/{id}
 func (c *Client) DeleteKey(ctx context.Context, params DeleteKeyParams, options ...RequestOption) (*DeletedApiKey, error) {
@@ -2251,8 +2267,8 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 
 // DeleteMessage invokes deleteMessage operation.
 //
-// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
-// replies to it or forwards it stays as it is.
+// Deletes the content and the record of a message permanently. What is not yet sent is not sent. A
+// pending draft that replies to the message or forwards it stays.
 //
 // DELETE /v1/messages/{message_id}
 func (c *Client) DeleteMessage(ctx context.Context, params DeleteMessageParams, options ...RequestOption) (*DeletedMessage, error) {
@@ -2364,7 +2380,7 @@ func (c *Client) sendDeleteMessage(ctx context.Context, params DeleteMessagePara
 
 // DeleteSuppression invokes deleteSuppression operation.
 //
-// Case does not matter.
+// Removes an address from the list, so that it receives mail again.
 //
 // DELETE /v1/suppressions/{email}
 func (c *Client) DeleteSuppression(ctx context.Context, params DeleteSuppressionParams, options ...RequestOption) (*DeletedSuppression, error) {
@@ -2476,7 +2492,7 @@ func (c *Client) sendDeleteSuppression(ctx context.Context, params DeleteSuppres
 
 // DeleteTemplate invokes deleteTemplate operation.
 //
-// For good.
+// Deletes a template permanently.
 //
 // DELETE /v1/templates/{id}
 func (c *Client) DeleteTemplate(ctx context.Context, params DeleteTemplateParams, options ...RequestOption) (*DeletedTemplate, error) {
@@ -2588,7 +2604,7 @@ func (c *Client) sendDeleteTemplate(ctx context.Context, params DeleteTemplatePa
 
 // DeleteWebhook invokes deleteWebhook operation.
 //
-// Events stop going to the URL.
+// Deletes a webhook endpoint. No more events are sent to its URL.
 //
 // DELETE /v1/webhooks/{webhook_id}
 func (c *Client) DeleteWebhook(ctx context.Context, params DeleteWebhookParams, options ...RequestOption) (*DeletedWebhook, error) {
@@ -2700,9 +2716,8 @@ func (c *Client) sendDeleteWebhook(ctx context.Context, params DeleteWebhookPara
 
 // DownloadFile invokes downloadFile operation.
 //
-// Serves the file behind a signed link, always as an attachment. The token is the credential. 403
-// `link_invalid` when it is wrong or expired, 404 when the file is gone or this install serves no
-// links.
+// Returns the file behind a signed link, always as an attachment. The response is 403 `link_invalid`
+// if the link is invalid or expired, and 404 if the file is gone or the installation serves no links.
 //
 // GET /v1/files/{token}
 func (c *Client) DownloadFile(ctx context.Context, params DownloadFileParams, options ...RequestOption) (DownloadFileRes, error) {
@@ -2789,8 +2804,8 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 
 // ForwardMessage invokes forwardMessage operation.
 //
-// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead.
+// Forwards a message in a new thread, with the original quoted below an optional note. Under the
+// policy `approval` it becomes a draft instead.
 //
 // POST /v1/messages/{message_id}/forward
 func (c *Client) ForwardMessage(ctx context.Context, request *MessageForward, params ForwardMessageParams, options ...RequestOption) (ForwardMessageRes, error) {
@@ -2922,7 +2937,7 @@ func (c *Client) sendForwardMessage(ctx context.Context, request *MessageForward
 
 // GetAttachment invokes getAttachment operation.
 //
-// Returns the attachment with a signed link, valid 15 minutes.
+// Returns an attachment with a signed download link, valid for 15 minutes.
 //
 // GET /v1/messages/{message_id}/attachments/{attachment_id}
 func (c *Client) GetAttachment(ctx context.Context, params GetAttachmentParams, options ...RequestOption) (*AttachmentDownload, error) {
@@ -3053,7 +3068,7 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 
 // GetContact invokes getContact operation.
 //
-// With its metadata and tags.
+// Returns one contact.
 //
 // GET /v1/contacts/{id}
 func (c *Client) GetContact(ctx context.Context, params GetContactParams, options ...RequestOption) (*Contact, error) {
@@ -3165,7 +3180,7 @@ func (c *Client) sendGetContact(ctx context.Context, params GetContactParams, re
 
 // GetDomain invokes getDomain operation.
 //
-// With its status and DNS records.
+// Returns one domain with its status and DNS records.
 //
 // GET /v1/domains/{id}
 func (c *Client) GetDomain(ctx context.Context, params GetDomainParams, options ...RequestOption) (*Domain, error) {
@@ -3277,8 +3292,9 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 
 // GetDraft invokes getDraft operation.
 //
-// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
-// message's is: a forward's when that of the original is.
+// Returns one draft, including its HTML. It remains after it was sent or rejected. Its content is
+// deleted with the retention of the inbox; the content of a forward is deleted with that of the
+// original.
 //
 // GET /v1/drafts/{draft_id}
 func (c *Client) GetDraft(ctx context.Context, params GetDraftParams, options ...RequestOption) (*Draft, error) {
@@ -3390,8 +3406,7 @@ func (c *Client) sendGetDraft(ctx context.Context, params GetDraftParams, reques
 
 // GetDraftAttachment invokes getDraftAttachment operation.
 //
-// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
-// it.
+// Returns an attachment of a draft with a signed download link, valid for 15 minutes.
 //
 // GET /v1/drafts/{draft_id}/attachments/{attachment_id}
 func (c *Client) GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams, options ...RequestOption) (*DraftAttachmentDownload, error) {
@@ -3522,7 +3537,7 @@ func (c *Client) sendGetDraftAttachment(ctx context.Context, params GetDraftAtta
 
 // GetEmail invokes getEmail operation.
 //
-// Returns one email with the state of each recipient.
+// Returns one email with the delivery state of each recipient.
 //
 // GET /v1/emails/{id}
 func (c *Client) GetEmail(ctx context.Context, params GetEmailParams, options ...RequestOption) (*Email, error) {
@@ -3634,8 +3649,8 @@ func (c *Client) sendGetEmail(ctx context.Context, params GetEmailParams, reques
 
 // GetHealth invokes getHealth operation.
 //
-// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
-// rate limited.
+// Returns 200 while the service works, and 503 while it does not or is shutting down. Needs no key and
+// is not rate limited.
 //
 // GET /health
 func (c *Client) GetHealth(ctx context.Context, options ...RequestOption) (GetHealthRes, error) {
@@ -3696,8 +3711,7 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 
 // GetInbox invokes getInbox operation.
 //
-// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
-// stops it.
+// Returns one inbox.
 //
 // GET /v1/inboxes/{inbox_id}
 func (c *Client) GetInbox(ctx context.Context, params GetInboxParams, options ...RequestOption) (*Inbox, error) {
@@ -3809,7 +3823,7 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 
 // GetMessage invokes getMessage operation.
 //
-// Returns one message, with its html.
+// Returns one message, including its HTML.
 //
 // GET /v1/messages/{message_id}
 func (c *Client) GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (*Message, error) {
@@ -3921,7 +3935,8 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 
 // GetMessageRaw invokes getMessageRaw operation.
 //
-// Redirects to a signed link to the bytes as received or sent.
+// Redirects to a signed link to the raw message, as received or sent. The link is valid for 15
+// minutes.
 //
 // GET /v1/messages/{message_id}/raw
 func (c *Client) GetMessageRaw(ctx context.Context, params GetMessageRawParams, options ...RequestOption) (*GetMessageRawFound, error) {
@@ -4034,7 +4049,7 @@ func (c *Client) sendGetMessageRaw(ctx context.Context, params GetMessageRawPara
 
 // GetOpenapi invokes getOpenapi operation.
 //
-// OpenAPI 3.1. Needs no key and is not rate limited.
+// Returns this API description as OpenAPI 3.1. Needs no key and is not rate limited.
 //
 // GET /openapi.json
 func (c *Client) GetOpenapi(ctx context.Context, options ...RequestOption) (GetOpenapiRes, error) {
@@ -4087,9 +4102,9 @@ func (c *Client) sendGetOpenapi(ctx context.Context, requestOptions ...RequestOp
 
 // GetStats invokes getStats operation.
 //
-// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
-// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
-// alone.
+// Returns counts of mail for each UTC day, without test mode. Events count on the day they happen:
+// `received` counts messages, the others count recipients. A key with `inbox_ids` gets the counts of
+// those inboxes only.
 //
 // GET /v1/stats
 func (c *Client) GetStats(ctx context.Context, params GetStatsParams, options ...RequestOption) (*Stats, error) {
@@ -4220,7 +4235,7 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 
 // GetTemplate invokes getTemplate operation.
 //
-// With its html and text.
+// Returns one template.
 //
 // GET /v1/templates/{id}
 func (c *Client) GetTemplate(ctx context.Context, params GetTemplateParams, options ...RequestOption) (*Template, error) {
@@ -4332,9 +4347,9 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 
 // GetThread invokes getThread operation.
 //
-// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
-// through all of them.
+// Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
+// latest 100, or fewer if their texts are very long. To get all of them, list messages with
+// `thread_id`.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (c *Client) GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error) {
@@ -4465,7 +4480,7 @@ func (c *Client) sendGetThread(ctx context.Context, params GetThreadParams, requ
 
 // GetUsage invokes getUsage operation.
 //
-// Plan, inboxes used, sends against the limits, and whether sending is paused.
+// Returns the plan, the inboxes used, the sends against their limits, and whether sending is paused.
 //
 // GET /v1/usage
 func (c *Client) GetUsage(ctx context.Context, options ...RequestOption) (*Usage, error) {
@@ -4559,7 +4574,7 @@ func (c *Client) sendGetUsage(ctx context.Context, requestOptions ...RequestOpti
 
 // GetWebhook invokes getWebhook operation.
 //
-// Without the secret.
+// Returns one webhook endpoint, without its secret.
 //
 // GET /v1/webhooks/{webhook_id}
 func (c *Client) GetWebhook(ctx context.Context, params GetWebhookParams, options ...RequestOption) (*WebhookEndpoint, error) {
@@ -4671,7 +4686,7 @@ func (c *Client) sendGetWebhook(ctx context.Context, params GetWebhookParams, re
 
 // ListApiKeys invokes listApiKeys operation.
 //
-// Masked, newest first.
+// Returns the API keys, newest first, without their secrets.
 //
 // GET /v1/api-keys
 func (c *Client) ListApiKeys(ctx context.Context, params ListApiKeysParams, options ...RequestOption) (*ApiKeyList, error) {
@@ -4802,7 +4817,7 @@ func (c *Client) sendListApiKeys(ctx context.Context, params ListApiKeysParams, 
 
 // ListContacts invokes listContacts operation.
 //
-// Newest first.
+// Returns contacts, newest first.
 //
 // GET /v1/contacts
 func (c *Client) ListContacts(ctx context.Context, params ListContactsParams, options ...RequestOption) (*ContactList, error) {
@@ -4950,7 +4965,7 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 
 // ListDomains invokes listDomains operation.
 //
-// Newest first.
+// Returns domains, newest first.
 //
 // GET /v1/domains
 func (c *Client) ListDomains(ctx context.Context, params ListDomainsParams, options ...RequestOption) (*DomainList, error) {
@@ -5081,9 +5096,9 @@ func (c *Client) sendListDomains(ctx context.Context, params ListDomainsParams, 
 
 // ListDrafts invokes listDrafts operation.
 //
-// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
-// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
-// true: the next one goes on from there.
+// Returns drafts of all inboxes that the key has access to, newest first. Use `status=pending` for the
+// approval queue. A page may hold fewer items than `limit`, or none, although `has_more` is true:
+// continue with its cursor.
 //
 // GET /v1/drafts
 func (c *Client) ListDrafts(ctx context.Context, params ListDraftsParams, options ...RequestOption) (*DraftList, error) {
@@ -5231,7 +5246,7 @@ func (c *Client) sendListDrafts(ctx context.Context, params ListDraftsParams, re
 
 // ListEmails invokes listEmails operation.
 //
-// Newest first. All filters must match.
+// Returns emails, newest first. All filters must match.
 //
 // GET /v1/emails
 func (c *Client) ListEmails(ctx context.Context, params ListEmailsParams, options ...RequestOption) (*EmailList, error) {
@@ -5413,8 +5428,8 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 
 // ListInboxDrafts invokes listInboxDrafts operation.
 //
-// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
-// `has_more` is true: the next one goes on from there.
+// Returns drafts of one inbox, newest first. A page may hold fewer items than `limit`, or none,
+// although `has_more` is true: continue with its cursor.
 //
 // GET /v1/inboxes/{inbox_id}/drafts
 func (c *Client) ListInboxDrafts(ctx context.Context, params ListInboxDraftsParams, options ...RequestOption) (*DraftList, error) {
@@ -5581,9 +5596,8 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 // ListInboxMessages invokes listInboxMessages operation.
 //
-// Newest first. All filters must match. When filters let little pass, or messages have very long
-// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
-// one goes on from there.
+// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
+// than `limit`, or none, although `has_more` is true: continue with its cursor.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (c *Client) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -5835,7 +5849,7 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 
 // ListInboxes invokes listInboxes operation.
 //
-// Lists the inboxes that the key can see, newest first.
+// Returns the inboxes that the key has access to, newest first.
 //
 // GET /v1/inboxes
 func (c *Client) ListInboxes(ctx context.Context, params ListInboxesParams, options ...RequestOption) (*InboxList, error) {
@@ -5966,7 +5980,7 @@ func (c *Client) sendListInboxes(ctx context.Context, params ListInboxesParams, 
 
 // ListKeys invokes listKeys operation.
 //
-// The same as GET /v1/api-keys.
+// The same as `GET /v1/api-keys`.
 //
 // GET /v1/keys
 func (c *Client) ListKeys(ctx context.Context, params ListKeysParams, options ...RequestOption) (*ApiKeyList, error) {
@@ -6097,9 +6111,9 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 
 // ListMessages invokes listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
-// although `has_more` is true: the next one goes on from there.
+// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
+// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
+// cursor.
 //
 // GET /v1/messages
 func (c *Client) ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -6366,8 +6380,8 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 
 // ListSuppressions invokes listSuppressions operation.
 //
-// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
-// that is not there bounces and is not added, as it may be there tomorrow.
+// Returns hard bounces, complaints, unsubscribes and the addresses you added, newest first. An address
+// of this installation that does not exist bounces, but is not suppressed.
 //
 // GET /v1/suppressions
 func (c *Client) ListSuppressions(ctx context.Context, params ListSuppressionsParams, options ...RequestOption) (*SuppressionList, error) {
@@ -6498,8 +6512,8 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 
 // ListTemplates invokes listTemplates operation.
 //
-// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
-// although `has_more` is true.
+// Returns templates, newest first. A page may hold fewer items than `limit` although `has_more` is
+// true: continue with its cursor.
 //
 // GET /v1/templates
 func (c *Client) ListTemplates(ctx context.Context, params ListTemplatesParams, options ...RequestOption) (*TemplateList, error) {
@@ -6630,7 +6644,10 @@ func (c *Client) sendListTemplates(ctx context.Context, params ListTemplatesPara
 
 // ListThreads invokes listThreads operation.
 //
-// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
+// Returns the threads of one inbox, latest activity first. A message joins a thread by In-Reply-To and
+// References. Without them it joins by its subject if that begins with a reply or forward mark (`Re:`,
+// `Fwd:`), the thread has the same subject, a shared participant and a message of the last 14 days,
+// and the message is not `automated`.
 //
 // GET /v1/inboxes/{inbox_id}/threads
 func (c *Client) ListThreads(ctx context.Context, params ListThreadsParams, options ...RequestOption) (*ThreadList, error) {
@@ -6780,7 +6797,7 @@ func (c *Client) sendListThreads(ctx context.Context, params ListThreadsParams, 
 
 // ListWebhookDeliveries invokes listWebhookDeliveries operation.
 //
-// Newest first, kept 30 days.
+// Returns the deliveries of one endpoint, newest first. Deliveries are kept for 30 days.
 //
 // GET /v1/webhooks/{webhook_id}/deliveries
 func (c *Client) ListWebhookDeliveries(ctx context.Context, params ListWebhookDeliveriesParams, options ...RequestOption) (*WebhookDeliveryList, error) {
@@ -6964,7 +6981,7 @@ func (c *Client) sendListWebhookDeliveries(ctx context.Context, params ListWebho
 
 // ListWebhooks invokes listWebhooks operation.
 //
-// Without secrets, newest first.
+// Returns the webhook endpoints, newest first, without their secrets.
 //
 // GET /v1/webhooks
 func (c *Client) ListWebhooks(ctx context.Context, params ListWebhooksParams, options ...RequestOption) (*WebhookList, error) {
@@ -7095,9 +7112,10 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 
 // PreviewTemplate invokes previewTemplate operation.
 //
-// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
-// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
-// would break the line of the subject, and for what becomes longer than a mail may be.
+// Renders a template with the given data, at most 1 MB of JSON, and sends nothing. A variable that is
+// missing or null is rendered as nothing and listed in `missing_variables`. The response is 400 for a
+// value that is an object or a list, for one that would break the subject line, and for a result that
+// is longer than an email may be.
 //
 // POST /v1/templates/{id}/preview
 func (c *Client) PreviewTemplate(ctx context.Context, request *TemplatePreviewRequest, params PreviewTemplateParams, options ...RequestOption) (*TemplatePreview, error) {
@@ -7213,7 +7231,7 @@ func (c *Client) sendPreviewTemplate(ctx context.Context, request *TemplatePrevi
 
 // RejectDraft invokes rejectDraft operation.
 //
-// Rejects a pending draft, which is then never sent. People may do it in the dashboard too.
+// Rejects a pending draft, which is then never sent. People can also reject drafts in the dashboard.
 //
 // POST /v1/drafts/{draft_id}/reject
 func (c *Client) RejectDraft(ctx context.Context, request OptDraftReject, params RejectDraftParams, options ...RequestOption) (*Draft, error) {
@@ -7345,7 +7363,7 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 
 // ReplaceTemplate invokes replaceTemplate operation.
 //
-// Replaces all fields. An omitted `text` is cleared.
+// Replaces all fields. If `text` is omitted, it is removed.
 //
 // PUT /v1/templates/{id}
 func (c *Client) ReplaceTemplate(ctx context.Context, request *TemplateCreate, params ReplaceTemplateParams, options ...RequestOption) (*Template, error) {
@@ -7460,11 +7478,12 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 
 // ReplyToMessage invokes replyToMessage operation.
 //
-// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
-// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
-// (`loop_detected`), and so is an automatic reply to automated mail. A mail that names more than 50 to
-// answer is refused with 400.
+// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To
+// or, without one, to From; a reply to a message of your own goes to its To. Under the policy
+// `approval` it becomes a draft instead; under `reply_only` it goes to From unless the Reply-To
+// address has written to the inbox. More than 20 sends in a thread within an hour, and automatic
+// replies to automated mail, are refused with `loop_detected`. A message with more than 50 addresses
+// to reply to is refused with 400.
 //
 // POST /v1/messages/{message_id}/reply
 func (c *Client) ReplyToMessage(ctx context.Context, request *MessageReply, params ReplyToMessageParams, options ...RequestOption) (ReplyToMessageRes, error) {
@@ -7596,7 +7615,8 @@ func (c *Client) sendReplyToMessage(ctx context.Context, request *MessageReply, 
 
 // RescheduleEmail invokes rescheduleEmail operation.
 //
-// Changes the time of an email that is still `scheduled`. Otherwise 409 `not_cancellable`.
+// Changes the time of an email that is still `scheduled`. Otherwise the response is 409
+// `not_cancellable`.
 //
 // PATCH /v1/emails/{id}
 func (c *Client) RescheduleEmail(ctx context.Context, request *EmailUpdate, params RescheduleEmailParams, options ...RequestOption) (*Email, error) {
@@ -7711,7 +7731,8 @@ func (c *Client) sendRescheduleEmail(ctx context.Context, request *EmailUpdate, 
 
 // RetryWebhookDelivery invokes retryWebhookDelivery operation.
 //
-// Queues another attempt of any delivery. 409 `webhook_disabled` when the endpoint is off.
+// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
+// off.
 //
 // POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
 func (c *Client) RetryWebhookDelivery(ctx context.Context, params RetryWebhookDeliveryParams, options ...RequestOption) (*WebhookDelivery, error) {
@@ -7843,7 +7864,7 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 
 // RevokeApiKey invokes revokeApiKey operation.
 //
-// Every request with the key is 401 from then on.
+// Revokes a key. From then on, requests with it get 401.
 //
 // DELETE /v1/api-keys/{api_key_id}
 func (c *Client) RevokeApiKey(ctx context.Context, params RevokeApiKeyParams, options ...RequestOption) (*DeletedApiKey, error) {
@@ -7955,7 +7976,8 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 
 // RotateWebhookSecret invokes rotateWebhookSecret operation.
 //
-// The answer holds the new secret, once. For 24 hours both sign. Not idempotent.
+// Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
+// Not idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/rotate-secret
 func (c *Client) RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams, options ...RequestOption) (*WebhookEndpointRotated, error) {
@@ -8068,8 +8090,9 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 
 // SendDraft invokes sendDraft operation.
 //
-// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
-// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
+// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
+// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
+// also approve drafts in the dashboard.
 //
 // POST /v1/drafts/{draft_id}/send
 func (c *Client) SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error) {
@@ -8201,8 +8224,8 @@ func (c *Client) sendSendDraft(ctx context.Context, request OptDraftSend, params
 
 // SendEmail invokes sendEmail operation.
 //
-// Queues an email, or schedules it when `scheduledAt` lies ahead. At least one of `html`, `text` and
-// `template`; not `template` with `html`.
+// Queues an email, or schedules it if `scheduledAt` is in the future. Give at least one of `html`,
+// `text` and `template`; `template` cannot be combined with `html`.
 //
 // POST /v1/emails
 func (c *Client) SendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, options ...RequestOption) (*EmailCreated, error) {
@@ -8315,8 +8338,7 @@ func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params S
 
 // SendEmailBatch invokes sendEmailBatch operation.
 //
-// One email for each of up to 100 recipients. All or nothing: one bad recipient refuses the whole
-// batch.
+// Sends one email to each of up to 100 recipients. If one recipient is invalid, nothing is sent.
 //
 // POST /v1/emails/batch
 func (c *Client) SendEmailBatch(ctx context.Context, request *EmailBatchSend, params SendEmailBatchParams, options ...RequestOption) (*EmailBatch, error) {
@@ -8429,7 +8451,8 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 
 // SendMessage invokes sendMessage operation.
 //
-// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+// Sends a message from the inbox and starts a new thread. Under the policy `approval` it becomes a
+// draft instead.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (c *Client) SendMessage(ctx context.Context, request *MessageSend, params SendMessageParams, options ...RequestOption) (SendMessageRes, error) {
@@ -8562,8 +8585,8 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 // SimulateMessage invokes simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
-// for sends by a test key.
+// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
+// only.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (c *Client) SimulateMessage(ctx context.Context, request *MessageSimulate, params SimulateMessageParams, options ...RequestOption) (*Message, error) {
@@ -8695,13 +8718,14 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 
 // StreamEvents invokes streamEvents operation.
 //
-// Server-sent events: `id:`, `event:` with the type, and `data:` with the schema Event on one line.
-// They come in one order, the same in every stream, and each once. Beside emails, domains, messages
-// and drafts of the account nothing is told here: `webhook.test` is for the endpoint alone, and a key
-// that is limited to some inboxes hears of these. A comment every 20 seconds keeps the line open. A
-// client that does not keep up is hung up on; with `Last-Event-ID`, which browsers send by themselves,
-// it goes on where it was. When that is too old or no longer there, `event: stream.gap` comes first,
-// with the schema StreamGap, and then what is left. At most 10 streams a key on each node.
+// Sends events as they happen (server-sent events): `id:`, `event:` with the type, and `data:` with an
+// Event on one line. Every stream has the same order, and each event comes once. The stream carries
+// events about emails, domains, messages and drafts, not `webhook.test`. A key with `inbox_ids` gets
+// events of those inboxes only. A comment every 20 seconds keeps the connection open. A client that
+// does not keep up is disconnected; with `Last-Event-ID` it resumes where it was. If that event is too
+// old or gone, `event: stream.gap` with a StreamGap comes first. A key has at most 10 live streams on
+// each node: a stream whose client has gone does not count, and one that has not read for 20 seconds
+// gives way to a new one.
 //
 // GET /v1/events/stream
 func (c *Client) StreamEvents(ctx context.Context, params StreamEventsParams, options ...RequestOption) (StreamEventsRes, error) {
@@ -8849,7 +8873,8 @@ func (c *Client) sendStreamEvents(ctx context.Context, params StreamEventsParams
 
 // TestWebhook invokes testWebhook operation.
 //
-// Sends `webhook.test` now and reports what came back. It is listed as a delivery.
+// Sends a `webhook.test` event at once and returns the response of the endpoint. The attempt is listed
+// as a delivery.
 //
 // POST /v1/webhooks/{webhook_id}/test
 func (c *Client) TestWebhook(ctx context.Context, params TestWebhookParams, options ...RequestOption) (*WebhookTestResult, error) {
@@ -8962,7 +8987,8 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 
 // UpdateContact invokes updateContact operation.
 //
-// Changes only the given fields. 409 `contact_exists` when the new address is taken.
+// Changes the given fields only. If the new email address is taken, the response is 409
+// `contact_exists`.
 //
 // PATCH /v1/contacts/{id}
 func (c *Client) UpdateContact(ctx context.Context, request *ContactUpdate, params UpdateContactParams, options ...RequestOption) (*Contact, error) {
@@ -9077,8 +9103,8 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 
 // UpdateDraft invokes updateDraft operation.
 //
-// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
-// `html` must stay.
+// Changes the given fields of a pending draft and raises its `version` if that changes anything. One
+// of `text` and `html` must remain.
 //
 // PATCH /v1/drafts/{draft_id}
 func (c *Client) UpdateDraft(ctx context.Context, request *DraftUpdate, params UpdateDraftParams, options ...RequestOption) (*Draft, error) {
@@ -9193,7 +9219,7 @@ func (c *Client) sendUpdateDraft(ctx context.Context, request *DraftUpdate, para
 
 // UpdateInbox invokes updateInbox operation.
 //
-// Changes only the given fields. `metadata` is replaced as a whole.
+// Changes the given fields only. `metadata` is replaced as a whole.
 //
 // PATCH /v1/inboxes/{inbox_id}
 func (c *Client) UpdateInbox(ctx context.Context, request *InboxUpdate, params UpdateInboxParams, options ...RequestOption) (*Inbox, error) {
@@ -9308,7 +9334,7 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 
 // UpdateTemplate invokes updateTemplate operation.
 //
-// Changes only the given fields.
+// Changes the given fields only.
 //
 // PATCH /v1/templates/{id}
 func (c *Client) UpdateTemplate(ctx context.Context, request *TemplateUpdate, params UpdateTemplateParams, options ...RequestOption) (*Template, error) {
@@ -9423,7 +9449,7 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 
 // UpdateWebhook invokes updateWebhook operation.
 //
-// Changes only the given fields.
+// Changes the given fields only.
 //
 // PATCH /v1/webhooks/{webhook_id}
 func (c *Client) UpdateWebhook(ctx context.Context, request *WebhookUpdate, params UpdateWebhookParams, options ...RequestOption) (*WebhookEndpoint, error) {
@@ -9538,8 +9564,9 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 
 // UpsertContacts invokes upsertContacts operation.
 //
-// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
-// wins, and the others do nothing. All or nothing.
+// Creates contacts, or updates those that exist, by email address. For an existing contact, only the
+// given fields change. If an address appears more than once, the last entry applies. Either all
+// entries are applied or none.
 //
 // POST /v1/contacts/batch
 func (c *Client) UpsertContacts(ctx context.Context, request *ContactBatch, params UpsertContactsParams, options ...RequestOption) (*ContactBatchResult, error) {
@@ -9652,8 +9679,8 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 
 // VerifyDomain invokes verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
-// while the domain is verified for another account.
+// Looks up the DNS records now. If required records are not found, or the domain is verified for
+// another account, the status is `pending`.
 //
 // POST /v1/domains/{id}/verify
 func (c *Client) VerifyDomain(ctx context.Context, params VerifyDomainParams, options ...RequestOption) (*DomainVerification, error) {
@@ -9766,8 +9793,9 @@ func (c *Client) sendVerifyDomain(ctx context.Context, params VerifyDomainParams
 
 // WaitForMessage invokes waitForMessage operation.
 //
-// Long poll. Answers at once with the oldest match at or after `since`, or as soon as one arrives, and
-// with `timed_out` when the time passes. Counts as one request.
+// Waits until a matching message arrives (long polling). Start waiting before or after the message
+// arrives: a message received at or after `since` is returned at once, oldest first. If the time
+// passes without a match, `timed_out` is true. Counts as one request.
 //
 // GET /v1/inboxes/{inbox_id}/messages/wait
 func (c *Client) WaitForMessage(ctx context.Context, params WaitForMessageParams, options ...RequestOption) (*WaitResult, error) {

@@ -30,13 +30,13 @@ func recordError(string, error) {}
 
 // handleCallMcpRequest handles callMcp operation.
 //
-// Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
-// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
-// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
-// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
-// 2026-07-28 and by 200 before.
+// Calls the Model Context Protocol server (Streamable HTTP, stateless). It acts with the permissions
+// of the key and lists only the tools that the key may use. Each tool is an operation of this API,
+// with the same permissions, limits and errors. The response is JSON, or a stream for a
+// `wait_for_email` with a progress token. A request has at most 8 MiB and one message, not a batch.
+// Requests from a page of another origin are refused. Invalid JSON-RPC and unknown methods may get a
+// JSON-RPC error instead of the usual error body; an unknown method gets -32601, with status 404 since
+// protocol version 2026-07-28 and 200 before.
 //
 // POST /mcp
 func (s *Server) handleCallMcpRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -182,7 +182,7 @@ func (s *Server) handleCallMcpRequest(args [0]string, argsEscaped bool, w http.R
 
 // handleCancelEmailRequest handles cancelEmail operation.
 //
-// Only while the email is `scheduled`. Otherwise 409 `not_cancellable`.
+// Cancels an email that is still `scheduled`. Otherwise the response is 409 `not_cancellable`.
 //
 // DELETE /v1/emails/{id}
 func (s *Server) handleCancelEmailRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -323,8 +323,8 @@ func (s *Server) handleCancelEmailRequest(args [1]string, argsEscaped bool, w ht
 
 // handleCreateApiKeyRequest handles createApiKey operation.
 //
-// The answer holds the key, once. A key cannot make one that reaches further than itself. Not
-// idempotent.
+// Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
+// Not idempotent.
 //
 // POST /v1/api-keys
 func (s *Server) handleCreateApiKeyRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -465,7 +465,8 @@ func (s *Server) handleCreateApiKeyRequest(args [0]string, argsEscaped bool, w h
 
 // handleCreateContactRequest handles createContact operation.
 //
-// 409 `contact_exists` when the address is taken. Case does not matter.
+// Creates a contact. If the email address is taken, ignoring case, the response is 409
+// `contact_exists`.
 //
 // POST /v1/contacts
 func (s *Server) handleCreateContactRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -621,9 +622,9 @@ func (s *Server) handleCreateContactRequest(args [0]string, argsEscaped bool, w 
 
 // handleCreateDomainRequest handles createDomain operation.
 //
-// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
-// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
-// account has it already, and for the install's own mail domain.
+// Adds a domain and returns the DNS records to set. Other accounts may add the same domain; it belongs
+// to the account whose records are published, for as long as it is verified. If the account already
+// has the domain, and for the installation's own mail domain, the response is 409 `domain_taken`.
 //
 // POST /v1/domains
 func (s *Server) handleCreateDomainRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -779,7 +780,7 @@ func (s *Server) handleCreateDomainRequest(args [0]string, argsEscaped bool, w h
 
 // handleCreateInboxRequest handles createInbox operation.
 //
-// Makes an address that receives mail at once. All fields are optional.
+// Creates an email address that receives mail at once.
 //
 // POST /v1/inboxes
 func (s *Server) handleCreateInboxRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -935,7 +936,7 @@ func (s *Server) handleCreateInboxRequest(args [0]string, argsEscaped bool, w ht
 
 // handleCreateKeyRequest handles createKey operation.
 //
-// The same as POST /v1/api-keys.
+// The same as `POST /v1/api-keys`.
 //
 // POST /v1/keys
 func (s *Server) handleCreateKeyRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1076,9 +1077,9 @@ func (s *Server) handleCreateKeyRequest(args [0]string, argsEscaped bool, w http
 
 // handleCreateSuppressionRequest handles createSuppression operation.
 //
-// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
-// which names the addresses. An address that is on the list already keeps its entry, widened if need
-// be.
+// Suppresses an address. Emails skip it from then on, and an email with no other recipient is refused
+// with 422 `recipient_suppressed`, which names the addresses. An address that is already suppressed
+// keeps its entry; `marketing` may widen to `all`.
 //
 // POST /v1/suppressions
 func (s *Server) handleCreateSuppressionRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1396,8 +1397,8 @@ func (s *Server) handleCreateTemplateRequest(args [0]string, argsEscaped bool, w
 
 // handleCreateWebhookRequest handles createWebhook operation.
 //
-// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
-// by a key limited to some inboxes is told of their events alone. Not idempotent.
+// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
+// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
 //
 // POST /v1/webhooks
 func (s *Server) handleCreateWebhookRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1538,7 +1539,7 @@ func (s *Server) handleCreateWebhookRequest(args [0]string, argsEscaped bool, w 
 
 // handleDeleteContactRequest handles deleteContact operation.
 //
-// For good.
+// Deletes a contact permanently.
 //
 // DELETE /v1/contacts/{id}
 func (s *Server) handleDeleteContactRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1679,7 +1680,8 @@ func (s *Server) handleDeleteContactRequest(args [1]string, argsEscaped bool, w 
 
 // handleDeleteDomainRequest handles deleteDomain operation.
 //
-// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
+// Deletes a domain and its signing keys permanently. Emails from the domain fail afterwards, and its
+// inboxes are suspended.
 //
 // DELETE /v1/domains/{id}
 func (s *Server) handleDeleteDomainRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1820,8 +1822,8 @@ func (s *Server) handleDeleteDomainRequest(args [1]string, argsEscaped bool, w h
 
 // handleDeleteInboxRequest handles deleteInbox operation.
 //
-// Mail to the address is refused from then on, everything under the inbox is 404, and the address is
-// never given out again.
+// Deletes an inbox and everything in it. Mail to the address is refused from then on, and the address
+// is never assigned again.
 //
 // DELETE /v1/inboxes/{inbox_id}
 func (s *Server) handleDeleteInboxRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -1962,7 +1964,7 @@ func (s *Server) handleDeleteInboxRequest(args [1]string, argsEscaped bool, w ht
 
 // handleDeleteKeyRequest handles deleteKey operation.
 //
-// The same as revoking it under /v1/api-keys.
+// The same as `DELETE /v1/api-keys/{api_key_id}`.
 //
 // DELETE /v1/keys/{id}
 func (s *Server) handleDeleteKeyRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2103,8 +2105,8 @@ func (s *Server) handleDeleteKeyRequest(args [1]string, argsEscaped bool, w http
 
 // handleDeleteMessageRequest handles deleteMessage operation.
 //
-// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
-// replies to it or forwards it stays as it is.
+// Deletes the content and the record of a message permanently. What is not yet sent is not sent. A
+// pending draft that replies to the message or forwards it stays.
 //
 // DELETE /v1/messages/{message_id}
 func (s *Server) handleDeleteMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2245,7 +2247,7 @@ func (s *Server) handleDeleteMessageRequest(args [1]string, argsEscaped bool, w 
 
 // handleDeleteSuppressionRequest handles deleteSuppression operation.
 //
-// Case does not matter.
+// Removes an address from the list, so that it receives mail again.
 //
 // DELETE /v1/suppressions/{email}
 func (s *Server) handleDeleteSuppressionRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2386,7 +2388,7 @@ func (s *Server) handleDeleteSuppressionRequest(args [1]string, argsEscaped bool
 
 // handleDeleteTemplateRequest handles deleteTemplate operation.
 //
-// For good.
+// Deletes a template permanently.
 //
 // DELETE /v1/templates/{id}
 func (s *Server) handleDeleteTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2527,7 +2529,7 @@ func (s *Server) handleDeleteTemplateRequest(args [1]string, argsEscaped bool, w
 
 // handleDeleteWebhookRequest handles deleteWebhook operation.
 //
-// Events stop going to the URL.
+// Deletes a webhook endpoint. No more events are sent to its URL.
 //
 // DELETE /v1/webhooks/{webhook_id}
 func (s *Server) handleDeleteWebhookRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2668,9 +2670,8 @@ func (s *Server) handleDeleteWebhookRequest(args [1]string, argsEscaped bool, w 
 
 // handleDownloadFileRequest handles downloadFile operation.
 //
-// Serves the file behind a signed link, always as an attachment. The token is the credential. 403
-// `link_invalid` when it is wrong or expired, 404 when the file is gone or this install serves no
-// links.
+// Returns the file behind a signed link, always as an attachment. The response is 403 `link_invalid`
+// if the link is invalid or expired, and 404 if the file is gone or the installation serves no links.
 //
 // GET /v1/files/{token}
 func (s *Server) handleDownloadFileRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2759,8 +2760,8 @@ func (s *Server) handleDownloadFileRequest(args [1]string, argsEscaped bool, w h
 
 // handleForwardMessageRequest handles forwardMessage operation.
 //
-// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-// draft is made instead.
+// Forwards a message in a new thread, with the original quoted below an optional note. Under the
+// policy `approval` it becomes a draft instead.
 //
 // POST /v1/messages/{message_id}/forward
 func (s *Server) handleForwardMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2920,7 +2921,7 @@ func (s *Server) handleForwardMessageRequest(args [1]string, argsEscaped bool, w
 
 // handleGetAttachmentRequest handles getAttachment operation.
 //
-// Returns the attachment with a signed link, valid 15 minutes.
+// Returns an attachment with a signed download link, valid for 15 minutes.
 //
 // GET /v1/messages/{message_id}/attachments/{attachment_id}
 func (s *Server) handleGetAttachmentRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3065,7 +3066,7 @@ func (s *Server) handleGetAttachmentRequest(args [2]string, argsEscaped bool, w 
 
 // handleGetContactRequest handles getContact operation.
 //
-// With its metadata and tags.
+// Returns one contact.
 //
 // GET /v1/contacts/{id}
 func (s *Server) handleGetContactRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3206,7 +3207,7 @@ func (s *Server) handleGetContactRequest(args [1]string, argsEscaped bool, w htt
 
 // handleGetDomainRequest handles getDomain operation.
 //
-// With its status and DNS records.
+// Returns one domain with its status and DNS records.
 //
 // GET /v1/domains/{id}
 func (s *Server) handleGetDomainRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3347,8 +3348,9 @@ func (s *Server) handleGetDomainRequest(args [1]string, argsEscaped bool, w http
 
 // handleGetDraftRequest handles getDraft operation.
 //
-// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
-// message's is: a forward's when that of the original is.
+// Returns one draft, including its HTML. It remains after it was sent or rejected. Its content is
+// deleted with the retention of the inbox; the content of a forward is deleted with that of the
+// original.
 //
 // GET /v1/drafts/{draft_id}
 func (s *Server) handleGetDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3489,8 +3491,7 @@ func (s *Server) handleGetDraftRequest(args [1]string, argsEscaped bool, w http.
 
 // handleGetDraftAttachmentRequest handles getDraftAttachment operation.
 //
-// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
-// it.
+// Returns an attachment of a draft with a signed download link, valid for 15 minutes.
 //
 // GET /v1/drafts/{draft_id}/attachments/{attachment_id}
 func (s *Server) handleGetDraftAttachmentRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3635,7 +3636,7 @@ func (s *Server) handleGetDraftAttachmentRequest(args [2]string, argsEscaped boo
 
 // handleGetEmailRequest handles getEmail operation.
 //
-// Returns one email with the state of each recipient.
+// Returns one email with the delivery state of each recipient.
 //
 // GET /v1/emails/{id}
 func (s *Server) handleGetEmailRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3776,8 +3777,8 @@ func (s *Server) handleGetEmailRequest(args [1]string, argsEscaped bool, w http.
 
 // handleGetHealthRequest handles getHealth operation.
 //
-// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
-// rate limited.
+// Returns 200 while the service works, and 503 while it does not or is shutting down. Needs no key and
+// is not rate limited.
 //
 // GET /health
 func (s *Server) handleGetHealthRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3853,8 +3854,7 @@ func (s *Server) handleGetHealthRequest(args [0]string, argsEscaped bool, w http
 
 // handleGetInboxRequest handles getInbox operation.
 //
-// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
-// stops it.
+// Returns one inbox.
 //
 // GET /v1/inboxes/{inbox_id}
 func (s *Server) handleGetInboxRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3995,7 +3995,7 @@ func (s *Server) handleGetInboxRequest(args [1]string, argsEscaped bool, w http.
 
 // handleGetMessageRequest handles getMessage operation.
 //
-// Returns one message, with its html.
+// Returns one message, including its HTML.
 //
 // GET /v1/messages/{message_id}
 func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4136,7 +4136,8 @@ func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w htt
 
 // handleGetMessageRawRequest handles getMessageRaw operation.
 //
-// Redirects to a signed link to the bytes as received or sent.
+// Redirects to a signed link to the raw message, as received or sent. The link is valid for 15
+// minutes.
 //
 // GET /v1/messages/{message_id}/raw
 func (s *Server) handleGetMessageRawRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4277,7 +4278,7 @@ func (s *Server) handleGetMessageRawRequest(args [1]string, argsEscaped bool, w 
 
 // handleGetOpenapiRequest handles getOpenapi operation.
 //
-// OpenAPI 3.1. Needs no key and is not rate limited.
+// Returns this API description as OpenAPI 3.1. Needs no key and is not rate limited.
 //
 // GET /openapi.json
 func (s *Server) handleGetOpenapiRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4343,9 +4344,9 @@ func (s *Server) handleGetOpenapiRequest(args [0]string, argsEscaped bool, w htt
 
 // handleGetStatsRequest handles getStats operation.
 //
-// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
-// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
-// alone.
+// Returns counts of mail for each UTC day, without test mode. Events count on the day they happen:
+// `received` counts messages, the others count recipients. A key with `inbox_ids` gets the counts of
+// those inboxes only.
 //
 // GET /v1/stats
 func (s *Server) handleGetStatsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4490,7 +4491,7 @@ func (s *Server) handleGetStatsRequest(args [0]string, argsEscaped bool, w http.
 
 // handleGetTemplateRequest handles getTemplate operation.
 //
-// With its html and text.
+// Returns one template.
 //
 // GET /v1/templates/{id}
 func (s *Server) handleGetTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4631,9 +4632,9 @@ func (s *Server) handleGetTemplateRequest(args [1]string, argsEscaped bool, w ht
 
 // handleGetThreadRequest handles getThread operation.
 //
-// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
-// through all of them.
+// Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
+// latest 100, or fewer if their texts are very long. To get all of them, list messages with
+// `thread_id`.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (s *Server) handleGetThreadRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4778,7 +4779,7 @@ func (s *Server) handleGetThreadRequest(args [2]string, argsEscaped bool, w http
 
 // handleGetUsageRequest handles getUsage operation.
 //
-// Plan, inboxes used, sends against the limits, and whether sending is paused.
+// Returns the plan, the inboxes used, the sends against their limits, and whether sending is paused.
 //
 // GET /v1/usage
 func (s *Server) handleGetUsageRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4904,7 +4905,7 @@ func (s *Server) handleGetUsageRequest(args [0]string, argsEscaped bool, w http.
 
 // handleGetWebhookRequest handles getWebhook operation.
 //
-// Without the secret.
+// Returns one webhook endpoint, without its secret.
 //
 // GET /v1/webhooks/{webhook_id}
 func (s *Server) handleGetWebhookRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5045,7 +5046,7 @@ func (s *Server) handleGetWebhookRequest(args [1]string, argsEscaped bool, w htt
 
 // handleListApiKeysRequest handles listApiKeys operation.
 //
-// Masked, newest first.
+// Returns the API keys, newest first, without their secrets.
 //
 // GET /v1/api-keys
 func (s *Server) handleListApiKeysRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5190,7 +5191,7 @@ func (s *Server) handleListApiKeysRequest(args [0]string, argsEscaped bool, w ht
 
 // handleListContactsRequest handles listContacts operation.
 //
-// Newest first.
+// Returns contacts, newest first.
 //
 // GET /v1/contacts
 func (s *Server) handleListContactsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5339,7 +5340,7 @@ func (s *Server) handleListContactsRequest(args [0]string, argsEscaped bool, w h
 
 // handleListDomainsRequest handles listDomains operation.
 //
-// Newest first.
+// Returns domains, newest first.
 //
 // GET /v1/domains
 func (s *Server) handleListDomainsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5484,9 +5485,9 @@ func (s *Server) handleListDomainsRequest(args [0]string, argsEscaped bool, w ht
 
 // handleListDraftsRequest handles listDrafts operation.
 //
-// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
-// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
-// true: the next one goes on from there.
+// Returns drafts of all inboxes that the key has access to, newest first. Use `status=pending` for the
+// approval queue. A page may hold fewer items than `limit`, or none, although `has_more` is true:
+// continue with its cursor.
 //
 // GET /v1/drafts
 func (s *Server) handleListDraftsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5635,7 +5636,7 @@ func (s *Server) handleListDraftsRequest(args [0]string, argsEscaped bool, w htt
 
 // handleListEmailsRequest handles listEmails operation.
 //
-// Newest first. All filters must match.
+// Returns emails, newest first. All filters must match.
 //
 // GET /v1/emails
 func (s *Server) handleListEmailsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5792,8 +5793,8 @@ func (s *Server) handleListEmailsRequest(args [0]string, argsEscaped bool, w htt
 
 // handleListInboxDraftsRequest handles listInboxDrafts operation.
 //
-// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
-// `has_more` is true: the next one goes on from there.
+// Returns drafts of one inbox, newest first. A page may hold fewer items than `limit`, or none,
+// although `has_more` is true: continue with its cursor.
 //
 // GET /v1/inboxes/{inbox_id}/drafts
 func (s *Server) handleListInboxDraftsRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -5946,9 +5947,8 @@ func (s *Server) handleListInboxDraftsRequest(args [1]string, argsEscaped bool, 
 
 // handleListInboxMessagesRequest handles listInboxMessages operation.
 //
-// Newest first. All filters must match. When filters let little pass, or messages have very long
-// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
-// one goes on from there.
+// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
+// than `limit`, or none, although `has_more` is true: continue with its cursor.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6121,7 +6121,7 @@ func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool
 
 // handleListInboxesRequest handles listInboxes operation.
 //
-// Lists the inboxes that the key can see, newest first.
+// Returns the inboxes that the key has access to, newest first.
 //
 // GET /v1/inboxes
 func (s *Server) handleListInboxesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6266,7 +6266,7 @@ func (s *Server) handleListInboxesRequest(args [0]string, argsEscaped bool, w ht
 
 // handleListKeysRequest handles listKeys operation.
 //
-// The same as GET /v1/api-keys.
+// The same as `GET /v1/api-keys`.
 //
 // GET /v1/keys
 func (s *Server) handleListKeysRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6411,9 +6411,9 @@ func (s *Server) handleListKeysRequest(args [0]string, argsEscaped bool, w http.
 
 // handleListMessagesRequest handles listMessages operation.
 //
-// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
-// although `has_more` is true: the next one goes on from there.
+// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
+// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
+// cursor.
 //
 // GET /v1/messages
 func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6590,8 +6590,8 @@ func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w h
 
 // handleListSuppressionsRequest handles listSuppressions operation.
 //
-// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
-// that is not there bounces and is not added, as it may be there tomorrow.
+// Returns hard bounces, complaints, unsubscribes and the addresses you added, newest first. An address
+// of this installation that does not exist bounces, but is not suppressed.
 //
 // GET /v1/suppressions
 func (s *Server) handleListSuppressionsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6736,8 +6736,8 @@ func (s *Server) handleListSuppressionsRequest(args [0]string, argsEscaped bool,
 
 // handleListTemplatesRequest handles listTemplates operation.
 //
-// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
-// although `has_more` is true.
+// Returns templates, newest first. A page may hold fewer items than `limit` although `has_more` is
+// true: continue with its cursor.
 //
 // GET /v1/templates
 func (s *Server) handleListTemplatesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6882,7 +6882,10 @@ func (s *Server) handleListTemplatesRequest(args [0]string, argsEscaped bool, w 
 
 // handleListThreadsRequest handles listThreads operation.
 //
-// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
+// Returns the threads of one inbox, latest activity first. A message joins a thread by In-Reply-To and
+// References. Without them it joins by its subject if that begins with a reply or forward mark (`Re:`,
+// `Fwd:`), the thread has the same subject, a shared participant and a message of the last 14 days,
+// and the message is not `automated`.
 //
 // GET /v1/inboxes/{inbox_id}/threads
 func (s *Server) handleListThreadsRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7031,7 +7034,7 @@ func (s *Server) handleListThreadsRequest(args [1]string, argsEscaped bool, w ht
 
 // handleListWebhookDeliveriesRequest handles listWebhookDeliveries operation.
 //
-// Newest first, kept 30 days.
+// Returns the deliveries of one endpoint, newest first. Deliveries are kept for 30 days.
 //
 // GET /v1/webhooks/{webhook_id}/deliveries
 func (s *Server) handleListWebhookDeliveriesRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7188,7 +7191,7 @@ func (s *Server) handleListWebhookDeliveriesRequest(args [1]string, argsEscaped 
 
 // handleListWebhooksRequest handles listWebhooks operation.
 //
-// Without secrets, newest first.
+// Returns the webhook endpoints, newest first, without their secrets.
 //
 // GET /v1/webhooks
 func (s *Server) handleListWebhooksRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7333,9 +7336,10 @@ func (s *Server) handleListWebhooksRequest(args [0]string, argsEscaped bool, w h
 
 // handlePreviewTemplateRequest handles previewTemplate operation.
 //
-// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
-// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
-// would break the line of the subject, and for what becomes longer than a mail may be.
+// Renders a template with the given data, at most 1 MB of JSON, and sends nothing. A variable that is
+// missing or null is rendered as nothing and listed in `missing_variables`. The response is 400 for a
+// value that is an object or a list, for one that would break the subject line, and for a result that
+// is longer than an email may be.
 //
 // POST /v1/templates/{id}/preview
 func (s *Server) handlePreviewTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7491,7 +7495,7 @@ func (s *Server) handlePreviewTemplateRequest(args [1]string, argsEscaped bool, 
 
 // handleRejectDraftRequest handles rejectDraft operation.
 //
-// Rejects a pending draft, which is then never sent. People may do it in the dashboard too.
+// Rejects a pending draft, which is then never sent. People can also reject drafts in the dashboard.
 //
 // POST /v1/drafts/{draft_id}/reject
 func (s *Server) handleRejectDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7651,7 +7655,7 @@ func (s *Server) handleRejectDraftRequest(args [1]string, argsEscaped bool, w ht
 
 // handleReplaceTemplateRequest handles replaceTemplate operation.
 //
-// Replaces all fields. An omitted `text` is cleared.
+// Replaces all fields. If `text` is omitted, it is removed.
 //
 // PUT /v1/templates/{id}
 func (s *Server) handleReplaceTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7807,11 +7811,12 @@ func (s *Server) handleReplaceTemplateRequest(args [1]string, argsEscaped bool, 
 
 // handleReplyToMessageRequest handles replyToMessage operation.
 //
-// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
-// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
-// (`loop_detected`), and so is an automatic reply to automated mail. A mail that names more than 50 to
-// answer is refused with 400.
+// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To
+// or, without one, to From; a reply to a message of your own goes to its To. Under the policy
+// `approval` it becomes a draft instead; under `reply_only` it goes to From unless the Reply-To
+// address has written to the inbox. More than 20 sends in a thread within an hour, and automatic
+// replies to automated mail, are refused with `loop_detected`. A message with more than 50 addresses
+// to reply to is refused with 400.
 //
 // POST /v1/messages/{message_id}/reply
 func (s *Server) handleReplyToMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -7971,7 +7976,8 @@ func (s *Server) handleReplyToMessageRequest(args [1]string, argsEscaped bool, w
 
 // handleRescheduleEmailRequest handles rescheduleEmail operation.
 //
-// Changes the time of an email that is still `scheduled`. Otherwise 409 `not_cancellable`.
+// Changes the time of an email that is still `scheduled`. Otherwise the response is 409
+// `not_cancellable`.
 //
 // PATCH /v1/emails/{id}
 func (s *Server) handleRescheduleEmailRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8127,7 +8133,8 @@ func (s *Server) handleRescheduleEmailRequest(args [1]string, argsEscaped bool, 
 
 // handleRetryWebhookDeliveryRequest handles retryWebhookDelivery operation.
 //
-// Queues another attempt of any delivery. 409 `webhook_disabled` when the endpoint is off.
+// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
+// off.
 //
 // POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
 func (s *Server) handleRetryWebhookDeliveryRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8272,7 +8279,7 @@ func (s *Server) handleRetryWebhookDeliveryRequest(args [2]string, argsEscaped b
 
 // handleRevokeApiKeyRequest handles revokeApiKey operation.
 //
-// Every request with the key is 401 from then on.
+// Revokes a key. From then on, requests with it get 401.
 //
 // DELETE /v1/api-keys/{api_key_id}
 func (s *Server) handleRevokeApiKeyRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8413,7 +8420,8 @@ func (s *Server) handleRevokeApiKeyRequest(args [1]string, argsEscaped bool, w h
 
 // handleRotateWebhookSecretRequest handles rotateWebhookSecret operation.
 //
-// The answer holds the new secret, once. For 24 hours both sign. Not idempotent.
+// Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
+// Not idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/rotate-secret
 func (s *Server) handleRotateWebhookSecretRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8554,8 +8562,9 @@ func (s *Server) handleRotateWebhookSecretRequest(args [1]string, argsEscaped bo
 
 // handleSendDraftRequest handles sendDraft operation.
 //
-// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
-// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
+// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
+// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
+// also approve drafts in the dashboard.
 //
 // POST /v1/drafts/{draft_id}/send
 func (s *Server) handleSendDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8715,8 +8724,8 @@ func (s *Server) handleSendDraftRequest(args [1]string, argsEscaped bool, w http
 
 // handleSendEmailRequest handles sendEmail operation.
 //
-// Queues an email, or schedules it when `scheduledAt` lies ahead. At least one of `html`, `text` and
-// `template`; not `template` with `html`.
+// Queues an email, or schedules it if `scheduledAt` is in the future. Give at least one of `html`,
+// `text` and `template`; `template` cannot be combined with `html`.
 //
 // POST /v1/emails
 func (s *Server) handleSendEmailRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8872,8 +8881,7 @@ func (s *Server) handleSendEmailRequest(args [0]string, argsEscaped bool, w http
 
 // handleSendEmailBatchRequest handles sendEmailBatch operation.
 //
-// One email for each of up to 100 recipients. All or nothing: one bad recipient refuses the whole
-// batch.
+// Sends one email to each of up to 100 recipients. If one recipient is invalid, nothing is sent.
 //
 // POST /v1/emails/batch
 func (s *Server) handleSendEmailBatchRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9029,7 +9037,8 @@ func (s *Server) handleSendEmailBatchRequest(args [0]string, argsEscaped bool, w
 
 // handleSendMessageRequest handles sendMessage operation.
 //
-// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+// Sends a message from the inbox and starts a new thread. Under the policy `approval` it becomes a
+// draft instead.
 //
 // POST /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleSendMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9190,8 +9199,8 @@ func (s *Server) handleSendMessageRequest(args [1]string, argsEscaped bool, w ht
 // handleSimulateMessageRequest handles simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
-// for sends by a test key.
+// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
+// only.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (s *Server) handleSimulateMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9351,13 +9360,14 @@ func (s *Server) handleSimulateMessageRequest(args [1]string, argsEscaped bool, 
 
 // handleStreamEventsRequest handles streamEvents operation.
 //
-// Server-sent events: `id:`, `event:` with the type, and `data:` with the schema Event on one line.
-// They come in one order, the same in every stream, and each once. Beside emails, domains, messages
-// and drafts of the account nothing is told here: `webhook.test` is for the endpoint alone, and a key
-// that is limited to some inboxes hears of these. A comment every 20 seconds keeps the line open. A
-// client that does not keep up is hung up on; with `Last-Event-ID`, which browsers send by themselves,
-// it goes on where it was. When that is too old or no longer there, `event: stream.gap` comes first,
-// with the schema StreamGap, and then what is left. At most 10 streams a key on each node.
+// Sends events as they happen (server-sent events): `id:`, `event:` with the type, and `data:` with an
+// Event on one line. Every stream has the same order, and each event comes once. The stream carries
+// events about emails, domains, messages and drafts, not `webhook.test`. A key with `inbox_ids` gets
+// events of those inboxes only. A comment every 20 seconds keeps the connection open. A client that
+// does not keep up is disconnected; with `Last-Event-ID` it resumes where it was. If that event is too
+// old or gone, `event: stream.gap` with a StreamGap comes first. A key has at most 10 live streams on
+// each node: a stream whose client has gone does not count, and one that has not read for 20 seconds
+// gives way to a new one.
 //
 // GET /v1/events/stream
 func (s *Server) handleStreamEventsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9496,7 +9506,8 @@ func (s *Server) handleStreamEventsRequest(args [0]string, argsEscaped bool, w h
 
 // handleTestWebhookRequest handles testWebhook operation.
 //
-// Sends `webhook.test` now and reports what came back. It is listed as a delivery.
+// Sends a `webhook.test` event at once and returns the response of the endpoint. The attempt is listed
+// as a delivery.
 //
 // POST /v1/webhooks/{webhook_id}/test
 func (s *Server) handleTestWebhookRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9637,7 +9648,8 @@ func (s *Server) handleTestWebhookRequest(args [1]string, argsEscaped bool, w ht
 
 // handleUpdateContactRequest handles updateContact operation.
 //
-// Changes only the given fields. 409 `contact_exists` when the new address is taken.
+// Changes the given fields only. If the new email address is taken, the response is 409
+// `contact_exists`.
 //
 // PATCH /v1/contacts/{id}
 func (s *Server) handleUpdateContactRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9793,8 +9805,8 @@ func (s *Server) handleUpdateContactRequest(args [1]string, argsEscaped bool, w 
 
 // handleUpdateDraftRequest handles updateDraft operation.
 //
-// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
-// `html` must stay.
+// Changes the given fields of a pending draft and raises its `version` if that changes anything. One
+// of `text` and `html` must remain.
 //
 // PATCH /v1/drafts/{draft_id}
 func (s *Server) handleUpdateDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9950,7 +9962,7 @@ func (s *Server) handleUpdateDraftRequest(args [1]string, argsEscaped bool, w ht
 
 // handleUpdateInboxRequest handles updateInbox operation.
 //
-// Changes only the given fields. `metadata` is replaced as a whole.
+// Changes the given fields only. `metadata` is replaced as a whole.
 //
 // PATCH /v1/inboxes/{inbox_id}
 func (s *Server) handleUpdateInboxRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10106,7 +10118,7 @@ func (s *Server) handleUpdateInboxRequest(args [1]string, argsEscaped bool, w ht
 
 // handleUpdateTemplateRequest handles updateTemplate operation.
 //
-// Changes only the given fields.
+// Changes the given fields only.
 //
 // PATCH /v1/templates/{id}
 func (s *Server) handleUpdateTemplateRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10262,7 +10274,7 @@ func (s *Server) handleUpdateTemplateRequest(args [1]string, argsEscaped bool, w
 
 // handleUpdateWebhookRequest handles updateWebhook operation.
 //
-// Changes only the given fields.
+// Changes the given fields only.
 //
 // PATCH /v1/webhooks/{webhook_id}
 func (s *Server) handleUpdateWebhookRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10418,8 +10430,9 @@ func (s *Server) handleUpdateWebhookRequest(args [1]string, argsEscaped bool, w 
 
 // handleUpsertContactsRequest handles upsertContacts operation.
 //
-// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
-// wins, and the others do nothing. All or nothing.
+// Creates contacts, or updates those that exist, by email address. For an existing contact, only the
+// given fields change. If an address appears more than once, the last entry applies. Either all
+// entries are applied or none.
 //
 // POST /v1/contacts/batch
 func (s *Server) handleUpsertContactsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10575,8 +10588,8 @@ func (s *Server) handleUpsertContactsRequest(args [0]string, argsEscaped bool, w
 
 // handleVerifyDomainRequest handles verifyDomain operation.
 //
-// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
-// while the domain is verified for another account.
+// Looks up the DNS records now. If required records are not found, or the domain is verified for
+// another account, the status is `pending`.
 //
 // POST /v1/domains/{id}/verify
 func (s *Server) handleVerifyDomainRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10717,8 +10730,9 @@ func (s *Server) handleVerifyDomainRequest(args [1]string, argsEscaped bool, w h
 
 // handleWaitForMessageRequest handles waitForMessage operation.
 //
-// Long poll. Answers at once with the oldest match at or after `since`, or as soon as one arrives, and
-// with `timed_out` when the time passes. Counts as one request.
+// Waits until a matching message arrives (long polling). Start waiting before or after the message
+// arrives: a message received at or after `since` is returned at once, oldest first. If the time
+// passes without a match, `timed_out` is true. Counts as one request.
 //
 // GET /v1/inboxes/{inbox_id}/messages/wait
 func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -1789,12 +1789,22 @@ func (s *AuthResults) encodeFields(e *jx.Encoder) {
 		e.FieldStart("dmarc")
 		e.Str(s.Dmarc)
 	}
+	{
+		e.FieldStart("internal")
+		s.Internal.Encode(e)
+	}
+	{
+		e.FieldStart("internal_account")
+		s.InternalAccount.Encode(e)
+	}
 }
 
-var jsonFieldsNameOfAuthResults = [3]string{
+var jsonFieldsNameOfAuthResults = [5]string{
 	0: "spf",
 	1: "dkim",
 	2: "dmarc",
+	3: "internal",
+	4: "internal_account",
 }
 
 // Decode decodes AuthResults from json.
@@ -1842,6 +1852,26 @@ func (s *AuthResults) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"dmarc\"")
 			}
+		case "internal":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				if err := s.Internal.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"internal\"")
+			}
+		case "internal_account":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				if err := s.InternalAccount.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"internal_account\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -1852,7 +1882,7 @@ func (s *AuthResults) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00000111,
+		0b00011111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -4993,6 +5023,10 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 		s.MessageID.Encode(e)
 	}
 	{
+		e.FieldStart("from")
+		s.From.Encode(e)
+	}
+	{
 		e.FieldStart("to")
 		e.ArrStart()
 		for _, elem := range s.To {
@@ -5049,6 +5083,14 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 		s.Headers.Encode(e)
 	}
 	{
+		e.FieldStart("warnings")
+		e.ArrStart()
+		for _, elem := range s.Warnings {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
+	{
 		e.FieldStart("version")
 		e.Int(s.Version)
 	}
@@ -5078,7 +5120,7 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraft = [26]string{
+var jsonFieldsNameOfDraft = [28]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -5089,22 +5131,24 @@ var jsonFieldsNameOfDraft = [26]string{
 	7:  "test_mode",
 	8:  "source_message_id",
 	9:  "message_id",
-	10: "to",
-	11: "cc",
-	12: "bcc",
-	13: "reply_to",
-	14: "subject",
-	15: "text",
-	16: "html",
-	17: "attachments",
-	18: "headers",
-	19: "version",
-	20: "created_by",
-	21: "decided_by",
-	22: "decided_at",
-	23: "reject_reason",
-	24: "created_at",
-	25: "updated_at",
+	10: "from",
+	11: "to",
+	12: "cc",
+	13: "bcc",
+	14: "reply_to",
+	15: "subject",
+	16: "text",
+	17: "html",
+	18: "attachments",
+	19: "headers",
+	20: "warnings",
+	21: "version",
+	22: "created_by",
+	23: "decided_by",
+	24: "decided_at",
+	25: "reject_reason",
+	26: "created_at",
+	27: "updated_at",
 }
 
 // Decode decodes Draft from json.
@@ -5230,8 +5274,18 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"message_id\"")
 			}
-		case "to":
+		case "from":
 			requiredBitSet[1] |= 1 << 2
+			if err := func() error {
+				if err := s.From.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"from\"")
+			}
+		case "to":
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				s.To = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5249,7 +5303,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"to\"")
 			}
 		case "cc":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				s.Cc = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5267,7 +5321,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"cc\"")
 			}
 		case "bcc":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				s.Bcc = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5285,7 +5339,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"bcc\"")
 			}
 		case "reply_to":
-			requiredBitSet[1] |= 1 << 5
+			requiredBitSet[1] |= 1 << 6
 			if err := func() error {
 				s.ReplyTo = make([]MailAddress, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5303,7 +5357,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"reply_to\"")
 			}
 		case "subject":
-			requiredBitSet[1] |= 1 << 6
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				v, err := d.Str()
 				s.Subject = string(v)
@@ -5315,7 +5369,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"subject\"")
 			}
 		case "text":
-			requiredBitSet[1] |= 1 << 7
+			requiredBitSet[2] |= 1 << 0
 			if err := func() error {
 				if err := s.Text.Decode(d); err != nil {
 					return err
@@ -5325,7 +5379,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"text\"")
 			}
 		case "html":
-			requiredBitSet[2] |= 1 << 0
+			requiredBitSet[2] |= 1 << 1
 			if err := func() error {
 				if err := s.HTML.Decode(d); err != nil {
 					return err
@@ -5335,7 +5389,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"html\"")
 			}
 		case "attachments":
-			requiredBitSet[2] |= 1 << 1
+			requiredBitSet[2] |= 1 << 2
 			if err := func() error {
 				s.Attachments = make([]Attachment, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5353,7 +5407,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "headers":
-			requiredBitSet[2] |= 1 << 2
+			requiredBitSet[2] |= 1 << 3
 			if err := func() error {
 				if err := s.Headers.Decode(d); err != nil {
 					return err
@@ -5362,8 +5416,26 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"headers\"")
 			}
+		case "warnings":
+			requiredBitSet[2] |= 1 << 4
+			if err := func() error {
+				s.Warnings = make([]DraftWarning, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem DraftWarning
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.Warnings = append(s.Warnings, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"warnings\"")
+			}
 		case "version":
-			requiredBitSet[2] |= 1 << 3
+			requiredBitSet[2] |= 1 << 5
 			if err := func() error {
 				v, err := d.Int()
 				s.Version = int(v)
@@ -5375,7 +5447,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"version\"")
 			}
 		case "created_by":
-			requiredBitSet[2] |= 1 << 4
+			requiredBitSet[2] |= 1 << 6
 			if err := func() error {
 				v, err := d.Str()
 				s.CreatedBy = string(v)
@@ -5387,7 +5459,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_by\"")
 			}
 		case "decided_by":
-			requiredBitSet[2] |= 1 << 5
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				if err := s.DecidedBy.Decode(d); err != nil {
 					return err
@@ -5397,7 +5469,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"decided_by\"")
 			}
 		case "decided_at":
-			requiredBitSet[2] |= 1 << 6
+			requiredBitSet[3] |= 1 << 0
 			if err := func() error {
 				if err := s.DecidedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -5407,7 +5479,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"decided_at\"")
 			}
 		case "reject_reason":
-			requiredBitSet[2] |= 1 << 7
+			requiredBitSet[3] |= 1 << 1
 			if err := func() error {
 				if err := s.RejectReason.Decode(d); err != nil {
 					return err
@@ -5417,7 +5489,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"reject_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[3] |= 1 << 0
+			requiredBitSet[3] |= 1 << 2
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -5429,7 +5501,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "updated_at":
-			requiredBitSet[3] |= 1 << 1
+			requiredBitSet[3] |= 1 << 3
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.UpdatedAt = v
@@ -5453,7 +5525,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 		0b11111111,
 		0b11111111,
 		0b11111111,
-		0b00000011,
+		0b00001111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -6121,6 +6193,151 @@ func (s *DraftUpdate) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *DraftUpdate) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *DraftWarning) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *DraftWarning) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("code")
+		e.Str(s.Code)
+	}
+	{
+		e.FieldStart("message")
+		e.Str(s.Message)
+	}
+	{
+		e.FieldStart("value")
+		e.Str(s.Value)
+	}
+	{
+		e.FieldStart("text")
+		s.Text.Encode(e)
+	}
+}
+
+var jsonFieldsNameOfDraftWarning = [4]string{
+	0: "code",
+	1: "message",
+	2: "value",
+	3: "text",
+}
+
+// Decode decodes DraftWarning from json.
+func (s *DraftWarning) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode DraftWarning to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "code":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Str()
+				s.Code = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"code\"")
+			}
+		case "message":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := d.Str()
+				s.Message = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"message\"")
+			}
+		case "value":
+			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				v, err := d.Str()
+				s.Value = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"value\"")
+			}
+		case "text":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				if err := s.Text.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"text\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode DraftWarning")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00001111,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfDraftWarning) {
+					name = jsonFieldsNameOfDraftWarning[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *DraftWarning) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *DraftWarning) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -9415,12 +9632,17 @@ func (s *Health) encodeFields(e *jx.Encoder) {
 		e.FieldStart("database")
 		s.Database.Encode(e)
 	}
+	{
+		e.FieldStart("work")
+		s.Work.Encode(e)
+	}
 }
 
-var jsonFieldsNameOfHealth = [3]string{
+var jsonFieldsNameOfHealth = [4]string{
 	0: "status",
 	1: "version",
 	2: "database",
+	3: "work",
 }
 
 // Decode decodes Health from json.
@@ -9466,6 +9688,16 @@ func (s *Health) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"database\"")
 			}
+		case "work":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				if err := s.Work.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"work\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -9476,7 +9708,7 @@ func (s *Health) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00000111,
+		0b00001111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -9631,6 +9863,148 @@ func (s *HealthDatabase) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *HealthDatabase) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *HealthWork) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *HealthWork) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("state")
+		e.Str(s.State)
+	}
+	{
+		e.FieldStart("reasons")
+		e.ArrStart()
+		for _, elem := range s.Reasons {
+			e.Str(elem)
+		}
+		e.ArrEnd()
+	}
+	{
+		e.FieldStart("clock_ahead_seconds")
+		e.Float64(s.ClockAheadSeconds)
+	}
+}
+
+var jsonFieldsNameOfHealthWork = [3]string{
+	0: "state",
+	1: "reasons",
+	2: "clock_ahead_seconds",
+}
+
+// Decode decodes HealthWork from json.
+func (s *HealthWork) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode HealthWork to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "state":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Str()
+				s.State = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"state\"")
+			}
+		case "reasons":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				s.Reasons = make([]string, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem string
+					v, err := d.Str()
+					elem = string(v)
+					if err != nil {
+						return err
+					}
+					s.Reasons = append(s.Reasons, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"reasons\"")
+			}
+		case "clock_ahead_seconds":
+			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				v, err := d.Float64()
+				s.ClockAheadSeconds = float64(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"clock_ahead_seconds\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode HealthWork")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000111,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfHealthWork) {
+					name = jsonFieldsNameOfHealthWork[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *HealthWork) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *HealthWork) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -11086,6 +11460,10 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Automated)
 	}
 	{
+		e.FieldStart("truncated")
+		e.Bool(s.Truncated)
+	}
+	{
 		e.FieldStart("tag")
 		s.Tag.Encode(e)
 	}
@@ -11147,7 +11525,7 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfMessage = [33]string{
+var jsonFieldsNameOfMessage = [34]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -11170,17 +11548,18 @@ var jsonFieldsNameOfMessage = [33]string{
 	19: "auth",
 	20: "headers",
 	21: "automated",
-	22: "tag",
-	23: "attachments",
-	24: "recipients",
-	25: "rfc_message_id",
-	26: "in_reply_to",
-	27: "references",
-	28: "size",
-	29: "received_at",
-	30: "sent_at",
-	31: "delivered_at",
-	32: "created_at",
+	22: "truncated",
+	23: "tag",
+	24: "attachments",
+	25: "recipients",
+	26: "rfc_message_id",
+	27: "in_reply_to",
+	28: "references",
+	29: "size",
+	30: "received_at",
+	31: "sent_at",
+	32: "delivered_at",
+	33: "created_at",
 }
 
 // Decode decodes Message from json.
@@ -11479,8 +11858,20 @@ func (s *Message) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"automated\"")
 			}
-		case "tag":
+		case "truncated":
 			requiredBitSet[2] |= 1 << 6
+			if err := func() error {
+				v, err := d.Bool()
+				s.Truncated = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"truncated\"")
+			}
+		case "tag":
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				if err := s.Tag.Decode(d); err != nil {
 					return err
@@ -11490,7 +11881,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tag\"")
 			}
 		case "attachments":
-			requiredBitSet[2] |= 1 << 7
+			requiredBitSet[3] |= 1 << 0
 			if err := func() error {
 				s.Attachments = make([]Attachment, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -11508,7 +11899,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "recipients":
-			requiredBitSet[3] |= 1 << 0
+			requiredBitSet[3] |= 1 << 1
 			if err := func() error {
 				s.Recipients = make([]Recipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -11526,7 +11917,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"recipients\"")
 			}
 		case "rfc_message_id":
-			requiredBitSet[3] |= 1 << 1
+			requiredBitSet[3] |= 1 << 2
 			if err := func() error {
 				if err := s.RfcMessageID.Decode(d); err != nil {
 					return err
@@ -11536,7 +11927,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"rfc_message_id\"")
 			}
 		case "in_reply_to":
-			requiredBitSet[3] |= 1 << 2
+			requiredBitSet[3] |= 1 << 3
 			if err := func() error {
 				s.InReplyTo = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -11556,7 +11947,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"in_reply_to\"")
 			}
 		case "references":
-			requiredBitSet[3] |= 1 << 3
+			requiredBitSet[3] |= 1 << 4
 			if err := func() error {
 				s.References = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -11576,7 +11967,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"references\"")
 			}
 		case "size":
-			requiredBitSet[3] |= 1 << 4
+			requiredBitSet[3] |= 1 << 5
 			if err := func() error {
 				v, err := d.Int64()
 				s.Size = int64(v)
@@ -11588,7 +11979,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"size\"")
 			}
 		case "received_at":
-			requiredBitSet[3] |= 1 << 5
+			requiredBitSet[3] |= 1 << 6
 			if err := func() error {
 				if err := s.ReceivedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -11598,7 +11989,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"received_at\"")
 			}
 		case "sent_at":
-			requiredBitSet[3] |= 1 << 6
+			requiredBitSet[3] |= 1 << 7
 			if err := func() error {
 				if err := s.SentAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -11608,7 +11999,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sent_at\"")
 			}
 		case "delivered_at":
-			requiredBitSet[3] |= 1 << 7
+			requiredBitSet[4] |= 1 << 0
 			if err := func() error {
 				if err := s.DeliveredAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -11618,7 +12009,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_at\"")
 			}
 		case "created_at":
-			requiredBitSet[4] |= 1 << 0
+			requiredBitSet[4] |= 1 << 1
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -11643,7 +12034,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 		0b11111111,
 		0b11111111,
 		0b11111111,
-		0b00000001,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -12798,7 +13189,9 @@ func (s Metadata) encodeFields(e *jx.Encoder) {
 	for k, elem := range s {
 		e.FieldStart(k)
 
-		elem.Encode(e)
+		if len(elem) != 0 {
+			e.Raw(elem)
+		}
 	}
 }
 
@@ -12821,9 +13214,11 @@ func (s *Metadata) Decode(d *jx.Decoder) error {
 				return errors.Errorf("unexpected field %q", k)
 			}
 		}
-		var elem MetadataValue
+		var elem jx.Raw
 		if err := func() error {
-			if err := elem.Decode(d); err != nil {
+			v, err := d.RawAppend(nil)
+			elem = jx.Raw(v)
+			if err != nil {
 				return err
 			}
 			return nil
@@ -12857,73 +13252,6 @@ func (s Metadata) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *Metadata) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode encodes MetadataValue as json.
-func (s MetadataValue) Encode(e *jx.Encoder) {
-	switch s.Type {
-	case StringMetadataValue:
-		e.Str(s.String)
-	case Float64MetadataValue:
-		e.Float64(s.Float64)
-	case BoolMetadataValue:
-		e.Bool(s.Bool)
-	case NullMetadataValue:
-		_ = s.Null
-		e.Null()
-	}
-}
-
-// Decode decodes MetadataValue from json.
-func (s *MetadataValue) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode MetadataValue to nil")
-	}
-	// Sum type type_discriminator.
-	switch t := d.Next(); t {
-	case jx.Bool:
-		v, err := d.Bool()
-		s.Bool = bool(v)
-		if err != nil {
-			return err
-		}
-		s.Type = BoolMetadataValue
-	case jx.Null:
-		if err := d.Null(); err != nil {
-			return err
-		}
-		s.Type = NullMetadataValue
-	case jx.Number:
-		v, err := d.Float64()
-		s.Float64 = float64(v)
-		if err != nil {
-			return err
-		}
-		s.Type = Float64MetadataValue
-	case jx.String:
-		v, err := d.Str()
-		s.String = string(v)
-		if err != nil {
-			return err
-		}
-		s.Type = StringMetadataValue
-	default:
-		return errors.Errorf("unexpected json type %q", t)
-	}
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s MetadataValue) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *MetadataValue) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -14030,6 +14358,55 @@ func (s OptNilStringArray) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptNilStringArray) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes WebhookEvents as json.
+func (o OptNilWebhookEvents) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes WebhookEvents from json.
+func (o *OptNilWebhookEvents) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilWebhookEvents to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v WebhookEvents
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilWebhookEvents) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilWebhookEvents) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -16212,7 +16589,9 @@ func (s Tags) encodeFields(e *jx.Encoder) {
 	for k, elem := range s {
 		e.FieldStart(k)
 
-		e.Str(elem)
+		if len(elem) != 0 {
+			e.Raw(elem)
+		}
 	}
 }
 
@@ -16223,7 +16602,7 @@ func (s *Tags) Decode(d *jx.Decoder) error {
 	}
 	m := s.init()
 	var propertiesCount int
-	pattern := regexMap["^[^:]{1,40}$"]
+	pattern := regexMap["^.{1,40}$"]
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		propertiesCount++
 		switch match, err := pattern.Match(k); {
@@ -16235,10 +16614,10 @@ func (s *Tags) Decode(d *jx.Decoder) error {
 				return errors.Errorf("unexpected field %q", k)
 			}
 		}
-		var elem string
+		var elem jx.Raw
 		if err := func() error {
-			v, err := d.Str()
-			elem = string(v)
+			v, err := d.RawAppend(nil)
+			elem = jx.Raw(v)
 			if err != nil {
 				return err
 			}
@@ -18550,7 +18929,7 @@ func (s *WebhookCreate) encodeFields(e *jx.Encoder) {
 		s.URL.Encode(e)
 	}
 	{
-		if s.Events != nil {
+		if s.Events.Set {
 			e.FieldStart("events")
 			s.Events.Encode(e)
 		}
@@ -18591,6 +18970,7 @@ func (s *WebhookCreate) Decode(d *jx.Decoder) error {
 			}
 		case "events":
 			if err := func() error {
+				s.Events.Reset()
 				if err := s.Events.Decode(d); err != nil {
 					return err
 				}
@@ -19133,11 +19513,15 @@ func (s *WebhookEndpoint) encodeFields(e *jx.Encoder) {
 	}
 	{
 		e.FieldStart("events")
-		e.ArrStart()
-		for _, elem := range s.Events {
-			e.Str(elem)
+		if s.Events == nil {
+			e.Null()
+		} else {
+			e.ArrStart()
+			for _, elem := range s.Events {
+				e.Str(elem)
+			}
+			e.ArrEnd()
 		}
-		e.ArrEnd()
 	}
 	{
 		e.FieldStart("active")
@@ -19211,18 +19595,25 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 		case "events":
 			requiredBitSet[0] |= 1 << 3
 			if err := func() error {
-				s.Events = make([]string, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem string
-					v, err := d.Str()
-					elem = string(v)
-					if err != nil {
+				switch tt := d.Next(); tt {
+				case jx.Null:
+					if err := d.Skip(); err != nil {
 						return err
 					}
-					s.Events = append(s.Events, elem)
-					return nil
-				}); err != nil {
-					return err
+				default:
+					s.Events = make([]string, 0)
+					if err := d.Arr(func(d *jx.Decoder) error {
+						var elem string
+						v, err := d.Str()
+						elem = string(v)
+						if err != nil {
+							return err
+						}
+						s.Events = append(s.Events, elem)
+						return nil
+					}); err != nil {
+						return err
+					}
 				}
 				return nil
 			}(); err != nil {
@@ -19341,11 +19732,15 @@ func (s *WebhookEndpointCreated) encodeFields(e *jx.Encoder) {
 	}
 	{
 		e.FieldStart("events")
-		e.ArrStart()
-		for _, elem := range s.Events {
-			e.Str(elem)
+		if s.Events == nil {
+			e.Null()
+		} else {
+			e.ArrStart()
+			for _, elem := range s.Events {
+				e.Str(elem)
+			}
+			e.ArrEnd()
 		}
-		e.ArrEnd()
 	}
 	{
 		e.FieldStart("active")
@@ -19424,18 +19819,25 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 		case "events":
 			requiredBitSet[0] |= 1 << 3
 			if err := func() error {
-				s.Events = make([]string, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem string
-					v, err := d.Str()
-					elem = string(v)
-					if err != nil {
+				switch tt := d.Next(); tt {
+				case jx.Null:
+					if err := d.Skip(); err != nil {
 						return err
 					}
-					s.Events = append(s.Events, elem)
-					return nil
-				}); err != nil {
-					return err
+				default:
+					s.Events = make([]string, 0)
+					if err := d.Arr(func(d *jx.Decoder) error {
+						var elem string
+						v, err := d.Str()
+						elem = string(v)
+						if err != nil {
+							return err
+						}
+						s.Events = append(s.Events, elem)
+						return nil
+					}); err != nil {
+						return err
+					}
 				}
 				return nil
 			}(); err != nil {
@@ -19566,11 +19968,15 @@ func (s *WebhookEndpointRotated) encodeFields(e *jx.Encoder) {
 	}
 	{
 		e.FieldStart("events")
-		e.ArrStart()
-		for _, elem := range s.Events {
-			e.Str(elem)
+		if s.Events == nil {
+			e.Null()
+		} else {
+			e.ArrStart()
+			for _, elem := range s.Events {
+				e.Str(elem)
+			}
+			e.ArrEnd()
 		}
-		e.ArrEnd()
 	}
 	{
 		e.FieldStart("active")
@@ -19654,18 +20060,25 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 		case "events":
 			requiredBitSet[0] |= 1 << 3
 			if err := func() error {
-				s.Events = make([]string, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem string
-					v, err := d.Str()
-					elem = string(v)
-					if err != nil {
+				switch tt := d.Next(); tt {
+				case jx.Null:
+					if err := d.Skip(); err != nil {
 						return err
 					}
-					s.Events = append(s.Events, elem)
-					return nil
-				}); err != nil {
-					return err
+				default:
+					s.Events = make([]string, 0)
+					if err := d.Arr(func(d *jx.Decoder) error {
+						var elem string
+						v, err := d.Str()
+						elem = string(v)
+						if err != nil {
+							return err
+						}
+						s.Events = append(s.Events, elem)
+						return nil
+					}); err != nil {
+						return err
+					}
 				}
 				return nil
 			}(); err != nil {
@@ -19789,17 +20202,12 @@ func (s *WebhookEndpointRotated) UnmarshalJSON(data []byte) error {
 // Encode encodes WebhookEvents as json.
 func (s WebhookEvents) Encode(e *jx.Encoder) {
 	unwrapped := []EventType(s)
-	if unwrapped == nil {
-		e.ArrEmpty()
-		return
+
+	e.ArrStart()
+	for _, elem := range unwrapped {
+		elem.Encode(e)
 	}
-	if unwrapped != nil {
-		e.ArrStart()
-		for _, elem := range unwrapped {
-			elem.Encode(e)
-		}
-		e.ArrEnd()
-	}
+	e.ArrEnd()
 }
 
 // Decode decodes WebhookEvents from json.
@@ -20142,7 +20550,7 @@ func (s *WebhookUpdate) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
-		if s.Events != nil {
+		if s.Events.Set {
 			e.FieldStart("events")
 			s.Events.Encode(e)
 		}
@@ -20181,6 +20589,7 @@ func (s *WebhookUpdate) Decode(d *jx.Decoder) error {
 			}
 		case "events":
 			if err := func() error {
+				s.Events.Reset()
 				if err := s.Events.Decode(d); err != nil {
 					return err
 				}

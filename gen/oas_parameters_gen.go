@@ -18,7 +18,7 @@ import (
 
 // CallMcpParams is parameters of callMcp operation.
 type CallMcpParams struct {
-	// The inbox that tools use when a call names none.
+	// The inbox that tools use if a call names none.
 	InboxID OptString `json:",omitempty,omitzero"`
 }
 
@@ -110,7 +110,7 @@ func decodeCallMcpParams(args [0]string, argsEscaped bool, r *http.Request) (par
 
 // CancelEmailParams is parameters of cancelEmail operation.
 type CancelEmailParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -196,7 +196,8 @@ func decodeCancelEmailParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // CreateContactParams is parameters of createContact operation.
 type CreateContactParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -286,7 +287,8 @@ func decodeCreateContactParams(args [0]string, argsEscaped bool, r *http.Request
 
 // CreateDomainParams is parameters of createDomain operation.
 type CreateDomainParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -376,7 +378,8 @@ func decodeCreateDomainParams(args [0]string, argsEscaped bool, r *http.Request)
 
 // CreateInboxParams is parameters of createInbox operation.
 type CreateInboxParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -466,7 +469,8 @@ func decodeCreateInboxParams(args [0]string, argsEscaped bool, r *http.Request) 
 
 // CreateSuppressionParams is parameters of createSuppression operation.
 type CreateSuppressionParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -556,7 +560,8 @@ func decodeCreateSuppressionParams(args [0]string, argsEscaped bool, r *http.Req
 
 // CreateTemplateParams is parameters of createTemplate operation.
 type CreateTemplateParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -646,7 +651,7 @@ func decodeCreateTemplateParams(args [0]string, argsEscaped bool, r *http.Reques
 
 // DeleteContactParams is parameters of deleteContact operation.
 type DeleteContactParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -732,7 +737,7 @@ func decodeDeleteContactParams(args [1]string, argsEscaped bool, r *http.Request
 
 // DeleteDomainParams is parameters of deleteDomain operation.
 type DeleteDomainParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -818,7 +823,7 @@ func decodeDeleteDomainParams(args [1]string, argsEscaped bool, r *http.Request)
 
 // DeleteInboxParams is parameters of deleteInbox operation.
 type DeleteInboxParams struct {
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -904,7 +909,7 @@ func decodeDeleteInboxParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // DeleteKeyParams is parameters of deleteKey operation.
 type DeleteKeyParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -990,7 +995,7 @@ func decodeDeleteKeyParams(args [1]string, argsEscaped bool, r *http.Request) (p
 
 // DeleteMessageParams is parameters of deleteMessage operation.
 type DeleteMessageParams struct {
-	// The message.
+	// The ID of the message.
 	MessageID string
 }
 
@@ -1076,7 +1081,7 @@ func decodeDeleteMessageParams(args [1]string, argsEscaped bool, r *http.Request
 
 // DeleteSuppressionParams is parameters of deleteSuppression operation.
 type DeleteSuppressionParams struct {
-	// The address, URL-encoded.
+	// The email address, URL-encoded. Case does not matter.
 	Email string
 }
 
@@ -1162,7 +1167,7 @@ func decodeDeleteSuppressionParams(args [1]string, argsEscaped bool, r *http.Req
 
 // DeleteTemplateParams is parameters of deleteTemplate operation.
 type DeleteTemplateParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -1248,7 +1253,7 @@ func decodeDeleteTemplateParams(args [1]string, argsEscaped bool, r *http.Reques
 
 // DeleteWebhookParams is parameters of deleteWebhook operation.
 type DeleteWebhookParams struct {
-	// The webhook endpoint.
+	// The ID of the webhook endpoint.
 	WebhookID string
 }
 
@@ -1334,7 +1339,7 @@ func decodeDeleteWebhookParams(args [1]string, argsEscaped bool, r *http.Request
 
 // DownloadFileParams is parameters of downloadFile operation.
 type DownloadFileParams struct {
-	// Bytes wanted, as in RFC 9110.
+	// The bytes to return, as in RFC 9110.
 	Range OptString `json:",omitempty,omitzero"`
 	// The token of a signed link. It is the credential.
 	Token string
@@ -1498,9 +1503,10 @@ func decodeDownloadFileParams(args [1]string, argsEscaped bool, r *http.Request)
 
 // ForwardMessageParams is parameters of forwardMessage operation.
 type ForwardMessageParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
-	// The message.
+	// The ID of the message.
 	MessageID string
 }
 
@@ -1662,9 +1668,9 @@ func decodeForwardMessageParams(args [1]string, argsEscaped bool, r *http.Reques
 
 // GetAttachmentParams is parameters of getAttachment operation.
 type GetAttachmentParams struct {
-	// The message.
+	// The ID of the message.
 	MessageID string
-	// The attachment.
+	// The ID of the attachment.
 	AttachmentID string
 }
 
@@ -1822,7 +1828,7 @@ func decodeGetAttachmentParams(args [2]string, argsEscaped bool, r *http.Request
 
 // GetContactParams is parameters of getContact operation.
 type GetContactParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -1908,7 +1914,7 @@ func decodeGetContactParams(args [1]string, argsEscaped bool, r *http.Request) (
 
 // GetDomainParams is parameters of getDomain operation.
 type GetDomainParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -1994,7 +2000,7 @@ func decodeGetDomainParams(args [1]string, argsEscaped bool, r *http.Request) (p
 
 // GetDraftParams is parameters of getDraft operation.
 type GetDraftParams struct {
-	// The draft.
+	// The ID of the draft.
 	DraftID string
 }
 
@@ -2080,9 +2086,9 @@ func decodeGetDraftParams(args [1]string, argsEscaped bool, r *http.Request) (pa
 
 // GetDraftAttachmentParams is parameters of getDraftAttachment operation.
 type GetDraftAttachmentParams struct {
-	// The draft.
+	// The ID of the draft.
 	DraftID string
-	// The attachment.
+	// The ID of the attachment.
 	AttachmentID string
 }
 
@@ -2240,7 +2246,7 @@ func decodeGetDraftAttachmentParams(args [2]string, argsEscaped bool, r *http.Re
 
 // GetEmailParams is parameters of getEmail operation.
 type GetEmailParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -2326,7 +2332,7 @@ func decodeGetEmailParams(args [1]string, argsEscaped bool, r *http.Request) (pa
 
 // GetInboxParams is parameters of getInbox operation.
 type GetInboxParams struct {
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -2412,7 +2418,7 @@ func decodeGetInboxParams(args [1]string, argsEscaped bool, r *http.Request) (pa
 
 // GetMessageParams is parameters of getMessage operation.
 type GetMessageParams struct {
-	// The message.
+	// The ID of the message.
 	MessageID string
 }
 
@@ -2498,7 +2504,7 @@ func decodeGetMessageParams(args [1]string, argsEscaped bool, r *http.Request) (
 
 // GetMessageRawParams is parameters of getMessageRaw operation.
 type GetMessageRawParams struct {
-	// The message.
+	// The ID of the message.
 	MessageID string
 }
 
@@ -2584,9 +2590,9 @@ func decodeGetMessageRawParams(args [1]string, argsEscaped bool, r *http.Request
 
 // GetStatsParams is parameters of getStats operation.
 type GetStatsParams struct {
-	// How many UTC days, today included.
+	// The number of UTC days, including today.
 	Days OptInt `json:",omitempty,omitzero"`
-	// Only this inbox. One that the key cannot see is 404.
+	// Only this inbox. The response is 404 if the key has no access to it.
 	InboxID OptString `json:",omitempty,omitzero"`
 }
 
@@ -2758,7 +2764,7 @@ func decodeGetStatsParams(args [0]string, argsEscaped bool, r *http.Request) (pa
 
 // GetTemplateParams is parameters of getTemplate operation.
 type GetTemplateParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -2844,9 +2850,9 @@ func decodeGetTemplateParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // GetThreadParams is parameters of getThread operation.
 type GetThreadParams struct {
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
-	// The thread.
+	// The ID of the thread.
 	ThreadID string
 }
 
@@ -3004,7 +3010,7 @@ func decodeGetThreadParams(args [2]string, argsEscaped bool, r *http.Request) (p
 
 // GetWebhookParams is parameters of getWebhook operation.
 type GetWebhookParams struct {
-	// The webhook endpoint.
+	// The ID of the webhook endpoint.
 	WebhookID string
 }
 
@@ -3090,9 +3096,9 @@ func decodeGetWebhookParams(args [1]string, argsEscaped bool, r *http.Request) (
 
 // ListApiKeysParams is parameters of listApiKeys operation.
 type ListApiKeysParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 }
 
@@ -3264,11 +3270,11 @@ func decodeListApiKeysParams(args [0]string, argsEscaped bool, r *http.Request) 
 
 // ListContactsParams is parameters of listContacts operation.
 type ListContactsParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
-	// The address, whole. Case does not matter.
+	// Only the contact with this email address. Case does not matter.
 	Email OptString `json:",omitempty,omitzero"`
 }
 
@@ -3517,9 +3523,9 @@ func decodeListContactsParams(args [0]string, argsEscaped bool, r *http.Request)
 
 // ListDomainsParams is parameters of listDomains operation.
 type ListDomainsParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 }
 
@@ -3691,9 +3697,9 @@ func decodeListDomainsParams(args [0]string, argsEscaped bool, r *http.Request) 
 
 // ListDraftsParams is parameters of listDrafts operation.
 type ListDraftsParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 	// Only drafts with this status. `pending` is the approval queue.
 	Status OptDraftStatus `json:",omitempty,omitzero"`
@@ -3932,13 +3938,13 @@ func decodeListDraftsParams(args [0]string, argsEscaped bool, r *http.Request) (
 
 // ListEmailsParams is parameters of listEmails operation.
 type ListEmailsParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 	// Only emails with this status.
 	Status OptEmailStatus `json:",omitempty,omitzero"`
-	// Only emails with this tag, as `key:value`.
+	// Only emails with this tag, as `key:value`. Both may contain colons.
 	Tag OptString `json:",omitempty,omitzero"`
 	// Only emails of this batch.
 	BatchID OptString `json:",omitempty,omitzero"`
@@ -4232,7 +4238,7 @@ func decodeListEmailsParams(args [0]string, argsEscaped bool, r *http.Request) (
 							MaxLengthSet:  true,
 							Email:         false,
 							Hostname:      false,
-							Regex:         regexMap["^[^:]+:"],
+							Regex:         regexMap["^.+:"],
 							MinNumeric:    0,
 							MinNumericSet: false,
 							MaxNumeric:    0,
@@ -4331,13 +4337,13 @@ func decodeListEmailsParams(args [0]string, argsEscaped bool, r *http.Request) (
 
 // ListInboxDraftsParams is parameters of listInboxDrafts operation.
 type ListInboxDraftsParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 	// Only drafts with this status. `pending` is the approval queue.
 	Status OptDraftStatus `json:",omitempty,omitzero"`
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -4646,26 +4652,26 @@ func decodeListInboxDraftsParams(args [1]string, argsEscaped bool, r *http.Reque
 
 // ListInboxMessagesParams is parameters of listInboxMessages operation.
 type ListInboxMessagesParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
-	// Received or sent. Omitted means both.
+	// Only received (`in`) or only sent (`out`) messages.
 	Direction OptDirection `json:",omitempty,omitzero"`
-	// The header From, an address, `*@domain` or `*@*.domain`. Case does not matter.
+	// Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter.
 	From OptString `json:",omitempty,omitzero"`
-	// A part of the subject. Case does not matter.
+	// Only messages whose subject contains this text. Case does not matter.
 	Subject OptString `json:",omitempty,omitzero"`
 	// Only messages of this thread.
 	ThreadID OptString `json:",omitempty,omitzero"`
-	// Only messages received (in) or created (out) at or after this time.
+	// Only messages received or, for sent messages, created at or after this time.
 	Since OptDateTime `json:",omitempty,omitzero"`
-	// Full-text search over subject and body. All words must occur, case and accents are folded, and
-	// "phrases" stand in quotes; nothing else has a meaning. What is written without a space, such as an
-	// address, is a phrase. In Chinese and Japanese give two characters or more: one is found only where
-	// it stands alone. Messages whose content is deleted are not found.
+	// Full-text search over subject and body. Finds messages that contain all words, ignoring case and
+	// accents. Put phrases in quotes; no other character has a special meaning. Text without spaces, such
+	// as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages
+	// whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -5332,9 +5338,9 @@ func decodeListInboxMessagesParams(args [1]string, argsEscaped bool, r *http.Req
 
 // ListInboxesParams is parameters of listInboxes operation.
 type ListInboxesParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 }
 
@@ -5506,9 +5512,9 @@ func decodeListInboxesParams(args [0]string, argsEscaped bool, r *http.Request) 
 
 // ListKeysParams is parameters of listKeys operation.
 type ListKeysParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 }
 
@@ -5680,26 +5686,26 @@ func decodeListKeysParams(args [0]string, argsEscaped bool, r *http.Request) (pa
 
 // ListMessagesParams is parameters of listMessages operation.
 type ListMessagesParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
-	// Received or sent. Omitted means both.
+	// Only received (`in`) or only sent (`out`) messages.
 	Direction OptDirection `json:",omitempty,omitzero"`
-	// The header From, an address, `*@domain` or `*@*.domain`. Case does not matter.
+	// Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter.
 	From OptString `json:",omitempty,omitzero"`
-	// A part of the subject. Case does not matter.
+	// Only messages whose subject contains this text. Case does not matter.
 	Subject OptString `json:",omitempty,omitzero"`
 	// Only messages of this thread.
 	ThreadID OptString `json:",omitempty,omitzero"`
-	// Only messages received (in) or created (out) at or after this time.
+	// Only messages received or, for sent messages, created at or after this time.
 	Since OptDateTime `json:",omitempty,omitzero"`
-	// Full-text search over subject and body. All words must occur, case and accents are folded, and
-	// "phrases" stand in quotes; nothing else has a meaning. What is written without a space, such as an
-	// address, is a phrase. In Chinese and Japanese give two characters or more: one is found only where
-	// it stands alone. Messages whose content is deleted are not found.
+	// Full-text search over subject and body. Finds messages that contain all words, ignoring case and
+	// accents. Put phrases in quotes; no other character has a special meaning. Text without spaces, such
+	// as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages
+	// whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
-	// Only this inbox. One that the key cannot see is 404.
+	// Only this inbox. The response is 404 if the key has no access to it.
 	InboxID OptString `json:",omitempty,omitzero"`
 	// Only messages with this status.
 	Status OptMessageStatus `json:",omitempty,omitzero"`
@@ -6438,9 +6444,9 @@ func decodeListMessagesParams(args [0]string, argsEscaped bool, r *http.Request)
 
 // ListSuppressionsParams is parameters of listSuppressions operation.
 type ListSuppressionsParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 }
 
@@ -6612,9 +6618,9 @@ func decodeListSuppressionsParams(args [0]string, argsEscaped bool, r *http.Requ
 
 // ListTemplatesParams is parameters of listTemplates operation.
 type ListTemplatesParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 }
 
@@ -6786,11 +6792,11 @@ func decodeListTemplatesParams(args [0]string, argsEscaped bool, r *http.Request
 
 // ListThreadsParams is parameters of listThreads operation.
 type ListThreadsParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -7034,15 +7040,15 @@ func decodeListThreadsParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // ListWebhookDeliveriesParams is parameters of listWebhookDeliveries operation.
 type ListWebhookDeliveriesParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 	// Only deliveries with this status.
 	Status OptWebhookDeliveryStatus `json:",omitempty,omitzero"`
 	// Only deliveries of this event type.
 	EventType OptEventType `json:",omitempty,omitzero"`
-	// The webhook endpoint.
+	// The ID of the webhook endpoint.
 	WebhookID string
 }
 
@@ -7416,9 +7422,9 @@ func decodeListWebhookDeliveriesParams(args [1]string, argsEscaped bool, r *http
 
 // ListWebhooksParams is parameters of listWebhooks operation.
 type ListWebhooksParams struct {
-	// Page size.
+	// The largest number of items to return.
 	Limit OptInt `json:",omitempty,omitzero"`
-	// The `cursor` of the page before. Only for the same list and filters.
+	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
 }
 
@@ -7590,7 +7596,7 @@ func decodeListWebhooksParams(args [0]string, argsEscaped bool, r *http.Request)
 
 // PreviewTemplateParams is parameters of previewTemplate operation.
 type PreviewTemplateParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -7676,9 +7682,10 @@ func decodePreviewTemplateParams(args [1]string, argsEscaped bool, r *http.Reque
 
 // RejectDraftParams is parameters of rejectDraft operation.
 type RejectDraftParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
-	// The draft.
+	// The ID of the draft.
 	DraftID string
 }
 
@@ -7840,7 +7847,7 @@ func decodeRejectDraftParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // ReplaceTemplateParams is parameters of replaceTemplate operation.
 type ReplaceTemplateParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -7926,9 +7933,10 @@ func decodeReplaceTemplateParams(args [1]string, argsEscaped bool, r *http.Reque
 
 // ReplyToMessageParams is parameters of replyToMessage operation.
 type ReplyToMessageParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
-	// The message.
+	// The ID of the message.
 	MessageID string
 }
 
@@ -8090,7 +8098,7 @@ func decodeReplyToMessageParams(args [1]string, argsEscaped bool, r *http.Reques
 
 // RescheduleEmailParams is parameters of rescheduleEmail operation.
 type RescheduleEmailParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -8176,9 +8184,9 @@ func decodeRescheduleEmailParams(args [1]string, argsEscaped bool, r *http.Reque
 
 // RetryWebhookDeliveryParams is parameters of retryWebhookDelivery operation.
 type RetryWebhookDeliveryParams struct {
-	// The webhook endpoint.
+	// The ID of the webhook endpoint.
 	WebhookID string
-	// The delivery.
+	// The ID of the delivery.
 	DeliveryID string
 }
 
@@ -8336,7 +8344,7 @@ func decodeRetryWebhookDeliveryParams(args [2]string, argsEscaped bool, r *http.
 
 // RevokeApiKeyParams is parameters of revokeApiKey operation.
 type RevokeApiKeyParams struct {
-	// The key's id, not the key.
+	// The ID of the key, not the key itself.
 	APIKeyID string
 }
 
@@ -8422,7 +8430,7 @@ func decodeRevokeApiKeyParams(args [1]string, argsEscaped bool, r *http.Request)
 
 // RotateWebhookSecretParams is parameters of rotateWebhookSecret operation.
 type RotateWebhookSecretParams struct {
-	// The webhook endpoint.
+	// The ID of the webhook endpoint.
 	WebhookID string
 }
 
@@ -8508,9 +8516,10 @@ func decodeRotateWebhookSecretParams(args [1]string, argsEscaped bool, r *http.R
 
 // SendDraftParams is parameters of sendDraft operation.
 type SendDraftParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
-	// The draft.
+	// The ID of the draft.
 	DraftID string
 }
 
@@ -8672,7 +8681,8 @@ func decodeSendDraftParams(args [1]string, argsEscaped bool, r *http.Request) (p
 
 // SendEmailParams is parameters of sendEmail operation.
 type SendEmailParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -8762,7 +8772,8 @@ func decodeSendEmailParams(args [0]string, argsEscaped bool, r *http.Request) (p
 
 // SendEmailBatchParams is parameters of sendEmailBatch operation.
 type SendEmailBatchParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -8852,9 +8863,10 @@ func decodeSendEmailBatchParams(args [0]string, argsEscaped bool, r *http.Reques
 
 // SendMessageParams is parameters of sendMessage operation.
 type SendMessageParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -9016,9 +9028,10 @@ func decodeSendMessageParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // SimulateMessageParams is parameters of simulateMessage operation.
 type SimulateMessageParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -9180,11 +9193,11 @@ func decodeSimulateMessageParams(args [1]string, argsEscaped bool, r *http.Reque
 
 // StreamEventsParams is parameters of streamEvents operation.
 type StreamEventsParams struct {
-	// Only this inbox. One that the key cannot see is 404.
+	// Only this inbox. The response is 404 if the key has no access to it.
 	InboxID OptString `json:",omitempty,omitzero"`
-	// Only these event types, separated by commas. Omitted means all.
+	// Only these event types, separated by commas. If omitted, all types.
 	Events []EventType `json:",omitempty"`
-	// Replays what came after this event, up to 24 hours back. Empty means none.
+	// Resumes after this event, up to 24 hours back. Browsers send it when they reconnect.
 	LastEventID OptString `json:",omitempty,omitzero"`
 }
 
@@ -9427,7 +9440,7 @@ func decodeStreamEventsParams(args [0]string, argsEscaped bool, r *http.Request)
 
 // TestWebhookParams is parameters of testWebhook operation.
 type TestWebhookParams struct {
-	// The webhook endpoint.
+	// The ID of the webhook endpoint.
 	WebhookID string
 }
 
@@ -9513,7 +9526,7 @@ func decodeTestWebhookParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // UpdateContactParams is parameters of updateContact operation.
 type UpdateContactParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -9599,7 +9612,7 @@ func decodeUpdateContactParams(args [1]string, argsEscaped bool, r *http.Request
 
 // UpdateDraftParams is parameters of updateDraft operation.
 type UpdateDraftParams struct {
-	// The draft.
+	// The ID of the draft.
 	DraftID string
 }
 
@@ -9685,7 +9698,7 @@ func decodeUpdateDraftParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // UpdateInboxParams is parameters of updateInbox operation.
 type UpdateInboxParams struct {
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 
@@ -9771,7 +9784,7 @@ func decodeUpdateInboxParams(args [1]string, argsEscaped bool, r *http.Request) 
 
 // UpdateTemplateParams is parameters of updateTemplate operation.
 type UpdateTemplateParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -9857,7 +9870,7 @@ func decodeUpdateTemplateParams(args [1]string, argsEscaped bool, r *http.Reques
 
 // UpdateWebhookParams is parameters of updateWebhook operation.
 type UpdateWebhookParams struct {
-	// The webhook endpoint.
+	// The ID of the webhook endpoint.
 	WebhookID string
 }
 
@@ -9943,7 +9956,8 @@ func decodeUpdateWebhookParams(args [1]string, argsEscaped bool, r *http.Request
 
 // UpsertContactsParams is parameters of upsertContacts operation.
 type UpsertContactsParams struct {
-	// Makes a repeat safe. The same key and body get the stored answer for 24 hours.
+	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
+	// body gets the response of the first.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -10033,7 +10047,7 @@ func decodeUpsertContactsParams(args [0]string, argsEscaped bool, r *http.Reques
 
 // VerifyDomainParams is parameters of verifyDomain operation.
 type VerifyDomainParams struct {
-	// The id of the resource.
+	// The ID of the resource.
 	ID string
 }
 
@@ -10119,22 +10133,23 @@ func decodeVerifyDomainParams(args [1]string, argsEscaped bool, r *http.Request)
 
 // WaitForMessageParams is parameters of waitForMessage operation.
 type WaitForMessageParams struct {
-	// Seconds to wait.
+	// How many seconds to wait.
 	Timeout OptInt `json:",omitempty,omitzero"`
-	// Only messages received (in) or created (out) at or after this time. Omitted means one minute before
-	// the call.
+	// Only messages received or, for sent messages, created at or after this time. If omitted, one minute
+	// before the call.
 	Since OptDateTime `json:",omitempty,omitzero"`
-	// The header From, an address, `*@domain` or `*@*.domain`. Case does not matter.
+	// Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter.
 	From OptString `json:",omitempty,omitzero"`
-	// A part of the subject. Case does not matter.
+	// Only messages whose subject contains this text. Case does not matter.
 	Subject OptString `json:",omitempty,omitzero"`
-	// Received or sent.
+	// Whether to wait for received (`in`) or sent (`out`) messages.
 	Direction OptWaitDirection `json:",omitempty,omitzero"`
-	// A message id. Only later messages match, so that calls can be chained without loss or repeat.
+	// Only messages after the one with this ID, which may have been deleted since. Pass the ID of the last
+	// match to chain calls without losing or repeating a message.
 	After OptString `json:",omitempty,omitzero"`
 	// Only messages with an extracted code or link.
 	Has OptWaitHas `json:",omitempty,omitzero"`
-	// The inbox.
+	// The ID of the inbox.
 	InboxID string
 }
 

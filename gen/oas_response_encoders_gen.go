@@ -201,14 +201,6 @@ func encodeCreateTemplateResponse(response *Template, w http.ResponseWriter) err
 }
 
 func encodeCreateWebhookResponse(response *WebhookEndpointCreated, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
@@ -500,6 +492,14 @@ func encodeGetEmailResponse(response *Email, w http.ResponseWriter) error {
 func encodeGetHealthResponse(response GetHealthRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *GetHealthOK:
+		if err := func() error {
+			if err := response.Validate(); err != nil {
+				return err
+			}
+			return nil
+		}(); err != nil {
+			return errors.Wrap(err, "validate")
+		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(200)
 
@@ -512,6 +512,14 @@ func encodeGetHealthResponse(response GetHealthRes, w http.ResponseWriter) error
 		return nil
 
 	case *GetHealthServiceUnavailable:
+		if err := func() error {
+			if err := response.Validate(); err != nil {
+				return err
+			}
+			return nil
+		}(); err != nil {
+			return errors.Wrap(err, "validate")
+		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(503)
 
@@ -677,14 +685,6 @@ func encodeGetUsageResponse(response *Usage, w http.ResponseWriter) error {
 }
 
 func encodeGetWebhookResponse(response *WebhookEndpoint, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
@@ -1170,14 +1170,6 @@ func encodeRevokeApiKeyResponse(response *DeletedApiKey, w http.ResponseWriter) 
 }
 
 func encodeRotateWebhookSecretResponse(response *WebhookEndpointRotated, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
@@ -1418,14 +1410,6 @@ func encodeUpdateTemplateResponse(response *Template, w http.ResponseWriter) err
 }
 
 func encodeUpdateWebhookResponse(response *WebhookEndpoint, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
@@ -1511,7 +1495,7 @@ func encodeErrorResponse(response *ErrorStatusCodeWithHeaders, w http.ResponseWr
 		return errors.Wrap(err, "validate")
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Access-Control-Expose-Headers", "Allow,Retry-After,X-Request-Id")
+	w.Header().Set("Access-Control-Expose-Headers", "Allow,Ratelimit-Limit,Ratelimit-Remaining,Ratelimit-Reset,Retry-After,X-Request-Id")
 	// Encoding response headers.
 	{
 		h := uri.NewHeaderEncoder(w.Header())
@@ -1528,6 +1512,51 @@ func encodeErrorResponse(response *ErrorStatusCodeWithHeaders, w http.ResponseWr
 				return nil
 			}); err != nil {
 				return errors.Wrap(err, "encode Allow header")
+			}
+		}
+		// Encode "RateLimit-Limit" header.
+		{
+			cfg := uri.HeaderParameterEncodingConfig{
+				Name:    "RateLimit-Limit",
+				Explode: false,
+			}
+			if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+				if val, ok := response.RateLimitLimit.Get(); ok {
+					return e.EncodeValue(conv.IntToString(val))
+				}
+				return nil
+			}); err != nil {
+				return errors.Wrap(err, "encode RateLimit-Limit header")
+			}
+		}
+		// Encode "RateLimit-Remaining" header.
+		{
+			cfg := uri.HeaderParameterEncodingConfig{
+				Name:    "RateLimit-Remaining",
+				Explode: false,
+			}
+			if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+				if val, ok := response.RateLimitRemaining.Get(); ok {
+					return e.EncodeValue(conv.IntToString(val))
+				}
+				return nil
+			}); err != nil {
+				return errors.Wrap(err, "encode RateLimit-Remaining header")
+			}
+		}
+		// Encode "RateLimit-Reset" header.
+		{
+			cfg := uri.HeaderParameterEncodingConfig{
+				Name:    "RateLimit-Reset",
+				Explode: false,
+			}
+			if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+				if val, ok := response.RateLimitReset.Get(); ok {
+					return e.EncodeValue(conv.IntToString(val))
+				}
+				return nil
+			}); err != nil {
+				return errors.Wrap(err, "encode RateLimit-Reset header")
 			}
 		}
 		// Encode "Retry-After" header.

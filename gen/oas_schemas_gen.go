@@ -17,7 +17,7 @@ func (s *ErrorStatusCodeWithHeaders) Error() string {
 	return fmt.Sprintf("code %d: %+v", s.StatusCode, s.Response)
 }
 
-// An address, or an address with a name.
+// An email address, alone or with a name.
 // Ref: #/components/schemas/Address
 // Address represents sum type.
 type Address struct {
@@ -86,10 +86,13 @@ func NewAddressObjectAddress(v AddressObject) Address {
 
 type AddressArray []Address
 
+// An email address with an optional name.
 // Ref: #/components/schemas/AddressObject
 type AddressObject struct {
+	// The email address.
 	Email EmailAddress `json:"email"`
-	Name  OptNilString `json:"name"`
+	// The display name, or null for none.
+	Name OptNilString `json:"name"`
 }
 
 // GetEmail returns the value of Email.
@@ -112,22 +115,32 @@ func (s *AddressObject) SetName(val OptNilString) {
 	s.Name = val
 }
 
+// An API key, without its secret.
 // Ref: #/components/schemas/ApiKey
 type ApiKey struct {
+	// The object type. Always `api_key`.
 	Object string `json:"object"`
-	// Prefix `key_`.
-	ID         string   `json:"id"`
-	Name       string   `json:"name"`
-	Mode       string   `json:"mode"`
-	Scopes     []string `json:"scopes"`
+	// The ID of the key, with the prefix `key_`.
+	ID string `json:"id"`
+	// A name to recognise the key by.
+	Name string `json:"name"`
+	// The mode of the key.
+	Mode string `json:"mode"`
+	// What the key may do.
+	Scopes []string `json:"scopes"`
+	// The CIDR blocks that the key works from. Empty means any address.
 	AllowedIps []string `json:"allowed_ips"`
-	InboxIds   []string `json:"inbox_ids"`
+	// The only inboxes that the key has access to, or null for all.
+	InboxIds []string `json:"inbox_ids"`
 	// The first characters of the key.
 	Prefix string `json:"prefix"`
 	// An ellipsis and the last 4 characters of the key.
-	KeyHint    string      `json:"key_hint"`
-	ExpiresAt  NilDateTime `json:"expires_at"`
-	CreatedAt  time.Time   `json:"created_at"`
+	KeyHint string `json:"key_hint"`
+	// When the key stops working, or null for never.
+	ExpiresAt NilDateTime `json:"expires_at"`
+	// When the key was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the key was last used, or null if never.
 	LastUsedAt NilDateTime `json:"last_used_at"`
 }
 
@@ -251,17 +264,20 @@ func (s *ApiKey) SetLastUsedAt(val NilDateTime) {
 	s.LastUsedAt = val
 }
 
+// The key to create.
 // Ref: #/components/schemas/ApiKeyCreate
 type ApiKeyCreate struct {
-	Name string              `json:"name"`
+	// A name to recognise the key by.
+	Name string `json:"name"`
+	// `live` sends mail, `test` simulates sending, and `restricted` needs `scopes`.
 	Mode OptApiKeyCreateMode `json:"mode"`
-	// Required when `mode` is `restricted`. Otherwise omitted means `["*"]`.
+	// What the key may do. Required if `mode` is `restricted`; otherwise, if omitted, `["*"]`.
 	Scopes []ApiKeyScope `json:"scopes"`
-	// CIDR blocks. Omitted or empty means any address.
+	// The CIDR blocks that the key works from. If omitted or empty, it works from any address.
 	AllowedIps []string `json:"allowed_ips"`
-	// The only inboxes that the key sees. Omitted or null means all.
+	// The only inboxes that the key has access to. If omitted or null, all inboxes.
 	InboxIds OptNilStringArray `json:"inbox_ids"`
-	// In the future. Omitted or null means never.
+	// When the key stops working. Must be in the future. If omitted or null, never.
 	ExpiresAt OptNilDateTime `json:"expires_at"`
 }
 
@@ -325,6 +341,7 @@ func (s *ApiKeyCreate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
 }
 
+// `live` sends mail, `test` simulates sending, and `restricted` needs `scopes`.
 type ApiKeyCreateMode string
 
 const (
@@ -376,22 +393,31 @@ func (s *ApiKeyCreateMode) UnmarshalText(data []byte) error {
 // Merged schema.
 // Ref: #/components/schemas/ApiKeyCreated
 type ApiKeyCreated struct {
+	// The object type. Always `api_key`.
 	Object string `json:"object"`
-	// Prefix `key_`.
-	ID         string   `json:"id"`
-	Name       string   `json:"name"`
-	Mode       string   `json:"mode"`
-	Scopes     []string `json:"scopes"`
+	// The ID of the key, with the prefix `key_`.
+	ID string `json:"id"`
+	// A name to recognise the key by.
+	Name string `json:"name"`
+	// The mode of the key.
+	Mode string `json:"mode"`
+	// What the key may do.
+	Scopes []string `json:"scopes"`
+	// The CIDR blocks that the key works from. Empty means any address.
 	AllowedIps []string `json:"allowed_ips"`
-	InboxIds   []string `json:"inbox_ids"`
+	// The only inboxes that the key has access to, or null for all.
+	InboxIds []string `json:"inbox_ids"`
 	// The first characters of the key.
 	Prefix string `json:"prefix"`
 	// An ellipsis and the last 4 characters of the key.
-	KeyHint    string      `json:"key_hint"`
-	ExpiresAt  NilDateTime `json:"expires_at"`
-	CreatedAt  time.Time   `json:"created_at"`
+	KeyHint string `json:"key_hint"`
+	// When the key stops working, or null for never.
+	ExpiresAt NilDateTime `json:"expires_at"`
+	// When the key was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the key was last used, or null if never.
 	LastUsedAt NilDateTime `json:"last_used_at"`
-	// The full secret. Shown once.
+	// The secret to send as `Authorization: Bearer`. Shown only once.
 	Key string `json:"key"`
 }
 
@@ -528,9 +554,11 @@ func (s *ApiKeyCreated) SetKey(val string) {
 // Merged schema.
 // Ref: #/components/schemas/ApiKeyList
 type ApiKeyList struct {
-	Data    []ApiKey `json:"data"`
-	HasMore bool     `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The keys, newest first.
+	Data []ApiKey `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -564,6 +592,7 @@ func (s *ApiKeyList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// What a key may do.
 // Ref: #/components/schemas/ApiKeyScope
 type ApiKeyScope string
 
@@ -690,16 +719,20 @@ func (s *ApiKeyScope) UnmarshalText(data []byte) error {
 	}
 }
 
+// A file attached to a message or draft.
 // Ref: #/components/schemas/Attachment
 type Attachment struct {
-	// Prefix `att_`.
+	// The ID of the attachment, with the prefix `att_`.
 	ID string `json:"id"`
-	// One is made up when the mail gives none.
-	Filename    string `json:"filename"`
+	// The filename. Generated if the message gives none.
+	Filename string `json:"filename"`
+	// The media type, such as `application/pdf`.
 	ContentType string `json:"content_type"`
-	// Bytes after decoding.
-	Size      int64     `json:"size"`
-	Inline    bool      `json:"inline"`
+	// The decoded size in bytes.
+	Size int64 `json:"size"`
+	// Whether the file is shown within the message, such as an image.
+	Inline bool `json:"inline"`
+	// The Content-ID that the HTML refers to, or null.
 	ContentID NilString `json:"content_id"`
 }
 
@@ -766,20 +799,26 @@ func (s *Attachment) SetContentID(val NilString) {
 // Merged schema.
 // Ref: #/components/schemas/AttachmentDownload
 type AttachmentDownload struct {
-	// Prefix `att_`.
+	// The ID of the attachment, with the prefix `att_`.
 	ID string `json:"id"`
-	// One is made up when the mail gives none.
-	Filename    string `json:"filename"`
+	// The filename. Generated if the message gives none.
+	Filename string `json:"filename"`
+	// The media type, such as `application/pdf`.
 	ContentType string `json:"content_type"`
-	// Bytes after decoding.
-	Size      int64     `json:"size"`
-	Inline    bool      `json:"inline"`
+	// The decoded size in bytes.
+	Size int64 `json:"size"`
+	// Whether the file is shown within the message, such as an image.
+	Inline bool `json:"inline"`
+	// The Content-ID that the HTML refers to, or null.
 	ContentID NilString `json:"content_id"`
-	Object    string    `json:"object"`
-	MessageID string    `json:"message_id"`
-	// Works without a key until `expires_at`.
-	DownloadURL url.URL   `json:"download_url"`
-	ExpiresAt   time.Time `json:"expires_at"`
+	// The object type. Always `attachment`.
+	Object string `json:"object"`
+	// The message that the attachment belongs to.
+	MessageID string `json:"message_id"`
+	// A signed link to the file. It needs no key and works until `expires_at`.
+	DownloadURL url.URL `json:"download_url"`
+	// When the download link expires.
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // GetID returns the value of ID.
@@ -882,18 +921,25 @@ func (s *AttachmentDownload) SetExpiresAt(val time.Time) {
 	s.ExpiresAt = val
 }
 
-// Values of RFC 8601. What counts for whether the address in `from` can be believed is `dmarc`: `pass`
-// means that its domain stands behind the message. `temperror` means that the DNS did not answer when
-// the message came.
+// Authentication results with the values of RFC 8601. To know whether the address in `from` is
+// genuine, check `dmarc` and `internal`. If `dmarc` is `pass`, the domain vouches for the message. If
+// `internal` is `pass`, this installation does: an account of it sent the message, and may use the
+// address. `temperror` means that DNS did not respond when the message arrived.
 // Ref: #/components/schemas/AuthResults
 type AuthResults struct {
-	// Whether the client may send for the reverse-path's domain, or for that of HELO when it is null.
+	// Whether the sending server may send for the domain of the reverse-path, or for its HELO name if the
+	// reverse-path is null.
 	Spf string `json:"spf"`
-	// The best of the signatures. `policy` is one that is correct and proves too little.
+	// The best result of all signatures. `policy` means a valid signature that covers too little.
 	Dkim string `json:"dkim"`
-	// Whether one of both is of the domain in `from`. `none` when the domain has no record, or when From
-	// names several.
+	// Whether SPF or DKIM passed for the domain in `from`. `none` if the domain has no DMARC record or
+	// From holds several addresses.
 	Dmarc string `json:"dmarc"`
+	// `pass` if a key or a person of this installation sent the message, which crossed no network: `spf`,
+	// `dkim` and `dmarc` are `none` then. Null for a message from outside.
+	Internal NilString `json:"internal"`
+	// The account (prefix `acc_`) whose key sent an internal message, or null.
+	InternalAccount NilString `json:"internal_account"`
 }
 
 // GetSpf returns the value of Spf.
@@ -911,6 +957,16 @@ func (s *AuthResults) GetDmarc() string {
 	return s.Dmarc
 }
 
+// GetInternal returns the value of Internal.
+func (s *AuthResults) GetInternal() NilString {
+	return s.Internal
+}
+
+// GetInternalAccount returns the value of InternalAccount.
+func (s *AuthResults) GetInternalAccount() NilString {
+	return s.InternalAccount
+}
+
 // SetSpf sets the value of Spf.
 func (s *AuthResults) SetSpf(val string) {
 	s.Spf = val
@@ -924,6 +980,16 @@ func (s *AuthResults) SetDkim(val string) {
 // SetDmarc sets the value of Dmarc.
 func (s *AuthResults) SetDmarc(val string) {
 	s.Dmarc = val
+}
+
+// SetInternal sets the value of Internal.
+func (s *AuthResults) SetInternal(val NilString) {
+	s.Internal = val
+}
+
+// SetInternalAccount sets the value of InternalAccount.
+func (s *AuthResults) SetInternalAccount(val NilString) {
+	s.InternalAccount = val
 }
 
 type BearerAuth struct {
@@ -1071,18 +1137,27 @@ func (s CallMcpOKTextEventStream) Read(p []byte) (n int, err error) {
 	return s.Data.Read(p)
 }
 
+// A person you write to.
 // Ref: #/components/schemas/Contact
 type Contact struct {
+	// The object type. Always `contact`.
 	Object string `json:"object"`
-	// Prefix `con_`.
-	ID        string     `json:"id"`
-	Email     string     `json:"email"`
-	FirstName NilString  `json:"first_name"`
-	LastName  NilString  `json:"last_name"`
-	Metadata  FreeObject `json:"metadata"`
-	Tags      Tags       `json:"tags"`
-	CreatedAt time.Time  `json:"created_at"`
-	UpdatedAt time.Time  `json:"updated_at"`
+	// The ID of the contact, with the prefix `con_`.
+	ID string `json:"id"`
+	// The email address.
+	Email string `json:"email"`
+	// The first name, or null.
+	FirstName NilString `json:"first_name"`
+	// The last name, or null.
+	LastName NilString `json:"last_name"`
+	// Your own data.
+	Metadata FreeObject `json:"metadata"`
+	// Your own labels.
+	Tags Tags `json:"tags"`
+	// When the contact was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the contact was last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // GetObject returns the value of Object.
@@ -1175,8 +1250,10 @@ func (s *Contact) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
 }
 
+// The contacts to create or update.
 // Ref: #/components/schemas/ContactBatch
 type ContactBatch struct {
+	// The contacts, matched by email address.
 	Contacts []ContactCreate `json:"contacts"`
 }
 
@@ -1190,9 +1267,12 @@ func (s *ContactBatch) SetContacts(val []ContactCreate) {
 	s.Contacts = val
 }
 
+// How many contacts were created and updated.
 // Ref: #/components/schemas/ContactBatchResult
 type ContactBatchResult struct {
+	// The number of contacts created.
 	Created int `json:"created"`
+	// The number of contacts updated.
 	Updated int `json:"updated"`
 }
 
@@ -1216,14 +1296,19 @@ func (s *ContactBatchResult) SetUpdated(val int) {
 	s.Updated = val
 }
 
+// The contact to create.
 // Ref: #/components/schemas/ContactCreate
 type ContactCreate struct {
-	Email     EmailAddress `json:"email"`
+	// The email address.
+	Email EmailAddress `json:"email"`
+	// The first name.
 	FirstName OptNilString `json:"first_name"`
-	LastName  OptNilString `json:"last_name"`
-	// At most 4 KB as UTF-8 of compact JSON.
+	// The last name.
+	LastName OptNilString `json:"last_name"`
+	// Your own data, at most 4 KB of compact JSON.
 	Metadata OptFreeObject `json:"metadata"`
-	Tags     OptTags       `json:"tags"`
+	// Your own labels.
+	Tags OptTags `json:"tags"`
 }
 
 // GetEmail returns the value of Email.
@@ -1279,9 +1364,11 @@ func (s *ContactCreate) SetTags(val OptTags) {
 // Merged schema.
 // Ref: #/components/schemas/ContactList
 type ContactList struct {
-	Data    []Contact `json:"data"`
-	HasMore bool      `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The contacts, newest first.
+	Data []Contact `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -1315,14 +1402,18 @@ func (s *ContactList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// The fields to change. Omitted fields keep their value.
 // Ref: #/components/schemas/ContactUpdate
 type ContactUpdate struct {
-	Email     OptEmailAddress `json:"email"`
-	FirstName OptNilString    `json:"first_name"`
-	LastName  OptNilString    `json:"last_name"`
-	// Replaces the whole object. At most 4 KB as UTF-8 of compact JSON.
+	// The email address.
+	Email OptEmailAddress `json:"email"`
+	// The first name, or null to remove it.
+	FirstName OptNilString `json:"first_name"`
+	// The last name, or null to remove it.
+	LastName OptNilString `json:"last_name"`
+	// Your own data, at most 4 KB of compact JSON. Replaces the whole object.
 	Metadata OptFreeObject `json:"metadata"`
-	// Replaces the whole object.
+	// Your own labels. Replaces the whole object.
 	Tags OptTags `json:"tags"`
 }
 
@@ -1376,12 +1467,17 @@ func (s *ContactUpdate) SetTags(val OptTags) {
 	s.Tags = val
 }
 
+// Confirms that the API key is deleted.
 // Ref: #/components/schemas/DeletedApiKey
 type DeletedApiKey struct {
-	Object  string `json:"object"`
-	ID      string `json:"id"`
-	Deleted bool   `json:"deleted"`
-	Revoked bool   `json:"revoked"`
+	// The object type. Always `api_key`.
+	Object string `json:"object"`
+	// The ID of the deleted API key.
+	ID string `json:"id"`
+	// Always true.
+	Deleted bool `json:"deleted"`
+	// Always true.
+	Revoked bool `json:"revoked"`
 }
 
 // GetObject returns the value of Object.
@@ -1424,11 +1520,15 @@ func (s *DeletedApiKey) SetRevoked(val bool) {
 	s.Revoked = val
 }
 
+// Confirms that the contact is deleted.
 // Ref: #/components/schemas/DeletedContact
 type DeletedContact struct {
-	Object  string `json:"object"`
-	ID      string `json:"id"`
-	Deleted bool   `json:"deleted"`
+	// The object type. Always `contact`.
+	Object string `json:"object"`
+	// The ID of the deleted contact.
+	ID string `json:"id"`
+	// Always true.
+	Deleted bool `json:"deleted"`
 }
 
 // GetObject returns the value of Object.
@@ -1461,11 +1561,15 @@ func (s *DeletedContact) SetDeleted(val bool) {
 	s.Deleted = val
 }
 
+// Confirms that the domain is deleted.
 // Ref: #/components/schemas/DeletedDomain
 type DeletedDomain struct {
-	Object  string `json:"object"`
-	ID      string `json:"id"`
-	Deleted bool   `json:"deleted"`
+	// The object type. Always `domain`.
+	Object string `json:"object"`
+	// The ID of the deleted domain.
+	ID string `json:"id"`
+	// Always true.
+	Deleted bool `json:"deleted"`
 }
 
 // GetObject returns the value of Object.
@@ -1501,24 +1605,36 @@ func (s *DeletedDomain) SetDeleted(val bool) {
 // Merged schema.
 // Ref: #/components/schemas/DeletedInbox
 type DeletedInbox struct {
+	// The object type. Always `inbox`.
 	Object string `json:"object"`
-	// Prefix `ibx_`.
+	// The ID of the inbox, with the prefix `ibx_`.
 	ID string `json:"id"`
-	// `name@domain`.
+	// The email address, `name@domain`.
 	Address string `json:"address"`
-	// The local part.
-	Name          string      `json:"name"`
-	Domain        string      `json:"domain"`
-	DisplayName   NilString   `json:"display_name"`
-	SendPolicy    string      `json:"send_policy"`
-	Status        string      `json:"status"`
-	RetentionDays int         `json:"retention_days"`
-	Metadata      Metadata    `json:"metadata"`
-	ExpiresAt     NilDateTime `json:"expires_at"`
+	// The local part of the address.
+	Name string `json:"name"`
+	// The domain of the address.
+	Domain string `json:"domain"`
+	// The name that recipients see beside the address.
+	DisplayName NilString `json:"display_name"`
+	// Who the inbox may send to.
+	SendPolicy string `json:"send_policy"`
+	// Whether the inbox works.
+	Status string `json:"status"`
+	// How many days message content is kept before it is deleted.
+	RetentionDays int `json:"retention_days"`
+	// Your own key-value data.
+	Metadata Metadata `json:"metadata"`
+	// When the inbox stops receiving and sending mail, or null for never.
+	ExpiresAt NilDateTime `json:"expires_at"`
+	// When the latest message was received or sent, or null if there is none.
 	LastMessageAt NilDateTime `json:"last_message_at"`
-	CreatedAt     time.Time   `json:"created_at"`
-	UpdatedAt     time.Time   `json:"updated_at"`
-	Deleted       bool        `json:"deleted"`
+	// When the inbox was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the inbox was last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+	// Always true.
+	Deleted bool `json:"deleted"`
 }
 
 // GetObject returns the value of Object.
@@ -1671,11 +1787,15 @@ func (s *DeletedInbox) SetDeleted(val bool) {
 	s.Deleted = val
 }
 
+// Confirms that the message is deleted.
 // Ref: #/components/schemas/DeletedMessage
 type DeletedMessage struct {
-	Object  string `json:"object"`
-	ID      string `json:"id"`
-	Deleted bool   `json:"deleted"`
+	// The object type. Always `message`.
+	Object string `json:"object"`
+	// The ID of the deleted message.
+	ID string `json:"id"`
+	// Always true.
+	Deleted bool `json:"deleted"`
 }
 
 // GetObject returns the value of Object.
@@ -1708,12 +1828,17 @@ func (s *DeletedMessage) SetDeleted(val bool) {
 	s.Deleted = val
 }
 
+// Confirms that the suppression is deleted.
 // Ref: #/components/schemas/DeletedSuppression
 type DeletedSuppression struct {
-	Object  string `json:"object"`
-	ID      string `json:"id"`
-	Email   string `json:"email"`
-	Deleted bool   `json:"deleted"`
+	// The object type. Always `suppression`.
+	Object string `json:"object"`
+	// The ID of the deleted suppression.
+	ID string `json:"id"`
+	// The email address.
+	Email string `json:"email"`
+	// Always true.
+	Deleted bool `json:"deleted"`
 }
 
 // GetObject returns the value of Object.
@@ -1756,11 +1881,15 @@ func (s *DeletedSuppression) SetDeleted(val bool) {
 	s.Deleted = val
 }
 
+// Confirms that the template is deleted.
 // Ref: #/components/schemas/DeletedTemplate
 type DeletedTemplate struct {
-	Object  string `json:"object"`
-	ID      string `json:"id"`
-	Deleted bool   `json:"deleted"`
+	// The object type. Always `template`.
+	Object string `json:"object"`
+	// The ID of the deleted template.
+	ID string `json:"id"`
+	// Always true.
+	Deleted bool `json:"deleted"`
 }
 
 // GetObject returns the value of Object.
@@ -1793,11 +1922,15 @@ func (s *DeletedTemplate) SetDeleted(val bool) {
 	s.Deleted = val
 }
 
+// Confirms that the webhook endpoint is deleted.
 // Ref: #/components/schemas/DeletedWebhook
 type DeletedWebhook struct {
-	Object  string `json:"object"`
-	ID      string `json:"id"`
-	Deleted bool   `json:"deleted"`
+	// The object type. Always `webhook_endpoint`.
+	Object string `json:"object"`
+	// The ID of the deleted webhook endpoint.
+	ID string `json:"id"`
+	// Always true.
+	Deleted bool `json:"deleted"`
 }
 
 // GetObject returns the value of Object.
@@ -1830,7 +1963,7 @@ func (s *DeletedWebhook) SetDeleted(val bool) {
 	s.Deleted = val
 }
 
-// `in` is received, `out` is sent.
+// Whether a message was received (`in`) or sent (`out`).
 // Ref: #/components/schemas/Direction
 type Direction string
 
@@ -1876,17 +2009,21 @@ func (s *Direction) UnmarshalText(data []byte) error {
 // A record to set at your DNS provider, and whether it was found.
 // Ref: #/components/schemas/DnsRecord
 type DnsRecord struct {
-	// What it is for.
+	// What the record is for.
 	Record string `json:"record"`
-	Type   string `json:"type"`
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	// Seconds.
+	// The DNS record type.
+	Type string `json:"type"`
+	// The full name of the record.
+	Name string `json:"name"`
+	// The value to set.
+	Value string `json:"value"`
+	// The time to live, in seconds.
 	TTL int `json:"ttl"`
-	// Of MX records.
+	// The priority of an MX record, otherwise null.
 	Priority NilInt `json:"priority"`
-	Status   string `json:"status"`
-	// The domain is verified once all required records are found.
+	// Whether the record was found.
+	Status string `json:"status"`
+	// Whether the domain needs this record to be verified.
 	Required bool `json:"required"`
 }
 
@@ -1970,15 +2107,22 @@ func (s *DnsRecord) SetRequired(val bool) {
 	s.Required = val
 }
 
+// A domain you send from.
 // Ref: #/components/schemas/Domain
 type Domain struct {
+	// The object type. Always `domain`.
 	Object string `json:"object"`
-	// Prefix `dom_`.
-	ID         string      `json:"id"`
-	Domain     string      `json:"domain"`
-	Status     string      `json:"status"`
+	// The ID of the domain, with the prefix `dom_`.
+	ID string `json:"id"`
+	// The domain name.
+	Domain string `json:"domain"`
+	// Whether the required DNS records were found.
+	Status string `json:"status"`
+	// The DNS records to set.
 	DNSRecords []DnsRecord `json:"dns_records"`
-	CreatedAt  time.Time   `json:"created_at"`
+	// When the domain was added.
+	CreatedAt time.Time `json:"created_at"`
+	// When the domain was verified, or null.
 	VerifiedAt NilDateTime `json:"verified_at"`
 }
 
@@ -2052,8 +2196,10 @@ func (s *Domain) SetVerifiedAt(val NilDateTime) {
 	s.VerifiedAt = val
 }
 
+// The domain to add.
 // Ref: #/components/schemas/DomainCreate
 type DomainCreate struct {
+	// The domain name, such as `mail.example.com`.
 	Domain string `json:"domain"`
 }
 
@@ -2070,9 +2216,11 @@ func (s *DomainCreate) SetDomain(val string) {
 // Merged schema.
 // Ref: #/components/schemas/DomainList
 type DomainList struct {
-	Data    []Domain `json:"data"`
-	HasMore bool     `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The domains, newest first.
+	Data []Domain `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -2106,13 +2254,17 @@ func (s *DomainList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// What a check of the DNS records found.
 // Ref: #/components/schemas/DomainVerification
 type DomainVerification struct {
-	ID         string      `json:"id"`
-	Status     string      `json:"status"`
+	// The ID of the domain.
+	ID string `json:"id"`
+	// Whether all required records were found.
+	Status string `json:"status"`
+	// The DNS records, and whether each was found.
 	DNSRecords []DnsRecord `json:"dns_records"`
-	// The host that mail is sent from, which is for the operator to set right and not part of the domain's
-	// status; null when a relay sends it.
+	// The host that mail is sent from. Its DNS is the operator's to set up and does not affect the status
+	// of the domain. Null if a relay sends the mail.
 	SendingHost NilSendingHost `json:"sending_host"`
 }
 
@@ -2369,45 +2521,68 @@ func (s *DownloadFilePartialContentRawApplicationOctetStream) SetResponse(val *h
 
 func (*DownloadFilePartialContentRawApplicationOctetStream) downloadFileRes() {}
 
-// A send, reply or forward that waits for approval, or did. In list items `html` is null. When
-// `expired` is true, `text` and `html` are null, `attachments` and `headers` are empty, and it can no
-// longer be edited or sent.
+// A message that waits for approval, or that was approved or rejected. Lists leave `html` null. When
+// `expired` is true, `text` and `html` are null, `attachments`, `headers` and `warnings` are empty,
+// and the draft can no longer be edited or sent. The draft is sent exactly as it is shown here: `from`
+// is fixed when the draft is created, and `html` is sanitized when the draft is created or edited.
 // Ref: #/components/schemas/Draft
 type Draft struct {
+	// The object type. Always `draft`.
 	Object string `json:"object"`
-	// Prefix `drf_`.
-	ID       string    `json:"id"`
-	InboxID  string    `json:"inbox_id"`
+	// The ID of the draft, with the prefix `drf_`.
+	ID string `json:"id"`
+	// The inbox that the draft sends from.
+	InboxID string `json:"inbox_id"`
+	// The thread that the message belongs to, or null for a new one.
 	ThreadID NilString `json:"thread_id"`
-	Status   string    `json:"status"`
-	Kind     string    `json:"kind"`
-	// The retention has passed and the content is deleted.
+	// Where the draft stands.
+	Status string `json:"status"`
+	// Whether the draft is a new message, a reply or a forward.
+	Kind string `json:"kind"`
+	// Whether the retention period has passed and the content is deleted.
 	Expired bool `json:"expired"`
-	// Made by a test key: sending it is simulated.
+	// Whether a test key created the draft. Sending it is simulated.
 	TestMode bool `json:"test_mode"`
-	// The message replied to or forwarded.
+	// The message that the draft replies to or forwards, or null for a new one.
 	SourceMessageID NilString `json:"source_message_id"`
-	// The message that the draft became.
-	MessageID   NilString     `json:"message_id"`
-	To          []MailAddress `json:"to"`
-	Cc          []MailAddress `json:"cc"`
-	Bcc         []MailAddress `json:"bcc"`
-	ReplyTo     []MailAddress `json:"reply_to"`
-	Subject     string        `json:"subject"`
-	Text        NilString     `json:"text"`
-	HTML        NilString     `json:"html"`
-	Attachments []Attachment  `json:"attachments"`
-	Headers     MailHeaders   `json:"headers"`
-	// Rises with every edit that changes anything.
+	// The message that the draft became when it was sent, or null.
+	MessageID NilString `json:"message_id"`
+	// The sender, with the display name that the inbox had when the draft was created.
+	From MailAddress `json:"from"`
+	// The recipients.
+	To []MailAddress `json:"to"`
+	// The recipients of copies.
+	Cc []MailAddress `json:"cc"`
+	// The recipients of blind copies.
+	Bcc []MailAddress `json:"bcc"`
+	// The addresses that replies go to.
+	ReplyTo []MailAddress `json:"reply_to"`
+	// The subject line.
+	Subject string `json:"subject"`
+	// The plain text body, or null if there is none.
+	Text NilString `json:"text"`
+	// The HTML body as it is sent, or null if there is none.
+	HTML NilString `json:"html"`
+	// The attachments, without their content.
+	Attachments []Attachment `json:"attachments"`
+	// Extra header fields, by name.
+	Headers MailHeaders `json:"headers"`
+	// What to look at before the draft is approved.
+	Warnings []DraftWarning `json:"warnings"`
+	// The version of the content. Every edit that changes something raises it.
 	Version int `json:"version"`
-	// A `key_` or `usr_` id.
+	// The key (`key_`) or person (`usr_`) that created the draft.
 	CreatedBy string `json:"created_by"`
-	// A `key_` or `usr_` id.
-	DecidedBy    NilString   `json:"decided_by"`
-	DecidedAt    NilDateTime `json:"decided_at"`
-	RejectReason NilString   `json:"reject_reason"`
-	CreatedAt    time.Time   `json:"created_at"`
-	UpdatedAt    time.Time   `json:"updated_at"`
+	// The key (`key_`) or person (`usr_`) that sent or rejected the draft, or null.
+	DecidedBy NilString `json:"decided_by"`
+	// When the draft was sent or rejected, or null.
+	DecidedAt NilDateTime `json:"decided_at"`
+	// Why the draft was rejected, or null.
+	RejectReason NilString `json:"reject_reason"`
+	// When the draft was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the draft was last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // GetObject returns the value of Object.
@@ -2460,6 +2635,11 @@ func (s *Draft) GetMessageID() NilString {
 	return s.MessageID
 }
 
+// GetFrom returns the value of From.
+func (s *Draft) GetFrom() MailAddress {
+	return s.From
+}
+
 // GetTo returns the value of To.
 func (s *Draft) GetTo() []MailAddress {
 	return s.To
@@ -2503,6 +2683,11 @@ func (s *Draft) GetAttachments() []Attachment {
 // GetHeaders returns the value of Headers.
 func (s *Draft) GetHeaders() MailHeaders {
 	return s.Headers
+}
+
+// GetWarnings returns the value of Warnings.
+func (s *Draft) GetWarnings() []DraftWarning {
+	return s.Warnings
 }
 
 // GetVersion returns the value of Version.
@@ -2590,6 +2775,11 @@ func (s *Draft) SetMessageID(val NilString) {
 	s.MessageID = val
 }
 
+// SetFrom sets the value of From.
+func (s *Draft) SetFrom(val MailAddress) {
+	s.From = val
+}
+
 // SetTo sets the value of To.
 func (s *Draft) SetTo(val []MailAddress) {
 	s.To = val
@@ -2635,6 +2825,11 @@ func (s *Draft) SetHeaders(val MailHeaders) {
 	s.Headers = val
 }
 
+// SetWarnings sets the value of Warnings.
+func (s *Draft) SetWarnings(val []DraftWarning) {
+	s.Warnings = val
+}
+
 // SetVersion sets the value of Version.
 func (s *Draft) SetVersion(val int) {
 	s.Version = val
@@ -2677,20 +2872,26 @@ func (*Draft) sendMessageRes()    {}
 // Merged schema.
 // Ref: #/components/schemas/DraftAttachmentDownload
 type DraftAttachmentDownload struct {
-	// Prefix `att_`.
+	// The ID of the attachment, with the prefix `att_`.
 	ID string `json:"id"`
-	// One is made up when the mail gives none.
-	Filename    string `json:"filename"`
+	// The filename. Generated if the message gives none.
+	Filename string `json:"filename"`
+	// The media type, such as `application/pdf`.
 	ContentType string `json:"content_type"`
-	// Bytes after decoding.
-	Size      int64     `json:"size"`
-	Inline    bool      `json:"inline"`
+	// The decoded size in bytes.
+	Size int64 `json:"size"`
+	// Whether the file is shown within the message, such as an image.
+	Inline bool `json:"inline"`
+	// The Content-ID that the HTML refers to, or null.
 	ContentID NilString `json:"content_id"`
-	Object    string    `json:"object"`
-	DraftID   string    `json:"draft_id"`
-	// Works without a key until `expires_at`.
-	DownloadURL url.URL   `json:"download_url"`
-	ExpiresAt   time.Time `json:"expires_at"`
+	// The object type. Always `attachment`.
+	Object string `json:"object"`
+	// The draft that the attachment belongs to.
+	DraftID string `json:"draft_id"`
+	// A signed link to the file. It needs no key and works until `expires_at`.
+	DownloadURL url.URL `json:"download_url"`
+	// When the download link expires.
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // GetID returns the value of ID.
@@ -2796,9 +2997,11 @@ func (s *DraftAttachmentDownload) SetExpiresAt(val time.Time) {
 // Merged schema.
 // Ref: #/components/schemas/DraftList
 type DraftList struct {
-	Data    []Draft `json:"data"`
-	HasMore bool    `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The drafts, newest first.
+	Data []Draft `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -2832,8 +3035,10 @@ func (s *DraftList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// Why the draft is rejected.
 // Ref: #/components/schemas/DraftReject
 type DraftReject struct {
+	// The reason, which the creator of the draft can read.
 	Reason OptString `json:"reason"`
 }
 
@@ -2847,9 +3052,11 @@ func (s *DraftReject) SetReason(val OptString) {
 	s.Reason = val
 }
 
+// How to send the draft.
 // Ref: #/components/schemas/DraftSend
 type DraftSend struct {
-	// Send only if the draft still has this version.
+	// The version that you approve. If the draft has another one by now, sending fails with 409
+	// `draft_changed`.
 	Version OptInt `json:"version"`
 }
 
@@ -2863,7 +3070,7 @@ func (s *DraftSend) SetVersion(val OptInt) {
 	s.Version = val
 }
 
-// `pending` is the approval queue.
+// Where a draft stands. Drafts that are `pending` make up the approval queue.
 // Ref: #/components/schemas/DraftStatus
 type DraftStatus string
 
@@ -2913,12 +3120,17 @@ func (s *DraftStatus) UnmarshalText(data []byte) error {
 	}
 }
 
+// The fields to change. Omitted fields keep their value.
 // Ref: #/components/schemas/DraftUpdate
 type DraftUpdate struct {
-	Subject OptString    `json:"subject"`
-	Text    OptNilString `json:"text"`
-	HTML    OptNilString `json:"html"`
-	// Edit only if the draft still has this version; 409 `draft_changed` if not.
+	// The subject line.
+	Subject OptString `json:"subject"`
+	// The plain text body, or null to remove it.
+	Text OptNilString `json:"text"`
+	// The HTML body, or null to remove it.
+	HTML OptNilString `json:"html"`
+	// The version that you edit. If the draft has another one by now, the edit fails with 409
+	// `draft_changed`.
 	Version OptInt `json:"version"`
 }
 
@@ -2962,35 +3174,113 @@ func (s *DraftUpdate) SetVersion(val OptInt) {
 	s.Version = val
 }
 
+// Something that a person who approves a draft should know. The codes are `html_removed` (the HTML
+// held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see
+// this text, or only some do), `misleading_link` (the text of a link names another site than the link
+// leads to), `new_recipient` (the inbox has neither written to nor received mail from this address)
+// and `link` (an address that the message links to). Other codes may be added.
+// Ref: #/components/schemas/DraftWarning
+type DraftWarning struct {
+	// The kind of warning.
+	Code string `json:"code"`
+	// The warning as a sentence.
+	Message string `json:"message"`
+	// What the warning is about, for example an element, an email address or a URL.
+	Value string `json:"value"`
+	// The beginning of the text that was removed or is hidden, or null.
+	Text NilString `json:"text"`
+}
+
+// GetCode returns the value of Code.
+func (s *DraftWarning) GetCode() string {
+	return s.Code
+}
+
+// GetMessage returns the value of Message.
+func (s *DraftWarning) GetMessage() string {
+	return s.Message
+}
+
+// GetValue returns the value of Value.
+func (s *DraftWarning) GetValue() string {
+	return s.Value
+}
+
+// GetText returns the value of Text.
+func (s *DraftWarning) GetText() NilString {
+	return s.Text
+}
+
+// SetCode sets the value of Code.
+func (s *DraftWarning) SetCode(val string) {
+	s.Code = val
+}
+
+// SetMessage sets the value of Message.
+func (s *DraftWarning) SetMessage(val string) {
+	s.Message = val
+}
+
+// SetValue sets the value of Value.
+func (s *DraftWarning) SetValue(val string) {
+	s.Value = val
+}
+
+// SetText sets the value of Text.
+func (s *DraftWarning) SetText(val NilString) {
+	s.Text = val
+}
+
 // An outbound email. Its status is the furthest that any recipient has reached. When `expired` is
-// true, `html` and `text` are null. The whole email is gone 35 days later.
+// true, `html` and `text` are null; the whole email is deleted 35 days later.
 // Ref: #/components/schemas/Email
 type Email struct {
+	// The object type. Always `email`.
 	Object string `json:"object"`
-	// Prefix `em_`.
+	// The ID of the email, with the prefix `em_`.
 	ID string `json:"id"`
-	// The retention of the install, 30 days unless set, has passed and the content is deleted.
-	Expired     bool        `json:"expired"`
-	Status      string      `json:"status"`
-	From        string      `json:"from"`
-	To          []string    `json:"to"`
-	Cc          []string    `json:"cc"`
-	Bcc         []string    `json:"bcc"`
-	ReplyTo     NilString   `json:"reply_to"`
-	Subject     string      `json:"subject"`
-	HTML        NilString   `json:"html"`
-	Text        NilString   `json:"text"`
-	Tags        Tags        `json:"tags"`
-	Metadata    FreeObject  `json:"metadata"`
-	Category    string      `json:"category"`
-	Recipients  []Recipient `json:"recipients"`
-	CreatedAt   time.Time   `json:"created_at"`
+	// Whether the installation's retention period, 30 days by default, has passed and the content is
+	// deleted.
+	Expired bool `json:"expired"`
+	// How far the email has come.
+	Status string `json:"status"`
+	// The sender.
+	From string `json:"from"`
+	// The recipients.
+	To []string `json:"to"`
+	// The recipients of copies, or null if there are none.
+	Cc []string `json:"cc"`
+	// The recipients of blind copies, or null if there are none.
+	Bcc []string `json:"bcc"`
+	// The address that replies go to, or null for the sender.
+	ReplyTo NilString `json:"reply_to"`
+	// The subject line.
+	Subject string `json:"subject"`
+	// The HTML body, or null if there is none.
+	HTML NilString `json:"html"`
+	// The plain text body, or null if there is none.
+	Text NilString `json:"text"`
+	// Your own labels.
+	Tags Tags `json:"tags"`
+	// Your own data.
+	Metadata FreeObject `json:"metadata"`
+	// The kind of email.
+	Category string `json:"category"`
+	// The delivery state of each recipient.
+	Recipients []Recipient `json:"recipients"`
+	// When the email was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the email is due, or null if it was not scheduled.
 	ScheduledAt NilDateTime `json:"scheduled_at"`
-	SentAt      NilDateTime `json:"sent_at"`
+	// When the first recipient's mail server accepted the email, or null.
+	SentAt NilDateTime `json:"sent_at"`
+	// When the email was first delivered to a recipient, or null.
 	DeliveredAt NilDateTime `json:"delivered_at"`
-	OpenedAt    NilDateTime `json:"opened_at"`
-	TestMode    bool        `json:"test_mode"`
-	// The batch that the email came with.
+	// When a recipient first opened the email, or null.
+	OpenedAt NilDateTime `json:"opened_at"`
+	// Whether the email is simulated.
+	TestMode bool `json:"test_mode"`
+	// The batch that the email belongs to, or null.
 	BatchID NilString `json:"batch_id"`
 }
 
@@ -3226,11 +3516,14 @@ func (s *Email) SetBatchID(val NilString) {
 
 type EmailAddress string
 
+// A file to attach.
 // Ref: #/components/schemas/EmailAttachmentInput
 type EmailAttachmentInput struct {
+	// The filename that the recipient sees.
 	Filename string `json:"filename"`
-	Content  []byte `json:"content"`
-	// Omitted means by the filename.
+	// The content, as base64.
+	Content []byte `json:"content"`
+	// The media type. If omitted, it follows from the filename.
 	ContentType OptString `json:"contentType"`
 }
 
@@ -3264,12 +3557,16 @@ func (s *EmailAttachmentInput) SetContentType(val OptString) {
 	s.ContentType = val
 }
 
+// A batch of new emails.
 // Ref: #/components/schemas/EmailBatch
 type EmailBatch struct {
+	// The object type. Always `email.batch`.
 	Object string `json:"object"`
-	// Prefix `batch_`.
-	ID     string         `json:"id"`
-	Count  int            `json:"count"`
+	// The ID of the batch, with the prefix `batch_`.
+	ID string `json:"id"`
+	// The number of emails.
+	Count int `json:"count"`
+	// The emails, in the order of the request.
 	Emails []EmailInBatch `json:"emails"`
 }
 
@@ -3313,12 +3610,16 @@ func (s *EmailBatch) SetEmails(val []EmailInBatch) {
 	s.Emails = val
 }
 
+// One email of a batch.
 // Ref: #/components/schemas/EmailBatchRecipient
 type EmailBatchRecipient struct {
-	To        Mailboxes     `json:"to"`
+	// The recipients of this email.
+	To Mailboxes `json:"to"`
+	// The template variables for this email.
 	Variables OptFreeObject `json:"variables"`
-	Tags      OptTags       `json:"tags"`
-	// At most 4 KB as UTF-8 of compact JSON.
+	// Your own labels, to filter emails by.
+	Tags OptTags `json:"tags"`
+	// Your own data, at most 4 KB of compact JSON.
 	Metadata OptFreeObject `json:"metadata"`
 }
 
@@ -3362,20 +3663,28 @@ func (s *EmailBatchRecipient) SetMetadata(val OptFreeObject) {
 	s.Metadata = val
 }
 
-// At least one of `html`, `text` and `template`. `template` cannot be combined with `html`.
+// The emails to send. Give at least one of `html`, `text` and `template`; `template` cannot be
+// combined with `html`.
 // Ref: #/components/schemas/EmailBatchSend
 type EmailBatchSend struct {
-	// On a verified domain or the install's mail domain.
-	From    Mailbox   `json:"from"`
-	Subject string    `json:"subject"`
-	HTML    OptString `json:"html"`
-	Text    OptString `json:"text"`
-	// A template id.
+	// The sender, on one of your verified domains or on the installation's mail domain. On the latter,
+	// every account but the first uses the addresses of its inboxes only; otherwise 403
+	// `domain_not_verified`.
+	From Mailbox `json:"from"`
+	// The subject line. Takes precedence over the subject of the template.
+	Subject string `json:"subject"`
+	// The HTML body.
+	HTML OptString `json:"html"`
+	// The plain text body. Replaces the text of the template.
+	Text OptString `json:"text"`
+	// The ID of the template to render.
 	Template OptString `json:"template"`
-	// Variables for all. Those of a recipient win.
-	TemplateData OptFreeObject             `json:"templateData"`
-	Category     OptEmailBatchSendCategory `json:"category"`
-	Recipients   []EmailBatchRecipient     `json:"recipients"`
+	// The template variables for all recipients. Variables of a recipient take precedence.
+	TemplateData OptFreeObject `json:"templateData"`
+	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
+	Category OptEmailBatchSendCategory `json:"category"`
+	// The recipients. Each entry becomes one email.
+	Recipients []EmailBatchRecipient `json:"recipients"`
 }
 
 // GetFrom returns the value of From.
@@ -3458,6 +3767,7 @@ func (s *EmailBatchSend) SetRecipients(val []EmailBatchRecipient) {
 	s.Recipients = val
 }
 
+// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
 type EmailBatchSendCategory string
 
 const (
@@ -3499,18 +3809,27 @@ func (s *EmailBatchSendCategory) UnmarshalText(data []byte) error {
 	}
 }
 
+// A new email, in short.
 // Ref: #/components/schemas/EmailCreated
 type EmailCreated struct {
+	// The object type. Always `email`.
 	Object string `json:"object"`
-	// Prefix `em_`.
-	ID          string      `json:"id"`
-	Status      string      `json:"status"`
-	From        string      `json:"from"`
-	To          []string    `json:"to"`
-	Subject     string      `json:"subject"`
-	CreatedAt   time.Time   `json:"created_at"`
+	// The ID of the email, with the prefix `em_`.
+	ID string `json:"id"`
+	// How far the email has come.
+	Status string `json:"status"`
+	// The sender.
+	From string `json:"from"`
+	// The recipients.
+	To []string `json:"to"`
+	// The subject line.
+	Subject string `json:"subject"`
+	// When the email was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the email is due, or null if it was not scheduled.
 	ScheduledAt NilDateTime `json:"scheduled_at"`
-	TestMode    bool        `json:"test_mode"`
+	// Whether the email is simulated.
+	TestMode bool `json:"test_mode"`
 }
 
 // GetObject returns the value of Object.
@@ -3606,17 +3925,26 @@ func (s *EmailCreated) SetTestMode(val bool) {
 // Merged schema.
 // Ref: #/components/schemas/EmailInBatch
 type EmailInBatch struct {
+	// The object type. Always `email`.
 	Object string `json:"object"`
-	// Prefix `em_`.
-	ID          string      `json:"id"`
-	Status      string      `json:"status"`
-	From        string      `json:"from"`
-	To          []string    `json:"to"`
-	Subject     string      `json:"subject"`
-	CreatedAt   time.Time   `json:"created_at"`
+	// The ID of the email, with the prefix `em_`.
+	ID string `json:"id"`
+	// How far the email has come.
+	Status string `json:"status"`
+	// The sender.
+	From string `json:"from"`
+	// The recipients.
+	To []string `json:"to"`
+	// The subject line.
+	Subject string `json:"subject"`
+	// When the email was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the email is due, or null if it was not scheduled.
 	ScheduledAt NilDateTime `json:"scheduled_at"`
-	TestMode    bool        `json:"test_mode"`
-	BatchID     string      `json:"batch_id"`
+	// Whether the email is simulated.
+	TestMode bool `json:"test_mode"`
+	// The batch that the email belongs to.
+	BatchID string `json:"batch_id"`
 }
 
 // GetObject returns the value of Object.
@@ -3722,9 +4050,11 @@ func (s *EmailInBatch) SetBatchID(val string) {
 // Merged schema.
 // Ref: #/components/schemas/EmailList
 type EmailList struct {
-	Data    []Email `json:"data"`
-	HasMore bool    `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The emails, newest first.
+	Data []Email `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -3758,33 +4088,47 @@ func (s *EmailList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
-// At least one of `html`, `text` and `template`. `template` cannot be combined with `html`.
+// The email to send. Give at least one of `html`, `text` and `template`; `template` cannot be combined
+// with `html`.
 // Ref: #/components/schemas/EmailSend
 type EmailSend struct {
-	// On a verified domain or the install's mail domain.
-	From    Mailbox              `json:"from"`
-	To      Mailboxes            `json:"to"`
-	Cc      OptOptionalMailboxes `json:"cc"`
-	Bcc     OptOptionalMailboxes `json:"bcc"`
-	ReplyTo OptMailbox           `json:"replyTo"`
-	// Wins over the subject of the template.
-	Subject string    `json:"subject"`
-	HTML    OptString `json:"html"`
-	// Replaces the text of the template.
+	// The sender, on one of your verified domains or on the installation's mail domain. On the latter,
+	// every account but the first uses the addresses of its inboxes only; otherwise 403
+	// `domain_not_verified`.
+	From Mailbox `json:"from"`
+	// The recipients.
+	To Mailboxes `json:"to"`
+	// The recipients of copies.
+	Cc OptOptionalMailboxes `json:"cc"`
+	// The recipients of blind copies, whom the other recipients do not see.
+	Bcc OptOptionalMailboxes `json:"bcc"`
+	// The address that replies go to. If omitted, replies go to the sender.
+	ReplyTo OptMailbox `json:"replyTo"`
+	// The subject line. Takes precedence over the subject of the template.
+	Subject string `json:"subject"`
+	// The HTML body.
+	HTML OptString `json:"html"`
+	// The plain text body. Replaces the text of the template.
 	Text OptString `json:"text"`
-	// A template id.
+	// The ID of the template to render.
 	Template OptString `json:"template"`
-	// Template variables. When given, inline subject, html and text are rendered too.
+	// The template variables. If given, inline `subject`, `html` and `text` are rendered too.
 	Data OptFreeObject `json:"data"`
-	// At most 10, together at most 25 MB decoded.
+	// Files to attach: at most 10, together at most 25 MB decoded.
 	Attachments []EmailAttachmentInput `json:"attachments"`
-	Tags        OptTags                `json:"tags"`
-	// At most 4 KB as UTF-8 of compact JSON.
-	Metadata OptFreeObject        `json:"metadata"`
+	// Your own labels, to filter emails by.
+	Tags OptTags `json:"tags"`
+	// Your own data, at most 4 KB of compact JSON.
+	Metadata OptFreeObject `json:"metadata"`
+	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
 	Category OptEmailSendCategory `json:"category"`
-	// At most 30 days ahead. A time in the past sends at once.
+	// When to send the email, at most 30 days ahead. A time in the past sends it at once. The email is
+	// checked again when it is due: if its key was revoked, its inbox was deleted or allows less, an
+	// address was suppressed or its domain is no longer verified, it fails. If its inbox has come to need
+	// approval, the email is `cancelled` and becomes a draft. `last_response` of each recipient has the
+	// reason.
 	ScheduledAt OptDateTime `json:"scheduledAt"`
-	// The same as the header Idempotency-Key. When both are given they must agree.
+	// The same as the `Idempotency-Key` header. If you give both, they must be equal.
 	IdempotencyKey OptString `json:"idempotencyKey"`
 }
 
@@ -3948,6 +4292,7 @@ func (s *EmailSend) SetIdempotencyKey(val OptString) {
 	s.IdempotencyKey = val
 }
 
+// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
 type EmailSendCategory string
 
 const (
@@ -3989,6 +4334,7 @@ func (s *EmailSendCategory) UnmarshalText(data []byte) error {
 	}
 }
 
+// How far an email has come.
 // Ref: #/components/schemas/EmailStatus
 type EmailStatus string
 
@@ -4094,9 +4440,10 @@ func (s *EmailStatus) UnmarshalText(data []byte) error {
 	}
 }
 
+// The new time.
 // Ref: #/components/schemas/EmailUpdate
 type EmailUpdate struct {
-	// At most 30 days ahead. A time in the past sends at once.
+	// When to send the email, at most 30 days ahead. A time in the past sends it at once.
 	ScheduledAt time.Time `json:"scheduledAt"`
 }
 
@@ -4110,9 +4457,10 @@ func (s *EmailUpdate) SetScheduledAt(val time.Time) {
 	s.ScheduledAt = val
 }
 
-// The body of every answer that is not a success.
+// The body of every error response.
 // Ref: #/components/schemas/Error
 type Error struct {
+	// What went wrong.
 	Error ErrorBody `json:"error"`
 }
 
@@ -4126,16 +4474,18 @@ func (s *Error) SetError(val ErrorBody) {
 	s.Error = val
 }
 
+// An error, for programs and for developers.
 // Ref: #/components/schemas/ErrorBody
 type ErrorBody struct {
+	// A stable code for programs to act on.
 	Code string `json:"code"`
 	// What is wrong, in words for a developer. The wording may change.
 	Message string `json:"message"`
-	// The field or parameter at fault, such as `to[1].email`. Only when there is one.
+	// The field or parameter that caused the error, such as `to[1].email`. Present only when there is one.
 	Param OptString `json:"param"`
-	// The same value as the header X-Request-Id.
+	// The ID of the request, the same as the `X-Request-Id` header.
 	RequestID string `json:"request_id"`
-	// Every fault found, when there is more than one or the place is nested.
+	// Every problem found, when there is more than one or the field is nested.
 	Details []ErrorDetail `json:"details"`
 }
 
@@ -4189,9 +4539,12 @@ func (s *ErrorBody) SetDetails(val []ErrorDetail) {
 	s.Details = val
 }
 
+// One problem with one field or parameter.
 // Ref: #/components/schemas/ErrorDetail
 type ErrorDetail struct {
-	Param   string `json:"param"`
+	// The field or parameter, such as `to[1].email`.
+	Param string `json:"param"`
+	// What is wrong with it.
 	Message string `json:"message"`
 }
 
@@ -4217,11 +4570,14 @@ func (s *ErrorDetail) SetMessage(val string) {
 
 // ErrorStatusCodeWithHeaders wraps Error with status code and response headers.
 type ErrorStatusCodeWithHeaders struct {
-	StatusCode int
-	Allow      OptString
-	RetryAfter OptInt
-	XRequestID OptString
-	Response   Error
+	StatusCode         int
+	Allow              OptString
+	RateLimitLimit     OptInt
+	RateLimitRemaining OptInt
+	RateLimitReset     OptInt
+	RetryAfter         OptInt
+	XRequestID         OptString
+	Response           Error
 }
 
 // GetStatusCode returns the value of StatusCode.
@@ -4232,6 +4588,21 @@ func (s *ErrorStatusCodeWithHeaders) GetStatusCode() int {
 // GetAllow returns the value of Allow.
 func (s *ErrorStatusCodeWithHeaders) GetAllow() OptString {
 	return s.Allow
+}
+
+// GetRateLimitLimit returns the value of RateLimitLimit.
+func (s *ErrorStatusCodeWithHeaders) GetRateLimitLimit() OptInt {
+	return s.RateLimitLimit
+}
+
+// GetRateLimitRemaining returns the value of RateLimitRemaining.
+func (s *ErrorStatusCodeWithHeaders) GetRateLimitRemaining() OptInt {
+	return s.RateLimitRemaining
+}
+
+// GetRateLimitReset returns the value of RateLimitReset.
+func (s *ErrorStatusCodeWithHeaders) GetRateLimitReset() OptInt {
+	return s.RateLimitReset
 }
 
 // GetRetryAfter returns the value of RetryAfter.
@@ -4259,6 +4630,21 @@ func (s *ErrorStatusCodeWithHeaders) SetAllow(val OptString) {
 	s.Allow = val
 }
 
+// SetRateLimitLimit sets the value of RateLimitLimit.
+func (s *ErrorStatusCodeWithHeaders) SetRateLimitLimit(val OptInt) {
+	s.RateLimitLimit = val
+}
+
+// SetRateLimitRemaining sets the value of RateLimitRemaining.
+func (s *ErrorStatusCodeWithHeaders) SetRateLimitRemaining(val OptInt) {
+	s.RateLimitRemaining = val
+}
+
+// SetRateLimitReset sets the value of RateLimitReset.
+func (s *ErrorStatusCodeWithHeaders) SetRateLimitReset(val OptInt) {
+	s.RateLimitReset = val
+}
+
 // SetRetryAfter sets the value of RetryAfter.
 func (s *ErrorStatusCodeWithHeaders) SetRetryAfter(val OptInt) {
 	s.RetryAfter = val
@@ -4274,6 +4660,7 @@ func (s *ErrorStatusCodeWithHeaders) SetResponse(val Error) {
 	s.Response = val
 }
 
+// What happened.
 // Ref: #/components/schemas/EventType
 type EventType string
 
@@ -4456,14 +4843,17 @@ func (s *EventType) UnmarshalText(data []byte) error {
 	}
 }
 
-// All candidates, best first. Links never include unsubscribe, preference or tracking links.
+// Codes and links found in a message, best first. Unsubscribe, preference and tracking links are left
+// out.
 // Ref: #/components/schemas/Extracted
 type Extracted struct {
-	// The one code meant to be typed in, or null when unsure.
-	Otp   NilString `json:"otp"`
-	Codes []string  `json:"codes"`
-	Links []string  `json:"links"`
-	// The one link meant to be followed, or null when unsure.
+	// The one code to type in, or null if unsure.
+	Otp NilString `json:"otp"`
+	// All codes found, best first.
+	Codes []string `json:"codes"`
+	// All links found, best first.
+	Links []string `json:"links"`
+	// The one link to follow, or null if unsure.
 	ActionLink NilString `json:"action_link"`
 }
 
@@ -4560,11 +4950,12 @@ func (s *GetOpenapiOKRawApplicationJSON) SetResponse(val *http.Response) {
 
 func (*GetOpenapiOKRawApplicationJSON) getOpenapiRes() {}
 
-// One field of a mail's header.
+// One header field of a message.
 // Ref: #/components/schemas/HeaderField
 type HeaderField struct {
+	// The name of the field.
 	Name string `json:"name"`
-	// On one line.
+	// The decoded value, on one line.
 	Value string `json:"value"`
 }
 
@@ -4588,13 +4979,17 @@ func (s *HeaderField) SetValue(val string) {
 	s.Value = val
 }
 
+// Whether the service works.
 // Ref: #/components/schemas/Health
 type Health struct {
-	// `ok` with 200, `unavailable` with 503.
+	// `ok` with HTTP status 200, `unavailable` with 503.
 	Status string `json:"status"`
-	// The version of the program.
-	Version  string         `json:"version"`
+	// The version of Postroom.
+	Version string `json:"version"`
+	// The database in use.
 	Database HealthDatabase `json:"database"`
+	// Whether this node sends mail and deletes old mail.
+	Work HealthWork `json:"work"`
 }
 
 // GetStatus returns the value of Status.
@@ -4612,6 +5007,11 @@ func (s *Health) GetDatabase() HealthDatabase {
 	return s.Database
 }
 
+// GetWork returns the value of Work.
+func (s *Health) GetWork() HealthWork {
+	return s.Work
+}
+
 // SetStatus sets the value of Status.
 func (s *Health) SetStatus(val string) {
 	s.Status = val
@@ -4627,10 +5027,18 @@ func (s *Health) SetDatabase(val HealthDatabase) {
 	s.Database = val
 }
 
+// SetWork sets the value of Work.
+func (s *Health) SetWork(val HealthWork) {
+	s.Work = val
+}
+
+// The database in use.
 // Ref: #/components/schemas/HealthDatabase
 type HealthDatabase struct {
+	// The database engine.
 	Engine string `json:"engine"`
-	State  string `json:"state"`
+	// Whether the database responds.
+	State string `json:"state"`
 }
 
 // GetEngine returns the value of Engine.
@@ -4653,25 +5061,80 @@ func (s *HealthDatabase) SetState(val string) {
 	s.State = val
 }
 
+// Whether this node sends mail and deletes old mail. A paused node still serves requests and receives
+// mail.
+// Ref: #/components/schemas/HealthWork
+type HealthWork struct {
+	// `paused` while there is a reason.
+	State string `json:"state"`
+	// `clock`: the clock of the node and that of the database server differ by more than 30 seconds.
+	// `schema`: a newer version of Postroom has changed the database schema.
+	Reasons []string `json:"reasons"`
+	// By how much the clock of the node is ahead of that of the database server. 0 with SQLite.
+	ClockAheadSeconds float64 `json:"clock_ahead_seconds"`
+}
+
+// GetState returns the value of State.
+func (s *HealthWork) GetState() string {
+	return s.State
+}
+
+// GetReasons returns the value of Reasons.
+func (s *HealthWork) GetReasons() []string {
+	return s.Reasons
+}
+
+// GetClockAheadSeconds returns the value of ClockAheadSeconds.
+func (s *HealthWork) GetClockAheadSeconds() float64 {
+	return s.ClockAheadSeconds
+}
+
+// SetState sets the value of State.
+func (s *HealthWork) SetState(val string) {
+	s.State = val
+}
+
+// SetReasons sets the value of Reasons.
+func (s *HealthWork) SetReasons(val []string) {
+	s.Reasons = val
+}
+
+// SetClockAheadSeconds sets the value of ClockAheadSeconds.
+func (s *HealthWork) SetClockAheadSeconds(val float64) {
+	s.ClockAheadSeconds = val
+}
+
+// An email address that your program receives mail at and sends from.
 // Ref: #/components/schemas/Inbox
 type Inbox struct {
+	// The object type. Always `inbox`.
 	Object string `json:"object"`
-	// Prefix `ibx_`.
+	// The ID of the inbox, with the prefix `ibx_`.
 	ID string `json:"id"`
-	// `name@domain`.
+	// The email address, `name@domain`.
 	Address string `json:"address"`
-	// The local part.
-	Name          string      `json:"name"`
-	Domain        string      `json:"domain"`
-	DisplayName   NilString   `json:"display_name"`
-	SendPolicy    string      `json:"send_policy"`
-	Status        string      `json:"status"`
-	RetentionDays int         `json:"retention_days"`
-	Metadata      Metadata    `json:"metadata"`
-	ExpiresAt     NilDateTime `json:"expires_at"`
+	// The local part of the address.
+	Name string `json:"name"`
+	// The domain of the address.
+	Domain string `json:"domain"`
+	// The name that recipients see beside the address.
+	DisplayName NilString `json:"display_name"`
+	// Who the inbox may send to.
+	SendPolicy string `json:"send_policy"`
+	// Whether the inbox works.
+	Status string `json:"status"`
+	// How many days message content is kept before it is deleted.
+	RetentionDays int `json:"retention_days"`
+	// Your own key-value data.
+	Metadata Metadata `json:"metadata"`
+	// When the inbox stops receiving and sending mail, or null for never.
+	ExpiresAt NilDateTime `json:"expires_at"`
+	// When the latest message was received or sent, or null if there is none.
 	LastMessageAt NilDateTime `json:"last_message_at"`
-	CreatedAt     time.Time   `json:"created_at"`
-	UpdatedAt     time.Time   `json:"updated_at"`
+	// When the inbox was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the inbox was last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // GetObject returns the value of Object.
@@ -4814,19 +5277,24 @@ func (s *Inbox) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
 }
 
+// The inbox to create. All fields are optional.
 // Ref: #/components/schemas/InboxCreate
 type InboxCreate struct {
-	// The local part of the address, folded to lower case. Omitted means a random one.
+	// The local part of the address, folded to lower case. If omitted, a random one is generated.
 	Name OptString `json:"name"`
-	// The install's mail domain or a verified domain of the account. Omitted means the install's default.
-	Domain      OptString    `json:"domain"`
+	// The installation's mail domain or one of your verified domains. If omitted, the installation's
+	// default domain.
+	Domain OptString `json:"domain"`
+	// The name that recipients see beside the address.
 	DisplayName OptNilString `json:"display_name"`
-	// Omitted means the install's default, which is `open` unless configured.
+	// Who the inbox may send to. If omitted, the installation's default, which is `open` unless
+	// configured.
 	SendPolicy OptSendPolicy `json:"send_policy"`
-	// Days that message content is kept.
-	RetentionDays OptInt      `json:"retention_days"`
-	Metadata      OptMetadata `json:"metadata"`
-	// In the future. From then on the inbox refuses mail and sending.
+	// How many days message content is kept before it is deleted.
+	RetentionDays OptInt `json:"retention_days"`
+	// Your own key-value data.
+	Metadata OptMetadata `json:"metadata"`
+	// When the inbox stops receiving and sending mail. Must be in the future.
 	ExpiresAt OptDateTime `json:"expires_at"`
 }
 
@@ -4903,9 +5371,11 @@ func (s *InboxCreate) SetExpiresAt(val OptDateTime) {
 // Merged schema.
 // Ref: #/components/schemas/InboxList
 type InboxList struct {
-	Data    []Inbox `json:"data"`
-	HasMore bool    `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The inboxes, newest first.
+	Data []Inbox `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -4939,15 +5409,20 @@ func (s *InboxList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// The fields to change. Omitted fields keep their value.
 // Ref: #/components/schemas/InboxUpdate
 type InboxUpdate struct {
-	DisplayName OptNilString  `json:"display_name"`
-	SendPolicy  OptSendPolicy `json:"send_policy"`
-	// Holds for stored messages too.
+	// The name that recipients see beside the address, or null for none.
+	DisplayName OptNilString `json:"display_name"`
+	// Who the inbox may send to.
+	SendPolicy OptSendPolicy `json:"send_policy"`
+	// Applies to stored messages too. While `send_policy` is not `open`, lowering it needs the scope
+	// `admin`.
 	RetentionDays OptInt `json:"retention_days"`
-	// Replaces the whole object.
+	// Your own key-value data. Replaces the whole object.
 	Metadata OptMetadata `json:"metadata"`
-	// In the future, or null for never. Revives an expired inbox.
+	// When the inbox stops receiving and sending mail, or null for never. A later time or null revives an
+	// expired inbox.
 	ExpiresAt OptNilDateTime `json:"expires_at"`
 }
 
@@ -5001,11 +5476,13 @@ func (s *InboxUpdate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
 }
 
-// An address as it stands in a message or draft.
+// A sender or recipient of a message or draft.
 // Ref: #/components/schemas/MailAddress
 type MailAddress struct {
-	Email string    `json:"email"`
-	Name  NilString `json:"name"`
+	// The email address.
+	Email string `json:"email"`
+	// The display name, or null if there is none.
+	Name NilString `json:"name"`
 }
 
 // GetEmail returns the value of Email.
@@ -5028,8 +5505,8 @@ func (s *MailAddress) SetName(val NilString) {
 	s.Name = val
 }
 
-// Extra header fields of the mail. Not From, Sender, Return-Path, Bcc, DKIM-*, Received, Message-ID or
-// Date.
+// Extra header fields, by name. You cannot set From, Sender, Return-Path, Bcc, DKIM-*, Received,
+// Message-ID or Date.
 // Ref: #/components/schemas/MailHeaders
 type MailHeaders map[string]string
 
@@ -5046,7 +5523,7 @@ type Mailbox string
 
 type MailboxArray []Mailbox
 
-// One mailbox or 1 to 50 of them.
+// One mailbox, or a list of 1 to 50.
 // Ref: #/components/schemas/Mailboxes
 // Mailboxes represents sum type.
 type Mailboxes struct {
@@ -5116,9 +5593,11 @@ func NewMailboxArrayMailboxes(v MailboxArray) Mailboxes {
 // A JSON-RPC 2.0 error.
 // Ref: #/components/schemas/McpError
 type McpError struct {
+	// The protocol version. Always `2.0`.
 	Jsonrpc string `json:"jsonrpc"`
-	// That of the request, a string or a number, or null.
-	ID    jx.Raw        `json:"id"`
+	// The `id` of the request: a string, a number or null.
+	ID jx.Raw `json:"id"`
+	// What went wrong.
 	Error McpErrorError `json:"error"`
 }
 
@@ -5154,10 +5633,14 @@ func (s *McpError) SetError(val McpErrorError) {
 
 func (*McpError) callMcpRes() {}
 
+// What went wrong.
 type McpErrorError struct {
-	Code    int    `json:"code"`
+	// The JSON-RPC error code.
+	Code int `json:"code"`
+	// What is wrong, in words.
 	Message string `json:"message"`
-	Data    jx.Raw `json:"data"`
+	// Additional information, if any.
+	Data jx.Raw `json:"data"`
 }
 
 // GetCode returns the value of Code.
@@ -5190,62 +5673,85 @@ func (s *McpErrorError) SetData(val jx.Raw) {
 	s.Data = val
 }
 
-// One message, received or sent. In list items, wait results, threads and events `html` and `headers`
-// are null. When `expired` is true, `text`, `html`, `headers`, `extracted_text`, `extracted` and
-// `snippet` are null and `attachments` is empty.
+// A received or sent message. Lists, wait results, threads and events leave `html` and `headers` null.
+// When `expired` is true, `text`, `html`, `headers`, `extracted_text`, `extracted` and `snippet` are
+// null and `attachments` is empty.
 // Ref: #/components/schemas/Message
 type Message struct {
+	// The object type. Always `message`.
 	Object string `json:"object"`
-	// Prefix `msg_`.
-	ID        string `json:"id"`
-	InboxID   string `json:"inbox_id"`
-	ThreadID  string `json:"thread_id"`
+	// The ID of the message, with the prefix `msg_`.
+	ID string `json:"id"`
+	// The inbox that received or sent the message.
+	InboxID string `json:"inbox_id"`
+	// The thread that the message belongs to.
+	ThreadID string `json:"thread_id"`
+	// Whether the message was received (`in`) or sent (`out`).
 	Direction string `json:"direction"`
-	Status    string `json:"status"`
-	// The retention has passed and the content is deleted.
-	Expired  bool `json:"expired"`
+	// How far the message has come.
+	Status string `json:"status"`
+	// Whether the retention period has passed and the content is deleted.
+	Expired bool `json:"expired"`
+	// Whether the message was simulated.
 	TestMode bool `json:"test_mode"`
-	// The header From. Null when the mail names no sender.
-	From    NilMailAddress `json:"from"`
-	To      []MailAddress  `json:"to"`
-	Cc      []MailAddress  `json:"cc"`
-	Bcc     []MailAddress  `json:"bcc"`
-	ReplyTo []MailAddress  `json:"reply_to"`
-	// Empty when the mail has none.
+	// The sender in the From header, or null if the message names none.
+	From NilMailAddress `json:"from"`
+	// The addresses in the To header.
+	To []MailAddress `json:"to"`
+	// The addresses in the Cc header.
+	Cc []MailAddress `json:"cc"`
+	// The blind copies of a sent message.
+	Bcc []MailAddress `json:"bcc"`
+	// The addresses in the Reply-To header.
+	ReplyTo []MailAddress `json:"reply_to"`
+	// The subject, or an empty string if there is none.
 	Subject string `json:"subject"`
-	// The beginning of the text on one line.
+	// The beginning of the text, on one line.
 	Snippet NilString `json:"snippet"`
-	Text    NilString `json:"text"`
-	// Only when the message is fetched by its id.
+	// The plain text body.
+	Text NilString `json:"text"`
+	// The HTML body. Null unless you get the message by its ID.
 	HTML NilString `json:"html"`
-	// The new part of a reply, without quotes and signature.
+	// The new part of a reply, without quotes and signature. Null for sent messages.
 	ExtractedText NilString `json:"extracted_text"`
-	// Codes and links found in a received message. Null when `direction` is `out`.
+	// Codes and links found in a received message. Null for sent messages.
 	Extracted NilExtracted `json:"extracted"`
-	// Verdicts on a received message. Null when `direction` is `out`, and for mail that did not come over
-	// SMTP, as from another inbox of the install.
+	// The authentication results of a received message. Null for sent messages and for mail that did not
+	// arrive over SMTP.
 	Auth NilAuthResults `json:"auth"`
-	// The header of a received message, from the top, decoded; only when the message is fetched by its id.
-	// The first is the `Authentication-Results` that says more about `auth`. Those of the mail itself that
-	// claim to be from this host are left out; the raw message has them.
+	// The decoded header fields of a received message, from the top. Null unless you get the message by
+	// its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that
+	// claim to be from this host are left out, and the raw message has them.
 	Headers []HeaderField `json:"headers"`
-	// By Auto-Submitted, Precedence, List-Id or a null reverse-path.
+	// Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, a null
+	// reverse-path or a sender with a local part like `no-reply`, `notifications` or `bounces`.
 	Automated bool `json:"automated"`
-	// The tag of `name+tag@domain` that the mail was sent to.
-	Tag         NilString    `json:"tag"`
+	// Whether some of the message is missing here, because reading it reached a limit of size, number or
+	// processor time. The raw message has all of it. In an event also whether `text` was cut to keep the
+	// body under 256 KB.
+	Truncated bool `json:"truncated"`
+	// The tag of the address, if the message was sent to `name+tag@domain`.
+	Tag NilString `json:"tag"`
+	// The attachments, without their content.
 	Attachments []Attachment `json:"attachments"`
-	// Delivery for each recipient of an outbound message. Empty on a received one.
+	// The delivery state of each recipient of a sent message. Empty for received messages.
 	Recipients []Recipient `json:"recipients"`
-	// The header Message-ID.
+	// The Message-ID header.
 	RfcMessageID NilString `json:"rfc_message_id"`
-	InReplyTo    []string  `json:"in_reply_to"`
-	References   []string  `json:"references"`
-	// Bytes of the raw message.
-	Size        int64       `json:"size"`
-	ReceivedAt  NilDateTime `json:"received_at"`
-	SentAt      NilDateTime `json:"sent_at"`
+	// The message IDs in the In-Reply-To header.
+	InReplyTo []string `json:"in_reply_to"`
+	// The message IDs in the References header.
+	References []string `json:"references"`
+	// The size of the raw message in bytes.
+	Size int64 `json:"size"`
+	// When the message was received, or null for sent messages.
+	ReceivedAt NilDateTime `json:"received_at"`
+	// When the first recipient's mail server accepted the message, or null.
+	SentAt NilDateTime `json:"sent_at"`
+	// When the message was first delivered to a recipient, or null.
 	DeliveredAt NilDateTime `json:"delivered_at"`
-	CreatedAt   time.Time   `json:"created_at"`
+	// When the message was created.
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // GetObject returns the value of Object.
@@ -5356,6 +5862,11 @@ func (s *Message) GetHeaders() []HeaderField {
 // GetAutomated returns the value of Automated.
 func (s *Message) GetAutomated() bool {
 	return s.Automated
+}
+
+// GetTruncated returns the value of Truncated.
+func (s *Message) GetTruncated() bool {
+	return s.Truncated
 }
 
 // GetTag returns the value of Tag.
@@ -5523,6 +6034,11 @@ func (s *Message) SetAutomated(val bool) {
 	s.Automated = val
 }
 
+// SetTruncated sets the value of Truncated.
+func (s *Message) SetTruncated(val bool) {
+	s.Truncated = val
+}
+
 // SetTag sets the value of Tag.
 func (s *Message) SetTag(val NilString) {
 	s.Tag = val
@@ -5582,11 +6098,14 @@ func (*Message) forwardMessageRes() {}
 func (*Message) replyToMessageRes() {}
 func (*Message) sendMessageRes()    {}
 
+// A file to attach.
 // Ref: #/components/schemas/MessageAttachmentInput
 type MessageAttachmentInput struct {
+	// The filename that the recipient sees.
 	Filename string `json:"filename"`
-	Content  []byte `json:"content"`
-	// Omitted means by the filename.
+	// The content, as base64.
+	Content []byte `json:"content"`
+	// The media type. If omitted, it follows from the filename.
 	ContentType OptString `json:"content_type"`
 }
 
@@ -5622,18 +6141,27 @@ func (s *MessageAttachmentInput) SetContentType(val OptString) {
 
 type MessageAttachmentInputs []MessageAttachmentInput
 
-// `text` and `html` are a note on top of the quoted original.
+// Where to forward the message, with an optional note on top of the quoted original.
 // Ref: #/components/schemas/MessageForward
 type MessageForward struct {
-	To                 Recipients              `json:"to"`
-	Cc                 OptOptionalRecipients   `json:"cc"`
-	Bcc                OptOptionalRecipients   `json:"bcc"`
-	ReplyTo            OptOptionalRecipients   `json:"reply_to"`
-	Text               OptString               `json:"text"`
-	HTML               OptString               `json:"html"`
-	IncludeAttachments OptBool                 `json:"include_attachments"`
-	Attachments        MessageAttachmentInputs `json:"attachments"`
-	Headers            OptMailHeaders          `json:"headers"`
+	// The recipients.
+	To Recipients `json:"to"`
+	// The recipients of copies.
+	Cc OptOptionalRecipients `json:"cc"`
+	// The recipients of blind copies, whom the other recipients do not see.
+	Bcc OptOptionalRecipients `json:"bcc"`
+	// The addresses that replies go to. If omitted, replies go to the inbox.
+	ReplyTo OptOptionalRecipients `json:"reply_to"`
+	// A note in plain text above the quoted original.
+	Text OptString `json:"text"`
+	// A note in HTML above the quoted original.
+	HTML OptString `json:"html"`
+	// Whether to attach the files of the original.
+	IncludeAttachments OptBool `json:"include_attachments"`
+	// Files to attach: at most 10, together at most 25 MB decoded.
+	Attachments MessageAttachmentInputs `json:"attachments"`
+	// Extra header fields, by name.
+	Headers OptMailHeaders `json:"headers"`
 }
 
 // GetTo returns the value of To.
@@ -5729,9 +6257,11 @@ func (s *MessageForward) SetHeaders(val OptMailHeaders) {
 // Merged schema.
 // Ref: #/components/schemas/MessageList
 type MessageList struct {
-	Data    []Message `json:"data"`
-	HasMore bool      `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The messages, newest first.
+	Data []Message `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -5765,18 +6295,25 @@ func (s *MessageList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
-// At least one of `text` and `html`.
+// The reply to send. Give at least one of `text` and `html`.
 // Ref: #/components/schemas/MessageReply
 type MessageReply struct {
-	// Adds the original To and Cc.
-	ReplyAll    OptBool                 `json:"reply_all"`
-	Cc          OptOptionalRecipients   `json:"cc"`
-	Bcc         OptOptionalRecipients   `json:"bcc"`
-	ReplyTo     OptOptionalRecipients   `json:"reply_to"`
-	Text        OptString               `json:"text"`
-	HTML        OptString               `json:"html"`
+	// Whether to send the reply to the original To and Cc too.
+	ReplyAll OptBool `json:"reply_all"`
+	// The recipients of copies.
+	Cc OptOptionalRecipients `json:"cc"`
+	// The recipients of blind copies, whom the other recipients do not see.
+	Bcc OptOptionalRecipients `json:"bcc"`
+	// The addresses that replies go to. If omitted, replies go to the inbox.
+	ReplyTo OptOptionalRecipients `json:"reply_to"`
+	// The plain text body. If omitted, it is made from `html`.
+	Text OptString `json:"text"`
+	// The HTML body.
+	HTML OptString `json:"html"`
+	// Files to attach: at most 10, together at most 25 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
-	Headers     OptMailHeaders          `json:"headers"`
+	// Extra header fields, by name.
+	Headers OptMailHeaders `json:"headers"`
 }
 
 // GetReplyAll returns the value of ReplyAll.
@@ -5859,18 +6396,27 @@ func (s *MessageReply) SetHeaders(val OptMailHeaders) {
 	s.Headers = val
 }
 
-// At least one of `text` and `html`. A text part is made from the html when missing.
+// The message to send. Give at least one of `text` and `html`.
 // Ref: #/components/schemas/MessageSend
 type MessageSend struct {
-	To          Recipients              `json:"to"`
-	Cc          OptOptionalRecipients   `json:"cc"`
-	Bcc         OptOptionalRecipients   `json:"bcc"`
-	ReplyTo     OptOptionalRecipients   `json:"reply_to"`
-	Subject     string                  `json:"subject"`
-	Text        OptString               `json:"text"`
-	HTML        OptString               `json:"html"`
+	// The recipients.
+	To Recipients `json:"to"`
+	// The recipients of copies.
+	Cc OptOptionalRecipients `json:"cc"`
+	// The recipients of blind copies, whom the other recipients do not see.
+	Bcc OptOptionalRecipients `json:"bcc"`
+	// The addresses that replies go to. If omitted, replies go to the inbox.
+	ReplyTo OptOptionalRecipients `json:"reply_to"`
+	// The subject line.
+	Subject string `json:"subject"`
+	// The plain text body. If omitted, it is made from `html`.
+	Text OptString `json:"text"`
+	// The HTML body.
+	HTML OptString `json:"html"`
+	// Files to attach: at most 10, together at most 25 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
-	Headers     OptMailHeaders          `json:"headers"`
+	// Extra header fields, by name.
+	Headers OptMailHeaders `json:"headers"`
 }
 
 // GetTo returns the value of To.
@@ -5963,13 +6509,17 @@ func (s *MessageSend) SetHeaders(val OptMailHeaders) {
 	s.Headers = val
 }
 
-// Either `raw` alone, or `from` and any of the others.
+// The message to simulate: either `raw` alone, or `from` with any of the other fields.
 // Ref: #/components/schemas/MessageSimulate
 type MessageSimulate struct {
-	From    OptAddress `json:"from"`
-	Subject OptString  `json:"subject"`
-	Text    OptString  `json:"text"`
-	HTML    OptString  `json:"html"`
+	// The sender.
+	From OptAddress `json:"from"`
+	// The subject line.
+	Subject OptString `json:"subject"`
+	// The plain text body.
+	Text OptString `json:"text"`
+	// The HTML body.
+	HTML OptString `json:"html"`
 	// A whole RFC 5322 message, as text.
 	Raw OptString `json:"raw"`
 }
@@ -6024,7 +6574,8 @@ func (s *MessageSimulate) SetRaw(val OptString) {
 	s.Raw = val
 }
 
-// `received` is for inbound messages, the others for outbound ones.
+// How far a message has come. Received messages are `received`; the other values are for sent
+// messages.
 // Ref: #/components/schemas/MessageStatus
 type MessageStatus string
 
@@ -6102,135 +6653,17 @@ func (s *MessageStatus) UnmarshalText(data []byte) error {
 	}
 }
 
-// Your own data. At most 50 keys of at most 40 characters.
+// Your own key-value data. Numbers keep their exact value.
 // Ref: #/components/schemas/Metadata
-type Metadata map[string]MetadataValue
+type Metadata map[string]jx.Raw
 
 func (s *Metadata) init() Metadata {
 	m := *s
 	if m == nil {
-		m = map[string]MetadataValue{}
+		m = map[string]jx.Raw{}
 		*s = m
 	}
 	return m
-}
-
-// Ref: #/components/schemas/MetadataValue
-// MetadataValue represents sum type.
-type MetadataValue struct {
-	// Type selects the active sum variant, switch on this field.
-	Type    MetadataValueType
-	String  string
-	Float64 float64
-	Bool    bool
-	Null    struct{}
-}
-
-// MetadataValueType is oneOf type of MetadataValue.
-type MetadataValueType string
-
-// Possible values for MetadataValueType.
-const (
-	StringMetadataValue  MetadataValueType = "string"
-	Float64MetadataValue MetadataValueType = "float64"
-	BoolMetadataValue    MetadataValueType = "bool"
-	NullMetadataValue    MetadataValueType = "struct{}"
-)
-
-// IsString reports whether MetadataValue is string.
-func (s MetadataValue) IsString() bool { return s.Type == StringMetadataValue }
-
-// IsFloat64 reports whether MetadataValue is float64.
-func (s MetadataValue) IsFloat64() bool { return s.Type == Float64MetadataValue }
-
-// IsBool reports whether MetadataValue is bool.
-func (s MetadataValue) IsBool() bool { return s.Type == BoolMetadataValue }
-
-// IsNull reports whether MetadataValue is struct{}.
-func (s MetadataValue) IsNull() bool { return s.Type == NullMetadataValue }
-
-// SetString sets MetadataValue to string.
-func (s *MetadataValue) SetString(v string) {
-	s.Type = StringMetadataValue
-	s.String = v
-}
-
-// GetString returns string and true boolean if MetadataValue is string.
-func (s MetadataValue) GetString() (v string, ok bool) {
-	if !s.IsString() {
-		return v, false
-	}
-	return s.String, true
-}
-
-// NewStringMetadataValue returns new MetadataValue from string.
-func NewStringMetadataValue(v string) MetadataValue {
-	var s MetadataValue
-	s.SetString(v)
-	return s
-}
-
-// SetFloat64 sets MetadataValue to float64.
-func (s *MetadataValue) SetFloat64(v float64) {
-	s.Type = Float64MetadataValue
-	s.Float64 = v
-}
-
-// GetFloat64 returns float64 and true boolean if MetadataValue is float64.
-func (s MetadataValue) GetFloat64() (v float64, ok bool) {
-	if !s.IsFloat64() {
-		return v, false
-	}
-	return s.Float64, true
-}
-
-// NewFloat64MetadataValue returns new MetadataValue from float64.
-func NewFloat64MetadataValue(v float64) MetadataValue {
-	var s MetadataValue
-	s.SetFloat64(v)
-	return s
-}
-
-// SetBool sets MetadataValue to bool.
-func (s *MetadataValue) SetBool(v bool) {
-	s.Type = BoolMetadataValue
-	s.Bool = v
-}
-
-// GetBool returns bool and true boolean if MetadataValue is bool.
-func (s MetadataValue) GetBool() (v bool, ok bool) {
-	if !s.IsBool() {
-		return v, false
-	}
-	return s.Bool, true
-}
-
-// NewBoolMetadataValue returns new MetadataValue from bool.
-func NewBoolMetadataValue(v bool) MetadataValue {
-	var s MetadataValue
-	s.SetBool(v)
-	return s
-}
-
-// SetNull sets MetadataValue to struct{}.
-func (s *MetadataValue) SetNull(v struct{}) {
-	s.Type = NullMetadataValue
-	s.Null = v
-}
-
-// GetNull returns struct{} and true boolean if MetadataValue is struct{}.
-func (s MetadataValue) GetNull() (v struct{}, ok bool) {
-	if !s.IsNull() {
-		return v, false
-	}
-	return s.Null, true
-}
-
-// NewNullMetadataValue returns new MetadataValue from struct{}.
-func NewNullMetadataValue(v struct{}) MetadataValue {
-	var s MetadataValue
-	s.SetNull(v)
-	return s
 }
 
 // NewNilAuthResults returns new NilAuthResults with value set to v.
@@ -7762,6 +8195,74 @@ func (o OptNilStringArray) Or(d []string) []string {
 	return d
 }
 
+// NewOptNilWebhookEvents returns new OptNilWebhookEvents with value set to v.
+func NewOptNilWebhookEvents(v WebhookEvents) OptNilWebhookEvents {
+	return OptNilWebhookEvents{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilWebhookEvents is optional nullable WebhookEvents.
+type OptNilWebhookEvents struct {
+	Value WebhookEvents
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilWebhookEvents was set.
+func (o OptNilWebhookEvents) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilWebhookEvents) Reset() {
+	var v WebhookEvents
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilWebhookEvents) SetTo(v WebhookEvents) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilWebhookEvents) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilWebhookEvents) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v WebhookEvents
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilWebhookEvents) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilWebhookEvents) Get() (v WebhookEvents, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilWebhookEvents) Or(d WebhookEvents) WebhookEvents {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptOptionalMailboxes returns new OptOptionalMailboxes with value set to v.
 func NewOptOptionalMailboxes(v OptionalMailboxes) OptOptionalMailboxes {
 	return OptOptionalMailboxes{
@@ -8226,7 +8727,7 @@ type OptionalAddressArray []Address
 
 type OptionalMailboxArray []Mailbox
 
-// One mailbox or at most 50 of them.
+// One mailbox, or a list of at most 50.
 // Ref: #/components/schemas/OptionalMailboxes
 // OptionalMailboxes represents sum type.
 type OptionalMailboxes struct {
@@ -8295,7 +8796,7 @@ func NewOptionalMailboxArrayOptionalMailboxes(v OptionalMailboxArray) OptionalMa
 	return s
 }
 
-// One address or at most 50 of them.
+// One address, or a list of at most 50.
 // Ref: #/components/schemas/OptionalRecipients
 // OptionalRecipients represents sum type.
 type OptionalRecipients struct {
@@ -8390,18 +8891,25 @@ func NewOptionalAddressArrayOptionalRecipients(v OptionalAddressArray) OptionalR
 	return s
 }
 
-// One recipient of an email or outbound message, and how far its delivery has come.
+// The delivery state of one recipient.
 // Ref: #/components/schemas/Recipient
 type Recipient struct {
-	Email    string `json:"email"`
-	Kind     string `json:"kind"`
-	Status   string `json:"status"`
-	Attempts int    `json:"attempts"`
-	// What the other mail server last said.
-	LastResponse NilString   `json:"last_response"`
-	SentAt       NilDateTime `json:"sent_at"`
-	DeliveredAt  NilDateTime `json:"delivered_at"`
-	BouncedAt    NilDateTime `json:"bounced_at"`
+	// The email address of the recipient.
+	Email string `json:"email"`
+	// Whether the recipient is in `to`, `cc` or `bcc`.
+	Kind string `json:"kind"`
+	// How far the delivery has come.
+	Status string `json:"status"`
+	// The number of delivery attempts so far.
+	Attempts int `json:"attempts"`
+	// The last response of the remote mail server, or why the message was not sent, or null.
+	LastResponse NilString `json:"last_response"`
+	// When the remote mail server accepted the message, or null.
+	SentAt NilDateTime `json:"sent_at"`
+	// When the message was delivered, or null.
+	DeliveredAt NilDateTime `json:"delivered_at"`
+	// When the message bounced, or null.
+	BouncedAt NilDateTime `json:"bounced_at"`
 }
 
 // GetEmail returns the value of Email.
@@ -8484,7 +8992,7 @@ func (s *Recipient) SetBouncedAt(val NilDateTime) {
 	s.BouncedAt = val
 }
 
-// One address or 1 to 50 of them.
+// One address, or a list of 1 to 50.
 // Ref: #/components/schemas/Recipients
 // Recipients represents sum type.
 type Recipients struct {
@@ -8578,8 +9086,9 @@ func NewAddressArrayRecipients(v AddressArray) Recipients {
 }
 
 // `open` sends to anyone, `reply_only` only to addresses that have written to this inbox, `approval`
-// turns every send, reply and forward into a draft. A key with the scope `send` may change the policy
-// of an inbox that it sees.
+// turns every send, reply and forward into a draft. The scope `send` may tighten the policy of an
+// inbox. Loosening it, or creating an inbox that is looser than the installation's default, needs
+// `admin`: otherwise 403 `insufficient_scope`.
 // Ref: #/components/schemas/SendPolicy
 type SendPolicy string
 
@@ -8629,13 +9138,15 @@ func (s *SendPolicy) UnmarshalText(data []byte) error {
 	}
 }
 
+// One address of the sending host.
 // Ref: #/components/schemas/SendingAddress
 type SendingAddress struct {
-	// IPv4 or IPv6.
+	// An IPv4 or IPv6 address.
 	Address string `json:"address"`
-	// The name that the address leads to.
-	Ptr    NilString `json:"ptr"`
-	Status string    `json:"status"`
+	// The name that the address points to, or null.
+	Ptr NilString `json:"ptr"`
+	// Whether the name points back to the address.
+	Status string `json:"status"`
 }
 
 // GetAddress returns the value of Address.
@@ -8668,13 +9179,15 @@ func (s *SendingAddress) SetStatus(val string) {
 	s.Status = val
 }
 
+// The host that mail is sent from.
 // Ref: #/components/schemas/SendingHost
 type SendingHost struct {
-	// The name that it greets other servers with.
+	// The name that the host greets other servers with.
 	Name string `json:"name"`
-	// `verified` when the name has addresses and each of them a name that leads back to it, as large
-	// receivers want; `pending` when the DNS did not answer.
-	Status    string           `json:"status"`
+	// `verified` if the name has addresses and each one points back to it, as large receivers require;
+	// `pending` if DNS did not respond.
+	Status string `json:"status"`
+	// The addresses of the host.
 	Addresses []SendingAddress `json:"addresses"`
 }
 
@@ -8708,10 +9221,14 @@ func (s *SendingHost) SetAddresses(val []SendingAddress) {
 	s.Addresses = val
 }
 
+// Whether sending is paused.
 // Ref: #/components/schemas/SendingState
 type SendingState struct {
-	Paused   bool        `json:"paused"`
-	Reason   NilString   `json:"reason"`
+	// Whether sending is paused. Receiving continues.
+	Paused bool `json:"paused"`
+	// Why sending is paused, or null.
+	Reason NilString `json:"reason"`
+	// When sending was paused, or null.
 	PausedAt NilDateTime `json:"paused_at"`
 }
 
@@ -8745,15 +9262,18 @@ func (s *SendingState) SetPausedAt(val NilDateTime) {
 	s.PausedAt = val
 }
 
+// Daily counts of mail.
 // Ref: #/components/schemas/Stats
 type Stats struct {
+	// The object type. Always `stats`.
 	Object string `json:"object"`
 	// The first UTC day.
 	From time.Time `json:"from"`
 	// The last UTC day, which is today.
 	To time.Time `json:"to"`
-	// Every day, newest last.
-	Days   []StatsDay  `json:"days"`
+	// One entry for each day, newest last.
+	Days []StatsDay `json:"days"`
+	// The sums over all days.
 	Totals StatsCounts `json:"totals"`
 }
 
@@ -8807,13 +9327,20 @@ func (s *Stats) SetTotals(val StatsCounts) {
 	s.Totals = val
 }
 
+// Counts of mail.
 // Ref: #/components/schemas/StatsCounts
 type StatsCounts struct {
-	Received   int `json:"received"`
-	Sent       int `json:"sent"`
-	Delivered  int `json:"delivered"`
-	Bounced    int `json:"bounced"`
-	Failed     int `json:"failed"`
+	// The number of messages received.
+	Received int `json:"received"`
+	// The number of recipients whose mail server accepted the mail.
+	Sent int `json:"sent"`
+	// The number of recipients that the mail was delivered to.
+	Delivered int `json:"delivered"`
+	// The number of recipients that the mail bounced at.
+	Bounced int `json:"bounced"`
+	// The number of recipients that the mail failed for.
+	Failed int `json:"failed"`
+	// The number of recipients that marked the mail as spam.
 	Complained int `json:"complained"`
 }
 
@@ -8880,13 +9407,20 @@ func (s *StatsCounts) SetComplained(val int) {
 // Merged schema.
 // Ref: #/components/schemas/StatsDay
 type StatsDay struct {
-	Date       time.Time `json:"date"`
-	Received   int       `json:"received"`
-	Sent       int       `json:"sent"`
-	Delivered  int       `json:"delivered"`
-	Bounced    int       `json:"bounced"`
-	Failed     int       `json:"failed"`
-	Complained int       `json:"complained"`
+	// The UTC day.
+	Date time.Time `json:"date"`
+	// The number of messages received.
+	Received int `json:"received"`
+	// The number of recipients whose mail server accepted the mail.
+	Sent int `json:"sent"`
+	// The number of recipients that the mail was delivered to.
+	Delivered int `json:"delivered"`
+	// The number of recipients that the mail bounced at.
+	Bounced int `json:"bounced"`
+	// The number of recipients that the mail failed for.
+	Failed int `json:"failed"`
+	// The number of recipients that marked the mail as spam.
+	Complained int `json:"complained"`
 }
 
 // GetDate returns the value of Date.
@@ -8990,18 +9524,23 @@ func (s *StreamEventsOKRawTextEventStream) SetResponse(val *http.Response) {
 
 func (*StreamEventsOKRawTextEventStream) streamEventsRes() {}
 
-// An address that is not sent to. One entry an address.
+// An address that we do not send to. Each address has one entry.
 // Ref: #/components/schemas/Suppression
 type Suppression struct {
+	// The object type. Always `suppression`.
 	Object string `json:"object"`
-	// Prefix `sup_`.
-	ID       string `json:"id"`
-	Email    string `json:"email"`
-	Reason   string `json:"reason"`
+	// The ID of the suppression, with the prefix `sup_`.
+	ID string `json:"id"`
+	// The email address.
+	Email string `json:"email"`
+	// Why the address is suppressed.
+	Reason string `json:"reason"`
+	// What is not sent to the address.
 	Category string `json:"category"`
-	// The email or message that bounced, was complained about or unsubscribed from, or the key that added
-	// the address.
-	Source    NilString `json:"source"`
+	// The email or message that bounced, caused a complaint or an unsubscribe, or the key that added the
+	// address.
+	Source NilString `json:"source"`
+	// When the address was suppressed.
 	CreatedAt time.Time `json:"created_at"`
 }
 
@@ -9075,9 +9614,12 @@ func (s *Suppression) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
 }
 
+// The address to suppress.
 // Ref: #/components/schemas/SuppressionCreate
 type SuppressionCreate struct {
-	Email    EmailAddress                 `json:"email"`
+	// The email address.
+	Email EmailAddress `json:"email"`
+	// What is not sent: `marketing` stops marketing emails only, `all` stops everything.
 	Category OptSuppressionCreateCategory `json:"category"`
 }
 
@@ -9101,6 +9643,7 @@ func (s *SuppressionCreate) SetCategory(val OptSuppressionCreateCategory) {
 	s.Category = val
 }
 
+// What is not sent: `marketing` stops marketing emails only, `all` stops everything.
 type SuppressionCreateCategory string
 
 const (
@@ -9145,9 +9688,11 @@ func (s *SuppressionCreateCategory) UnmarshalText(data []byte) error {
 // Merged schema.
 // Ref: #/components/schemas/SuppressionList
 type SuppressionList struct {
-	Data    []Suppression `json:"data"`
-	HasMore bool          `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The suppressions, newest first.
+	Data []Suppression `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -9181,29 +9726,37 @@ func (s *SuppressionList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
-// Key-value labels. Keys hold no colon, since filters are written `key:value`.
+// Your own labels, as key-value pairs.
 // Ref: #/components/schemas/Tags
-type Tags map[string]string
+type Tags map[string]jx.Raw
 
 func (s *Tags) init() Tags {
 	m := *s
 	if m == nil {
-		m = map[string]string{}
+		m = map[string]jx.Raw{}
 		*s = m
 	}
 	return m
 }
 
+// Content for emails, with variables.
 // Ref: #/components/schemas/Template
 type Template struct {
+	// The object type. Always `template`.
 	Object string `json:"object"`
-	// Prefix `tmpl_`.
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Subject   string    `json:"subject"`
-	HTML      string    `json:"html"`
-	Text      NilString `json:"text"`
+	// The ID of the template, with the prefix `tmpl_`.
+	ID string `json:"id"`
+	// A name to recognise the template by.
+	Name string `json:"name"`
+	// The subject line, with variables.
+	Subject string `json:"subject"`
+	// The HTML body, with variables.
+	HTML string `json:"html"`
+	// The plain text body, with variables, or null if there is none.
+	Text NilString `json:"text"`
+	// When the template was created.
 	CreatedAt time.Time `json:"created_at"`
+	// When the template was last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
@@ -9287,13 +9840,18 @@ func (s *Template) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
 }
 
-// Variables are written `{{variable}}` in subject, html and text.
+// The template to create. Write variables as `{{variable}}` in `subject`, `html` and `text`.
 // Ref: #/components/schemas/TemplateCreate
 type TemplateCreate struct {
-	Name    string       `json:"name"`
-	Subject string       `json:"subject"`
-	HTML    string       `json:"html"`
-	Text    OptNilString `json:"text"`
+	// A name to recognise the template by.
+	Name string `json:"name"`
+	// The subject line, with variables.
+	Subject string `json:"subject"`
+	// The HTML body, with variables.
+	HTML string `json:"html"`
+	// The plain text body, with variables. If omitted or null, it is made from `html` when an email is
+	// sent.
+	Text OptNilString `json:"text"`
 }
 
 // GetName returns the value of Name.
@@ -9339,9 +9897,11 @@ func (s *TemplateCreate) SetText(val OptNilString) {
 // Merged schema.
 // Ref: #/components/schemas/TemplateList
 type TemplateList struct {
-	Data    []Template `json:"data"`
-	HasMore bool       `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The templates, newest first.
+	Data []Template `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -9375,12 +9935,16 @@ func (s *TemplateList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// A rendered template.
 // Ref: #/components/schemas/TemplatePreview
 type TemplatePreview struct {
-	Subject string    `json:"subject"`
-	HTML    string    `json:"html"`
-	Text    NilString `json:"text"`
-	// Rendered as nothing.
+	// The rendered subject line.
+	Subject string `json:"subject"`
+	// The rendered HTML body.
+	HTML string `json:"html"`
+	// The rendered plain text body, or null if the template has none.
+	Text NilString `json:"text"`
+	// The variables without a value. They are rendered as nothing.
 	MissingVariables []string `json:"missing_variables"`
 }
 
@@ -9424,8 +9988,10 @@ func (s *TemplatePreview) SetMissingVariables(val []string) {
 	s.MissingVariables = val
 }
 
+// The data to render the template with.
 // Ref: #/components/schemas/TemplatePreviewRequest
 type TemplatePreviewRequest struct {
+	// The template variables.
 	Data OptFreeObject `json:"data"`
 }
 
@@ -9439,12 +10005,17 @@ func (s *TemplatePreviewRequest) SetData(val OptFreeObject) {
 	s.Data = val
 }
 
+// The fields to change. Omitted fields keep their value.
 // Ref: #/components/schemas/TemplateUpdate
 type TemplateUpdate struct {
-	Name    OptString    `json:"name"`
-	Subject OptString    `json:"subject"`
-	HTML    OptString    `json:"html"`
-	Text    OptNilString `json:"text"`
+	// A name to recognise the template by.
+	Name OptString `json:"name"`
+	// The subject line, with variables.
+	Subject OptString `json:"subject"`
+	// The HTML body, with variables.
+	HTML OptString `json:"html"`
+	// The plain text body, with variables, or null to remove it.
+	Text OptNilString `json:"text"`
 }
 
 // GetName returns the value of Name.
@@ -9487,19 +10058,27 @@ func (s *TemplateUpdate) SetText(val OptNilString) {
 	s.Text = val
 }
 
+// A conversation within an inbox.
 // Ref: #/components/schemas/Thread
 type Thread struct {
+	// The object type. Always `thread`.
 	Object string `json:"object"`
-	// Prefix `thr_`.
-	ID      string `json:"id"`
+	// The ID of the thread, with the prefix `thr_`.
+	ID string `json:"id"`
+	// The inbox that the thread belongs to.
 	InboxID string `json:"inbox_id"`
+	// The subject of the first message.
 	Subject string `json:"subject"`
-	// Addresses.
-	Participants  []string            `json:"participants"`
-	MessageCount  int                 `json:"message_count"`
+	// The email addresses of everyone in the thread.
+	Participants []string `json:"participants"`
+	// The number of messages in the thread.
+	MessageCount int `json:"message_count"`
+	// A summary of the latest message.
 	LatestMessage ThreadLatestMessage `json:"latest_message"`
-	LastMessageAt time.Time           `json:"last_message_at"`
-	CreatedAt     time.Time           `json:"created_at"`
+	// When the latest message was received or sent.
+	LastMessageAt time.Time `json:"last_message_at"`
+	// When the thread was created.
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // GetObject returns the value of Object.
@@ -9592,15 +10171,21 @@ func (s *Thread) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
 }
 
+// A summary of the latest message in a thread.
 // Ref: #/components/schemas/ThreadLatestMessage
 type ThreadLatestMessage struct {
-	ID        string         `json:"id"`
-	Direction string         `json:"direction"`
-	From      NilMailAddress `json:"from"`
-	To        []MailAddress  `json:"to"`
-	// As in the message; null too when it has expired.
-	Auth    NilAuthResults `json:"auth"`
-	Snippet NilString      `json:"snippet"`
+	// The ID of the message.
+	ID string `json:"id"`
+	// Whether the message was received (`in`) or sent (`out`).
+	Direction string `json:"direction"`
+	// The sender, or null if the message names none.
+	From NilMailAddress `json:"from"`
+	// The recipients in the To header.
+	To []MailAddress `json:"to"`
+	// The authentication results, as in the message. Null for sent and for expired messages.
+	Auth NilAuthResults `json:"auth"`
+	// The beginning of the text on one line, or null if the message has expired.
+	Snippet NilString `json:"snippet"`
 }
 
 // GetID returns the value of ID.
@@ -9666,9 +10251,11 @@ func (s *ThreadLatestMessage) SetSnippet(val NilString) {
 // Merged schema.
 // Ref: #/components/schemas/ThreadList
 type ThreadList struct {
-	Data    []Thread `json:"data"`
-	HasMore bool     `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The threads, latest activity first.
+	Data []Thread `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -9705,18 +10292,25 @@ func (s *ThreadList) SetCursor(val NilString) {
 // Merged schema.
 // Ref: #/components/schemas/ThreadWithMessages
 type ThreadWithMessages struct {
+	// The object type. Always `thread`.
 	Object string `json:"object"`
-	// Prefix `thr_`.
-	ID      string `json:"id"`
+	// The ID of the thread, with the prefix `thr_`.
+	ID string `json:"id"`
+	// The inbox that the thread belongs to.
 	InboxID string `json:"inbox_id"`
+	// The subject of the first message.
 	Subject string `json:"subject"`
-	// Addresses.
-	Participants  []string            `json:"participants"`
-	MessageCount  int                 `json:"message_count"`
+	// The email addresses of everyone in the thread.
+	Participants []string `json:"participants"`
+	// The number of messages in the thread.
+	MessageCount int `json:"message_count"`
+	// A summary of the latest message.
 	LatestMessage ThreadLatestMessage `json:"latest_message"`
-	LastMessageAt time.Time           `json:"last_message_at"`
-	CreatedAt     time.Time           `json:"created_at"`
-	// Oldest first, html left out.
+	// When the latest message was received or sent.
+	LastMessageAt time.Time `json:"last_message_at"`
+	// When the thread was created.
+	CreatedAt time.Time `json:"created_at"`
+	// The messages, oldest first, without their HTML.
 	Messages []Message `json:"messages"`
 }
 
@@ -9820,17 +10414,23 @@ func (s *ThreadWithMessages) SetMessages(val []Message) {
 	s.Messages = val
 }
 
+// What the account uses and what its plan allows.
 // Ref: #/components/schemas/Usage
 type Usage struct {
+	// The object type. Always `usage`.
 	Object string `json:"object"`
-	// Such as `self_hosted` or `free`.
-	Plan            string      `json:"plan"`
-	Inboxes         UsageCount  `json:"inboxes"`
-	SendsToday      UsagePeriod `json:"sends_today"`
+	// The plan of the account, such as `self_hosted` or `free`.
+	Plan string `json:"plan"`
+	// The inboxes of the account.
+	Inboxes UsageCount `json:"inboxes"`
+	// The recipients of mail sent today.
+	SendsToday UsagePeriod `json:"sends_today"`
+	// The recipients of mail sent this month.
 	EmailsThisMonth UsagePeriod `json:"emails_this_month"`
-	// Drafts in the approval queue that this key can see.
-	PendingDrafts int          `json:"pending_drafts"`
-	Sending       SendingState `json:"sending"`
+	// The number of drafts in the approval queue that this key can see.
+	PendingDrafts int `json:"pending_drafts"`
+	// Whether sending is paused.
+	Sending SendingState `json:"sending"`
 }
 
 // GetObject returns the value of Object.
@@ -9903,10 +10503,12 @@ func (s *Usage) SetSending(val SendingState) {
 	s.Sending = val
 }
 
+// A number in use and its limit.
 // Ref: #/components/schemas/UsageCount
 type UsageCount struct {
+	// The number in use.
 	Used int `json:"used"`
-	// Null means no limit.
+	// The limit, or null if there is none.
 	Limit NilInt `json:"limit"`
 }
 
@@ -9930,12 +10532,14 @@ func (s *UsageCount) SetLimit(val NilInt) {
 	s.Limit = val
 }
 
+// A number used in a period and its limit.
 // Ref: #/components/schemas/UsagePeriod
 type UsagePeriod struct {
-	// Recipients, by UTC.
+	// The number of recipients in this UTC day or month.
 	Used int `json:"used"`
-	// Null means no limit.
-	Limit    NilInt    `json:"limit"`
+	// The limit, or null if there is none.
+	Limit NilInt `json:"limit"`
+	// When the period ends.
 	ResetsAt time.Time `json:"resets_at"`
 }
 
@@ -10051,16 +10655,19 @@ func (s *WaitHas) UnmarshalText(data []byte) error {
 	}
 }
 
+// The message you waited for, or a timeout.
 // Ref: #/components/schemas/WaitResult
 type WaitResult struct {
+	// The object type. Always `wait_result`.
 	Object string `json:"object"`
-	// True when the time passed without a match.
+	// Whether the time passed without a matching message.
 	TimedOut bool `json:"timed_out"`
-	// The oldest match, or null when timed out.
+	// The oldest matching message, or null on a timeout.
 	Message NilMessage `json:"message"`
-	// The cut-off that was used.
-	Since    time.Time `json:"since"`
-	WaitedMs int64     `json:"waited_ms"`
+	// The cut-off time used. Older messages were ignored.
+	Since time.Time `json:"since"`
+	// How long the call waited, in milliseconds.
+	WaitedMs int64 `json:"waited_ms"`
 }
 
 // GetObject returns the value of Object.
@@ -10113,12 +10720,15 @@ func (s *WaitResult) SetWaitedMs(val int64) {
 	s.WaitedMs = val
 }
 
+// The endpoint to create.
 // Ref: #/components/schemas/WebhookCreate
 type WebhookCreate struct {
+	// Where to send events.
 	URL WebhookUrl `json:"url"`
-	// Omitted means all types, now and later.
-	Events WebhookEvents `json:"events"`
-	Active OptBool       `json:"active"`
+	// The event types to send. Omitted or null means all types, now and later.
+	Events OptNilWebhookEvents `json:"events"`
+	// Whether to send events.
+	Active OptBool `json:"active"`
 }
 
 // GetURL returns the value of URL.
@@ -10127,7 +10737,7 @@ func (s *WebhookCreate) GetURL() WebhookUrl {
 }
 
 // GetEvents returns the value of Events.
-func (s *WebhookCreate) GetEvents() WebhookEvents {
+func (s *WebhookCreate) GetEvents() OptNilWebhookEvents {
 	return s.Events
 }
 
@@ -10142,7 +10752,7 @@ func (s *WebhookCreate) SetURL(val WebhookUrl) {
 }
 
 // SetEvents sets the value of Events.
-func (s *WebhookCreate) SetEvents(val WebhookEvents) {
+func (s *WebhookCreate) SetEvents(val OptNilWebhookEvents) {
 	s.Events = val
 }
 
@@ -10151,25 +10761,37 @@ func (s *WebhookCreate) SetActive(val OptBool) {
 	s.Active = val
 }
 
-// One event for one endpoint. Kept 30 days.
+// The delivery of one event to one endpoint. Kept for 30 days.
 // Ref: #/components/schemas/WebhookDelivery
 type WebhookDelivery struct {
+	// The object type. Always `webhook_delivery`.
 	Object string `json:"object"`
-	// Prefix `dlv_`.
-	ID             string    `json:"id"`
-	WebhookID      string    `json:"webhook_id"`
-	EventID        string    `json:"event_id"`
-	EventType      string    `json:"event_type"`
-	Status         string    `json:"status"`
-	Attempts       int       `json:"attempts"`
-	LastStatusCode NilInt    `json:"last_status_code"`
-	LastError      NilString `json:"last_error"`
-	// The beginning of it.
-	LastResponseBody NilString   `json:"last_response_body"`
-	LastDurationMs   NilInt64    `json:"last_duration_ms"`
-	NextAttemptAt    NilDateTime `json:"next_attempt_at"`
-	CreatedAt        time.Time   `json:"created_at"`
-	UpdatedAt        time.Time   `json:"updated_at"`
+	// The ID of the delivery, with the prefix `dlv_`.
+	ID string `json:"id"`
+	// The endpoint.
+	WebhookID string `json:"webhook_id"`
+	// The event.
+	EventID string `json:"event_id"`
+	// The type of the event.
+	EventType string `json:"event_type"`
+	// Whether the endpoint has accepted the event.
+	Status string `json:"status"`
+	// The number of attempts so far.
+	Attempts int `json:"attempts"`
+	// The HTTP status of the last response, or null if there was none.
+	LastStatusCode NilInt `json:"last_status_code"`
+	// Why the last attempt failed, or null.
+	LastError NilString `json:"last_error"`
+	// The beginning of the last response body, or null.
+	LastResponseBody NilString `json:"last_response_body"`
+	// How long the last attempt took, in milliseconds, or null.
+	LastDurationMs NilInt64 `json:"last_duration_ms"`
+	// When the next attempt is due, or null if there is none.
+	NextAttemptAt NilDateTime `json:"next_attempt_at"`
+	// When the delivery was created.
+	CreatedAt time.Time `json:"created_at"`
+	// When the delivery was last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // GetObject returns the value of Object.
@@ -10315,9 +10937,11 @@ func (s *WebhookDelivery) SetUpdatedAt(val time.Time) {
 // Merged schema.
 // Ref: #/components/schemas/WebhookDeliveryList
 type WebhookDeliveryList struct {
-	Data    []WebhookDelivery `json:"data"`
-	HasMore bool              `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The deliveries, newest first.
+	Data []WebhookDelivery `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -10351,6 +10975,7 @@ func (s *WebhookDeliveryList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// Whether an endpoint has accepted an event.
 // Ref: #/components/schemas/WebhookDeliveryStatus
 type WebhookDeliveryStatus string
 
@@ -10400,17 +11025,24 @@ func (s *WebhookDeliveryStatus) UnmarshalText(data []byte) error {
 	}
 }
 
+// A URL that receives signed events.
 // Ref: #/components/schemas/WebhookEndpoint
 type WebhookEndpoint struct {
+	// The object type. Always `webhook_endpoint`.
 	Object string `json:"object"`
-	// Prefix `wh_`.
-	ID     string   `json:"id"`
-	URL    string   `json:"url"`
+	// The ID of the endpoint, with the prefix `wh_`.
+	ID string `json:"id"`
+	// Where events are sent.
+	URL string `json:"url"`
+	// The event types that are sent. Null means all types, now and later.
 	Events []string `json:"events"`
-	Active bool     `json:"active"`
-	// Why the service turned the endpoint off.
+	// Whether events are sent.
+	Active bool `json:"active"`
+	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
+	// off, unless a key with the scope `admin` has changed the endpoint since.
 	DisabledReason NilString `json:"disabled_reason"`
-	CreatedAt      time.Time `json:"created_at"`
+	// When the endpoint was created.
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // GetObject returns the value of Object.
@@ -10486,16 +11118,22 @@ func (s *WebhookEndpoint) SetCreatedAt(val time.Time) {
 // Merged schema.
 // Ref: #/components/schemas/WebhookEndpointCreated
 type WebhookEndpointCreated struct {
+	// The object type. Always `webhook_endpoint`.
 	Object string `json:"object"`
-	// Prefix `wh_`.
-	ID     string   `json:"id"`
-	URL    string   `json:"url"`
+	// The ID of the endpoint, with the prefix `wh_`.
+	ID string `json:"id"`
+	// Where events are sent.
+	URL string `json:"url"`
+	// The event types that are sent. Null means all types, now and later.
 	Events []string `json:"events"`
-	Active bool     `json:"active"`
-	// Why the service turned the endpoint off.
+	// Whether events are sent.
+	Active bool `json:"active"`
+	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
+	// off, unless a key with the scope `admin` has changed the endpoint since.
 	DisabledReason NilString `json:"disabled_reason"`
-	CreatedAt      time.Time `json:"created_at"`
-	// Prefix `whsec_`, then base64 of the 32 bytes that sign. Shown once.
+	// When the endpoint was created.
+	CreatedAt time.Time `json:"created_at"`
+	// The signing secret: `whsec_` and the base64 of 32 bytes. Shown only once.
 	Secret string `json:"secret"`
 }
 
@@ -10582,17 +11220,24 @@ func (s *WebhookEndpointCreated) SetSecret(val string) {
 // Merged schema.
 // Ref: #/components/schemas/WebhookEndpointRotated
 type WebhookEndpointRotated struct {
+	// The object type. Always `webhook_endpoint`.
 	Object string `json:"object"`
-	// Prefix `wh_`.
-	ID     string   `json:"id"`
-	URL    string   `json:"url"`
+	// The ID of the endpoint, with the prefix `wh_`.
+	ID string `json:"id"`
+	// Where events are sent.
+	URL string `json:"url"`
+	// The event types that are sent. Null means all types, now and later.
 	Events []string `json:"events"`
-	Active bool     `json:"active"`
-	// Why the service turned the endpoint off.
+	// Whether events are sent.
+	Active bool `json:"active"`
+	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
+	// off, unless a key with the scope `admin` has changed the endpoint since.
 	DisabledReason NilString `json:"disabled_reason"`
-	CreatedAt      time.Time `json:"created_at"`
-	// The new secret. Shown once.
-	Secret                  string    `json:"secret"`
+	// When the endpoint was created.
+	CreatedAt time.Time `json:"created_at"`
+	// The new signing secret. Shown only once.
+	Secret string `json:"secret"`
+	// When events are no longer signed with the previous secret too.
 	PreviousSecretExpiresAt time.Time `json:"previous_secret_expires_at"`
 }
 
@@ -10691,9 +11336,11 @@ type WebhookEvents []EventType
 // Merged schema.
 // Ref: #/components/schemas/WebhookList
 type WebhookList struct {
-	Data    []WebhookEndpoint `json:"data"`
-	HasMore bool              `json:"has_more"`
-	// For the next page. Null on the last one.
+	// The endpoints, newest first.
+	Data []WebhookEndpoint `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
 	Cursor NilString `json:"cursor"`
 }
 
@@ -10727,13 +11374,16 @@ func (s *WebhookList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// How the endpoint responded to a test event.
 // Ref: #/components/schemas/WebhookTestResult
 type WebhookTestResult struct {
+	// Whether the endpoint responded with a 2xx status.
 	Success bool `json:"success"`
-	// 0 when there was no answer.
-	StatusCode     int   `json:"status_code"`
+	// The HTTP status of the response, or 0 if there was none.
+	StatusCode int `json:"status_code"`
+	// How long the endpoint took, in milliseconds.
 	ResponseTimeMs int64 `json:"response_time_ms"`
-	// Why there was no answer. Only then.
+	// Why there was no response. Present only then.
 	Error OptString `json:"error"`
 }
 
@@ -10777,11 +11427,14 @@ func (s *WebhookTestResult) SetError(val OptString) {
 	s.Error = val
 }
 
+// The fields to change. Omitted fields keep their value.
 // Ref: #/components/schemas/WebhookUpdate
 type WebhookUpdate struct {
-	URL    OptWebhookUrl `json:"url"`
-	Events WebhookEvents `json:"events"`
-	// True turns the endpoint on and clears `disabled_reason`.
+	// Where to send events.
+	URL OptWebhookUrl `json:"url"`
+	// The event types to send. Null means all types.
+	Events OptNilWebhookEvents `json:"events"`
+	// Whether to send events. True turns the endpoint on again and clears `disabled_reason`.
 	Active OptBool `json:"active"`
 }
 
@@ -10791,7 +11444,7 @@ func (s *WebhookUpdate) GetURL() OptWebhookUrl {
 }
 
 // GetEvents returns the value of Events.
-func (s *WebhookUpdate) GetEvents() WebhookEvents {
+func (s *WebhookUpdate) GetEvents() OptNilWebhookEvents {
 	return s.Events
 }
 
@@ -10806,7 +11459,7 @@ func (s *WebhookUpdate) SetURL(val OptWebhookUrl) {
 }
 
 // SetEvents sets the value of Events.
-func (s *WebhookUpdate) SetEvents(val WebhookEvents) {
+func (s *WebhookUpdate) SetEvents(val OptNilWebhookEvents) {
 	s.Events = val
 }
 

@@ -32,39 +32,39 @@ type Handler interface {
 type RawHandler interface {
 	// CallMcp implements callMcp operation.
 	//
-	// Model Context Protocol over Streamable HTTP, stateless. Acts with the permissions of the key and
-	// lists only the tools that it may use; each is an operation of this API, with the same rights, limits
-	// and errors. The answer is JSON, and a stream only for a `wait_for_email` that gives a progress
-	// token. At most 8 MiB, one message, no batch. A request that a page of another origin sends is
-	// refused. What is no JSON-RPC, or asks for what there is not, may be answered with an error of the
-	// protocol in place of the usual one: a method that there is not with -32601, by 404 as of the version
-	// 2026-07-28 and by 200 before.
+	// Calls the Model Context Protocol server (Streamable HTTP, stateless). It acts with the permissions
+	// of the key and lists only the tools that the key may use. Each tool is an operation of this API,
+	// with the same permissions, limits and errors. The response is JSON, or a stream for a
+	// `wait_for_email` with a progress token. A request has at most 8 MiB and one message, not a batch.
+	// Requests from a page of another origin are refused. Invalid JSON-RPC and unknown methods may get a
+	// JSON-RPC error instead of the usual error body; an unknown method gets -32601, with status 404 since
+	// protocol version 2026-07-28 and 200 before.
 	//
 	// POST /mcp
 	CallMcp(ctx context.Context, req FreeObject, params CallMcpParams, w http.ResponseWriter) error
 	// DownloadFile implements downloadFile operation.
 	//
-	// Serves the file behind a signed link, always as an attachment. The token is the credential. 403
-	// `link_invalid` when it is wrong or expired, 404 when the file is gone or this install serves no
-	// links.
+	// Returns the file behind a signed link, always as an attachment. The response is 403 `link_invalid`
+	// if the link is invalid or expired, and 404 if the file is gone or the installation serves no links.
 	//
 	// GET /v1/files/{token}
 	DownloadFile(ctx context.Context, params DownloadFileParams, w http.ResponseWriter) error
 	// GetOpenapi implements getOpenapi operation.
 	//
-	// OpenAPI 3.1. Needs no key and is not rate limited.
+	// Returns this API description as OpenAPI 3.1. Needs no key and is not rate limited.
 	//
 	// GET /openapi.json
 	GetOpenapi(ctx context.Context, w http.ResponseWriter) error
 	// StreamEvents implements streamEvents operation.
 	//
-	// Server-sent events: `id:`, `event:` with the type, and `data:` with the schema Event on one line.
-	// They come in one order, the same in every stream, and each once. Beside emails, domains, messages
-	// and drafts of the account nothing is told here: `webhook.test` is for the endpoint alone, and a key
-	// that is limited to some inboxes hears of these. A comment every 20 seconds keeps the line open. A
-	// client that does not keep up is hung up on; with `Last-Event-ID`, which browsers send by themselves,
-	// it goes on where it was. When that is too old or no longer there, `event: stream.gap` comes first,
-	// with the schema StreamGap, and then what is left. At most 10 streams a key on each node.
+	// Sends events as they happen (server-sent events): `id:`, `event:` with the type, and `data:` with an
+	// Event on one line. Every stream has the same order, and each event comes once. The stream carries
+	// events about emails, domains, messages and drafts, not `webhook.test`. A key with `inbox_ids` gets
+	// events of those inboxes only. A comment every 20 seconds keeps the connection open. A client that
+	// does not keep up is disconnected; with `Last-Event-ID` it resumes where it was. If that event is too
+	// old or gone, `event: stream.gap` with a StreamGap comes first. A key has at most 10 live streams on
+	// each node: a stream whose client has gone does not count, and one that has not read for 20 seconds
+	// gives way to a new one.
 	//
 	// GET /v1/events/stream
 	StreamEvents(ctx context.Context, params StreamEventsParams, w http.ResponseWriter) error
@@ -76,38 +76,41 @@ type RawHandler interface {
 type ContactsHandler interface {
 	// CreateContact implements createContact operation.
 	//
-	// 409 `contact_exists` when the address is taken. Case does not matter.
+	// Creates a contact. If the email address is taken, ignoring case, the response is 409
+	// `contact_exists`.
 	//
 	// POST /v1/contacts
 	CreateContact(ctx context.Context, req *ContactCreate, params CreateContactParams) (*Contact, error)
 	// DeleteContact implements deleteContact operation.
 	//
-	// For good.
+	// Deletes a contact permanently.
 	//
 	// DELETE /v1/contacts/{id}
 	DeleteContact(ctx context.Context, params DeleteContactParams) (*DeletedContact, error)
 	// GetContact implements getContact operation.
 	//
-	// With its metadata and tags.
+	// Returns one contact.
 	//
 	// GET /v1/contacts/{id}
 	GetContact(ctx context.Context, params GetContactParams) (*Contact, error)
 	// ListContacts implements listContacts operation.
 	//
-	// Newest first.
+	// Returns contacts, newest first.
 	//
 	// GET /v1/contacts
 	ListContacts(ctx context.Context, params ListContactsParams) (*ContactList, error)
 	// UpdateContact implements updateContact operation.
 	//
-	// Changes only the given fields. 409 `contact_exists` when the new address is taken.
+	// Changes the given fields only. If the new email address is taken, the response is 409
+	// `contact_exists`.
 	//
 	// PATCH /v1/contacts/{id}
 	UpdateContact(ctx context.Context, req *ContactUpdate, params UpdateContactParams) (*Contact, error)
 	// UpsertContacts implements upsertContacts operation.
 	//
-	// Matches by address. Of a contact that is there, only the given fields change. The last of duplicates
-	// wins, and the others do nothing. All or nothing.
+	// Creates contacts, or updates those that exist, by email address. For an existing contact, only the
+	// given fields change. If an address appears more than once, the last entry applies. Either all
+	// entries are applied or none.
 	//
 	// POST /v1/contacts/batch
 	UpsertContacts(ctx context.Context, req *ContactBatch, params UpsertContactsParams) (*ContactBatchResult, error)
@@ -119,34 +122,35 @@ type ContactsHandler interface {
 type DomainsHandler interface {
 	// CreateDomain implements createDomain operation.
 	//
-	// The answer lists the DNS records to set. Other accounts may add the same domain; whoever publishes
-	// its token and key has it, and nobody else as long as it is verified. 409 `domain_taken` when the
-	// account has it already, and for the install's own mail domain.
+	// Adds a domain and returns the DNS records to set. Other accounts may add the same domain; it belongs
+	// to the account whose records are published, for as long as it is verified. If the account already
+	// has the domain, and for the installation's own mail domain, the response is 409 `domain_taken`.
 	//
 	// POST /v1/domains
 	CreateDomain(ctx context.Context, req *DomainCreate, params CreateDomainParams) (*Domain, error)
 	// DeleteDomain implements deleteDomain operation.
 	//
-	// For good, with its signing keys. Emails from it fail afterwards and its inboxes are suspended.
+	// Deletes a domain and its signing keys permanently. Emails from the domain fail afterwards, and its
+	// inboxes are suspended.
 	//
 	// DELETE /v1/domains/{id}
 	DeleteDomain(ctx context.Context, params DeleteDomainParams) (*DeletedDomain, error)
 	// GetDomain implements getDomain operation.
 	//
-	// With its status and DNS records.
+	// Returns one domain with its status and DNS records.
 	//
 	// GET /v1/domains/{id}
 	GetDomain(ctx context.Context, params GetDomainParams) (*Domain, error)
 	// ListDomains implements listDomains operation.
 	//
-	// Newest first.
+	// Returns domains, newest first.
 	//
 	// GET /v1/domains
 	ListDomains(ctx context.Context, params ListDomainsParams) (*DomainList, error)
 	// VerifyDomain implements verifyDomain operation.
 	//
-	// Looks the DNS records up now. Not found is not an error: the status is then `pending`, as it is
-	// while the domain is verified for another account.
+	// Looks up the DNS records now. If required records are not found, or the domain is verified for
+	// another account, the status is `pending`.
 	//
 	// POST /v1/domains/{id}/verify
 	VerifyDomain(ctx context.Context, params VerifyDomainParams) (*DomainVerification, error)
@@ -158,50 +162,51 @@ type DomainsHandler interface {
 type DraftsHandler interface {
 	// GetDraft implements getDraft operation.
 	//
-	// It stays after it was sent or rejected. Its content is deleted with the retention of the inbox, as a
-	// message's is: a forward's when that of the original is.
+	// Returns one draft, including its HTML. It remains after it was sent or rejected. Its content is
+	// deleted with the retention of the inbox; the content of a forward is deleted with that of the
+	// original.
 	//
 	// GET /v1/drafts/{draft_id}
 	GetDraft(ctx context.Context, params GetDraftParams) (*Draft, error)
 	// GetDraftAttachment implements getDraftAttachment operation.
 	//
-	// Returns the attachment with a signed link, valid 15 minutes, so that who decides a draft sees all of
-	// it.
+	// Returns an attachment of a draft with a signed download link, valid for 15 minutes.
 	//
 	// GET /v1/drafts/{draft_id}/attachments/{attachment_id}
 	GetDraftAttachment(ctx context.Context, params GetDraftAttachmentParams) (*DraftAttachmentDownload, error)
 	// ListDrafts implements listDrafts operation.
 	//
-	// Drafts of all inboxes that the key can see, newest first. `status=pending` is the approval queue.
-	// When drafts have very long texts, a page may hold fewer of them than `limit` although `has_more` is
-	// true: the next one goes on from there.
+	// Returns drafts of all inboxes that the key has access to, newest first. Use `status=pending` for the
+	// approval queue. A page may hold fewer items than `limit`, or none, although `has_more` is true:
+	// continue with its cursor.
 	//
 	// GET /v1/drafts
 	ListDrafts(ctx context.Context, params ListDraftsParams) (*DraftList, error)
 	// ListInboxDrafts implements listInboxDrafts operation.
 	//
-	// Newest first. When drafts have very long texts, a page may hold fewer of them than `limit` although
-	// `has_more` is true: the next one goes on from there.
+	// Returns drafts of one inbox, newest first. A page may hold fewer items than `limit`, or none,
+	// although `has_more` is true: continue with its cursor.
 	//
 	// GET /v1/inboxes/{inbox_id}/drafts
 	ListInboxDrafts(ctx context.Context, params ListInboxDraftsParams) (*DraftList, error)
 	// RejectDraft implements rejectDraft operation.
 	//
-	// Rejects a pending draft, which is then never sent. People may do it in the dashboard too.
+	// Rejects a pending draft, which is then never sent. People can also reject drafts in the dashboard.
 	//
 	// POST /v1/drafts/{draft_id}/reject
 	RejectDraft(ctx context.Context, req OptDraftReject, params RejectDraftParams) (*Draft, error)
 	// SendDraft implements sendDraft operation.
 	//
-	// Sends a pending draft. Counts as a send. A rule that refuses leaves the draft pending; an edit that
-	// comes while it is being sent is `draft_changed`. People may do it in the dashboard too.
+	// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
+	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
+	// also approve drafts in the dashboard.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, req OptDraftSend, params SendDraftParams) (*Message, error)
 	// UpdateDraft implements updateDraft operation.
 	//
-	// Changes only the given fields, and raises `version` if that changes anything. One of `text` and
-	// `html` must stay.
+	// Changes the given fields of a pending draft and raises its `version` if that changes anything. One
+	// of `text` and `html` must remain.
 	//
 	// PATCH /v1/drafts/{draft_id}
 	UpdateDraft(ctx context.Context, req *DraftUpdate, params UpdateDraftParams) (*Draft, error)
@@ -213,39 +218,39 @@ type DraftsHandler interface {
 type EmailsHandler interface {
 	// CancelEmail implements cancelEmail operation.
 	//
-	// Only while the email is `scheduled`. Otherwise 409 `not_cancellable`.
+	// Cancels an email that is still `scheduled`. Otherwise the response is 409 `not_cancellable`.
 	//
 	// DELETE /v1/emails/{id}
 	CancelEmail(ctx context.Context, params CancelEmailParams) (*Email, error)
 	// GetEmail implements getEmail operation.
 	//
-	// Returns one email with the state of each recipient.
+	// Returns one email with the delivery state of each recipient.
 	//
 	// GET /v1/emails/{id}
 	GetEmail(ctx context.Context, params GetEmailParams) (*Email, error)
 	// ListEmails implements listEmails operation.
 	//
-	// Newest first. All filters must match.
+	// Returns emails, newest first. All filters must match.
 	//
 	// GET /v1/emails
 	ListEmails(ctx context.Context, params ListEmailsParams) (*EmailList, error)
 	// RescheduleEmail implements rescheduleEmail operation.
 	//
-	// Changes the time of an email that is still `scheduled`. Otherwise 409 `not_cancellable`.
+	// Changes the time of an email that is still `scheduled`. Otherwise the response is 409
+	// `not_cancellable`.
 	//
 	// PATCH /v1/emails/{id}
 	RescheduleEmail(ctx context.Context, req *EmailUpdate, params RescheduleEmailParams) (*Email, error)
 	// SendEmail implements sendEmail operation.
 	//
-	// Queues an email, or schedules it when `scheduledAt` lies ahead. At least one of `html`, `text` and
-	// `template`; not `template` with `html`.
+	// Queues an email, or schedules it if `scheduledAt` is in the future. Give at least one of `html`,
+	// `text` and `template`; `template` cannot be combined with `html`.
 	//
 	// POST /v1/emails
 	SendEmail(ctx context.Context, req *EmailSend, params SendEmailParams) (*EmailCreated, error)
 	// SendEmailBatch implements sendEmailBatch operation.
 	//
-	// One email for each of up to 100 recipients. All or nothing: one bad recipient refuses the whole
-	// batch.
+	// Sends one email to each of up to 100 recipients. If one recipient is invalid, nothing is sent.
 	//
 	// POST /v1/emails/batch
 	SendEmailBatch(ctx context.Context, req *EmailBatchSend, params SendEmailBatchParams) (*EmailBatch, error)
@@ -257,41 +262,40 @@ type EmailsHandler interface {
 type InboxesHandler interface {
 	// CreateInbox implements createInbox operation.
 	//
-	// Makes an address that receives mail at once. All fields are optional.
+	// Creates an email address that receives mail at once.
 	//
 	// POST /v1/inboxes
 	CreateInbox(ctx context.Context, req OptInboxCreate, params CreateInboxParams) (*Inbox, error)
 	// DeleteInbox implements deleteInbox operation.
 	//
-	// Mail to the address is refused from then on, everything under the inbox is 404, and the address is
-	// never given out again.
+	// Deletes an inbox and everything in it. Mail to the address is refused from then on, and the address
+	// is never assigned again.
 	//
 	// DELETE /v1/inboxes/{inbox_id}
 	DeleteInbox(ctx context.Context, params DeleteInboxParams) (*DeletedInbox, error)
 	// GetInbox implements getInbox operation.
 	//
-	// Its `status` is `expired` past `expires_at`, and `suspended` when the operator or a lost domain
-	// stops it.
+	// Returns one inbox.
 	//
 	// GET /v1/inboxes/{inbox_id}
 	GetInbox(ctx context.Context, params GetInboxParams) (*Inbox, error)
 	// ListInboxes implements listInboxes operation.
 	//
-	// Lists the inboxes that the key can see, newest first.
+	// Returns the inboxes that the key has access to, newest first.
 	//
 	// GET /v1/inboxes
 	ListInboxes(ctx context.Context, params ListInboxesParams) (*InboxList, error)
 	// SimulateMessage implements simulateMessage operation.
 	//
 	// Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-	// too. Who wrote it has not written to the inbox as far as the policy `reply_only` is concerned, but
-	// for sends by a test key.
+	// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
+	// only.
 	//
 	// POST /v1/inboxes/{inbox_id}/simulate
 	SimulateMessage(ctx context.Context, req *MessageSimulate, params SimulateMessageParams) (*Message, error)
 	// UpdateInbox implements updateInbox operation.
 	//
-	// Changes only the given fields. `metadata` is replaced as a whole.
+	// Changes the given fields only. `metadata` is replaced as a whole.
 	//
 	// PATCH /v1/inboxes/{inbox_id}
 	UpdateInbox(ctx context.Context, req *InboxUpdate, params UpdateInboxParams) (*Inbox, error)
@@ -303,38 +307,38 @@ type InboxesHandler interface {
 type KeysHandler interface {
 	// CreateApiKey implements createApiKey operation.
 	//
-	// The answer holds the key, once. A key cannot make one that reaches further than itself. Not
-	// idempotent.
+	// Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
+	// Not idempotent.
 	//
 	// POST /v1/api-keys
 	CreateApiKey(ctx context.Context, req *ApiKeyCreate) (*ApiKeyCreated, error)
 	// CreateKey implements createKey operation.
 	//
-	// The same as POST /v1/api-keys.
+	// The same as `POST /v1/api-keys`.
 	//
 	// POST /v1/keys
 	CreateKey(ctx context.Context, req *ApiKeyCreate) (*ApiKeyCreated, error)
 	// DeleteKey implements deleteKey operation.
 	//
-	// The same as revoking it under /v1/api-keys.
+	// The same as `DELETE /v1/api-keys/{api_key_id}`.
 	//
 	// DELETE /v1/keys/{id}
 	DeleteKey(ctx context.Context, params DeleteKeyParams) (*DeletedApiKey, error)
 	// ListApiKeys implements listApiKeys operation.
 	//
-	// Masked, newest first.
+	// Returns the API keys, newest first, without their secrets.
 	//
 	// GET /v1/api-keys
 	ListApiKeys(ctx context.Context, params ListApiKeysParams) (*ApiKeyList, error)
 	// ListKeys implements listKeys operation.
 	//
-	// The same as GET /v1/api-keys.
+	// The same as `GET /v1/api-keys`.
 	//
 	// GET /v1/keys
 	ListKeys(ctx context.Context, params ListKeysParams) (*ApiKeyList, error)
 	// RevokeApiKey implements revokeApiKey operation.
 	//
-	// Every request with the key is 401 from then on.
+	// Revokes a key. From then on, requests with it get 401.
 	//
 	// DELETE /v1/api-keys/{api_key_id}
 	RevokeApiKey(ctx context.Context, params RevokeApiKeyParams) (*DeletedApiKey, error)
@@ -346,72 +350,75 @@ type KeysHandler interface {
 type MessagesHandler interface {
 	// DeleteMessage implements deleteMessage operation.
 	//
-	// Deletes content and record for good. What is not yet sent of it is not sent. A pending draft that
-	// replies to it or forwards it stays as it is.
+	// Deletes the content and the record of a message permanently. What is not yet sent is not sent. A
+	// pending draft that replies to the message or forwards it stays.
 	//
 	// DELETE /v1/messages/{message_id}
 	DeleteMessage(ctx context.Context, params DeleteMessageParams) (*DeletedMessage, error)
 	// ForwardMessage implements forwardMessage operation.
 	//
-	// Quotes the original below an optional note and opens a new thread. Under the policy `approval` a
-	// draft is made instead.
+	// Forwards a message in a new thread, with the original quoted below an optional note. Under the
+	// policy `approval` it becomes a draft instead.
 	//
 	// POST /v1/messages/{message_id}/forward
 	ForwardMessage(ctx context.Context, req *MessageForward, params ForwardMessageParams) (ForwardMessageRes, error)
 	// GetAttachment implements getAttachment operation.
 	//
-	// Returns the attachment with a signed link, valid 15 minutes.
+	// Returns an attachment with a signed download link, valid for 15 minutes.
 	//
 	// GET /v1/messages/{message_id}/attachments/{attachment_id}
 	GetAttachment(ctx context.Context, params GetAttachmentParams) (*AttachmentDownload, error)
 	// GetMessage implements getMessage operation.
 	//
-	// Returns one message, with its html.
+	// Returns one message, including its HTML.
 	//
 	// GET /v1/messages/{message_id}
 	GetMessage(ctx context.Context, params GetMessageParams) (*Message, error)
 	// GetMessageRaw implements getMessageRaw operation.
 	//
-	// Redirects to a signed link to the bytes as received or sent.
+	// Redirects to a signed link to the raw message, as received or sent. The link is valid for 15
+	// minutes.
 	//
 	// GET /v1/messages/{message_id}/raw
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams) (*GetMessageRawFound, error)
 	// ListInboxMessages implements listInboxMessages operation.
 	//
-	// Newest first. All filters must match. When filters let little pass, or messages have very long
-	// texts, a page may hold fewer of them than `limit`, or none, although `has_more` is true: the next
-	// one goes on from there.
+	// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
+	// than `limit`, or none, although `has_more` is true: continue with its cursor.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams) (*MessageList, error)
 	// ListMessages implements listMessages operation.
 	//
-	// Messages of all inboxes that the key can see, newest first. All filters must match. When filters let
-	// little pass, or messages have very long texts, a page may hold fewer of them than `limit`, or none,
-	// although `has_more` is true: the next one goes on from there.
+	// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
+	// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
+	// cursor.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams) (*MessageList, error)
 	// ReplyToMessage implements replyToMessage operation.
 	//
-	// Stays in the same thread, with In-Reply-To and References. Goes to Reply-To or From; a reply to our
-	// own message goes to its To. Under the policy `approval` a draft is made instead; under `reply_only`
-	// a Reply-To that never wrote is not followed. More than 20 sends of a thread in an hour are refused
-	// (`loop_detected`), and so is an automatic reply to automated mail. A mail that names more than 50 to
-	// answer is refused with 400.
+	// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To
+	// or, without one, to From; a reply to a message of your own goes to its To. Under the policy
+	// `approval` it becomes a draft instead; under `reply_only` it goes to From unless the Reply-To
+	// address has written to the inbox. More than 20 sends in a thread within an hour, and automatic
+	// replies to automated mail, are refused with `loop_detected`. A message with more than 50 addresses
+	// to reply to is refused with 400.
 	//
 	// POST /v1/messages/{message_id}/reply
 	ReplyToMessage(ctx context.Context, req *MessageReply, params ReplyToMessageParams) (ReplyToMessageRes, error)
 	// SendMessage implements sendMessage operation.
 	//
-	// Sends from the inbox and starts a new thread. Under the policy `approval` a draft is made instead.
+	// Sends a message from the inbox and starts a new thread. Under the policy `approval` it becomes a
+	// draft instead.
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, req *MessageSend, params SendMessageParams) (SendMessageRes, error)
 	// WaitForMessage implements waitForMessage operation.
 	//
-	// Long poll. Answers at once with the oldest match at or after `since`, or as soon as one arrives, and
-	// with `timed_out` when the time passes. Counts as one request.
+	// Waits until a matching message arrives (long polling). Start waiting before or after the message
+	// arrives: a message received at or after `since` is returned at once, oldest first. If the time
+	// passes without a match, `timed_out` is true. Counts as one request.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages/wait
 	WaitForMessage(ctx context.Context, params WaitForMessageParams) (*WaitResult, error)
@@ -423,8 +430,8 @@ type MessagesHandler interface {
 type ProbesHandler interface {
 	// GetHealth implements getHealth operation.
 	//
-	// 200 while the service can work, 503 while it cannot or is shutting down. Needs no key and is not
-	// rate limited.
+	// Returns 200 while the service works, and 503 while it does not or is shutting down. Needs no key and
+	// is not rate limited.
 	//
 	// GET /health
 	GetHealth(ctx context.Context) (GetHealthRes, error)
@@ -436,15 +443,15 @@ type ProbesHandler interface {
 type StatsHandler interface {
 	// GetStats implements getStats operation.
 	//
-	// Mail of both areas for each UTC day, without test mode. An event counts on the day it happened:
-	// `received` counts messages, the others recipients. A key that is limited to some inboxes sees theirs
-	// alone.
+	// Returns counts of mail for each UTC day, without test mode. Events count on the day they happen:
+	// `received` counts messages, the others count recipients. A key with `inbox_ids` gets the counts of
+	// those inboxes only.
 	//
 	// GET /v1/stats
 	GetStats(ctx context.Context, params GetStatsParams) (*Stats, error)
 	// GetUsage implements getUsage operation.
 	//
-	// Plan, inboxes used, sends against the limits, and whether sending is paused.
+	// Returns the plan, the inboxes used, the sends against their limits, and whether sending is paused.
 	//
 	// GET /v1/usage
 	GetUsage(ctx context.Context) (*Usage, error)
@@ -456,22 +463,22 @@ type StatsHandler interface {
 type SuppressionsHandler interface {
 	// CreateSuppression implements createSuppression operation.
 	//
-	// From then on it is skipped, and a mail to nobody else is refused with 422 `recipient_suppressed`,
-	// which names the addresses. An address that is on the list already keeps its entry, widened if need
-	// be.
+	// Suppresses an address. Emails skip it from then on, and an email with no other recipient is refused
+	// with 422 `recipient_suppressed`, which names the addresses. An address that is already suppressed
+	// keeps its entry; `marketing` may widen to `all`.
 	//
 	// POST /v1/suppressions
 	CreateSuppression(ctx context.Context, req *SuppressionCreate, params CreateSuppressionParams) (*Suppression, error)
 	// DeleteSuppression implements deleteSuppression operation.
 	//
-	// Case does not matter.
+	// Removes an address from the list, so that it receives mail again.
 	//
 	// DELETE /v1/suppressions/{email}
 	DeleteSuppression(ctx context.Context, params DeleteSuppressionParams) (*DeletedSuppression, error)
 	// ListSuppressions implements listSuppressions operation.
 	//
-	// Hard bounces, complaints, unsubscribes and what you added, newest first. An inbox of this install
-	// that is not there bounces and is not added, as it may be there tomorrow.
+	// Returns hard bounces, complaints, unsubscribes and the addresses you added, newest first. An address
+	// of this installation that does not exist bounces, but is not suppressed.
 	//
 	// GET /v1/suppressions
 	ListSuppressions(ctx context.Context, params ListSuppressionsParams) (*SuppressionList, error)
@@ -495,40 +502,41 @@ type TemplatesHandler interface {
 	CreateTemplate(ctx context.Context, req *TemplateCreate, params CreateTemplateParams) (*Template, error)
 	// DeleteTemplate implements deleteTemplate operation.
 	//
-	// For good.
+	// Deletes a template permanently.
 	//
 	// DELETE /v1/templates/{id}
 	DeleteTemplate(ctx context.Context, params DeleteTemplateParams) (*DeletedTemplate, error)
 	// GetTemplate implements getTemplate operation.
 	//
-	// With its html and text.
+	// Returns one template.
 	//
 	// GET /v1/templates/{id}
 	GetTemplate(ctx context.Context, params GetTemplateParams) (*Template, error)
 	// ListTemplates implements listTemplates operation.
 	//
-	// Newest first. When templates have very long texts, a page may hold fewer of them than `limit`,
-	// although `has_more` is true.
+	// Returns templates, newest first. A page may hold fewer items than `limit` although `has_more` is
+	// true: continue with its cursor.
 	//
 	// GET /v1/templates
 	ListTemplates(ctx context.Context, params ListTemplatesParams) (*TemplateList, error)
 	// PreviewTemplate implements previewTemplate operation.
 	//
-	// Renders with the given data, at most 1 MB of JSON, and sends nothing. A variable that is missing or
-	// null is rendered as nothing and listed. 400 for a value that is an object or a list, for one that
-	// would break the line of the subject, and for what becomes longer than a mail may be.
+	// Renders a template with the given data, at most 1 MB of JSON, and sends nothing. A variable that is
+	// missing or null is rendered as nothing and listed in `missing_variables`. The response is 400 for a
+	// value that is an object or a list, for one that would break the subject line, and for a result that
+	// is longer than an email may be.
 	//
 	// POST /v1/templates/{id}/preview
 	PreviewTemplate(ctx context.Context, req *TemplatePreviewRequest, params PreviewTemplateParams) (*TemplatePreview, error)
 	// ReplaceTemplate implements replaceTemplate operation.
 	//
-	// Replaces all fields. An omitted `text` is cleared.
+	// Replaces all fields. If `text` is omitted, it is removed.
 	//
 	// PUT /v1/templates/{id}
 	ReplaceTemplate(ctx context.Context, req *TemplateCreate, params ReplaceTemplateParams) (*Template, error)
 	// UpdateTemplate implements updateTemplate operation.
 	//
-	// Changes only the given fields.
+	// Changes the given fields only.
 	//
 	// PATCH /v1/templates/{id}
 	UpdateTemplate(ctx context.Context, req *TemplateUpdate, params UpdateTemplateParams) (*Template, error)
@@ -540,15 +548,18 @@ type TemplatesHandler interface {
 type ThreadsHandler interface {
 	// GetThread implements getThread operation.
 	//
-	// Returns one thread with its messages, oldest first. Of a thread of more than 100 messages these are
-	// the latest 100, or fewer when their texts are very long; the list of messages with `thread_id` goes
-	// through all of them.
+	// Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
+	// latest 100, or fewer if their texts are very long. To get all of them, list messages with
+	// `thread_id`.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 	GetThread(ctx context.Context, params GetThreadParams) (*ThreadWithMessages, error)
 	// ListThreads implements listThreads operation.
 	//
-	// Sorted by `last_message_at`, latest first. A thread moves to the front when mail joins it.
+	// Returns the threads of one inbox, latest activity first. A message joins a thread by In-Reply-To and
+	// References. Without them it joins by its subject if that begins with a reply or forward mark (`Re:`,
+	// `Fwd:`), the thread has the same subject, a shared participant and a message of the last 14 days,
+	// and the message is not `automated`.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads
 	ListThreads(ctx context.Context, params ListThreadsParams) (*ThreadList, error)
@@ -560,56 +571,59 @@ type ThreadsHandler interface {
 type WebhooksHandler interface {
 	// CreateWebhook implements createWebhook operation.
 	//
-	// The answer holds the signing secret, once. At most 20 endpoints an account. An endpoint that is made
-	// by a key limited to some inboxes is told of their events alone. Not idempotent.
+	// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
+	// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
 	//
 	// POST /v1/webhooks
 	CreateWebhook(ctx context.Context, req *WebhookCreate) (*WebhookEndpointCreated, error)
 	// DeleteWebhook implements deleteWebhook operation.
 	//
-	// Events stop going to the URL.
+	// Deletes a webhook endpoint. No more events are sent to its URL.
 	//
 	// DELETE /v1/webhooks/{webhook_id}
 	DeleteWebhook(ctx context.Context, params DeleteWebhookParams) (*DeletedWebhook, error)
 	// GetWebhook implements getWebhook operation.
 	//
-	// Without the secret.
+	// Returns one webhook endpoint, without its secret.
 	//
 	// GET /v1/webhooks/{webhook_id}
 	GetWebhook(ctx context.Context, params GetWebhookParams) (*WebhookEndpoint, error)
 	// ListWebhookDeliveries implements listWebhookDeliveries operation.
 	//
-	// Newest first, kept 30 days.
+	// Returns the deliveries of one endpoint, newest first. Deliveries are kept for 30 days.
 	//
 	// GET /v1/webhooks/{webhook_id}/deliveries
 	ListWebhookDeliveries(ctx context.Context, params ListWebhookDeliveriesParams) (*WebhookDeliveryList, error)
 	// ListWebhooks implements listWebhooks operation.
 	//
-	// Without secrets, newest first.
+	// Returns the webhook endpoints, newest first, without their secrets.
 	//
 	// GET /v1/webhooks
 	ListWebhooks(ctx context.Context, params ListWebhooksParams) (*WebhookList, error)
 	// RetryWebhookDelivery implements retryWebhookDelivery operation.
 	//
-	// Queues another attempt of any delivery. 409 `webhook_disabled` when the endpoint is off.
+	// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
+	// off.
 	//
 	// POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
 	RetryWebhookDelivery(ctx context.Context, params RetryWebhookDeliveryParams) (*WebhookDelivery, error)
 	// RotateWebhookSecret implements rotateWebhookSecret operation.
 	//
-	// The answer holds the new secret, once. For 24 hours both sign. Not idempotent.
+	// Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
+	// Not idempotent.
 	//
 	// POST /v1/webhooks/{webhook_id}/rotate-secret
 	RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams) (*WebhookEndpointRotated, error)
 	// TestWebhook implements testWebhook operation.
 	//
-	// Sends `webhook.test` now and reports what came back. It is listed as a delivery.
+	// Sends a `webhook.test` event at once and returns the response of the endpoint. The attempt is listed
+	// as a delivery.
 	//
 	// POST /v1/webhooks/{webhook_id}/test
 	TestWebhook(ctx context.Context, params TestWebhookParams) (*WebhookTestResult, error)
 	// UpdateWebhook implements updateWebhook operation.
 	//
-	// Changes only the given fields.
+	// Changes the given fields only.
 	//
 	// PATCH /v1/webhooks/{webhook_id}
 	UpdateWebhook(ctx context.Context, req *WebhookUpdate, params UpdateWebhookParams) (*WebhookEndpoint, error)

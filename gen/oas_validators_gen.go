@@ -86,7 +86,7 @@ func (s *AddressObject) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -160,7 +160,7 @@ func (s *ApiKeyCreate) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -1088,7 +1088,7 @@ func (s *DomainCreate) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -1310,6 +1310,17 @@ func (s *Draft) Validate() error {
 		})
 	}
 	if err := func() error {
+		if s.Warnings == nil {
+			return errors.New("nil is invalid value")
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "warnings",
+			Error: err,
+		})
+	}
+	if err := func() error {
 		if err := (validate.Int{
 			MinSet:        true,
 			Min:           1,
@@ -1517,7 +1528,7 @@ func (s *DraftUpdate) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -1727,7 +1738,7 @@ func (s *EmailAttachmentInput) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -1752,7 +1763,7 @@ func (s *EmailAttachmentInput) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -1905,7 +1916,7 @@ func (s *EmailBatchSend) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -2287,7 +2298,7 @@ func (s *EmailSend) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -2547,6 +2558,90 @@ func (s *ErrorStatusCodeWithHeaders) Validate() error {
 
 	var failures []validate.FieldError
 	if err := func() error {
+		if value, ok := s.RateLimitLimit.Get(); ok {
+			if err := func() error {
+				if err := (validate.Int{
+					MinSet:        true,
+					Min:           0,
+					MaxSet:        false,
+					Max:           0,
+					MinExclusive:  false,
+					MaxExclusive:  false,
+					MultipleOfSet: false,
+					MultipleOf:    0,
+					Pattern:       nil,
+				}).Validate(int64(value)); err != nil {
+					return errors.Wrap(err, "int")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "RateLimitLimit",
+			Error: err,
+		})
+	}
+	if err := func() error {
+		if value, ok := s.RateLimitRemaining.Get(); ok {
+			if err := func() error {
+				if err := (validate.Int{
+					MinSet:        true,
+					Min:           0,
+					MaxSet:        false,
+					Max:           0,
+					MinExclusive:  false,
+					MaxExclusive:  false,
+					MultipleOfSet: false,
+					MultipleOf:    0,
+					Pattern:       nil,
+				}).Validate(int64(value)); err != nil {
+					return errors.Wrap(err, "int")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "RateLimitRemaining",
+			Error: err,
+		})
+	}
+	if err := func() error {
+		if value, ok := s.RateLimitReset.Get(); ok {
+			if err := func() error {
+				if err := (validate.Int{
+					MinSet:        true,
+					Min:           0,
+					MaxSet:        false,
+					Max:           0,
+					MinExclusive:  false,
+					MaxExclusive:  false,
+					MultipleOfSet: false,
+					MultipleOf:    0,
+					Pattern:       nil,
+				}).Validate(int64(value)); err != nil {
+					return errors.Wrap(err, "int")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "RateLimitReset",
+			Error: err,
+		})
+	}
+	if err := func() error {
 		if value, ok := s.RetryAfter.Get(); ok {
 			if err := func() error {
 				if err := (validate.Int{
@@ -2656,6 +2751,79 @@ func (s *Extracted) Validate() error {
 	}(); err != nil {
 		failures = append(failures, validate.FieldError{
 			Name:  "links",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
+}
+
+func (s *GetHealthOK) Validate() error {
+	alias := (*Health)(s)
+	if err := alias.Validate(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s *GetHealthServiceUnavailable) Validate() error {
+	alias := (*Health)(s)
+	if err := alias.Validate(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s *Health) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if err := s.Work.Validate(); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "work",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
+}
+
+func (s *HealthWork) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if s.Reasons == nil {
+			return errors.New("nil is invalid value")
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "reasons",
+			Error: err,
+		})
+	}
+	if err := func() error {
+		if err := (validate.Float{}).Validate(float64(s.ClockAheadSeconds)); err != nil {
+			return errors.Wrap(err, "float")
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "clock_ahead_seconds",
 			Error: err,
 		})
 	}
@@ -2778,7 +2946,7 @@ func (s *InboxCreate) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -2808,7 +2976,7 @@ func (s *InboxCreate) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -2984,7 +3152,7 @@ func (s *InboxUpdate) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -3085,7 +3253,7 @@ func (s MailHeaders) Validate() error {
 				MaxLengthSet:  true,
 				Email:         false,
 				Hostname:      false,
-				Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+				Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 				MinNumeric:    0,
 				MinNumericSet: false,
 				MaxNumeric:    0,
@@ -3117,7 +3285,7 @@ func (s Mailbox) Validate() error {
 		MaxLengthSet:  true,
 		Email:         false,
 		Hostname:      false,
-		Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+		Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 		MinNumeric:    0,
 		MinNumericSet: false,
 		MaxNumeric:    0,
@@ -3327,7 +3495,7 @@ func (s *MessageAttachmentInput) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -3352,7 +3520,7 @@ func (s *MessageAttachmentInput) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -3881,7 +4049,7 @@ func (s *MessageSend) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -4025,7 +4193,7 @@ func (s *MessageSimulate) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -4164,57 +4332,11 @@ func (s MessageStatus) Validate() error {
 
 func (s Metadata) Validate() error {
 	var failures []validate.FieldError
-	for key, elem := range s {
-		if err := func() error {
-			if err := elem.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			failures = append(failures, validate.FieldError{
-				Name:  key,
-				Error: err,
-			})
-		}
-	}
 
 	if len(failures) > 0 {
 		return &validate.Error{Fields: failures}
 	}
 	return nil
-}
-
-func (s MetadataValue) Validate() error {
-	switch s.Type {
-	case StringMetadataValue:
-		if err := (validate.String{
-			MinLength:     0,
-			MinLengthSet:  false,
-			MaxLength:     500,
-			MaxLengthSet:  true,
-			Email:         false,
-			Hostname:      false,
-			Regex:         nil,
-			MinNumeric:    0,
-			MinNumericSet: false,
-			MaxNumeric:    0,
-			MaxNumericSet: false,
-		}).Validate(string(s.String)); err != nil {
-			return errors.Wrap(err, "string")
-		}
-		return nil
-	case Float64MetadataValue:
-		if err := (validate.Float{}).Validate(float64(s.Float64)); err != nil {
-			return errors.Wrap(err, "float")
-		}
-		return nil
-	case BoolMetadataValue:
-		return nil // no validation needed
-	case NullMetadataValue:
-		return nil // no validation needed
-	default:
-		return errors.Errorf("invalid type %q", s.Type)
-	}
 }
 
 func (s OptionalAddressArray) Validate() error {
@@ -4847,31 +4969,6 @@ func (s *SuppressionList) Validate() error {
 
 func (s Tags) Validate() error {
 	var failures []validate.FieldError
-	for key, elem := range s {
-		if err := func() error {
-			if err := (validate.String{
-				MinLength:     0,
-				MinLengthSet:  false,
-				MaxLength:     256,
-				MaxLengthSet:  true,
-				Email:         false,
-				Hostname:      false,
-				Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
-				MinNumeric:    0,
-				MinNumericSet: false,
-				MaxNumeric:    0,
-				MaxNumericSet: false,
-			}).Validate(string(elem)); err != nil {
-				return errors.Wrap(err, "string")
-			}
-			return nil
-		}(); err != nil {
-			failures = append(failures, validate.FieldError{
-				Name:  key,
-				Error: err,
-			})
-		}
-	}
 
 	if len(failures) > 0 {
 		return &validate.Error{Fields: failures}
@@ -4893,7 +4990,7 @@ func (s *TemplateCreate) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -4916,7 +5013,7 @@ func (s *TemplateCreate) Validate() error {
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
-			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+			Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 			MinNumeric:    0,
 			MinNumericSet: false,
 			MaxNumeric:    0,
@@ -5082,7 +5179,7 @@ func (s *TemplateUpdate) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -5112,7 +5209,7 @@ func (s *TemplateUpdate) Validate() error {
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
-					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]*$"],
+					Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
 					MinNumeric:    0,
 					MinNumericSet: false,
 					MaxNumeric:    0,
@@ -5639,8 +5736,15 @@ func (s *WebhookCreate) Validate() error {
 		})
 	}
 	if err := func() error {
-		if err := s.Events.Validate(); err != nil {
-			return err
+		if value, ok := s.Events.Get(); ok {
+			if err := func() error {
+				if err := value.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
 		}
 		return nil
 	}(); err != nil {
@@ -5771,79 +5875,10 @@ func (s WebhookDeliveryStatus) Validate() error {
 	}
 }
 
-func (s *WebhookEndpoint) Validate() error {
-	if s == nil {
-		return validate.ErrNilPointer
-	}
-
-	var failures []validate.FieldError
-	if err := func() error {
-		if s.Events == nil {
-			return errors.New("nil is invalid value")
-		}
-		return nil
-	}(); err != nil {
-		failures = append(failures, validate.FieldError{
-			Name:  "events",
-			Error: err,
-		})
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-	return nil
-}
-
-func (s *WebhookEndpointCreated) Validate() error {
-	if s == nil {
-		return validate.ErrNilPointer
-	}
-
-	var failures []validate.FieldError
-	if err := func() error {
-		if s.Events == nil {
-			return errors.New("nil is invalid value")
-		}
-		return nil
-	}(); err != nil {
-		failures = append(failures, validate.FieldError{
-			Name:  "events",
-			Error: err,
-		})
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-	return nil
-}
-
-func (s *WebhookEndpointRotated) Validate() error {
-	if s == nil {
-		return validate.ErrNilPointer
-	}
-
-	var failures []validate.FieldError
-	if err := func() error {
-		if s.Events == nil {
-			return errors.New("nil is invalid value")
-		}
-		return nil
-	}(); err != nil {
-		failures = append(failures, validate.FieldError{
-			Name:  "events",
-			Error: err,
-		})
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-	return nil
-}
-
 func (s WebhookEvents) Validate() error {
 	alias := ([]EventType)(s)
 	if alias == nil {
-		return nil // optional
+		return errors.New("nil is invalid value")
 	}
 	if err := (validate.Array{
 		MinLength:    1,
@@ -5885,23 +5920,6 @@ func (s *WebhookList) Validate() error {
 	if err := func() error {
 		if s.Data == nil {
 			return errors.New("nil is invalid value")
-		}
-		var failures []validate.FieldError
-		for i, elem := range s.Data {
-			if err := func() error {
-				if err := elem.Validate(); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				failures = append(failures, validate.FieldError{
-					Name:  fmt.Sprintf("[%d]", i),
-					Error: err,
-				})
-			}
-		}
-		if len(failures) > 0 {
-			return &validate.Error{Fields: failures}
 		}
 		return nil
 	}(); err != nil {
@@ -5971,8 +5989,15 @@ func (s *WebhookUpdate) Validate() error {
 		})
 	}
 	if err := func() error {
-		if err := s.Events.Validate(); err != nil {
-			return err
+		if value, ok := s.Events.Get(); ok {
+			if err := func() error {
+				if err := value.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
 		}
 		return nil
 	}(); err != nil {

@@ -29,6 +29,7 @@ const (
 	ErrorCodeContactExists           = "contact_exists"
 	ErrorCodeDraftNotPending         = "draft_not_pending"
 	ErrorCodeDraftChanged            = "draft_changed"
+	ErrorCodeTestModeMismatch        = "test_mode_mismatch"
 	ErrorCodeNotCancellable          = "not_cancellable"
 	ErrorCodeIdempotencyInProgress   = "idempotency_in_progress"
 	ErrorCodeWebhookDisabled         = "webhook_disabled"

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -94,6 +95,8 @@ type API struct {
 	mcp     http.Handler        // may be nil
 
 	contract *packed.Body // as it is served
+
+	firstAccount atomic.Int64 // its sequence number; 0 until it is needed
 }
 
 var (
@@ -104,11 +107,15 @@ var (
 
 // New returns the API as an http.Handler.
 func New(cfg Config) (http.Handler, error) {
+	contract, err := contractOf(cfg.BaseURL)
+	if err != nil {
+		return nil, err
+	}
 	a := &API{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files:  fileSigner{cfg.FileKey},
 		bodies: semaphore.NewWeighted(maxBodiesInMemory), batches: semaphore.NewWeighted(largeBatches),
-		contract: packed.New(gen.OpenAPI),
+		contract: packed.New(contract),
 	}
 	s, err := gen.NewServer(a, a, a,
 		gen.WithErrorHandler(a.writeDecodeError),

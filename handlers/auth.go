@@ -35,7 +35,7 @@ func visible(k store.Key) []string {
 // too often. The scopes of an operation stand in openapi.yaml alone.
 func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
 	if c, ok := localOf(ctx); ok {
-		return a.authorize(ctx, c.key, c.counted, op, t.Roles)
+		return a.authorize(ctx, c.key, c.takeCount(), op, t.Roles)
 	}
 	token := strings.TrimLeft(t.Token, " ") // the generated server takes one space alone (RFC 9110 section 11.4)
 	k, err := a.store.KeyByHash(ctx, store.HashKey(token))
@@ -52,8 +52,8 @@ func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.
 	return a.authorize(ctx, k, false, op, t.Roles)
 }
 
-// authorize counts the call, unless it is counted already, and asks for one of
-// the scopes.
+// authorize counts the call, unless it is counted already, and checks the scopes
+// and the inbox limit of the key.
 func (a *API) authorize(ctx context.Context, k store.Key, counted bool, op gen.OperationName, scopes []string) (context.Context, error) {
 	if err := a.limitKey(ctx, k, counted, op); err != nil {
 		return ctx, err
@@ -61,7 +61,21 @@ func (a *API) authorize(ctx context.Context, k store.Key, counted bool, op gen.O
 	if !hasAnyScope(k.Scopes.V, scopes) {
 		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(scopes, " or "))
 	}
+	if !reaches(k, op) {
+		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot call this operation")
+	}
 	return context.WithValue(ctx, callerKey{}, k), nil
+}
+
+// reaches reports whether the inbox limit of a key leaves it any use of the
+// operation. The rules are in openapi.yaml alone. A key with inbox_ids may not
+// call an operation that has no rule.
+func reaches(k store.Key, op gen.OperationName) bool {
+	if k.InboxIDs == nil {
+		return true
+	}
+	rule := gen.InboxIDsRules[op]
+	return rule != "" && rule != gen.InboxIDsRefused
 }
 
 // keyStillGood is for calls that take long: the key may have been revoked, or
@@ -140,9 +154,11 @@ func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
 	return m, nil
 }
 
-// countBadKey counts a request without a good key against its address, and
-// turns it into 429 past the limit.
-func (a *API) countBadKey(ctx context.Context, e *apiError) *apiError {
+// countByAddress counts a request that is refused with e against the client's
+// address: one without a valid key or from an address that the key does not
+// allow, or to a path or method that does not exist. Past the limit the error is
+// 429.
+func (a *API) countByAddress(ctx context.Context, e *apiError) *apiError {
 	if err := a.limitAddress(ctx); err != nil {
 		return a.classify(ctx, err)
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,12 +63,27 @@ func (b *gatedBody) Read(p []byte) (int, error) {
 			if err := b.await(); err != nil {
 				return 0, err
 			}
+		} else if b.size > 0 && !b.whole {
+			if err := b.readForms(readerFunc(b.arrive)); err != nil {
+				return 0, err
+			}
 		}
 	}
 	if b.document != nil {
 		return b.document.Read(p)
 	}
 	return b.arrive(p)
+}
+
+// readForms reads a small body whole and brings it into the form that the
+// generated server reads.
+func (b *gatedBody) readForms(r io.Reader) error {
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	b.document = bytes.NewReader(oneForm(body))
+	return nil
 }
 
 // arrive reads from the client, who has to keep up the pace. What is done with
@@ -110,6 +126,11 @@ func (b *gatedBody) await() (err error) {
 	}
 	_, _ = rand.Read(b.contents.mark[:]) // never fails
 	b.document = b.contents.document(n)
+	if n <= smallBody && !b.whole && len(b.contents.spans) == 0 {
+		if err := b.readForms(b.document); err != nil {
+			return spoolError(err)
+		}
+	}
 	if c, ok := localOf(b.ctx); ok && c.counted {
 		return nil // it would wait for the call that it is part of
 	}

@@ -20,7 +20,7 @@ func (a *API) CreateContact(ctx context.Context, req *gen.ContactCreate, _ gen.C
 		return nil, err
 	}
 	c := store.Contact{AccountID: callerOf(ctx).AccountID, Email: in.Email, EmailFold: in.EmailFold}
-	c.Metadata.V, c.Tags.V = json.RawMessage(`{}`), map[string]string{}
+	c.Metadata.V, c.Tags.V = json.RawMessage(`{}`), store.Labels{}
 	in.Edit(&c)
 	toAPI := func(c store.Contact) (any, error) { return contactToAPI(c) }
 	if c, err = a.store.CreateContact(ctx, c, once(ctx, http.StatusCreated, "Contact", toAPI)); err != nil {
@@ -62,8 +62,8 @@ func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.U
 			return nil, errInvalid("email", "%s", err)
 		}
 	}
-	known := contactFields{first: req.FirstName, last: req.LastName, tags: req.Tags}
-	if err := known.readMetadata("", req.Metadata); err != nil {
+	known := contactFields{first: req.FirstName, last: req.LastName}
+	if err := known.label("", req.Metadata, req.Tags); err != nil {
 		return nil, err
 	}
 	c, err := a.store.UpdateContact(ctx, callerOf(ctx).AccountID, p.ID, func(c *store.Contact) {
@@ -112,16 +112,19 @@ func contactCountsToAPI(n store.ContactCounts) *gen.ContactBatchResult {
 type contactFields struct {
 	first, last gen.OptNilString
 	metadata    json.RawMessage // nil when it says nothing
-	tags        gen.OptTags
+	tags        store.Labels    // nil when it says nothing
 }
 
-func (f *contactFields) readMetadata(place string, object gen.OptFreeObject) error {
-	v, ok := object.Get()
-	if !ok {
-		return nil
+// label reads metadata and tags; place stands before the names of the fields.
+func (f *contactFields) label(place string, metadata gen.OptFreeObject, tags gen.OptTags) (err error) {
+	if v, ok := tags.Get(); ok {
+		if f.tags, err = tagsFromAPI(place, v); err != nil {
+			return err
+		}
 	}
-	var err error
-	f.metadata, err = metadataJSON(place+"metadata", v)
+	if v, ok := metadata.Get(); ok {
+		f.metadata, err = metadataJSON(place+"metadata", v)
+	}
 	return err
 }
 
@@ -136,8 +139,8 @@ func (f *contactFields) set(c *store.Contact) {
 	if f.metadata != nil {
 		c.Metadata.V = f.metadata
 	}
-	if tags, ok := f.tags.Get(); ok {
-		c.Tags.V = tags
+	if f.tags != nil {
+		c.Tags.V = f.tags
 	}
 }
 
@@ -148,15 +151,15 @@ func contactFromAPI(place string, req *gen.ContactCreate) (store.ContactInput, e
 	if err := message.ValidAddress(email); err != nil {
 		return store.ContactInput{}, errInvalid(place+"email", "%s", err)
 	}
-	known := contactFields{first: req.FirstName, last: req.LastName, tags: req.Tags}
-	err := known.readMetadata(place, req.Metadata)
+	known := contactFields{first: req.FirstName, last: req.LastName}
+	err := known.label(place, req.Metadata, req.Tags)
 	return store.ContactInput{Email: email, EmailFold: message.FoldAddress(email), Edit: known.set}, err
 }
 
 func contactToAPI(c store.Contact) (*gen.Contact, error) {
 	out := &gen.Contact{
 		Object: "contact", ID: c.ID, Email: c.Email, FirstName: nilString(c.FirstName), LastName: nilString(c.LastName),
-		Metadata: gen.FreeObject{}, Tags: c.Tags.V, CreatedAt: c.CreatedAt.Time, UpdatedAt: c.UpdatedAt.Time,
+		Metadata: gen.FreeObject{}, Tags: labelsToAPI(c.Tags.V), CreatedAt: c.CreatedAt.Time, UpdatedAt: c.UpdatedAt.Time,
 	}
 	if err := out.Metadata.UnmarshalJSON(c.Metadata.V); err != nil {
 		return nil, fmt.Errorf("read the metadata of contact %s: %w", c.ID, err)

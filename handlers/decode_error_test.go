@@ -37,7 +37,7 @@ func TestBodyErrors(t *testing.T) {
 			{"a number that is out of all bounds", inboxes, `{"retention_days":99999999999999999999}`, "retention_days", "is out of range"},
 			{"a number that no machine holds", inboxes, `{"metadata":{"a":1e400}}`, "metadata.a", "is out of range"},
 			{"a value outside an enum", inboxes, `{"send_policy":"closed"}`, "send_policy", "must be one of open, reply_only, approval"},
-			{"a time that is none", inboxes, `{"expires_at":"soon"}`, "expires_at", "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
+			{"a time that is none", inboxes, `{"expires_at":"soon"}`, "expires_at", "is not a time with a date and an offset, such as 2027-01-31T10:00:00Z"},
 			{"a number for a time", inboxes, `{"expires_at":1790000000}`, "expires_at", "may not be a number"},
 			{"a list for an object", inboxes, `{"metadata":[]}`, "metadata", "must be an object"},
 			{"an object for a list", keys, `{"name":"n","scopes":{}}`, "scopes", "must be an array"},
@@ -184,8 +184,8 @@ func TestParameterErrors(t *testing.T) {
 			{"a foreign cursor", "/v1/inboxes?cursor=abc", "cursor", "is not of this list with these filters"},
 			{"a cursor that is not UTF-8", "/v1/inboxes?cursor=%ff", "cursor", "is not UTF-8 text, or holds a NUL"},
 			{"an unknown direction", messages + "?direction=up", "direction", "must be one of in, out"},
-			{"a time that is none", messages + "?since=yesterday", "since", "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
-			{"a plus that a query makes a space", messages + "?since=2026-01-01T00:00:00+01:00", "since", "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
+			{"a time that is none", messages + "?since=yesterday", "since", "is not a time with a date and an offset, such as 2027-01-31T10:00:00Z"},
+			{"a plus that a query makes a space", messages + "?since=2026-01-01T00:00:00+01:00", "since", "is not a time with a date and an offset, such as 2027-01-31T10:00:00Z"},
 			{"a long from", messages + "?from=" + strings.Repeat("a", 255), "from", "may have at most 254 characters and has 255"},
 			{"a NUL in from", messages + "?from=a%00b", "from", "is not UTF-8 text, or holds a NUL"},
 			{"a long subject", messages + "?subject=" + strings.Repeat("a", 201), "subject", "may have at most 200 characters and has 201"},
@@ -195,7 +195,7 @@ func TestParameterErrors(t *testing.T) {
 			{"a wait of no time", messages + "/wait?timeout=0", "timeout", "must be at least 1"},
 			{"a wait of too long", messages + "/wait?timeout=121", "timeout", "may be at most 120"},
 			{"a wait for nothing known", messages + "/wait?has=money", "has", "must be one of code, link"},
-			{"a tag of a wrong form", "/v1/emails?tag=" + url.QueryEscape("nocolon"), "tag", "must match ^[^:]+:"},
+			{"a tag of a wrong form", "/v1/emails?tag=" + url.QueryEscape("nocolon"), "tag", "must match ^.+:"},
 			{"an event type of a list", "/v1/events/stream?events=email.sent,email.lost", "events[1]", "must be one of email.queued, email.scheduled, email.sent, email.delivered, email.opened, email.clicked, email.bounced, email.complained, email.failed, email.cancelled, domain.health.degraded, message.received, message.queued, message.sent, message.delivered, message.bounced, message.complained, message.failed, draft.created, draft.sent, draft.rejected, webhook.test"},
 		}
 		for _, tt := range tests {

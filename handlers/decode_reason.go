@@ -28,7 +28,7 @@ var reasons = []struct {
 	{regexp.MustCompile(`"\[" expected: unexpected byte`), "must be an array"},
 	{regexp.MustCompile(`floating point character`), "must be a whole number"},
 	{regexp.MustCompile(`value out of range$`), "is out of range"},
-	{regexp.MustCompile(`(?s)parsing time .*$`), "is not an RFC 3339 time such as 2027-01-31T10:00:00Z"},
+	{regexp.MustCompile(`(?s)parsing time .*$`), "is not a time with a date and an offset, such as 2027-01-31T10:00:00Z"},
 	{regexp.MustCompile(`(?s)strconv\.\w+: parsing .*$`), "is not a number"},
 	{regexp.MustCompile(`illegal base64 data`), "is not base64 with padding"},
 	{regexp.MustCompile(`multiple values$`), "may be given only once"},

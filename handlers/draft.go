@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mailhtml"
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
@@ -27,6 +28,16 @@ func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
 		return store.Draft{}, fmt.Errorf("draft: %w", store.ErrNotFound)
 	}
 	return d, nil
+}
+
+// draftToChange is draftOf for a change or a decision. A test key changes only
+// drafts that a test key made.
+func (a *API) draftToChange(ctx context.Context, id string) (store.Draft, error) {
+	d, err := a.draftOf(ctx, id)
+	if err == nil && callerOf(ctx).Mode == store.KeyTest && !d.TestMode {
+		err = errTestMode
+	}
+	return d, err
 }
 
 // ListDrafts implements GET /v1/drafts.
@@ -69,7 +80,7 @@ func (a *API) GetDraft(ctx context.Context, p gen.GetDraftParams) (*gen.Draft, e
 
 // UpdateDraft implements PATCH /v1/drafts/{draft_id}.
 func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.UpdateDraftParams) (*gen.Draft, error) {
-	if _, err := a.draftOf(ctx, p.DraftID); err != nil {
+	if _, err := a.draftToChange(ctx, p.DraftID); err != nil {
 		return nil, err
 	}
 	if err := a.checkEdit(req); err != nil {
@@ -85,6 +96,9 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 		patch(&d.Subject, req.Subject)
 		patchText(&d.Content.Text, req.Text)
 		patchText(&d.Content.HTML, req.HTML)
+		if req.Text.Set || req.HTML.Set {
+			settleEdit(d.Content, req.HTML.Set)
+		}
 		if d.Content.Text == "" && d.Content.HTML == "" {
 			return errContentRequired
 		}
@@ -119,7 +133,7 @@ func patchText(dst *string, field gen.OptNilString) {
 
 // SendDraft implements POST /v1/drafts/{draft_id}/send.
 func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDraftParams) (*gen.Message, error) {
-	d, err := a.draftOf(ctx, p.DraftID)
+	d, err := a.draftToChange(ctx, p.DraftID)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +146,9 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 	case d.Content == nil:
 		return nil, errExpired
 	}
+	if err := a.checkSettled(ctx, d); err != nil {
+		return nil, err
+	}
 	s, err := a.approve(ctx, d)
 	if err != nil {
 		return nil, err
@@ -141,6 +158,37 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 		return nil, a.whyNotSent(ctx, d)
 	}
 	return m, err
+}
+
+// settleEdit brings the content of a draft up to date after an edit. What was
+// removed from HTML that stays as it is has been removed before: those warnings stay.
+func settleEdit(c *store.DraftContent, newHTML bool) {
+	before := c.Warnings.V
+	settleHTML(c, before)
+	if newHTML {
+		return
+	}
+	kept := slices.DeleteFunc(slices.Clone(before), func(w store.Warning) bool { return w.Code != warnRemoved })
+	c.Warnings.V = append(kept, c.Warnings.V...)
+}
+
+// checkSettled makes sure that the HTML of a draft is what was shown. The HTML of a
+// draft that was made before drafts were sanitized is sanitized now, which makes
+// another version of the draft.
+func (a *API) checkSettled(ctx context.Context, d store.Draft) error {
+	if d.Content.HTML == "" || mailhtml.Sanitize(d.Content.HTML).HTML == d.Content.HTML {
+		return nil
+	}
+	_, err := a.store.UpdateDraft(ctx, d.AccountID, d.ID, func(d *store.Draft) error {
+		if d.Content != nil {
+			settleHTML(d.Content, d.Content.Warnings.V)
+		}
+		return nil
+	})
+	if errors.Is(err, store.ErrState) {
+		return errDraftNotPending
+	}
+	return errors.Join(err, errDraftChanged)
 }
 
 // approve makes of a draft the mail that was approved, and nothing else.
@@ -182,7 +230,7 @@ func (a *API) whyNotSent(ctx context.Context, before store.Draft) error {
 
 // RejectDraft implements POST /v1/drafts/{draft_id}/reject.
 func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.RejectDraftParams) (*gen.Draft, error) {
-	if _, err := a.draftOf(ctx, p.DraftID); err != nil {
+	if _, err := a.draftToChange(ctx, p.DraftID); err != nil {
 		return nil, err
 	}
 	var reason *string
@@ -204,15 +252,23 @@ func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.Re
 // hold makes a draft of a mail that somebody has to approve. It keeps all that
 // the mail is made of; what it was made from is not looked at again.
 func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
+	recipients, err := a.newRecipients(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	n := store.NewDraft{Draft: store.Draft{
 		AccountID: s.inbox.AccountID, InboxID: s.inbox.ID, Kind: s.kind, TestMode: s.testMode,
-		Addresses: store.JSON[store.Addresses]{V: s.addresses(nil)}, Subject: s.subject, Refs: store.JSON[store.References]{V: s.refs},
+		Addresses: store.JSON[store.Addresses]{V: s.addresses(&s.from)}, Subject: s.subject, Refs: store.JSON[store.References]{V: s.refs},
 		CreatedBy: callerOf(ctx).ID,
 		Content: &store.DraftContent{
 			Text: s.text, HTML: s.html, Headers: store.JSON[[][2]string]{V: s.headers},
 			Attachments: store.JSON[[]store.Attachment]{V: heldAttachments(s.attachments, a.now())},
 		},
 	}}
+	settleHTML(n.Content, recipients)
+	if n.Content.Text == "" && n.Content.HTML == "" {
+		return nil, errContentRequired
+	}
 	for _, at := range s.attachments {
 		n.Files = append(n.Files, at.file())
 	}
@@ -252,11 +308,17 @@ func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 		Expired: d.ExpiredAt != nil, TestMode: d.TestMode, SourceMessageID: nilString(d.SourceID), MessageID: nilString(d.MessageID),
 		To: addressesToAPI(as.To), Cc: addressesToAPI(as.Cc), Bcc: addressesToAPI(as.Bcc), ReplyTo: addressesToAPI(as.ReplyTo),
 		Subject: d.Subject, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true}, Attachments: []gen.Attachment{},
-		Headers: gen.MailHeaders{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
+		Headers: gen.MailHeaders{}, Warnings: []gen.DraftWarning{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
 		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
+	}
+	if as.From != nil {
+		out.From = addressToAPI(*as.From)
 	}
 	if d.Content == nil {
 		return out
+	}
+	for _, w := range d.Content.Warnings.V {
+		out.Warnings = append(out.Warnings, warningToAPI(w))
 	}
 	out.Text = emptyIsNull(d.Content.Text)
 	if detail == withHTML {

@@ -123,7 +123,7 @@ func TestRefusedDraftStaysPending(t *testing.T) {
 		refused("inbox_expired")
 		s.exec(t, `UPDATE inboxes SET expires_at = NULL WHERE seq = $1`, in.Seq)
 		s.setPolicy(t, in, store.PolicyReplyOnly)
-		refused("recipient_not_allowed cc")
+		refused("recipient_not_allowed cc[0]")
 		s.setPolicy(t, in, store.PolicyOpen)
 		for range store.MaxThreadSends {
 			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).want(t, http.StatusCreated)
@@ -174,21 +174,6 @@ func TestDraftsBelongToTheirInboxes(t *testing.T) {
 	})
 }
 
-// What a test key has begun stays a test, whoever approves it; and a test key
-// sends nothing for real.
-func TestDraftsInTestMode(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
-		d := s.newDraft(t, in, plainSend, test)
-		d.wantAt(t, "test_mode", `true`)
-		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "").want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
-		d = s.newDraft(t, in, plainSend)
-		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", test).want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
-	})
-}
-
 // Every change of a draft is told by an event, and a call that is repeated
 // changes nothing.
 func TestDraftEventsAndRepeats(t *testing.T) {
@@ -226,6 +211,34 @@ func TestDraftEventsAndRepeats(t *testing.T) {
 		}
 		if n := s.outbound(t); n != 1 {
 			t.Errorf("%d messages were sent", n)
+		}
+	})
+}
+
+// TestTestKeysLeaveLiveDraftsAlone edits, sends and rejects live drafts with a test
+// key, and test drafts with both kinds of keys.
+func TestTestKeysLeaveLiveDraftsAlone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
+		live := s.newDraft(t, in, plainSend)
+		before := s.do(t, http.MethodGet, draftPath(t, live), "").want(t, http.StatusOK)
+		for _, call := range []struct{ method, what, body string }{
+			{http.MethodPost, "/send", ``},
+			{http.MethodPost, "/send", `{"version":1}`},
+			{http.MethodPost, "/reject", `{"reason":"no"}`},
+			{http.MethodPatch, "", `{"text":"Something else."}`},
+		} {
+			s.do(t, call.method, draftPath(t, live, call.what), call.body, test).wantError(t, http.StatusConflict, "test_mode_mismatch")
+		}
+		before.wantSame(t, s.do(t, http.MethodGet, draftPath(t, live), "", test).want(t, http.StatusOK))
+		s.do(t, http.MethodPost, draftPath(t, live, "/send"), "").want(t, http.StatusCreated).wantAt(t, "test_mode", `false`)
+
+		for _, decide := range []option{test, as(s.key)} {
+			simulated := s.newDraft(t, in, plainSend, test)
+			s.do(t, http.MethodPatch, draftPath(t, simulated), `{"text":"t"}`, decide).want(t, http.StatusOK)
+			s.do(t, http.MethodPost, draftPath(t, simulated, "/send"), "", decide).want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
 		}
 	})
 }

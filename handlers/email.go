@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -20,6 +19,27 @@ func (a *API) GetEmail(ctx context.Context, p gen.GetEmailParams) (*gen.Email, e
 	return emailToAPI(e)
 }
 
+// maxTagName is the longest name of a tag, in characters.
+const maxTagName = 40
+
+// tagsOf returns the tags that a filter such as key:value may mean: names may hold
+// colons too.
+func tagsOf(filter string) (tags [][2]string) {
+	runes := 0
+	for i, r := range filter {
+		if r == ':' && i > 0 {
+			tags = append(tags, [2]string{filter[:i], filter[i+1:]})
+		}
+		if runes++; runes > maxTagName {
+			break
+		}
+	}
+	if tags == nil {
+		return [][2]string{{filter, ""}} // which no email has
+	}
+	return tags
+}
+
 // ListEmails implements GET /v1/emails.
 func (a *API) ListEmails(ctx context.Context, p gen.ListEmailsParams) (*gen.EmailList, error) {
 	k := callerOf(ctx)
@@ -27,8 +47,7 @@ func (a *API) ListEmails(ctx context.Context, p gen.ListEmailsParams) (*gen.Emai
 		AccountID: k.AccountID, InboxIDs: visible(k), Status: store.MessageStatus(p.Status.Or("")), BatchID: p.BatchID.Or(""),
 	}
 	if tag, ok := p.Tag.Get(); ok {
-		name, value, _ := strings.Cut(tag, ":")
-		f.Tag = &[2]string{name, value}
+		f.Tags = tagsOf(tag)
 	}
 	l, err := a.store.ListEmails(ctx, f, pageOf(p.Limit, p.Cursor))
 	if err != nil {
@@ -56,7 +75,7 @@ func (a *API) RescheduleEmail(ctx context.Context, req *gen.EmailUpdate, p gen.R
 		return nil, err
 	}
 	return a.changeScheduled(ctx, p.ID, func(e store.Email) error {
-		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt))
+		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt), DueRules(a.store, a.cfg.MailDomain))
 	})
 }
 

@@ -21,7 +21,7 @@ type emailSubmission struct {
 	submission
 	place       string // of its recipient in the request, such as "recipients[3]."; empty for a single email
 	category    store.Category
-	tags        store.EmailTags
+	tags        store.Labels
 	metadata    json.RawMessage
 	scheduledAt *store.Time
 }
@@ -115,11 +115,11 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
 
 // label sets tags and metadata, which stand at place.
 func (s *emailSubmission) label(place string, tags gen.OptTags, metadata gen.OptFreeObject) error {
-	s.place, s.tags = place, store.EmailTags(tags.Value)
-	if !metadata.Set {
-		return nil
-	}
 	var err error
+	s.place = place
+	if s.tags, err = tagsFromAPI(place, tags.Value); err != nil || !metadata.Set {
+		return err
+	}
 	s.metadata, err = metadataJSON(place+"metadata", metadata.Value)
 	return err
 }
@@ -179,9 +179,9 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, mail *composed) 
 			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)}, Subject: s.subject, HeaderID: mail.out.HeaderID,
 			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s.submission),
 		},
-		Category: s.category, Tags: store.JSON[store.EmailTags]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
+		Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
 		ScheduledAt: s.scheduledAt,
-	}}
+	}, CreatedBy: callerOf(ctx).ID}
 	if s.inbox.Seq != 0 {
 		n.FromInbox, n.Policy = &s.inbox.Seq, s.inbox.SendPolicy
 	}

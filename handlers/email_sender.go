@@ -37,11 +37,21 @@ func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, er
 		return none, errInvalid("from", "may not have a quoted local part")
 	}
 	name, _, _ := strings.Cut(message.FoldAddress(local), "+")
+	wholeDomain, err := a.hasWholeDomain(ctx, k.AccountID, domain)
+	if err != nil {
+		return none, err
+	}
+	if !wholeDomain && slices.Contains(reservedNames, name) {
+		return none, errSender("has a local part that is reserved for the operator of the shared mail domain")
+	}
 	in, err := a.store.InboxAt(ctx, name+"@"+domain)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if visible(k) != nil {
 			return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
+		}
+		if !wholeDomain {
+			return none, errSender("is not an inbox of this account: on the shared mail domain an account sends from its inboxes only")
 		}
 		return none, nil
 	case err != nil:
@@ -57,6 +67,25 @@ func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, er
 		}
 	}
 	return in, nil
+}
+
+// hasWholeDomain reports whether an account may send from addresses on a domain that
+// are not its inboxes. On the mail domain of the installation, which accounts share,
+// only the first account may.
+func (a *API) hasWholeDomain(ctx context.Context, accountID int64, domain string) (bool, error) {
+	if domain != a.cfg.MailDomain {
+		return true, nil
+	}
+	first := a.firstAccount.Load()
+	if first == 0 { // accounts are never deleted, so it is read once
+		account, err := a.store.FirstAccount(ctx)
+		if err != nil {
+			return false, err
+		}
+		first = account.Seq
+		a.firstAccount.Store(first)
+	}
+	return accountID == first, nil
 }
 
 // cutAddress splits an address that is valid; the domain comes in lower case.

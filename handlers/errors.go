@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ogen-go/ogen/ogenerrors"
@@ -46,6 +48,7 @@ var (
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
 	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
 	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
+	errTestMode        = &apiError{status: http.StatusConflict, code: gen.ErrorCodeTestModeMismatch, message: "a test key cannot change or decide a live draft: use a live key"}
 	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
 	errNotCancellable  = &apiError{status: http.StatusConflict, code: gen.ErrorCodeNotCancellable, message: "this email is not scheduled any more"}
 	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is turned off"}
@@ -146,8 +149,8 @@ func (e *apiError) body(requestID string) gen.Error {
 // security handler return.
 func (a *API) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
 	e := a.classify(ctx, err)
-	if e.status == http.StatusUnauthorized {
-		e = a.countBadKey(ctx, e)
+	if e.status == http.StatusUnauthorized || e.code == gen.ErrorCodeIPNotAllowed {
+		e = a.countByAddress(ctx, e)
 	}
 	info := infoOf(ctx)
 	info.setErrorHeaders(e)
@@ -169,16 +172,23 @@ func (a *API) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *ht
 }
 
 func (a *API) routeNotFound(w http.ResponseWriter, r *http.Request) {
-	a.writeError(r.Context(), w, &apiError{
-		status: http.StatusNotFound, code: gen.ErrorCodeRouteNotFound, message: "there is no such path",
-	})
+	ctx := r.Context()
+	a.writeError(ctx, w, a.countByAddress(ctx, errNoRoute))
 }
 
+var errNoRoute = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeRouteNotFound, message: "this path does not exist"}
+
 func (a *API) methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
+	if slices.Contains(strings.Split(allowed, ","), http.MethodGet) {
+		allowed += "," + http.MethodHead
+	}
 	w.Header().Set("Allow", allowed)
-	a.writeError(r.Context(), w, &apiError{
-		status: http.StatusMethodNotAllowed, code: gen.ErrorCodeMethodNotAllowed, message: "this method is not allowed here",
-	})
+	ctx := r.Context()
+	a.writeError(ctx, w, a.countByAddress(ctx, errMethod))
+}
+
+var errMethod = &apiError{
+	status: http.StatusMethodNotAllowed, code: gen.ErrorCodeMethodNotAllowed, message: "this method is not allowed here",
 }
 
 // writeError writes the one body that all errors have.

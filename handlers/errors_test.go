@@ -24,14 +24,14 @@ func TestWrongMethods(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		tests := []struct{ method, path, allow string }{
-			{"PUT", "/v1/inboxes", "GET,POST"},
-			{"DELETE", "/v1/inboxes", "GET,POST"},
-			{"OPTIONS", "/v1/inboxes", "GET,POST"},
-			{"POST", "/v1/inboxes/ibx_1", "DELETE,GET,PATCH"},
-			{"POST", "/health", "GET"},
+			{"PUT", "/v1/inboxes", "GET,HEAD,POST"},
+			{"DELETE", "/v1/inboxes", "GET,HEAD,POST"},
+			{"OPTIONS", "/v1/inboxes", "GET,HEAD,POST"},
+			{"POST", "/v1/inboxes/ibx_1", "DELETE,GET,HEAD,PATCH"},
+			{"POST", "/health", "GET,HEAD"},
 			{"GET", "/mcp", "POST"},
 			{"GET", "/v1/emails/batch", "POST"},
-			{"FLY", "/v1/inboxes", "GET,POST"},
+			{"FLY", "/v1/inboxes", "GET,HEAD,POST"},
 		}
 		for _, tt := range tests {
 			res := s.do(t, tt.method, tt.path, "", as("")).wantError(t, http.StatusMethodNotAllowed, "method_not_allowed")

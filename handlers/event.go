@@ -2,10 +2,13 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"sort"
 	"strconv"
 	"unicode/utf8"
 
@@ -15,12 +18,17 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxEventBody bounds, in bytes, what an event is told with.
-const maxEventBody = 256 << 10
+const (
+	// maxEventBody bounds, in bytes, the body of an event.
+	maxEventBody = 256 << 10
+	// minEventText is how many bytes of JSON of a text are kept, whatever else the
+	// body holds.
+	minEventText = 1 << 10
+)
 
-// EventBody returns what an event is told with: the JSON that the contract
-// describes as Event, with the whole resource as it is now and with the status
-// that it had then. store.ErrNotFound means that the resource is deleted.
+// EventBody returns the JSON that the contract describes as Event, with the whole
+// resource as it was at the event. store.ErrNotFound means that the resource is
+// deleted.
 func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte, error) {
 	mail := &eventMail{store: s}
 	return func(ctx context.Context, e store.Event) ([]byte, error) { return tellOf(ctx, mail, e) }
@@ -69,12 +77,12 @@ func messageEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	m.Status = data.Status
+	m.AsOf(e, data)
 	v, err := messageToAPI(m, withoutHTML)
 	if err != nil {
 		return nil, err
 	}
-	return cutBody(e, v.Encode, extra, &v.Text, &v.ExtractedText)
+	return cutBody(e, v.Encode, extra, &v.Truncated, &v.Text, &v.ExtractedText)
 }
 
 func emailEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error) {
@@ -86,13 +94,13 @@ func emailEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	m.Status = data.Status
+	m.AsOf(e, data)
 	v, err := emailToAPI(m)
 	if err != nil {
 		return nil, err
 	}
 	v.HTML = gen.NilString{Null: true}
-	return cutBody(e, v.Encode, extra, &v.Text)
+	return cutBody(e, v.Encode, extra, nil, &v.Text)
 }
 
 // mailEvent reads what an event about a message or an email keeps.
@@ -115,19 +123,55 @@ func mailEvent(e store.Event) (data store.EventData, extra eventExtra, err error
 	return data, extra, nil
 }
 
-// cutBody is eventBody with as much taken from the texts of the resource as it
-// takes.
-func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, texts ...*gen.NilString) ([]byte, error) {
+// cutBody is eventBody with the texts of the resource cut to what fits into
+// maxEventBody. It then sets truncated, which is a field of messages; other
+// resources, with nil, only have it in events.
+func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, truncated *bool, texts ...*gen.NilString) ([]byte, error) {
 	body, err := eventBody(e, resource, extra)
-	for _, text := range texts {
-		if err != nil || len(body) <= maxEventBody {
-			break
-		}
-		extra.Truncated = true
-		cutText(text, len(body)-maxEventBody+len(`,"truncated":true`))
-		body, err = eventBody(e, resource, extra)
+	if err != nil || len(body) <= maxEventBody {
+		return body, err
 	}
-	return body, err
+	room := maxEventBody - len(body) - len(`,"truncated":true`)
+	for _, text := range texts {
+		room += encodedSize(text.Value)
+	}
+	// The shortest text first: what it leaves is for the others.
+	slices.SortStableFunc(texts, func(x, y *gen.NilString) int { return cmp.Compare(len(x.Value), len(y.Value)) })
+	for i, text := range texts {
+		share := max(room/(len(texts)-i), minEventText)
+		if size := encodedSize(text.Value); size > share {
+			text.Value = cutTo(text.Value, share)
+			if truncated != nil {
+				*truncated = true
+			} else {
+				extra.Truncated = true
+			}
+		}
+		room -= encodedSize(text.Value)
+	}
+	return eventBody(e, resource, extra)
+}
+
+// encodedSize is how many bytes a text takes in JSON, without its quotes.
+func encodedSize(text string) int {
+	var e jx.Encoder
+	e.Str(text)
+	return len(e.Bytes()) - len(`""`)
+}
+
+// cutTo returns the longest beginning of a text that takes at most size bytes in
+// JSON.
+func cutTo(text string, size int) string {
+	n := sort.Search(min(len(text), size), func(n int) bool { return encodedSize(text[:wholeRunes(text, n+1)]) > size })
+	return text[:wholeRunes(text, n)]
+}
+
+// wholeRunes returns n, or less if a rune would be cut there.
+func wholeRunes(text string, n int) int {
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return n
 }
 
 func draftEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
@@ -141,7 +185,7 @@ func draftEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, err
 	}
 	d.Status = data.Status
 	v := draftToAPI(d, withoutHTML)
-	return cutBody(e, v.Encode, eventExtra{}, &v.Text)
+	return cutBody(e, v.Encode, eventExtra{}, nil, &v.Text)
 }
 
 func webhookEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {
@@ -173,18 +217,6 @@ func domainEvent(e store.Event) ([]byte, error) {
 	}
 	lost.ArrEnd()
 	return eventBody(e, d.Encode, eventExtra{DegradedRecords: lost.Bytes()})
-}
-
-// cutText takes at least n bytes from the end of a text, or all of it.
-func cutText(text *gen.NilString, n int) {
-	if text.Null {
-		return
-	}
-	end := max(len(text.Value)-n, 0)
-	for end > 0 && !utf8.RuneStart(text.Value[end]) {
-		end--
-	}
-	text.Value = text.Value[:end]
 }
 
 // eventBody is the envelope around a resource.

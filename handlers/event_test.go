@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,27 +24,35 @@ func (s *server) toldTo(t *testing.T) store.Webhook {
 	return w
 }
 
-// bodies are what the endpoint is told with, by type; each is held against the
-// contract.
+// bodies are what the endpoint is told with, by type, each type in order; each
+// is held against the contract.
 func (s *server) bodies(t *testing.T, w store.Webhook) map[store.EventType][]string {
 	t.Helper()
-	_, claimed, err := s.store.ClaimDeliveries(t.Context(), w.Seq, 100, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[store.EventType][]string{}
-	for _, c := range claimed {
-		body, err := handlers.EventBody(s.store)(t.Context(), *c.Event)
+	for {
+		_, claimed, err := s.store.ClaimDeliveries(t.Context(), w.Seq, 100, time.Minute)
 		if err != nil {
-			t.Errorf("%s: %v", c.EventType, err)
-			continue
+			t.Fatal(err)
 		}
-		if err := s.check.Value("Event", body); err != nil {
-			t.Errorf("%s: %v\n%s", c.EventType, err, body)
+		for _, c := range claimed {
+			r := store.DeliveryResult{Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliverySucceeded}
+			if err := s.store.RecordDelivery(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			body, err := handlers.EventBody(s.store)(t.Context(), *c.Event)
+			if err != nil {
+				t.Errorf("%s: %v", c.EventType, err)
+				continue
+			}
+			if err := s.check.Value("Event", body); err != nil {
+				t.Errorf("%s: %v\n%s", c.EventType, err, body)
+			}
+			all[c.EventType] = append(all[c.EventType], string(body))
 		}
-		all[c.EventType] = append(all[c.EventType], string(body))
+		if len(claimed) == 0 {
+			return all
+		}
 	}
-	return all
 }
 
 func TestEventsAreToldAsTheContractSays(t *testing.T) {
@@ -175,17 +184,129 @@ func TestEventsHaveTheStatusOfTheirMoment(t *testing.T) {
 	})
 }
 
-func TestLargeEventsAreCut(t *testing.T) {
+// The data of an event is the email as it was then, also when the whole delivery
+// is recorded at once: the status, the recipients, and what had a time.
+func TestEventsShowTheEmailAsItWas(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		w := s.toldTo(t)
-		in := s.newInbox(t)
-		text := strings.Repeat("ä line of <some> length\\n", 12000)
-		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ann@out.example","subject":"s","text":"`+text+`"}`).
+		s.suppress(t, "gone@out.example")
+		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":["a@out.example","b@out.example","gone@out.example"],"subject":"s","text":"t"}`).
 			want(t, http.StatusCreated)
-		body := s.bodies(t, w)[store.EventMessageReceived][0]
-		if len(body) > 256<<10 || !strings.Contains(body, `"truncated":true`) {
-			t.Errorf("%d bytes, ends in %s", len(body), body[len(body)-100:])
+		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		if err != nil || len(claimed) != 2 {
+			t.Fatal(len(claimed), err)
+		}
+		for i, status := range []store.RecipientStatus{store.RecipientClicked, store.RecipientBounced} {
+			c := claimed[i]
+			a := store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: status, Response: "550 5.1.1 said " + c.Email}
+			if err := s.store.RecordAttempt(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id := s.sendEmail(t, `"scheduledAt":"`+after(time.Hour)+`"`).want(t, http.StatusCreated).str(t, "id")
+		s.do(t, http.MethodPatch, "/v1/emails/"+id, `{"scheduledAt":"`+after(2*time.Hour)+`"}`).want(t, http.StatusOK)
+		got := s.bodies(t, w)
+		for typ, want := range map[store.EventType]string{
+			store.EventEmailScheduled: "scheduled, to be sent at " + after(time.Hour) + ": scheduled",
+			store.EventEmailQueued:    "queued: queued, queued, suppressed",
+			store.EventEmailFailed:    "queued: queued, queued, suppressed", // of the suppressed one
+			store.EventEmailSent:      "sent, sent: sent 1 sent said, sending 1, suppressed",
+			store.EventEmailDelivered: "delivered, sent, delivered: delivered 1 sent delivered said, sending 1, suppressed",
+			store.EventEmailOpened:    "opened, sent, delivered, opened: opened 1 sent delivered said, sending 1, suppressed",
+			store.EventEmailClicked:   "clicked, sent, delivered, opened: clicked 1 sent delivered said, sending 1, suppressed",
+			store.EventEmailBounced:   "clicked, sent, delivered, opened: clicked 1 sent delivered said, bounced 1 bounced said, suppressed",
+		} {
+			if len(got[typ]) != 1 {
+				t.Errorf("%s came %d times", typ, len(got[typ]))
+				continue
+			}
+			if was := summaryOf(t, got[typ][0]); was != want {
+				t.Errorf("%s shows %q, want %q", typ, was, want)
+			}
+		}
+	})
+}
+
+// summaryOf says of the email in an event what changes with its delivery.
+func summaryOf(t *testing.T, body string) string {
+	t.Helper()
+	type times struct {
+		Sent      *string `json:"sent_at"`
+		Delivered *string `json:"delivered_at"`
+		Opened    *string `json:"opened_at"`
+		Bounced   *string `json:"bounced_at"`
+		Said      *string `json:"last_response"`
+	}
+	var e struct {
+		Data struct {
+			times
+			Status     string
+			Scheduled  *string `json:"scheduled_at"`
+			Recipients []struct {
+				times
+				Status   string
+				Attempts int
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &e); err != nil {
+		t.Fatal(err)
+	}
+	all := e.Data.Status
+	had := func(v times, before string) {
+		for _, f := range []struct {
+			name string
+			at   *string
+		}{{"sent", v.Sent}, {"delivered", v.Delivered}, {"opened", v.Opened}, {"bounced", v.Bounced}, {"said", v.Said}} {
+			if f.at != nil {
+				all += before + f.name
+			}
+		}
+	}
+	had(e.Data.times, ", ")
+	if e.Data.Scheduled != nil {
+		all += ", to be sent at " + *e.Data.Scheduled
+	}
+	for i, r := range e.Data.Recipients {
+		all += map[bool]string{true: ": ", false: ", "}[i == 0] + r.Status
+		if r.Attempts > 0 {
+			all += fmt.Sprintf(" %d", r.Attempts)
+		}
+		had(r.times, " ")
+	}
+	return all
+}
+
+// The texts of an event are cut to what fits, and never to nothing: both of a
+// message, and those whose characters JSON escapes.
+func TestLargeEventsAreCut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		for name, text := range map[string]string{
+			"plain": strings.Repeat("ä line of <some> length\n", 12000), "escaped": strings.Repeat(strings.Repeat(`"`, 70)+"\n", 4000),
+		} {
+			w := s.toldTo(t)
+			m := s.receive(t, in, "Subject: large\n\n"+text)
+			body := s.bodies(t, w)[store.EventMessageReceived][0]
+			var e struct {
+				Data struct {
+					ID, Text  string
+					Extracted string `json:"extracted_text"`
+					Truncated bool
+				}
+			}
+			if err := json.Unmarshal([]byte(body), &e); err != nil {
+				t.Fatal(err)
+			}
+			d := e.Data
+			if len(body) > 256<<10 || len(body) < 255<<10 || !d.Truncated || d.ID != m.ID {
+				t.Errorf("%s: %d bytes, ends in %s", name, len(body), body[len(body)-100:])
+			}
+			if min(len(d.Text), len(d.Extracted)) < 20<<10 || !strings.HasPrefix(text, d.Text) || !strings.HasPrefix(text, d.Extracted) {
+				t.Errorf("%s: cut to %d and %d bytes", name, len(d.Text), len(d.Extracted))
+			}
 		}
 	})
 }

@@ -95,6 +95,7 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 	m := storetest.NewReceived(in, func(m *store.NewMessage) {
 		m.Subject, m.HeaderID, m.Automated = p.Subject, p.HeaderID, p.Automated(false)
 		m.ThreadSubject = strings.ToLower(message.NormalizeSubject(p.Subject))
+		m.ReplyMark = message.HasReplyMark(p.Subject)
 		m.Refs.V = store.References{InReplyTo: p.InReplyTo, References: p.References}
 		m.Addresses.V = store.Addresses{To: addresses(p.To), Cc: addresses(p.Cc), ReplyTo: addresses(p.ReplyTo)}
 		if p.From != nil {

@@ -46,7 +46,7 @@ func TestA5ForgedResults(t *testing.T) {
 			m := s.add(t, mail)
 
 			res := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
-			res.wantAt(t, "auth", `{"dkim":"none","dmarc":"fail","spf":"fail"}`)
+			res.wantAt(t, "auth", `{"dkim":"none","dmarc":"fail","spf":"fail","internal":null,"internal_account":null}`)
 			res.wantAt(t, "headers.0", `{"name":"Authentication-Results","value":"former.in.example; spf=fail; dmarc=fail"}`)
 			names := res.strs(t, "headers", "name")
 			if want := 1 + len(foreign) + 1; len(names) != want {

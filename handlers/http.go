@@ -58,11 +58,15 @@ func (a *API) outer(next http.Handler) http.Handler {
 		r = r.WithContext(ctx)
 		r.Body = body
 		info.r, info.kept = r, &body.contents
+		r = oneQueryForm(headAsGet(sw, r))
 		defer a.answered(sw)
 		defer a.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
 		if e := refuseEarly(r); e != nil {
+			if e.status == http.StatusNotFound {
+				e = a.countByAddress(ctx, e)
+			}
 			a.writeError(ctx, sw, e)
 		} else {
 			next.ServeHTTP(sw, r)
@@ -70,6 +74,30 @@ func (a *API) outer(next http.Handler) http.Handler {
 		a.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
 			"duration_ms", a.now().Sub(start).Milliseconds(), "request_id", info.id)
 	})
+}
+
+// headAsGet returns a HEAD request as the GET that has the same headers; net/http
+// leaves the body out. An event stream ends when its headers are written. The
+// links in mail count a GET only, and read the method themselves.
+func headAsGet(w *statusWriter, r *http.Request) *http.Request {
+	if r.Method != http.MethodHead || isMailLink(r.URL.Path) {
+		return r
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	w.wroteHeader = func() {
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+			cancel()
+		}
+	}
+	r = r.WithContext(ctx)
+	r.Method = http.MethodGet
+	return r
+}
+
+// isMailLink reports whether the path belongs to a link in mail.
+func isMailLink(path string) bool {
+	return strings.HasPrefix(path, feedback.UnsubscribePath) || strings.HasPrefix(path, feedback.OpenPath) ||
+		strings.HasPrefix(path, feedback.ClickPath)
 }
 
 // answered tells of the status, that of a panic too.
@@ -138,7 +166,8 @@ func (a *API) recoverPanic(ctx context.Context, w *statusWriter) {
 // statusWriter remembers the status of the answer.
 type statusWriter struct {
 	http.ResponseWriter
-	status int
+	status      int
+	wroteHeader func() // may be nil
 }
 
 // WriteHeader implements http.ResponseWriter. An error that comes after the
@@ -149,6 +178,9 @@ func (w *statusWriter) WriteHeader(status int) {
 	}
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
+	if w.wroteHeader != nil {
+		w.wroteHeader()
+	}
 }
 
 func (w *statusWriter) Write(b []byte) (int, error) {

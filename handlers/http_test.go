@@ -169,3 +169,34 @@ func TestDeadlineOfALargeBodyMoves(t *testing.T) {
 		t.Errorf("deadlines for reading: %v", w.read)
 	}
 }
+
+// HEAD has the status and headers of GET, and no body.
+func TestHeadIsGetWithoutTheBody(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		m := s.receive(t, in, "Subject: Hi")
+		for path, status := range map[string]int{
+			"/health": http.StatusOK, "/openapi.json": http.StatusOK, "/v1/inboxes": http.StatusOK, "/v1/inboxes/" + in.ID: http.StatusOK,
+			"/v1/messages/" + m.ID: http.StatusOK, "/v1/messages/" + m.ID + "/raw": http.StatusFound, "/v1/inboxes/none": http.StatusNotFound,
+			"/v1/files/forged": http.StatusForbidden, "/v1/inboxes/" + in.ID + "/messages/wait?timeout=1": http.StatusOK,
+			"/v1/events/stream": http.StatusOK,
+		} {
+			head := s.do(t, http.MethodHead, path, "").want(t, status)
+			if len(head.body) > 0 {
+				t.Errorf("HEAD %s has a body: %s", path, head.body)
+			}
+			if path == "/v1/events/stream" {
+				continue // GET does not end
+			}
+			get := s.do(t, http.MethodGet, path, "").want(t, status)
+			if got, want := head.header.Get("Content-Type"), get.header.Get("Content-Type"); got != want {
+				t.Errorf("HEAD %s: Content-Type %q, want %q", path, got, want)
+			}
+		}
+		res := s.do(t, http.MethodHead, "/v1/emails/batch", "").want(t, http.StatusMethodNotAllowed)
+		if allow := res.header.Get("Allow"); allow != http.MethodPost {
+			t.Errorf("Allow %q", allow)
+		}
+	})
+}

@@ -115,7 +115,7 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 		return middleware.Response{}, err
 	}
 	o := store.Once{
-		AccountID: callerOf(req.Context).AccountID, Operation: req.Raw.Method + " " + req.Raw.URL.Path, Key: key, BodyHash: hash,
+		AccountID: callerOf(req.Context).AccountID, Operation: onceOperation(req), Key: key, BodyHash: hash,
 	}
 	if !ok {
 		o.Key, o.Life = repeatKey(callerOf(req.Context), hash), within
@@ -146,6 +146,16 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 		return first, nil
 	}
 	return res, err
+}
+
+// onceOperation is what an idempotency key is for: the method and path. Test keys
+// and live keys do different things there, so they have separate idempotency keys.
+func onceOperation(req middleware.Request) string {
+	operation := req.Raw.Method + " " + req.Raw.URL.Path
+	if callerOf(req.Context).Mode == store.KeyTest {
+		operation = "test " + operation
+	}
+	return operation
 }
 
 // replay returns the stored answer, or ErrNotFound when there is none that the
@@ -209,8 +219,9 @@ func (a *API) seesEmail(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// bodyHash is equal for bodies that say the same, whatever the order of their
+// bodyHash is equal for bodies with the same meaning, whatever the order of their
 // fields and the space between them, and whether contents are kept out of them.
+// The field idempotencyKey is not part of it: the same key may be in the header.
 func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 	h := sha256.New()
 	if len(body) > 0 {
@@ -219,6 +230,9 @@ func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 		d.UseNumber()
 		if err := d.Decode(&v); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)
+		}
+		if fields, ok := v.(map[string]any); ok {
+			delete(fields, "idempotencyKey")
 		}
 		var same bytes.Buffer
 		if err := json.NewEncoder(&same).Encode(v); err != nil {

@@ -67,6 +67,36 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
+// The key of a retry may move between the header and the body field.
+func TestIdempotencyKeyInHeaderOrBodyIsOneRequest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		const path = "/v1/emails"
+		fields := `"from":"hello@` + mailDomain + `","subject":"s","to":"a@b.example","text":"t"}`
+		inBody := `{"idempotencyKey":"k",` + fields
+		first := s.do(t, http.MethodPost, path, `{`+fields, with(idempotencyKey, "k")).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, path, inBody).want(t, http.StatusCreated).wantSame(t, first)
+		s.do(t, http.MethodPost, path, inBody, with(idempotencyKey, "k")).want(t, http.StatusCreated).wantSame(t, first)
+	})
+}
+
+// A test and a live request under one key are two requests.
+func TestTestKeysHaveSeparateIdempotencyKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
+		key := with(idempotencyKey, "k")
+		for name, call := range s.onceable(t) {
+			simulated := s.do(t, http.MethodPost, call.path, call.other, key, test).want(t, http.StatusCreated)
+			live := s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
+			if live.str(t, "id") == simulated.str(t, "id") {
+				t.Errorf("%s: the live request got the response of the test request", name)
+			}
+			s.do(t, http.MethodPost, call.path, call.other, key, test).want(t, http.StatusCreated).wantSame(t, simulated)
+		}
+	})
+}
+
 func TestIdempotencyKeysBelongToOneOperationOfOneAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -2,11 +2,13 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/store"
 )
 
@@ -15,24 +17,28 @@ var _ gen.InboxesHandler = (*API)(nil)
 const defaultRetentionDays = 7
 
 // reservedNames are local parts that mail systems and people expect to belong
-// to the operator (RFC 2142).
+// to the operator (RFC 2142), and that of our return paths.
 var reservedNames = []string{
 	"postmaster", "abuse", "mailer-daemon", "hostmaster", "noreply", "no-reply", "admin", "root", "security", "webmaster",
+	feedback.ReturnName,
 }
 
 // CreateInbox implements POST /v1/inboxes.
 func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.CreateInboxParams) (*gen.Inbox, error) {
 	k, req := callerOf(ctx), body.Or(gen.InboxCreate{})
-	if !makesInboxes(k) {
-		return nil, errForbidden(gen.ErrorCodeInsufficientScope, "a key that is limited to some inboxes makes no new one")
-	}
 	in := store.Inbox{
 		AccountID:     k.AccountID,
 		Name:          strings.ToLower(req.Name.Or("")),
 		Domain:        strings.ToLower(req.Domain.Or(a.cfg.MailDomain)),
 		SendPolicy:    store.SendPolicy(req.SendPolicy.Or(gen.SendPolicy(a.cfg.SendPolicy))),
 		RetentionDays: req.RetentionDays.Or(defaultRetentionDays),
-		Metadata:      store.JSON[map[string]any]{V: metadataFromAPI(req.Metadata.Or(nil))},
+	}
+	var err error
+	if in.Metadata.V, err = inboxMetadata(req.Metadata.Or(nil)); err != nil {
+		return nil, err
+	}
+	if err := checkPolicyChange(k, store.Inbox{SendPolicy: a.cfg.SendPolicy}, in); err != nil {
+		return nil, err
 	}
 	if in.Name == "" {
 		in.Name = randomName(a)
@@ -45,7 +51,6 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 		in.DisplayName = &name
 	}
 	if t, ok := req.ExpiresAt.Get(); ok {
-		var err error
 		if in.ExpiresAt, err = a.futureTime("expires_at", t); err != nil {
 			return nil, err
 		}
@@ -53,16 +58,40 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	if err := checkName("display_name", in.DisplayName); err != nil {
 		return nil, err
 	}
-	in, err := a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
+	in, err = a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
 	if err != nil {
 		return nil, err
 	}
 	return a.inboxToAPI(in), nil
 }
 
-// makesInboxes says whether a key may make inboxes, if its scopes allow it: one
-// of some inboxes would not see them.
-func makesInboxes(k store.Key) bool { return k.InboxIDs == nil }
+// strictness orders the send policies: a policy with a higher number lets less out.
+var strictness = map[store.SendPolicy]int{store.PolicyOpen: 0, store.PolicyReplyOnly: 1, store.PolicyApproval: 2}
+
+// checkPolicyChange refuses to loosen the send policy of an inbox, or to delete
+// the content of a restricted inbox sooner, unless the key has the scope admin.
+// Otherwise a key that an inbox holds back could free itself, and then remove
+// what it sent.
+func checkPolicyChange(k store.Key, before, after store.Inbox) error {
+	if hasScope(k.Scopes.V, "admin") {
+		return nil
+	}
+	if strictness[after.SendPolicy] < strictness[before.SendPolicy] {
+		return errNeedsAdmin("send_policy", "loosening send_policy from %s to %s needs the scope admin", before.SendPolicy, after.SendPolicy)
+	}
+	if before.SendPolicy != store.PolicyOpen && after.RetentionDays < before.RetentionDays {
+		return errNeedsAdmin("retention_days", "lowering retention_days from %d to %d needs the scope admin while send_policy is %s",
+			before.RetentionDays, after.RetentionDays, before.SendPolicy)
+	}
+	return nil
+}
+
+// errNeedsAdmin is for a value of a field that only admin keys may set.
+func errNeedsAdmin(param, format string, args ...any) error {
+	return &apiError{
+		status: http.StatusForbidden, code: gen.ErrorCodeInsufficientScope, param: param, message: fmt.Sprintf(format, args...),
+	}
+}
 
 // checkAddress refuses a name that is kept for the operator and an address that
 // is too long.
@@ -76,9 +105,14 @@ func checkAddress(in store.Inbox) error {
 	return nil
 }
 
+// breaksLine reports whether a character may end a line or control a terminal.
+func breaksLine(r rune) bool {
+	return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
 // checkName refuses what would break out of a header field.
 func checkName(field string, name *string) error {
-	if name != nil && strings.ContainsFunc(*name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }) {
+	if name != nil && strings.ContainsFunc(*name, breaksLine) {
 		return errInvalid(field, "may not hold control characters")
 	}
 	return nil
@@ -115,7 +149,13 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 	if _, err := a.inboxOf(ctx, p.InboxID); err != nil {
 		return nil, err
 	}
-	in, err := a.store.UpdateInbox(ctx, callerOf(ctx).AccountID, p.InboxID, func(in *store.Inbox) error {
+	metadata, err := inboxMetadata(req.Metadata.Value)
+	if err != nil {
+		return nil, err
+	}
+	k := callerOf(ctx)
+	in, err := a.store.UpdateInbox(ctx, k.AccountID, p.InboxID, func(in *store.Inbox) error {
+		before := *in
 		if f := req.DisplayName; f.Set {
 			in.DisplayName = nil
 			if !f.Null {
@@ -136,8 +176,11 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 			in.SendPolicy = store.SendPolicy(v)
 		}
 		patch(&in.RetentionDays, req.RetentionDays)
-		if m, ok := req.Metadata.Get(); ok {
-			in.Metadata.V = metadataFromAPI(m)
+		if req.Metadata.Set {
+			in.Metadata.V = metadata
+		}
+		if err := checkPolicyChange(k, before, *in); err != nil {
+			return err
 		}
 		return checkName("display_name", in.DisplayName)
 	})
@@ -179,44 +222,10 @@ func (a *API) inboxToAPI(in store.Inbox) *gen.Inbox {
 		SendPolicy:    string(in.SendPolicy),
 		Status:        status,
 		RetentionDays: in.RetentionDays,
-		Metadata:      metadataToAPI(in.Metadata.V),
+		Metadata:      labelsToAPI(in.Metadata.V),
 		ExpiresAt:     nilTime(in.ExpiresAt),
 		LastMessageAt: nilTime(in.LastMessageAt),
 		CreatedAt:     in.CreatedAt.Time,
 		UpdatedAt:     in.UpdatedAt.Time,
 	}
-}
-
-func metadataFromAPI(m gen.Metadata) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		switch v.Type {
-		case gen.StringMetadataValue:
-			out[k] = v.String
-		case gen.Float64MetadataValue:
-			out[k] = v.Float64
-		case gen.BoolMetadataValue:
-			out[k] = v.Bool
-		default:
-			out[k] = nil
-		}
-	}
-	return out
-}
-
-func metadataToAPI(m map[string]any) gen.Metadata {
-	out := make(gen.Metadata, len(m))
-	for k, v := range m {
-		switch v := v.(type) {
-		case string:
-			out[k] = gen.NewStringMetadataValue(v)
-		case float64:
-			out[k] = gen.NewFloat64MetadataValue(v)
-		case bool:
-			out[k] = gen.NewBoolMetadataValue(v)
-		default:
-			out[k] = gen.NewNullMetadataValue(struct{}{})
-		}
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func TestUpdateInbox(t *testing.T) {
 				in := s.newInbox(t, func(in *store.Inbox) {
 					name, expires := "Bot", store.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
 					in.DisplayName, in.ExpiresAt, in.RetentionDays, in.SendPolicy = &name, &expires, 9, store.PolicyApproval
-					in.Metadata.V = map[string]any{"old": true}
+					in.Metadata.V = store.Labels{"old": json.RawMessage(`true`)}
 				})
 				res := s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, tt.body).want(t, http.StatusOK)
 				res.wantAt(t, tt.path, tt.want)

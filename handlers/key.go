@@ -41,7 +41,8 @@ func (a *API) CreateKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKey
 
 // ListApiKeys implements GET /v1/api-keys.
 func (a *API) ListApiKeys(ctx context.Context, p gen.ListApiKeysParams) (*gen.ApiKeyList, error) {
-	l, err := a.store.ListKeys(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	k := callerOf(ctx)
+	l, err := a.store.ListKeys(ctx, k.AccountID, visible(k), pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,15 @@ func (a *API) ListKeys(ctx context.Context, p gen.ListKeysParams) (*gen.ApiKeyLi
 
 // RevokeApiKey implements DELETE /v1/api-keys/{api_key_id}.
 func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) {
-	if err := a.store.RevokeKey(ctx, callerOf(ctx).AccountID, p.APIKeyID); err != nil {
+	by := callerOf(ctx)
+	k, err := a.store.Key(ctx, by.AccountID, p.APIKeyID)
+	if err != nil {
+		return nil, err
+	}
+	if !k.BoundBy(visible(by)) {
+		return nil, errForbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
+	}
+	if err := a.store.RevokeKey(ctx, by.AccountID, p.APIKeyID); err != nil {
 		return nil, err
 	}
 	return &gen.DeletedApiKey{Object: "api_key", ID: p.APIKeyID, Deleted: true, Revoked: true}, nil

@@ -276,3 +276,101 @@ func TestKeyOfSomeInboxes(t *testing.T) {
 		s.do(t, http.MethodGet, "/v1/messages", "", key).want(t, http.StatusOK).wantAt(t, "data", `[]`)
 	})
 }
+
+// TestKeyOfSomeInboxesHasNoAccountLists calls what belongs to the account with a
+// key that has inbox_ids and every scope.
+func TestKeyOfSomeInboxesHasNoAccountLists(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		mine := s.newInbox(t)
+		bound := as(s.newKey(t, onlyInboxes(mine.ID)))
+		contact := s.do(t, http.MethodPost, "/v1/contacts", `{"email":"ann@out.example"}`).want(t, http.StatusCreated).str(t, "id")
+		template := s.newTemplate(t)
+		s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"bob@out.example"}`).want(t, http.StatusCreated)
+		domain := s.do(t, http.MethodPost, "/v1/domains", `{"domain":"shop.example"}`).want(t, http.StatusCreated).str(t, "id")
+		for _, c := range []struct{ method, path, body string }{
+			{"GET", "/v1/contacts", ""},
+			{"POST", "/v1/contacts", `{"email":"eve@out.example"}`},
+			{"POST", "/v1/contacts/batch", `{"contacts":[{"email":"eve@out.example"}]}`},
+			{"GET", "/v1/contacts/" + contact, ""},
+			{"PATCH", "/v1/contacts/" + contact, `{"first_name":"Eve"}`},
+			{"DELETE", "/v1/contacts/" + contact, ""},
+			{"GET", "/v1/suppressions", ""},
+			{"POST", "/v1/suppressions", `{"email":"eve@out.example"}`},
+			{"DELETE", "/v1/suppressions/bob@out.example", ""},
+			{"GET", "/v1/templates", ""},
+			{"POST", "/v1/templates", welcome},
+			{"GET", template, ""},
+			{"PATCH", template, `{"subject":"s"}`},
+			{"PUT", template, welcome},
+			{"POST", template + "/preview", `{}`},
+			{"DELETE", template, ""},
+			{"GET", "/v1/domains", ""},
+			{"POST", "/v1/domains", `{"domain":"evil.example"}`},
+			{"GET", "/v1/domains/" + domain, ""},
+			{"POST", "/v1/domains/" + domain + "/verify", ""},
+			{"DELETE", "/v1/domains/" + domain, ""},
+			{"POST", "/v1/inboxes", `{}`},
+			{"GET", "/v1/stats", ""},
+		} {
+			t.Run(c.method+" "+c.path, func(t *testing.T) {
+				res := s.do(t, c.method, c.path, c.body, bound).want(t, http.StatusForbidden)
+				if code := res.str(t, "error.code"); code != "insufficient_scope" {
+					t.Errorf("the code is %s", code)
+				}
+			})
+		}
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+mine.ID, "", bound).want(t, http.StatusOK)
+		s.do(t, http.MethodGet, "/v1/usage", "", bound).want(t, http.StatusOK)
+		s.do(t, http.MethodGet, "/v1/contacts/"+contact, "").want(t, http.StatusOK).wantAt(t, "first_name", `null`)
+		for _, list := range []string{"/v1/contacts", "/v1/suppressions", "/v1/templates", "/v1/domains"} {
+			if ids := s.do(t, http.MethodGet, list, "").want(t, http.StatusOK).at(t, "data").([]any); len(ids) != 1 {
+				t.Errorf("%s has changed: %v", list, ids)
+			}
+		}
+	})
+}
+
+// TestKeyOfSomeInboxesManagesKeysOfTheseInboxes lists and revokes keys with keys
+// that have inbox_ids.
+func TestKeyOfSomeInboxesManagesKeysOfTheseInboxes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		one, two, three := s.newInbox(t), s.newInbox(t), s.newInbox(t)
+		manager := as(s.newKey(t, scopes("keys:manage", "read"), onlyInboxes(one.ID, two.ID)))
+		made := func(body string, opts ...option) string {
+			return s.do(t, http.MethodPost, "/v1/keys", `{"name":"n","scopes":["read"]`+body+`}`, opts...).want(t, http.StatusCreated).str(t, "id")
+		}
+		own := made(`,"inbox_ids":["`+one.ID+`"]`, manager)
+		both := made(`,"inbox_ids":["` + one.ID + `","` + two.ID + `"]`)
+		mixed := made(`,"inbox_ids":["` + one.ID + `","` + three.ID + `"]`)
+		for range 3 { // between those that are listed, so that pages have to be filled
+			made(``)
+			made(`,"inbox_ids":["` + three.ID + `"]`)
+		}
+		wide, last := made(``), made(`,"inbox_ids":["`+two.ID+`"]`)
+
+		var got []string
+		for path := "/v1/keys?limit=1"; path != ""; {
+			page := s.do(t, http.MethodGet, path, "", manager).want(t, http.StatusOK)
+			got = append(got, page.strs(t, "data", "id")...)
+			if cursor, more := page.at(t, "cursor").(string); more {
+				path = "/v1/keys?limit=1&cursor=" + cursor
+			} else {
+				path = ""
+			}
+		}
+		if want := []string{last, both, own}; len(got) != 4 || !slices.Equal(got[:3], want) { // the manager itself is the oldest
+			t.Errorf("listed %v, want %v and the key itself", got, want)
+		}
+		for _, door := range []string{"/v1/keys/", "/v1/api-keys/"} {
+			for _, id := range []string{mixed, wide} {
+				s.do(t, http.MethodDelete, door+id, "", manager).wantError(t, http.StatusForbidden, "insufficient_scope")
+			}
+		}
+		for _, id := range []string{own, both, last} {
+			s.do(t, http.MethodDelete, "/v1/keys/"+id, "", manager).want(t, http.StatusOK)
+		}
+		s.do(t, http.MethodDelete, "/v1/keys/"+own, "", manager).wantError(t, http.StatusNotFound, "not_found")
+	})
+}

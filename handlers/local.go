@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -21,10 +22,18 @@ type localCaller struct {
 	// counted among the key's calls already, and its body is in memory with that
 	// call's.
 	counted bool
+	// page is set once a call made for a page of the dashboard is counted: the
+	// others of the page are part of the same request. Nil counts every call.
+	page *atomic.Bool
 	// stillGood says, in the middle of a long call, whether it may go on; nil means
 	// to look the key up again.
 	stillGood func(context.Context) error
 	ip        netip.Addr
+}
+
+// takeCount reports whether the call is counted already, and notes that it is.
+func (c localCaller) takeCount() (counted bool) {
+	return c.counted || c.page != nil && c.page.Swap(true)
 }
 
 type localKey struct{}
@@ -44,15 +53,15 @@ type Person struct {
 	IP netip.Addr
 }
 
-// AsPerson makes the calls of the API that are made with the returned context,
-// within this process, those of a person of the account, who may do everything
-// and counts against the limits of a key.
+// AsPerson returns the context of one page of the dashboard. Calls of the API made
+// with it, within this process, are those of a person of the account, who may do
+// everything. Together they count as one request against the limits of a key.
 func AsPerson(ctx context.Context, p Person) context.Context {
 	k := store.Key{
 		Seq: -p.Seq, // no key's: those are positive
 		ID:  p.ID, AccountID: p.AccountID, Mode: store.KeyLive, Scopes: store.JSON[[]string]{V: []string{"*"}},
 	}
-	return context.WithValue(ctx, localKey{}, localCaller{key: k, stillGood: p.StillSignedIn, ip: p.IP})
+	return context.WithValue(ctx, localKey{}, localCaller{key: k, page: new(atomic.Bool), stillGood: p.StillSignedIn, ip: p.IP})
 }
 
 // asCaller makes the calls within this process those of the key that the request
@@ -63,21 +72,24 @@ func (a *API) asCaller(ctx context.Context) context.Context {
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).ip})
 }
 
-// May says whether the caller of ctx, which AsPerson returned or a request to
-// MCP has, may call the operation, by the scopes that the contract asks for and by
-// the inboxes that the key is limited to: not at all, whatever it is asked.
+// May reports whether the caller of ctx may call the operation, by the scopes and
+// the rules for inbox_ids in the contract. The caller comes from AsPerson or from
+// a request to MCP.
 func May(ctx context.Context, op gen.OperationName) bool {
 	c, ok := localOf(ctx)
-	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op)) &&
-		(op != gen.CreateInboxOperation || makesInboxes(c.key))
+	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op)) && reaches(c.key, op)
 }
 
-// NewLocalClient returns a client whose calls are served by api in this process,
-// through all that a call from outside goes through, but for the key: that is
-// the caller of the context (AsPerson; MCP's is given by the API). Answers are
-// held in memory whole: what streams or is large is asked of api itself.
+// NewLocalClient returns a client whose calls api serves in this process. They pass
+// the same checks as calls from outside, except for the API key: the caller is the
+// one of the context (AsPerson; for MCP the API sets it). The client holds each
+// response in memory as a whole and returns redirects instead of following them, as
+// the contract documents them.
 func NewLocalClient(api http.Handler) (*gen.Client, error) {
-	return gen.NewClient("http://localhost", localSecurity{}, gen.WithClient(&http.Client{Transport: localTransport{api}}))
+	return gen.NewClient("http://localhost", localSecurity{}, gen.WithClient(&http.Client{
+		Transport:     localTransport{api},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}))
 }
 
 // localToken is sent in place of a key, and is none: the caller is looked up in

@@ -8,9 +8,11 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store/storetest"
 )
 
-// A person decides drafts under the id of their own, and counts like a key.
+// A person decides drafts under their own id. A page, however many calls it makes,
+// counts as one request.
 func TestPersonCallsTheAPI(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -29,19 +31,45 @@ func TestPersonCallsTheAPI(t *testing.T) {
 		if err != nil || got.DecidedBy.Or("") != "usr_1" {
 			t.Errorf("rejected: %+v, %v; want it by usr_1", got, err)
 		}
-		for range 597 {
-			if _, err = api.GetUsage(ctx); err != nil {
+		person := handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}
+		page := func() error { // of three calls, one request
+			ctx := handlers.AsPerson(t.Context(), person)
+			for range 3 {
+				if _, err := api.GetUsage(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for range 599 {
+			if err := page(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var refused *gen.ErrorStatusCodeWithHeaders
-		for range 2 {
-			_, err = api.GetUsage(ctx)
-		}
+		err = page()
 		if !errors.As(err, &refused) || refused.StatusCode != http.StatusTooManyRequests {
-			t.Errorf("call 601 of a minute: %v, want 429", err)
+			t.Errorf("page 601 of a minute: %v, want 429", err)
 		}
 	}, func(c *handlers.Config) { c.RateLimits = true })
+}
+
+// A redirect of the API is the response, and is not followed.
+func TestLocalClientReturnsRedirects(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		api, err := handlers.NewLocalClient(s.web.Config.Handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := s.newInbox(t)
+		m := storetest.Received(t, s.store, in)
+		ctx := handlers.AsPerson(t.Context(), handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		raw, err := api.GetMessageRaw(ctx, gen.GetMessageRawParams{MessageID: m.ID})
+		if err != nil || raw.Location.Path == "" {
+			t.Errorf("GetMessageRaw: %+v, %v; want a link", raw, err)
+		}
+	})
 }
 
 // Nobody becomes a caller within the process by a request from outside.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
@@ -127,7 +129,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 		Object: "message", ID: m.ID, InboxID: m.InboxID, ThreadID: m.ThreadID, Direction: string(m.Direction), Status: string(m.Status),
 		Expired: m.ExpiredAt != nil, TestMode: m.TestMode, From: gen.NilMailAddress{Null: true},
 		To: addressesToAPI(a.To), Cc: addressesToAPI(a.Cc), Bcc: addressesToAPI(a.Bcc), ReplyTo: addressesToAPI(a.ReplyTo),
-		Subject: m.Subject, Automated: m.Automated, Tag: nilString(m.Tag), Attachments: []gen.Attachment{}, Recipients: []gen.Recipient{},
+		Subject: m.Subject, Automated: m.Automated, Truncated: m.Truncated, Tag: nilString(m.Tag), Attachments: []gen.Attachment{}, Recipients: []gen.Recipient{},
 		RfcMessageID: emptyIsNull(m.HeaderID), InReplyTo: orEmpty(m.Refs.V.InReplyTo), References: orEmpty(m.Refs.V.References),
 		Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
 		CreatedAt: m.CreatedAt.Time,
@@ -156,12 +158,7 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 		return err
 	}
 	out.Snippet = gen.NewNilString(c.Snippet)
-	onlyHTML := body.Text == "" && body.HTML != ""
-	if onlyHTML {
-		out.Text = gen.NewNilString(message.HTMLToText(body.HTML))
-	} else {
-		out.Text = gen.NewNilString(body.Text)
-	}
+	out.Text = gen.NewNilString(body.Text)
 	if d == withHTML {
 		out.HTML = emptyIsNull(body.HTML)
 	}
@@ -171,10 +168,9 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 	if out.Direction != string(store.DirectionIn) {
 		return nil
 	}
-	if onlyHTML {
-		out.ExtractedText = gen.NewNilString(message.HTMLReplyText(body.HTML))
-	} else {
-		out.ExtractedText = gen.NewNilString(message.ReplyText(body.Text))
+	out.ExtractedText = gen.NewNilString(body.Text)
+	if body.Reply != nil {
+		out.ExtractedText = gen.NewNilString(*body.Reply)
 	}
 	if c.Extracted != nil {
 		x := c.Extracted.V
@@ -190,23 +186,52 @@ func authToAPI(c store.Content) gen.NilAuthResults {
 	if c.Auth == nil {
 		return gen.NilAuthResults{Null: true}
 	}
-	return gen.NewNilAuthResults(gen.AuthResults{Spf: c.Auth.V.SPF, Dkim: c.Auth.V.DKIM, Dmarc: c.Auth.V.DMARC})
+	r := c.Auth.V
+	return gen.NewNilAuthResults(gen.AuthResults{
+		Spf: r.SPF, Dkim: r.DKIM, Dmarc: r.DMARC, Internal: emptyIsNull(r.Internal), InternalAccount: emptyIsNull(r.Account),
+	})
 }
 
-// bodyOf returns the text and html of a message: as kept, or read out of the
-// raw bytes. A sent text that is not kept has no line end of its own.
+// bodyOf returns the text and HTML of a message as they were stored with it.
 func bodyOf(c store.Content, d store.Direction) (store.Body, error) {
-	if c.Body != nil {
+	if c.Body != nil && c.Body.V.Derived {
 		return c.Body.V, nil
 	}
-	m, err := message.Parse(bytes.NewReader(c.Raw), message.DefaultLimits())
-	if err != nil {
-		return store.Body{}, err
+	return oldBody(c, d)
+}
+
+// readBudget is the processor time for showing one message of an old version.
+const readBudget = 500 * time.Millisecond
+
+// oldBody makes the body of a message that was stored by a version that did not
+// store all of it. A sent text that is read out of the raw bytes has no line end
+// of its own.
+func oldBody(c store.Content, d store.Direction) (body store.Body, err error) {
+	lim := message.DefaultLimits()
+	lim.Budget = cpubudget.New(readBudget)
+	lim.Budget.Run(func() {
+		m := &message.Message{}
+		if c.Body != nil {
+			m.Text, m.HTML = c.Body.V.Text, c.Body.V.HTML
+		} else if m, err = message.Parse(bytes.NewReader(c.Raw), lim); err != nil {
+			return
+		} else if d == store.DirectionOut && isText(m) {
+			m.Text = strings.TrimSuffix(m.Text, "\n")
+		}
+		body = derivedBody(m, lim, d)
+	})
+	return body, err
+}
+
+// derivedBody is what is stored of a message. Only received ones have a reply
+// text.
+func derivedBody(m *message.Message, lim message.Limits, d store.Direction) store.Body {
+	all := m.Derive(lim)
+	body := store.Body{Text: all.Text, HTML: m.HTML, FromHTML: all.FromHTML, Derived: true}
+	if d == store.DirectionIn && all.ReplyText != all.Text {
+		body.Reply = &all.ReplyText
 	}
-	if d == store.DirectionOut && isText(m) {
-		m.Text = strings.TrimSuffix(m.Text, "\n")
-	}
-	return store.Body{Text: m.Text, HTML: m.HTML}, nil
+	return body
 }
 
 func recipientToAPI(r store.Recipient) gen.Recipient {

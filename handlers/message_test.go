@@ -53,6 +53,7 @@ func TestGetMessage(t *testing.T) {
 			"html":            `null`,
 			"auth":            `null`,
 			"automated":       `true`,
+			"truncated":       `false`,
 			"tag":             `null`,
 			"recipients":      `[]`,
 			"rfc_message_id":  `"<one@out.example>"`,

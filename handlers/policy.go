@@ -67,13 +67,13 @@ func answersMachine(s submission) bool {
 	}
 	var m message.Message
 	for _, h := range s.headers {
-		switch strings.ToLower(h[0]) {
-		case "auto-submitted":
+		switch name := strings.ToLower(h[0]); {
+		case name == "auto-submitted":
 			m.AutoSubmitted = h[1]
-		case "precedence":
+		case name == "precedence":
 			m.Precedence = h[1]
-		case "list-id":
-			m.ListID = h[1]
+		case strings.HasPrefix(name, "list-"):
+			m.HasListField = true
 		}
 	}
 	return m.Automated(false)
@@ -89,11 +89,13 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 		field string
 		of    []message.Address
 	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
-		for _, to := range list.of {
+		for i, to := range list.of {
 			if !written(to.Email) {
+				// By place: an address may hold any words, and agents read errors.
+				place := fmt.Sprintf("%s[%d]", list.field, i)
 				return &apiError{
-					status: http.StatusForbidden, code: gen.ErrorCodeRecipientNotAllowed, param: list.field,
-					message: fmt.Sprintf("%s has not written to this inbox", to.Email),
+					status: http.StatusForbidden, code: gen.ErrorCodeRecipientNotAllowed, param: place,
+					message: place + " has not written to this inbox",
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 const (
 	limitCalls   = 600 // calls a key
 	limitSends   = 60  // sending calls a key
-	limitBadKeys = 60  // calls with a missing or bad key, and file links, an address
+	limitBadKeys = 60  // calls of an address that countByAddress counts, and file links
 )
 
 // sends are the operations that count against limitSends too.
@@ -60,13 +60,17 @@ func writeRate(h http.Header, limit int, r store.Rate, now time.Time) {
 	h.Set("RateLimit-Reset", strconv.Itoa(secondsUntil(r.Ends, now)))
 }
 
-// limitAddress counts a call without a good key against the client's address. One
-// from within this process has a caller, whom other calls of theirs count against.
+// limitAddress counts a call against the client's address and writes what is left
+// into the response's headers. A call from within this process counts against its
+// caller instead.
 func (a *API) limitAddress(ctx context.Context) error {
 	if _, local := localOf(ctx); local || !a.cfg.RateLimits {
 		return nil
 	}
 	rate, err := a.store.TakeRate(ctx, store.RateAddress, ClientNetwork(infoOf(ctx).ip), limitBadKeys)
+	if w := infoOf(ctx).w; w != nil && err == nil {
+		writeRate(w.Header(), limitBadKeys, rate, a.now())
+	}
 	if err == nil && rate.Refused {
 		err = errTooMany(limitBadKeys, rate, a.now())
 	}

@@ -136,14 +136,44 @@ func TestNoBudgetWithoutLimits(t *testing.T) {
 	})
 }
 
-// A key that is called from a foreign address must not use up its owner's
-// budget.
-func TestForeignAddressSpendsNothing(t *testing.T) {
+// A key that is used from an address it does not allow spends the limit of that
+// address, not the budget of its owner.
+func TestForeignAddressIsLimited(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		key := as(s.newKey(t, func(k *store.Key) { k.AllowedIPs.V = []string{"203.0.113.0/24"} }))
-		for range 70 {
-			s.do(t, http.MethodGet, "/v1/keys", "", key).wantError(t, http.StatusForbidden, "ip_not_allowed")
+		for i := range 60 {
+			s.do(t, http.MethodGet, "/v1/keys", "", key).wantError(t, http.StatusForbidden, "ip_not_allowed").wantBudget(t, 60, 59-i, 60)
 		}
+		s.do(t, http.MethodGet, "/v1/keys", "", key).wantError(t, http.StatusTooManyRequests, "rate_limited").wantBudget(t, 60, 0, 60)
+		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
+	}, limited)
+}
+
+// Requests to paths and methods that do not exist count against the limit of the
+// address, with a valid key too.
+func TestUnknownPathsAndMethodsAreLimitedByAddress(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		wrong := []func() response{
+			func() response {
+				return s.do(t, http.MethodGet, "/v2/inboxes", "", as("")).wantError(t, http.StatusNotFound, "route_not_found")
+			},
+			func() response {
+				return s.do(t, http.MethodPut, "/v1/inboxes", "{}").wantError(t, http.StatusMethodNotAllowed, "method_not_allowed")
+			},
+			func() response {
+				return s.do(t, http.MethodGet, "/v1/inboxes/%00", "").wantError(t, http.StatusNotFound, "not_found")
+			},
+		}
+		for i := range 60 {
+			wrong[i%len(wrong)]().wantBudget(t, 60, 59-i, 60)
+		}
+		refused := s.do(t, http.MethodGet, "/wp-login.php", "", as("")).wantError(t, http.StatusTooManyRequests, "rate_limited")
+		refused.wantBudget(t, 60, 0, 60)
+		s.do(t, http.MethodPut, "/v1/inboxes", "{}").wantError(t, http.StatusTooManyRequests, "rate_limited")
+		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK)
+		s.obey(t, refused)
+		wrong[0]()
 	}, limited)
 }

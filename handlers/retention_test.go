@@ -65,24 +65,29 @@ func eachRetained(t *testing.T, test func(t *testing.T, s retained)) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			test(t, newRetained(t, e, dir, storetest.WithBlobs(dir)))
+			test(t, newRetained(t, e, dir, newFileClock(), storetest.WithBlobs(dir)))
 		})
 	}
 	t.Run("s3", func(t *testing.T) {
 		t.Parallel()
 		s3 := s3test.Start(t)
-		test(t, newRetained(t, storetest.SQLite, s3.Dir, storetest.WithStorage(bucket(t, s3))))
+		clock := newFileClock()
+		test(t, newRetained(t, storetest.SQLite, s3.Dir, clock, storetest.WithStorage(bucket(t, s3, clock))))
 	})
 }
 
-// bucket opens the bucket of a server.
-func bucket(t *testing.T, s3 *s3test.Server, more ...string) store.Blobs {
+// newFileClock returns a clock that starts at the time that new files have.
+func newFileClock() *storetest.Clock { return storetest.NewClock(time.Now()) }
+
+// bucket opens the bucket of a server. The clock dates the keys.
+func bucket(t *testing.T, s3 *s3test.Server, clock *storetest.Clock, more ...string) store.Blobs {
 	t.Helper()
 	cfg, err := s3blob.Parse(s3.Address(more...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Credentials = s3blob.Credentials{AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}
+	cfg.Now = clock.Now
 	b, err := s3blob.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -90,9 +95,8 @@ func bucket(t *testing.T, s3 *s3test.Server, more ...string) store.Blobs {
 	return b
 }
 
-func newRetained(t *testing.T, e storetest.Engine, blobs string, opt storetest.Option) retained {
+func newRetained(t *testing.T, e storetest.Engine, blobs string, clock *storetest.Clock, opt storetest.Option) retained {
 	t.Helper()
-	clock := storetest.NewClock(time.Now()) // as the times of files are
 	cfg := storetest.Config(t, e, opt, storetest.WithNow(clock.Now))
 	st := storetest.OpenConfig(t, cfg)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -314,7 +318,7 @@ func TestC15RetentionLeavesNothing(t *testing.T) {
 // fill puts marked messages of every kind into an inbox, and returns them.
 func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 	t.Helper()
-	for _, size := range []int{0, store.BodyInRow, store.RawInRow} {
+	for _, size := range []int{0, 32 << 10, store.RawInRow} {
 		all = append(all, s.receive(t, in, marked(size)))
 	}
 	forward := `{"to":"` + trace + `@out.example","text":"` + mark + `"}`
@@ -450,7 +454,8 @@ func TestFilesOff(t *testing.T) {
 func TestRawLinkOfABucket(t *testing.T) {
 	t.Parallel()
 	s3 := s3test.Start(t)
-	with := newRetained(t, storetest.SQLite, s3.Dir, storetest.WithStorage(bucket(t, s3, "links="+s3.Endpoint))).server
+	clock := newFileClock()
+	with := newRetained(t, storetest.SQLite, s3.Dir, clock, storetest.WithStorage(bucket(t, s3, clock, "links="+s3.Endpoint))).server
 	in := with.newInbox(t)
 	large, small := with.receive(t, in, marked(store.RawInRow)), with.receive(t, in, marked(10))
 	off := newServer(t, with.store, with.clock, func(c *handlers.Config) { c.NoFiles = true })

@@ -57,6 +57,7 @@ func TestSendMessage(t *testing.T) {
 			"extracted_text": `null`,
 			"auth":           `null`,
 			"automated":      `true`,
+			"truncated":      `false`,
 			"received_at":    `null`,
 			"sent_at":        `null`,
 			"test_mode":      `false`,
@@ -272,7 +273,7 @@ func TestSendWithoutStore(t *testing.T) {
 // the mail holds.
 func TestTextReadsBackAsGiven(t *testing.T) {
 	t.Parallel()
-	large := strings.Repeat("line\n", store.BodyInRow/4)
+	large := strings.Repeat("line\n", 8<<10)
 	each(t, func(t *testing.T, s *server) {
 		path := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
 		for _, text := range []string{"t", "t\n", "t\n\n", "\n", "ü", "ü\n", "验证码", "验证码\n", large, large + "end"} {

@@ -24,7 +24,7 @@ func TestSimulateMessage(t *testing.T) {
 			"direction": `"in"`, "status": `"received"`, "test_mode": `true`, "automated": `false`,
 			"from": `{"email":"Ann@out.example","name":"Ann"}`, "to": `[{"email":"` + in.Address + `","name":null}]`,
 			"subject": `"Grüße"`, "text": `"Use 771204 to sign in."`, "extracted.otp": `"771204"`, "received_at": `"` + after(0) + `"`,
-			"auth": `{"spf":"none","dkim":"none","dmarc":"none"}`, "recipients": `[]`, "tag": `null`,
+			"auth": `{"spf":"none","dkim":"none","dmarc":"none","internal":null,"internal_account":null}`, "recipients": `[]`, "tag": `null`,
 		} {
 			m.wantAt(t, path, want)
 		}
@@ -104,7 +104,7 @@ func TestSimulatedMailIsNoMail(t *testing.T) {
 		in := s.newInbox(t, policy(store.PolicyReplyOnly))
 		m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ann@out.example","subject":"s","text":"t"}`).want(t, http.StatusCreated)
 		path := "/v1/messages/" + m.str(t, "id") + "/reply"
-		s.do(t, http.MethodPost, path, `{"text":"t"}`).wantError(t, http.StatusForbidden, "recipient_not_allowed to")
+		s.do(t, http.MethodPost, path, `{"text":"t"}`).wantError(t, http.StatusForbidden, "recipient_not_allowed to[0]")
 		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
 		s.do(t, http.MethodPost, path, `{"text":"t"}`, test).want(t, http.StatusCreated)
 		s.receive(t, in, "From: ann@out.example\nSubject: Really")

@@ -38,7 +38,7 @@ func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http
 		return nil //nolint:nilerr // the client has gone
 	}
 	a.copyEvents(ctx, s, out)
-	if why := s.Err(); errors.Is(why, stream.ErrSlow) || errors.Is(why, stream.ErrRevoked) {
+	if why := s.Err(); errors.Is(why, stream.ErrSlow) || errors.Is(why, stream.ErrRevoked) || errors.Is(why, stream.ErrReplaced) {
 		a.log.InfoContext(ctx, "ended a stream of events", "reason", why.Error(), "key_id", callerOf(ctx).ID, "request_id", requestID(ctx))
 	}
 	return nil
@@ -67,7 +67,7 @@ func streamError(err error) error {
 	case errors.Is(err, stream.ErrTooMany):
 		return &apiError{
 			status: http.StatusTooManyRequests, code: gen.ErrorCodeRateLimited, retryAfter: streamRetryAfter,
-			message: "this key has as many streams open as it may",
+			message: "this key has 10 live streams on this node, the most it may have; close one, or use another key",
 		}
 	case errors.Is(err, stream.ErrStopped):
 		return errUnavailable

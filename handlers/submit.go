@@ -50,7 +50,10 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 
 func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	s.account, s.from = s.inbox.AccountID, message.Address{Email: s.inbox.Address}
-	if s.inbox.DisplayName != nil {
+	switch {
+	case s.approved != nil && s.approved.Addresses.V.From != nil:
+		s.from.Name = s.approved.Addresses.V.From.Name // as it was approved
+	case s.inbox.DisplayName != nil:
 		s.from.Name = *s.inbox.DisplayName
 	}
 	if err := a.checkSender(ctx, s.inbox); err != nil {
@@ -179,9 +182,7 @@ func (a *API) contentOf(ctx context.Context, mail *composed) (*store.Content, er
 			ContentID: at.ContentID, Inline: at.Inline, Size: at.Size,
 		})
 	}
-	if mail.size >= store.BodyInRow || isText(parsed) && strings.HasSuffix(parsed.Text, "\n") { // see bodyOf
-		c.Body = &store.JSON[store.Body]{V: store.Body{Text: parsed.Text, HTML: parsed.HTML}}
-	}
+	c.Body = &store.JSON[store.Body]{V: store.Body{Text: parsed.Text, HTML: parsed.HTML, Derived: true}}
 	if mail.raw != nil {
 		return c, nil
 	}

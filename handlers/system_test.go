@@ -3,10 +3,13 @@ package handlers_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/handlers"
 )
 
 func TestHealth(t *testing.T) {
@@ -31,19 +34,37 @@ func TestHealth(t *testing.T) {
 	})
 }
 
+// The served document is the contract with the address of this installation.
 func TestOpenapiIsTheContract(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		want, err := os.ReadFile("../gen/openapi.json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := s.do(t, http.MethodGet, "/openapi.json", "", as("")).want(t, http.StatusOK)
-		if d := cmp.Diff(string(want), string(got.body)); d != "" {
-			t.Errorf("-file +served:\n%s", d)
-		}
-		if !json.Valid(got.body) {
-			t.Error("it is not JSON")
-		}
-	})
+	for _, tt := range []struct{ base, server string }{
+		{"https://mail.example.com", "https://mail.example.com"},
+		{"https://example.com/mail/", "https://example.com/mail"},
+	} {
+		t.Run(tt.base, func(t *testing.T) {
+			t.Parallel()
+			base, err := url.Parse(tt.base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			each(t, func(t *testing.T, s *server) {
+				file, err := os.ReadFile("../gen/openapi.json")
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got := map[string]any{}, map[string]any{}
+				if err := json.Unmarshal(file, &want); err != nil {
+					t.Fatal(err)
+				}
+				res := s.do(t, http.MethodGet, "/openapi.json", "", as("")).want(t, http.StatusOK)
+				if err := json.Unmarshal(res.body, &got); err != nil {
+					t.Fatal(err)
+				}
+				want["servers"] = []any{map[string]any{"url": tt.server, "description": "This installation"}}
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("-contract +served:\n%s", d)
+				}
+			}, func(c *handlers.Config) { c.BaseURL = base })
+		})
+	}
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -71,16 +72,18 @@ func (a *API) GetStats(ctx context.Context, p gen.GetStatsParams) (*gen.Stats, e
 	return out, nil
 }
 
-// countedInboxes are the inboxes that the caller asks about, or nil for the
+// countedInboxes returns the inbox that the caller asks about, or nil for the
 // whole account.
 func (a *API) countedInboxes(ctx context.Context, id gen.OptString) ([]int64, error) {
 	if id, ok := id.Get(); ok {
 		in, err := a.filteredInbox(ctx, id)
 		return []int64{in.Seq}, err
 	}
-	k := callerOf(ctx)
-	if ids := visible(k); ids != nil {
-		return a.store.InboxSeqs(ctx, k.AccountID, ids)
+	if visible(callerOf(ctx)) != nil {
+		return nil, &apiError{
+			status: http.StatusForbidden, code: gen.ErrorCodeInsufficientScope, param: "inbox_id",
+			message: "a key with inbox_ids has no access to the counts of the account: set inbox_id to one of its inboxes",
+		}
 	}
 	return nil, nil //nolint:nilnil // nil is all
 }

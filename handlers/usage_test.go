@@ -125,7 +125,8 @@ func TestStats(t *testing.T) {
 		one := `"totals":{"received":1,`
 		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+beside.ID, "").want(t, http.StatusOK).wantText(t, one)
 		limited := as(s.newKey(t, onlyInboxes(beside.ID)))
-		s.do(t, http.MethodGet, "/v1/stats", "", limited).want(t, http.StatusOK).wantText(t, one)
+		s.do(t, http.MethodGet, "/v1/stats", "", limited).wantError(t, http.StatusForbidden, "insufficient_scope inbox_id")
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+beside.ID, "", limited).want(t, http.StatusOK).wantText(t, one)
 		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+in.ID, "", limited).wantError(t, http.StatusNotFound, "not_found inbox_id")
 		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+s.otherInbox(t).ID, "").wantError(t, http.StatusNotFound, "not_found inbox_id")
 		for _, days := range []string{"0", "91", "x"} {

@@ -181,6 +181,47 @@ func TestWaitsInAChain(t *testing.T) {
 	})
 }
 
+// A client that deletes each message as soon as it has it still gets all mail,
+// once and in order. A deleted message of another inbox stays unknown.
+func TestWaitAfterADeletedMessage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in, other := s.newInbox(t), s.newInbox(t)
+		deleted := func(id string) {
+			s.do(t, http.MethodDelete, "/v1/messages/"+id, "").want(t, http.StatusOK)
+		}
+		foreign := s.receive(t, other, "Subject: other").ID
+		deleted(foreign)
+		wait := func(query string) response {
+			return s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1&"+query, "")
+		}
+		for _, id := range []string{foreign, store.NewID("msg_", s.clock.Now()), "msg_0"} {
+			wait("after="+id).wantError(t, http.StatusBadRequest, "invalid_request after")
+		}
+		var want, got []string
+		for i := range 6 { // all at one time
+			want = append(want, s.receive(t, in, fmt.Sprintf("Subject: %d", i)).ID)
+		}
+		query := "since=2026-01-01T00:00:00Z"
+		for range want {
+			got = append(got, wait(query).want(t, http.StatusOK).str(t, "message.id"))
+			deleted(got[len(got)-1])
+			query = "after=" + got[len(got)-1]
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+		// Long after, the place is forgotten, and the time in the id counts.
+		s.clock.Add(store.DeletedLife + time.Hour)
+		if n, err := s.store.SweepDeleted(t.Context()); err != nil || n != 7 {
+			t.Errorf("swept %d places, %v", n, err)
+		}
+		next := s.receive(t, in, "Subject: next").ID
+		wait(query).want(t, http.StatusOK).wantAt(t, "message.id", `"`+next+`"`)
+		wait("after="+s.receive(t, other, "Subject: x").ID).wantError(t, http.StatusBadRequest, "invalid_request after")
+	})
+}
+
 func TestWaitEndsWithItsInbox(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

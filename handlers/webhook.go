@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -25,7 +24,8 @@ type WebhookTester interface {
 	Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error)
 }
 
-// webhookOf returns the endpoint of that id if the caller can see it.
+// webhookOf returns the endpoint of that id. A key with inbox_ids gets 403 for an
+// endpoint that receives events of other inboxes.
 func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 	k := callerOf(ctx)
 	w, err := a.store.Webhook(ctx, k.AccountID, id)
@@ -33,7 +33,8 @@ func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 		return w, err
 	}
 	if !w.SeenBy(visible(k)) {
-		return store.Webhook{}, fmt.Errorf("webhook endpoint: %w", store.ErrNotFound)
+		return store.Webhook{}, errForbidden(gen.ErrorCodeInsufficientScope,
+			"this key has inbox_ids, and webhook "+w.ID+" is not bound to these inboxes alone")
 	}
 	return w, nil
 }
@@ -44,8 +45,11 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 		return nil, err
 	}
 	k := callerOf(ctx)
-	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true)}
+	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k)}
 	w, secret, err := a.store.CreateWebhook(ctx, w, visible(k))
+	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
+		return nil, errUnauthorized
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +58,14 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, Active: v.Active, DisabledReason: v.DisabledReason,
 		CreatedAt: v.CreatedAt, Secret: secret,
 	}, nil
+}
+
+// ownerOf returns the id of a key that owns what it creates, or nil for a person.
+func ownerOf(k store.Key) *string {
+	if k.Seq <= 0 {
+		return nil
+	}
+	return &k.ID
 }
 
 func (a *API) checkWebhookURL(ctx context.Context, url string) error {
@@ -97,14 +109,22 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 			return nil, err
 		}
 	}
-	w, err := a.store.UpdateWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID, func(w *store.Webhook) error {
+	k := callerOf(ctx)
+	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, func(w *store.Webhook) error {
+		wasActive := w.Active
 		if given {
 			w.URL = string(url)
 		}
-		if req.Events != nil {
+		if req.Events.IsSet() {
 			w.Events = eventTypes(req.Events)
 		}
 		patch(&w.Active, req.Active)
+		switch {
+		case adopts(k):
+			w.OwnerKey = nil
+		case w.Active && !wasActive: // whose key was revoked, perhaps
+			w.OwnerKey = ownerOf(k)
+		}
 		return nil
 	})
 	if err != nil {
@@ -112,6 +132,10 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 	}
 	return webhookToAPI(w), nil
 }
+
+// adopts reports whether a change by the key takes a webhook endpoint away from the
+// key that created it, so that it outlives that key.
+func adopts(k store.Key) bool { return hasScope(k.Scopes.V, "admin") }
 
 // DeleteWebhook implements DELETE /v1/webhooks/{webhook_id}.
 func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*gen.DeletedWebhook, error) {
@@ -129,7 +153,7 @@ func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecret
 	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
 		return nil, err
 	}
-	w, secret, err := a.store.RotateWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID)
+	w, secret, err := a.store.RotateWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID, adopts(callerOf(ctx)))
 	if err != nil {
 		return nil, err
 	}
@@ -198,9 +222,11 @@ func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDelive
 	return deliveryToAPI(w, d), nil
 }
 
-// eventTypes is nil, for all of them, when none are named.
-func eventTypes(named gen.WebhookEvents) *store.JSON[[]store.EventType] {
-	if named == nil {
+// eventTypes returns nil, which means all of them now and later, for null and for
+// what is omitted.
+func eventTypes(events gen.OptNilWebhookEvents) *store.JSON[[]store.EventType] {
+	named, ok := events.Get()
+	if !ok {
 		return nil
 	}
 	types := make([]store.EventType, len(named))
@@ -212,17 +238,15 @@ func eventTypes(named gen.WebhookEvents) *store.JSON[[]store.EventType] {
 
 func webhookToAPI(w store.Webhook) *gen.WebhookEndpoint {
 	out := &gen.WebhookEndpoint{
-		Object: "webhook_endpoint", ID: w.ID, URL: w.URL, Events: []string{}, Active: w.Active,
+		Object: "webhook_endpoint", ID: w.ID, URL: w.URL, Active: w.Active,
 		DisabledReason: nilString(w.DisabledReason), CreatedAt: w.CreatedAt.Time,
 	}
-	if w.Events == nil {
-		for _, t := range gen.EventType("").AllValues() {
-			out.Events = append(out.Events, string(t))
-		}
+	if w.Events == nil { // null: all of them
 		return out
 	}
-	for _, t := range w.Events.V {
-		out.Events = append(out.Events, string(t))
+	out.Events = make([]string, len(w.Events.V))
+	for i, t := range w.Events.V {
+		out.Events[i] = string(t)
 	}
 	return out
 }

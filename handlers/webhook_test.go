@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -76,15 +77,28 @@ func TestWebhookLife(t *testing.T) {
 	})
 }
 
-func TestWebhookWithoutEventsHasAllTypes(t *testing.T) {
+// Null events mean all types, now and later, on creation and on PATCH, and GET
+// shows them as null.
+func TestWebhookEventsNullMeansAllTypes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		res := s.newWebhook(t, ``)
-		for _, typ := range []string{"email.queued", "domain.health.degraded", "message.received", "draft.rejected", "webhook.test"} {
-			if !strings.Contains(string(res.body), `"`+typ+`"`) {
-				t.Errorf("%s is missing in %s", typ, res.body)
-			}
+		for _, given := range []string{``, `,"events":null`} {
+			s.newWebhook(t, given).wantAt(t, "events", `null`)
 		}
+		made := s.newWebhook(t, `,"events":["email.bounced"]`)
+		path := "/v1/webhooks/" + made.str(t, "id")
+		s.do(t, http.MethodPatch, path, `{"events":null}`).want(t, http.StatusOK).wantAt(t, "events", `null`)
+		s.do(t, http.MethodPatch, path, `{"active":true}`).want(t, http.StatusOK).wantAt(t, "events", `null`)
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "events", `null`)
+		w, err := s.store.Webhook(t.Context(), s.account, made.str(t, "id"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.receive(t, s.newInbox(t), "Subject: now of interest")
+		if got := s.bodies(t, w); len(got[store.EventMessageReceived]) != 1 || !w.Wants("message.of_a_later_version", 0) {
+			t.Errorf("after null the endpoint gets %d events", len(got))
+		}
+		s.do(t, http.MethodPatch, path, `{"events":["draft.sent"]}`).want(t, http.StatusOK).wantAt(t, "events", `["draft.sent"]`)
 	})
 }
 
@@ -151,9 +165,9 @@ func TestWebhooksOfANarrowKey(t *testing.T) {
 		wide := s.newWebhook(t, ``).str(t, "id")
 		own := s.newWebhook(t, ``, narrow).str(t, "id")
 
-		s.do(t, http.MethodGet, "/v1/webhooks/"+wide, "", narrow).want(t, http.StatusNotFound)
-		s.do(t, http.MethodPatch, "/v1/webhooks/"+wide, `{"url":"https://evil.example/"}`, narrow).want(t, http.StatusNotFound)
-		s.do(t, http.MethodDelete, "/v1/webhooks/"+wide, "", narrow).want(t, http.StatusNotFound)
+		s.do(t, http.MethodGet, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusForbidden, "insufficient_scope")
+		s.do(t, http.MethodPatch, "/v1/webhooks/"+wide, `{"url":"https://evil.example/"}`, narrow).wantError(t, http.StatusForbidden, "insufficient_scope")
+		s.do(t, http.MethodDelete, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusForbidden, "insufficient_scope")
 		list := s.do(t, http.MethodGet, "/v1/webhooks", "", narrow).want(t, http.StatusOK)
 		if got := string(list.body); strings.Contains(got, wide) || !strings.Contains(got, own) {
 			t.Errorf("a narrow key sees %s", got)
@@ -166,6 +180,65 @@ func TestWebhooksOfANarrowKey(t *testing.T) {
 			if got := strings.Count(string(res.body), `"dlv_`); got != want {
 				t.Errorf("%s has %d deliveries, want %d: %s", id, got, want, res.body)
 			}
+		}
+	})
+}
+
+// TestRevokedKeyTurnsItsWebhooksOff revokes the key that created webhook endpoints
+// after they were changed in different ways.
+func TestRevokedKeyTurnsItsWebhooksOff(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		const off = `"the key that created it was revoked"`
+		patch := func(body string, opts ...option) func(t *testing.T, path string) {
+			return func(t *testing.T, path string) { s.do(t, http.MethodPatch, path, body, opts...).want(t, http.StatusOK) }
+		}
+		secret := s.newKey(t, scopes("webhooks:manage"))
+		creator, other, admin := as(secret), as(s.newKey(t, scopes("webhooks:manage"))), as(s.newKey(t, scopes("admin")))
+		tests := []struct {
+			name   string
+			change func(t *testing.T, path string)
+			want   string // disabled_reason
+		}{
+			{"not changed", func(*testing.T, string) {}, off},
+			{"changed by its creator", patch(`{"url":"https://hooks.example/two"}`, creator), off},
+			{"changed by another key", patch(`{"url":"https://hooks.example/two"}`, other), off},
+			{"turned off and on by another key", func(t *testing.T, path string) {
+				patch(`{"active":false}`, creator)(t, path)
+				patch(`{"active":true}`, other)(t, path)
+			}, "null"},
+			{"changed by an admin key", patch(`{}`, admin), "null"},
+			{"rotated by an admin key", func(t *testing.T, path string) {
+				s.do(t, http.MethodPost, path+"/rotate-secret", "", admin).want(t, http.StatusOK)
+			}, "null"},
+			{"rotated by another key", func(t *testing.T, path string) {
+				s.do(t, http.MethodPost, path+"/rotate-secret", "", other).want(t, http.StatusOK)
+			}, off},
+		}
+		paths := make([]string, len(tests))
+		for i, tt := range tests {
+			paths[i] = "/v1/webhooks/" + s.newWebhook(t, ``, creator).str(t, "id")
+			tt.change(t, paths[i])
+		}
+		foreign := "/v1/webhooks/" + s.newWebhook(t, ``, other).str(t, "id")
+		s.do(t, http.MethodDelete, "/v1/keys/"+s.keyID(t, secret), "").want(t, http.StatusOK)
+		for i, tt := range tests {
+			got := s.do(t, http.MethodGet, paths[i], "").want(t, http.StatusOK)
+			if reason, err := json.Marshal(got.at(t, "disabled_reason")); err != nil || string(reason) != tt.want || got.at(t, "active") != (tt.want == "null") {
+				t.Errorf("%s: active %v, reason %s, want %s (%v)", tt.name, got.at(t, "active"), reason, tt.want, err)
+			}
+		}
+		s.do(t, http.MethodGet, foreign, "").want(t, http.StatusOK).wantAt(t, "active", `true`)
+		s.do(t, http.MethodPatch, paths[0], `{"active":true}`).want(t, http.StatusOK).wantAt(t, "disabled_reason", `null`)
+
+		// A key that is revoked while it creates an endpoint leaves none behind.
+		id := s.keyID(t, s.newKey(t))
+		if err := s.store.RevokeKey(t.Context(), s.account, id); err != nil {
+			t.Fatal(err)
+		}
+		late := store.Webhook{AccountID: s.account, URL: "https://hooks.example/", Active: true, OwnerKey: &id}
+		if _, _, err := s.store.CreateWebhook(t.Context(), late, nil); !errors.Is(err, store.ErrState) {
+			t.Errorf("a revoked key created an endpoint: %v", err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -89,47 +90,113 @@ func BenchmarkReceive(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "mails/s")
 }
 
-// BenchmarkServer is the whole way, over loopback, with 64 clients in the same
-// process.
+// benchClients is how many clients send to the server at once.
+const benchClients = 64
+
+// serveBench starts a server that lets all clients of a benchmark in, which have one
+// address.
+func serveBench(tb testing.TB, s *store.Store) (addr string) {
+	tb.Helper()
+	_, addr = serve(tb, newReceiver(tb, s, quiet), func(c *ServerConfig) {
+		c.Log, c.MaxConnsPerIP = slog.New(slog.DiscardHandler), 1000
+	})
+	return addr
+}
+
+// benchClient is a connection to the server.
+type benchClient struct {
+	conn net.Conn
+	r    *bufio.Reader
+	mail *benchMail
+}
+
+func newBenchClient(addr string) (*benchClient, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &benchClient{conn, bufio.NewReader(conn), newBenchMail()}
+	err = c.say("")
+	if err == nil {
+		err = c.say("EHLO client.example\r\n")
+	}
+	return c, err
+}
+
+// say sends a command and reads the reply, which must not be an error.
+func (c *benchClient) say(format string, args ...any) error {
+	if format != "" {
+		if _, err := fmt.Fprintf(c.conn, format, args...); err != nil {
+			return err
+		}
+	}
+	for {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if line[0] > '3' {
+			return fmt.Errorf("the server replied %q", line)
+		}
+		if line[3] == ' ' {
+			return nil
+		}
+	}
+}
+
+// send sends the message with this number.
+func (c *benchClient) send(to string, number int) error {
+	for _, command := range []string{"MAIL FROM:<no-reply@out.example>\r\n", "RCPT TO:<" + to + ">\r\n", "DATA\r\n"} {
+		if err := c.say("%s", command); err != nil {
+			return err
+		}
+	}
+	return c.say("%s", c.mail.number(number))
+}
+
+// BenchmarkServer sends over loopback, with benchClients clients in the same process.
 func BenchmarkServer(b *testing.B) {
 	s, inboxes := benchStore(b)
-	_, addr := serve(b, newReceiver(b, s, quiet), func(c *ServerConfig) { c.Log = slog.New(slog.DiscardHandler) })
+	addr := serveBench(b, s)
 	var n atomic.Int64
-	b.SetParallelism(32)
+	b.SetParallelism(max(1, benchClients/runtime.GOMAXPROCS(0)))
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
-		conn, err := net.Dial("tcp", addr)
+		c, err := newBenchClient(addr)
 		if err != nil {
 			b.Error(err)
 			return
 		}
-		defer func() { _ = conn.Close() }()
-		r, m := bufio.NewReader(conn), newBenchMail()
-		say := func(format string, args ...any) {
-			if format != "" {
-				if _, err := fmt.Fprintf(conn, format, args...); err != nil {
-					b.Error(err)
-				}
-			}
-			for {
-				line, err := r.ReadSlice('\n')
-				if err != nil || line[0] > '3' {
-					b.Errorf("%s %v", line, err)
-				}
-				if err != nil || line[3] == ' ' {
-					return
-				}
-			}
-		}
-		say("")
-		say("EHLO client.example\r\n")
+		defer func() { _ = c.conn.Close() }()
 		for pb.Next() {
 			i := int(n.Add(1))
-			say("MAIL FROM:<no-reply@out.example>\r\n")
-			say("RCPT TO:<%s>\r\n", inboxes[i%benchInboxes].Address)
-			say("DATA\r\n")
-			say("%s", m.number(i))
+			if err := c.send(inboxes[i%benchInboxes].Address, i); err != nil {
+				b.Error(err)
+				return
+			}
 		}
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "mails/s")
+}
+
+// The server of BenchmarkServer takes mail from all its clients at once.
+func TestServerTakesAllClientsOfTheBenchmark(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	addr := serveBench(t, s)
+	clients := make([]*benchClient, benchClients)
+	for i := range clients {
+		c, err := newBenchClient(addr)
+		if err != nil {
+			t.Fatalf("client %d: %v", i, err)
+		}
+		defer func() { _ = c.conn.Close() }()
+		clients[i] = c
+	}
+	for i, c := range clients {
+		if err := c.send(in.Address, i); err != nil {
+			t.Errorf("client %d: %v", i, err)
+		}
+	}
 }

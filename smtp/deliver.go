@@ -171,7 +171,7 @@ func (q *Queue) receive(ctx context.Context, j *job, rcpts []store.Claimed) ([]*
 		return nil, errOpen{err}
 	}
 	defer func() { _ = mail.Close() }()
-	env := Envelope{MailFrom: j.mail.from, HELO: q.dialer.helo}
+	env := Envelope{MailFrom: j.mail.from, HELO: q.dialer.helo, Account: j.mail.message.AccountID}
 	var attempts []*store.Attempt
 	for _, c := range rcpts {
 		env.RcptTo = append(env.RcptTo, c.Email)

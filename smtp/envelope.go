@@ -11,6 +11,7 @@ type Envelope struct {
 	HELO       string   // what the client called itself; not verified
 	TLS        bool     // the transaction was encrypted
 	UTF8       bool     // the client asked for SMTPUTF8 (RFC 6531)
+	Account    int64    // the account that sent the message through our own queue; else 0
 }
 
 // splitAddress cuts a forward-path, in lower case, into local part, tag and

@@ -21,6 +21,8 @@ type incoming struct {
 	content store.Content
 	fold    string // subject for comparison
 	thread  string // subject without reply marks, for comparison
+
+	replyMark bool // the subject has one
 }
 
 // maxLarge is how many large mails are held at a time as what they say, which is
@@ -30,8 +32,8 @@ const maxLarge = 8
 // take reads the mail and takes out what is to be stored beside it. A large mail
 // is read only when the verdicts are there, for which somebody else's DNS may be
 // slow, and when there is room for what it says, until leave is called.
-func (r *Receiver) take(ctx context.Context, env Envelope, raw *Spool, judging *judging) (in *incoming, leave func(), err error) {
-	if err := r.examine(ctx, raw, judging); err != nil {
+func (r *Receiver) take(ctx context.Context, env Envelope, raw *Spool, judging *judging, lim message.Limits) (in *incoming, leave func(), err error) {
+	if err := r.examine(ctx, raw, judging, lim); err != nil {
 		return nil, nil, err
 	}
 	kept, err := r.keepRaw(ctx, raw)
@@ -45,7 +47,7 @@ func (r *Receiver) take(ctx context.Context, env Envelope, raw *Spool, judging *
 			return nil, nil, err
 		}
 	}
-	if in, err = r.read(ctx, env, raw); err != nil {
+	if in, err = r.read(ctx, env, raw, lim); err != nil {
 		leave()
 		return nil, nil, err
 	}
@@ -67,7 +69,7 @@ func enter(ctx context.Context, places chan struct{}) (leave func(), err error) 
 // so that the DNS is asked while the rest is done. Like read it runs for no more
 // than a few mails at the same time, so that the memory for it is bounded
 // whatever the number of sessions.
-func (r *Receiver) examine(ctx context.Context, raw *Spool, judging *judging) error {
+func (r *Receiver) examine(ctx context.Context, raw *Spool, judging *judging, lim message.Limits) (err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
 		return err
@@ -77,18 +79,22 @@ func (r *Receiver) examine(ctx context.Context, raw *Spool, judging *judging) er
 	if err != nil {
 		return err
 	}
-	hops, err := countReceived(whole)
-	if err != nil {
-		return fmt.Errorf("read the mail: %w", err)
-	}
-	if hops > maxReceived {
-		return replyLoop
-	}
-	return judging.read(whole, r.limits)
+	lim.Budget.Run(func() {
+		var hops int
+		switch hops, err = countReceived(whole); {
+		case err != nil:
+			err = fmt.Errorf("read the mail: %w", err)
+		case hops > maxReceived:
+			err = replyLoop
+		default:
+			err = judging.read(whole, lim)
+		}
+	})
+	return err
 }
 
-// read parses the mail.
-func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool) (*incoming, error) {
+// read parses the mail, and makes all that is shown of it.
+func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool, lim message.Limits) (in *incoming, err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
 		return nil, err
@@ -98,19 +104,19 @@ func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool) (*incomin
 	if err != nil {
 		return nil, err
 	}
-	m, err := message.Parse(whole, r.limits)
-	if err != nil {
-		return nil, fmt.Errorf("read the mail: %w", err)
-	}
-	in := r.newIncoming(env, m, raw.Size())
-	if _, inRow := raw.Bytes(); !inRow || raw.Size() >= store.BodyInRow {
-		in.content.Body = &store.JSON[store.Body]{V: store.Body{Text: m.Text, HTML: m.HTML}}
-	}
-	return in, nil
+	lim.Budget.Run(func() {
+		var m *message.Message
+		if m, err = message.Parse(whole, lim); err != nil {
+			err = fmt.Errorf("read the mail: %w", err)
+			return
+		}
+		in = r.newIncoming(env, m, m.Derive(lim), raw.Size())
+	})
+	return in, err
 }
 
-func (r *Receiver) newIncoming(env Envelope, m *message.Message, size int64) *incoming {
-	found := message.Extract(m.Subject, m.Text, m.HTML)
+func (r *Receiver) newIncoming(env Envelope, m *message.Message, d message.Derived, size int64) *incoming {
+	found := d.Extracted
 	subject := cut(m.Subject, maxSubject)
 	in := &incoming{
 		message: store.Message{
@@ -123,15 +129,19 @@ func (r *Receiver) newIncoming(env Envelope, m *message.Message, size int64) *in
 			Automated: m.Automated(env.MailFrom == ""),
 			HasCode:   len(found.Codes) > 0,
 			HasLink:   len(found.Links) > 0,
+			Truncated: m.Truncated || d.Truncated,
 			Size:      size,
 		},
 		content: store.Content{
-			Snippet:     snippet(m),
+			Body:        &store.JSON[store.Body]{V: storedBody(m, d)},
+			Snippet:     d.Snippet,
 			Extracted:   &store.JSON[store.Extracted]{V: store.Extracted(found)},
 			Attachments: store.JSON[[]store.Attachment]{V: r.storedAttachments(m.Attachments)},
 		},
 		fold:   strings.ToLower(subject),
 		thread: strings.ToLower(message.NormalizeSubject(subject)),
+
+		replyMark: message.HasReplyMark(subject),
 	}
 	if m.From != nil {
 		in.message.FromEmail = message.FoldAddress(m.From.Email)
@@ -161,19 +171,19 @@ func (in *incoming) copies(to []target) []*store.NewMessage {
 	copies := make([]*store.NewMessage, len(to))
 	for i, t := range to {
 		content := in.content
-		m := &store.NewMessage{Message: in.message, SubjectFold: in.fold, ThreadSubject: in.thread}
+		m := &store.NewMessage{Message: in.message, SubjectFold: in.fold, ThreadSubject: in.thread, ReplyMark: in.replyMark}
 		m.AccountID, m.InboxSeq, m.Tag, m.Content = t.inbox.AccountID, t.inbox.Seq, t.tag, &content
 		copies[i] = m
 	}
 	return copies
 }
 
-// snippet is the beginning of what a reader sees.
-func snippet(m *message.Message) string {
-	if s := message.Snippet(m.Text); s != "" || m.HTML == "" {
-		return s
+func storedBody(m *message.Message, d message.Derived) store.Body {
+	b := store.Body{Text: d.Text, HTML: m.HTML, FromHTML: d.FromHTML, Derived: true}
+	if d.ReplyText != d.Text {
+		b.Reply = &d.ReplyText
 	}
-	return message.Snippet(message.HTMLVisibleText(m.HTML))
+	return b
 }
 
 func storedAddresses(m *message.Message) store.Addresses {

@@ -34,11 +34,13 @@ func newHolding(rcpts []store.Claimed, until time.Time) *holding {
 	return h
 }
 
-// ours says whether nobody else can have claimed the recipients by now.
+// ours says whether nobody else can have claimed the recipients by now. Both
+// clocks are asked: the monotonic one stands still while the machine sleeps, and
+// the wall clock may be set back.
 func (h *holding) ours(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.lost && now.Before(h.until)
+	return !h.lost && now.Before(h.until) && now.Round(0).Before(h.until.Round(0))
 }
 
 // begin names what ends the attempt when the claim is lost.

@@ -78,6 +78,31 @@ func TestMailBetweenOurInboxes(t *testing.T) {
 	})
 }
 
+// TestMailBetweenAccountsNamesTheSender sends a message to inboxes of two accounts,
+// both of which see which account sent it.
+func TestMailBetweenAccountsNamesTheSender(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sender, err := w.store.PublicAccountID(t.Context(), w.inbox.AccountID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign := storetest.Inbox(t, w.store)
+		own := storetest.Inbox(t, w.store, func(in *store.Inbox) { in.AccountID = w.inbox.AccountID })
+		q := w.queue(t, 25, nil)
+		w.send(t, foreign.Address, own.Address)
+
+		round(t, q, 2)
+
+		want := store.AuthResults{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: sender}
+		for _, in := range []store.Inbox{foreign, own} {
+			arrived := w.received(t, in)
+			if len(arrived) != 1 || arrived[0].Content.Auth == nil || arrived[0].Content.Auth.V != want {
+				t.Errorf("%s got %+v, want one message with %+v", in.Address, arrived, want)
+			}
+		}
+	})
+}
+
 // An inbox gets one copy of a mail, whatever tags it is addressed with, as it
 // does over SMTP.
 func TestMailToTwoTagsOfAnInbox(t *testing.T) {

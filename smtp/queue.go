@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -62,6 +63,7 @@ type Queue struct {
 	signer   *Signer
 	feedback *Feedback
 	domain   string
+	due      store.DueRules
 	relay    *Relay
 	mxPort   uint16
 	lease    time.Duration
@@ -90,6 +92,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		local:  cfg.Local,
 		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain,
+		due:    store.DueRules{MailDomain: cfg.Domain, Fold: message.FoldAddress, Draft: cfg.DraftOf},
 		relay:  cfg.Relay,
 		mxPort: cfg.MXPort,
 		lease:  cfg.Lease,
@@ -168,7 +171,7 @@ func (q *Queue) Close() { q.conns.close() }
 // of the deliveries. pause is how long there is nothing to claim, as far as is
 // known.
 func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, err error) {
-	if n, err := q.store.ReleaseScheduled(work); err != nil {
+	if n, err := q.store.ReleaseScheduled(work, q.due); err != nil {
 		q.log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
 	} else if n > 0 {
 		q.log.InfoContext(ctx, "scheduled mail queued", "emails", n)

@@ -48,6 +48,9 @@ type QueueConfig struct {
 	// Feedback makes the return path and the unsubscribe link of what is sent; nil
 	// sends it with the address that it is from, and without a link.
 	Feedback *Feedback
+	// DraftOf makes the draft that a scheduled email becomes whose inbox has come to
+	// need approval; nil means that the email fails.
+	DraftOf func(ctx context.Context, e store.Email) (store.NewDraft, error)
 	// MaxPerDomain is how many transactions the servers of one domain get at the
 	// same time; 0 means 5.
 	MaxPerDomain int

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/message"
@@ -33,8 +34,8 @@ type ReceiverConfig struct {
 	// Feedback reads return paths; nil means that mail has none, and that no report
 	// is read.
 	Feedback *feedback.Signer
-	// Auth judges who mail is from (SPF, DKIM, DMARC); nil means that nobody
-	// does. Mail of our own queue is not judged: it has crossed no network.
+	// Auth checks SPF, DKIM and DMARC; nil means that they are not checked. A message
+	// of our own queue has crossed no network. Its result is the account that sent it.
 	Auth *mailauth.Checker
 	// Hostname is the name that the verdicts are given under; empty means
 	// Domain.
@@ -107,6 +108,18 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	}, nil
 }
 
+// readBudget is the processor time for reading one message. Mail that stays
+// within the other limits takes much less.
+const readBudget = 500 * time.Millisecond
+
+// messageLimits returns the limits for reading one message, with a budget of its
+// own.
+func (r *Receiver) messageLimits() message.Limits {
+	lim := r.limits
+	lim.Budget = cpubudget.New(readBudget)
+	return lim
+}
+
 // NewSpool returns an empty spool for one mail. The caller closes it.
 func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
 
@@ -154,7 +167,8 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 // deliver reads the mail and stores a copy for each target, and with it what it
 // reports of mail of ours.
 func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
-	news, to, err := r.reported(ctx, env, to, raw)
+	lim := r.messageLimits()
+	news, to, err := r.reported(ctx, env, to, raw, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -166,12 +180,14 @@ func (r *Receiver) deliver(ctx context.Context, env Envelope, to []target, raw *
 	}
 	judging := r.judge(ctx, env)
 	defer judging.stop()
-	in, leave, err := r.take(ctx, env, raw, judging)
+	in, leave, err := r.take(ctx, env, raw, judging, lim)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	in.content.Auth = r.verdicts(ctx, judging)
+	if in.content.Auth, err = r.authenticated(ctx, env, judging); err != nil {
+		return nil, err
+	}
 	for {
 		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
 		if err == nil {

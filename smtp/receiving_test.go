@@ -222,11 +222,17 @@ func mail(lines ...string) string {
 // list returns the messages of an inbox, newest first.
 func list(t testing.TB, s *store.Store, in store.Inbox) []store.Message {
 	t.Helper()
-	l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq}, store.Page{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
+	var all []store.Message
+	for page := (store.Page{Limit: 100}); ; {
+		l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, l.Rows...); l.Cursor == "" {
+			return all
+		}
+		page.Cursor = l.Cursor
 	}
-	return l.Rows
 }
 
 // only returns the one message of an inbox.

@@ -54,12 +54,12 @@ type told struct {
 // and the inboxes that the mail is for: one to a return path is for the inbox that
 // the reported mail was sent from. When it is for nobody and tells nothing it is
 // refused.
-func (r *Receiver) reported(ctx context.Context, env Envelope, to []target, raw *Spool) (told, []target, error) {
+func (r *Receiver) reported(ctx context.Context, env Envelope, to []target, raw *Spool, lim message.Limits) (told, []target, error) {
 	var all told
 	if r.feedback == nil || !asReport(env, to, raw) {
 		return all, to, nil
 	}
-	rep, err := r.readReport(ctx, raw, env.MailFrom == "")
+	rep, err := r.readReport(ctx, raw, env.MailFrom == "", lim)
 	if err != nil {
 		return all, nil, err
 	}
@@ -99,7 +99,7 @@ func asReport(env Envelope, to []target, raw *Spool) bool {
 }
 
 // readReport runs, as all reading does, for a few mails at the same time.
-func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool) (message.Report, error) {
+func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, lim message.Limits) (rep message.Report, err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
 		return message.Report{}, err
@@ -109,7 +109,7 @@ func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool) (m
 	if err != nil {
 		return message.Report{}, err
 	}
-	rep, err := message.ReadReport(whole, nullPath, r.limits)
+	lim.Budget.Run(func() { rep, err = message.ReadReport(whole, nullPath, lim) })
 	return rep, errorIn("read the report", err)
 }
 

@@ -25,7 +25,7 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 		return store.Message{}, fmt.Errorf("read the mail: %w", err)
 	}
 	// A reverse-path of somebody: the null one would make every mail automated.
-	in, leave, err := r.take(ctx, Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil)
+	in, leave, err := r.take(ctx, Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil, r.messageLimits())
 	if err != nil {
 		return store.Message{}, simulateError(err)
 	}

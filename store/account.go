@@ -40,6 +40,14 @@ func (s *Store) Account(ctx context.Context, id string) (Account, error) {
 	return a, s.wrap(err, "account "+id)
 }
 
+// PublicAccountID returns the public id of an account.
+func (s *Store) PublicAccountID(ctx context.Context, seq int64) (string, error) {
+	const q = `SELECT id FROM accounts WHERE seq = $1`
+	var id string
+	err := s.reads.scan(ctx, q, []any{seq}, &id)
+	return id, s.wrap(err, "account")
+}
+
 // ListAccounts returns a page of all accounts, newest first.
 func (s *Store) ListAccounts(ctx context.Context, p Page) (List[Account], error) {
 	const (

@@ -63,16 +63,20 @@ func (a *Attempt) check() error {
 	return nil
 }
 
-// attemptEvents notes the events of the outcomes.
-func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) error {
+// attemptEvents notes the events of the outcomes. Each keeps what the message was
+// at its moment: of an email that is sent and delivered at once, email.sent says
+// sent.
+func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message, at moments) error {
 	for _, o := range outcomes {
 		m := moved[o.messageSeq]
-		data, err := json.Marshal(o.eventData(m.Status))
-		if err != nil {
-			return fmt.Errorf("write event: %w", err)
-		}
 		b.countOutcome(&o, &m)
-		for _, typ := range o.events() {
+		types := o.events()
+		for i, typ := range types {
+			at.step(&o, typ, i == len(types)-1)
+			data, err := json.Marshal(o.eventData(at.of(o.messageSeq)))
+			if err != nil {
+				return fmt.Errorf("write event: %w", err)
+			}
 			if email, ok := ofEmail[typ]; ok && m.InboxSeq == 0 {
 				typ = email
 			}
@@ -83,8 +87,8 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message) er
 }
 
 // eventData is what the events of the outcome keep.
-func (o *outcome) eventData(status MessageStatus) EventData {
-	data := EventData{Status: status, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]}
+func (o *outcome) eventData(status MessageStatus, recipients []RecipientState) EventData {
+	data := EventData{Status: status, Recipients: recipients, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]}
 	if r := o.report; r != nil {
 		data.Soft, data.Code, data.Enhanced, data.Reason, data.Bot, data.Link = r.Soft, r.Code, r.Enhanced, r.Reason, r.Bot, r.Link
 		return data

@@ -23,11 +23,12 @@ const (
 	keepSignatures = `
 	WITH v (msg, line) AS (VALUES {rows})
 	UPDATE contents SET signature = line FROM v WHERE message_seq = msg AND signature IS NULL`
-	recipientStatuses = `SELECT message_seq, status FROM recipients WHERE message_seq IN ({list})`
+	recipientStatuses = `SELECT message_seq, seq, status, attempts FROM recipients WHERE message_seq IN ({list}) ORDER BY seq`
 	moveMessages      = `
-	WITH v (msg, became, sent, delivered) AS (VALUES {rows})
+	WITH v (msg, became, sent, delivered, settled) AS (VALUES {rows})
 	UPDATE messages
-	   SET status = became, sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered)
+	   SET status = became, sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered),
+	       settled_at = coalesce(settled_at, settled)
 	  FROM v
 	 WHERE seq = msg
 	RETURNING seq, account_id, coalesce(inbox_seq, 0), id, test_mode, status`
@@ -37,10 +38,12 @@ const (
 // outcome is an attempt that was recorded.
 type outcome struct {
 	*Attempt
-	messageSeq int64
-	email      string
-	report     *Report     // that it comes from; nil for an attempt
-	told       []EventType // by the report
+	messageSeq   int64
+	recipientSeq int64
+	old          RecipientStatus // of the recipient
+	email        string
+	report       *Report     // that it comes from; nil for an attempt
+	told         []EventType // by the report
 }
 
 // recordAttempts writes the attempts and reports of a batch and then what they
@@ -64,14 +67,14 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, repo
 		return err
 	}
 	outcomes = append(outcomes, reported...)
-	moved, err := b.moveMessages(ctx, outcomes)
+	moved, states, err := b.moveMessages(ctx, outcomes)
 	if err != nil {
 		return errIn("move messages", err)
 	}
 	if err := b.suppress(ctx, outcomes, moved); err != nil {
 		return errIn("suppress", err)
 	}
-	return b.attemptEvents(outcomes, moved)
+	return b.attemptEvents(outcomes, moved, newMoments(states, outcomes))
 }
 
 // holdAttempted puts the attempts into the order of their recipients, and holds
@@ -118,10 +121,11 @@ func (b *hotBatch) updateRecipients(ctx context.Context, attempts []*Attempt) ([
 	for _, a := range attempts {
 		o, ok := written[a.RecipientSeq]
 		if !ok {
-			return nil, fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
+			err := fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
+			return nil, b.itemOf(err, func(w *hotWrite) bool { return slices.Contains(w.attempts, a) })
 		}
 		delete(written, a.RecipientSeq) // of two attempts for it, one did not write
-		o.Attempt = a
+		o.Attempt, o.recipientSeq, o.old = a, a.RecipientSeq, RecipientQueued
 		outcomes = append(outcomes, o)
 		b.tries[a.Status]++
 	}
@@ -163,8 +167,9 @@ func (b *hotBatch) keepSignatures(ctx context.Context, outcomes []outcome) error
 }
 
 // moveMessages brings the status of messages up to their recipients', and
-// returns those of the outcomes that are final.
-func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[int64]Message, error) {
+// returns those of the outcomes that are final, with the states of their
+// recipients.
+func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[int64]Message, map[int64][]numberedState, error) {
 	var list [][2]int64
 	for _, o := range outcomes {
 		if o.Status != RecipientQueued {
@@ -172,28 +177,31 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 		}
 	}
 	list = sorted(list)
-	statuses := make(map[int64][]RecipientStatus, len(list))
+	states := make(map[int64][]numberedState, len(list))
 	err := b.store.hot.statuses.each(ctx, b.tx, list, func(rows *sql.Rows) error {
 		var seq int64
-		var status RecipientStatus
-		err := rows.Scan(&seq, &status)
-		statuses[seq] = append(statuses[seq], status)
+		var state numberedState
+		err := rows.Scan(&seq, &state.seq, &state.Status, &state.Attempts)
+		states[seq] = append(states[seq], state)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	args := make([]any, 0, len(list)*b.store.hot.moveMessages.columns)
 	for _, key := range list {
-		status := statusOf(statuses[key[0]])
-		var sent, delivered any
+		status, _ := moments(states).of(key[0])
+		var sent, delivered, settled any
+		if !slices.ContainsFunc(states[key[0]], func(s numberedState) bool { return s.Status == RecipientQueued }) {
+			settled = b.now.UnixMicro()
+		}
 		switch status {
 		case MessageDelivered, EmailOpened, EmailClicked, MessageComplained:
 			sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
 		case MessageSent:
 			sent = b.now.UnixMicro()
 		}
-		args = append(args, key[0], string(status), sent, delivered)
+		args = append(args, key[0], string(status), sent, delivered, settled)
 	}
 	moved := make(map[int64]Message, len(list))
 	err = b.store.hot.moveMessages.each(ctx, b.tx, args, func(rows *sql.Rows) error {
@@ -206,9 +214,9 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 		err = fmt.Errorf("%d of %d are there", len(moved), len(list))
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return moved, b.afterMove(ctx, moved)
+	return moved, states, b.afterMove(ctx, moved)
 }
 
 // afterMove wakes who waits for the messages, and notes that emails were opened.

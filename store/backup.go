@@ -1,9 +1,13 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,7 +21,9 @@ type view interface {
 }
 
 // Snapshot is the database as it was at one moment: it lies in a file, and says
-// which blobs belong to it. It must be closed after use.
+// which blobs belong to it. No transaction is open for it: one that stayed open
+// while blobs are copied would keep PostgreSQL from cleaning up what was sent
+// meanwhile. It must be closed after use.
 type Snapshot struct {
 	Engine string // of the database, which alone can load the file
 	Schema int64  // version
@@ -25,7 +31,7 @@ type Snapshot struct {
 	// From and To enclose the moment.
 	From, To time.Time
 
-	view view
+	keys *os.File // of the blobs, one a line
 }
 
 // SnapshotCounts say how much a snapshot holds.
@@ -57,39 +63,68 @@ func (s *Store) Snapshot(ctx context.Context, path string) (*Snapshot, error) {
 		return nil, s.wrap(err, "schema version")
 	}
 	snap := &Snapshot{Engine: s.dialect.name(), Schema: schema, From: s.now()}
-	if snap.view, err = s.dialect.dump(ctx, path); err != nil {
+	v, err := s.dialect.dump(ctx, path)
+	if err != nil {
 		return nil, fmt.Errorf("write the database to %s: %w", path, err)
 	}
 	snap.To = s.now()
-	if err := sqlx.GetContext(ctx, snap.view, &snap.Counts, snapshotCounts); err != nil {
+	err = sqlx.GetContext(ctx, v, &snap.Counts, snapshotCounts)
+	if err == nil {
+		snap.keys, err = writeBlobKeys(ctx, v, filepath.Dir(path))
+	}
+	if err = errors.Join(err, v.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("read what was written: %w", err), snap.Close())
 	}
 	return snap, nil
 }
 
-// EachBlob calls f with the key of each blob that a row of the snapshot names,
-// and ends with the first error of f.
-func (s *Snapshot) EachBlob(ctx context.Context, f func(key string) error) error {
-	after := ""
-	for {
+// writeBlobKeys writes the keys of the blobs that rows name into a temporary
+// file in a folder.
+func writeBlobKeys(ctx context.Context, v view, dir string) (_ *os.File, err error) {
+	f, err := os.CreateTemp(dir, "blobs-*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	out := bufio.NewWriter(f)
+	for after, n := "", blobPage; n == blobPage && err == nil; {
 		var keys []string
-		if err := sqlx.SelectContext(ctx, s.view, &keys, snapshotBlobs, after, blobPage); err != nil {
-			return fmt.Errorf("blobs of the snapshot: %w", err)
+		if err = sqlx.SelectContext(ctx, v, &keys, snapshotBlobs, after, blobPage); err != nil {
+			break
 		}
 		for _, key := range keys {
-			if err := f(key); err != nil {
-				return err
-			}
+			_, _ = out.WriteString(key + "\n") // Flush returns its error
 			after = key
 		}
-		if len(keys) < blobPage {
-			return nil
-		}
+		n = len(keys)
 	}
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f, nil
 }
 
-// Close ends the view of that moment. The file stays.
-func (s *Snapshot) Close() error { return s.view.Close() }
+// EachBlob calls f with the key of each blob that a row of the snapshot names,
+// and ends with the first error of f.
+func (s *Snapshot) EachBlob(_ context.Context, f func(key string) error) error {
+	if _, err := s.keys.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("blobs of the snapshot: %w", err)
+	}
+	lines := bufio.NewScanner(s.keys)
+	for lines.Scan() {
+		if err := f(lines.Text()); err != nil {
+			return err
+		}
+	}
+	return errIn("blobs of the snapshot", lines.Err())
+}
+
+// Close removes what the snapshot needs beside its file, which stays.
+func (s *Snapshot) Close() error {
+	if s.keys == nil {
+		return nil
+	}
+	return errors.Join(s.keys.Close(), os.Remove(s.keys.Name()))
+}
 
 // keepPrefix begins the names of the settings that keep blobs.
 const keepPrefix = "keep blobs for "
@@ -130,7 +165,7 @@ const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
 // (see Hold), ends the sessions of people, and brings the schema up to date. When it fails before the last of
 // these the database is as empty as it was.
 func Load(ctx context.Context, cfg Config, path string) error {
-	d := newDialect(cfg.Database)
+	d := newDialect(cfg.Database, 0)
 	if err := d.load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
 		return fmt.Errorf("load the database from %s: %w", path, err)
 	}

@@ -65,6 +65,15 @@ func IsBlobKey(name string) bool {
 	return err == nil && len(id) == 26 && name == blobKey(id)
 }
 
+// blobTime is when the key of a blob was made. Names that are not keys have no
+// time.
+func blobTime(key string) (time.Time, bool) {
+	if !IsBlobKey(key) {
+		return time.Time{}, false
+	}
+	return idTime(path.Base(key))
+}
+
 // BlobFolder keeps blobs as files in a folder. A file is complete and on the
 // disk before its key is given out.
 type BlobFolder struct {

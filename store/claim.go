@@ -34,12 +34,15 @@ const (
 
 // ClaimRecipients takes up to limit recipients that are due and not for one of
 // the domains in busy. Pushing their next attempt to the end of the lease is
-// the claim, so that one whose process dies becomes due again by itself.
+// the claim, so that one whose process dies becomes due again by itself. A node
+// that is paused claims none.
 func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy []string) ([]Claimed, error) {
-	now := s.now()
+	if s.Paused() != nil {
+		return nil, nil
+	}
 	var w where
-	until, due := w.arg(NewTime(now.Add(lease))), w.arg(NewTime(now))
-	w.conds = append(w.conds, "next_attempt_at <= "+due)
+	now := s.dialect.clock(w.arg(s.sharedNow()))
+	w.conds = append(w.conds, "next_attempt_at <= "+now, "next_attempt_at >= "+w.arg(s.due.at(s.now())))
 	if len(busy) > 0 {
 		w.notIn("domain", busy)
 	}
@@ -47,10 +50,10 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	// than limit.
 	q := `WITH due AS MATERIALIZED (
 			SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.dialect.skipLocked() + `)
-		UPDATE recipients SET next_attempt_at = ` + until + `, leased = true, fence = fence + 1, attempts = attempts + 1
+		UPDATE recipients SET next_attempt_at = ` + now + ` + ` + w.arg(lease.Microseconds()) + `, leased = true, fence = fence + 1, attempts = attempts + 1
 		WHERE seq IN (SELECT seq FROM due)
 		RETURNING ` + recipientColumns
-	// A claim that nobody comes to hear of would last to the end of the lease. So
+	// A claim that nobody hears of would last to the end of the lease. So
 	// the messages are read in the same transaction, and a commit without an
 	// answer is asked about.
 	var claimed []Claimed
@@ -115,15 +118,42 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 // NextDue returns when the next recipient, not for one of the domains in busy,
 // becomes due, or nil when there is none.
 func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
-	var w where
-	w.add("next_attempt_at IS NOT NULL")
-	if len(busy) > 0 {
-		w.notIn("domain", busy)
+	now := s.now()
+	from := s.due.at(now)
+	if from.UnixMicro() == 0 {
+		first, err := s.firstDue(ctx, from, nil)
+		if err != nil {
+			return nil, err
+		}
+		s.due.found(now, first, true)
+		if first == nil || len(busy) == 0 {
+			return first, nil
+		}
+		from = s.due.at(now)
 	}
+	first, err := s.firstDue(ctx, from, busy)
+	if err == nil && len(busy) == 0 {
+		s.due.found(now, first, false)
+	}
+	return first, err
+}
+
+func (s *Store) firstDue(ctx context.Context, from Time, busy []string) (*Time, error) {
+	q, args := firstDue(from, busy)
 	var t []Time
-	err := s.read.SelectContext(ctx, &t, `SELECT next_attempt_at FROM recipients`+w.sql()+` ORDER BY next_attempt_at LIMIT 1`, w.args...)
+	err := s.read.SelectContext(ctx, &t, q, args...)
 	if err != nil || len(t) == 0 {
 		return nil, s.wrap(err, "next due recipient")
 	}
 	return &t[0], nil
+}
+
+// firstDue is the query for when the first recipient from a time on is due.
+func firstDue(from Time, busy []string) (q string, args []any) {
+	var w where
+	w.add("next_attempt_at >= ?", from)
+	if len(busy) > 0 {
+		w.notIn("domain", busy)
+	}
+	return `SELECT next_attempt_at FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT 1`, w.args
 }

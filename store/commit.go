@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,48 +18,114 @@ const commitTimeout = 30 * time.Second
 // than one when they make many rows. A batch of emails alone may exceed it.
 const maxBatch = 256
 
+// maxLeftOut bounds how many bad items are left out of a batch one by one. What
+// is left after that is halved.
+const maxLeftOut = 8
+
 // committer writes many small changes in few transactions: it takes all that
 // waits, writes it at once, and answers every caller after the commit. So the
 // cost of a synced commit is shared, and no caller waits for a timer.
 type committer[T any] struct {
-	work  func(context.Context, []T) error
-	alone func(error) bool
-	weigh func(T) int
-	queue chan pending[T]
+	committing[T]
+	queue chan *pending[T]
 
 	mu     sync.RWMutex // held for reading while sending to queue
 	closed bool
+
+	began atomic.Int64 // when the batch that is being written was begun, in Unix nanoseconds; 0: none is
 }
 
+// pending is an item and its caller.
 type pending[T any] struct {
-	item T
-	done chan error
+	item  T
+	done  chan error
+	state atomic.Int32
 }
 
-// newCommitter starts the goroutine that commits; it ends after close. work
-// writes 1 to maxBatch items in one transaction, all or none. alone says of an
-// error whether one of the items may be its cause, and weigh how many writes an
-// item stands for, at least 1.
-func newCommitter[T any](
-	running *sync.WaitGroup, work func(context.Context, []T) error, alone func(error) bool, weigh func(T) int,
-) *committer[T] {
-	c := &committer[T]{work: work, alone: alone, weigh: weigh, queue: make(chan pending[T], maxBatch)}
+// The states of a pending item. The caller and the committer race for it.
+const (
+	itemWaits int32 = iota
+	itemTaken
+	itemLeft // by its caller: it must not be written
+)
+
+func newPending[T any](item T) *pending[T] {
+	return &pending[T]{item: item, done: make(chan error, 1)}
+}
+
+func (p *pending[T]) take() bool  { return p.state.CompareAndSwap(itemWaits, itemTaken) }
+func (p *pending[T]) leave() bool { return p.state.CompareAndSwap(itemWaits, itemLeft) }
+
+// itemError is the error of a batch that one of its items caused.
+type itemError struct {
+	index int // of the item in the batch
+	err   error
+}
+
+func (e *itemError) Error() string { return e.err.Error() }
+func (e *itemError) Unwrap() error { return e.err }
+
+// errItem returns err as the error of one item, or nil.
+func errItem(index int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &itemError{index, err}
+}
+
+// committing is what a committer does with its items.
+type committing[T any] struct {
+	// work writes 1 to maxBatch items in one transaction, all or none. again says
+	// that they were part of a batch that failed. An itemError names the item that
+	// is at fault.
+	work func(ctx context.Context, items []T, again bool) error
+	// alone says of an error whether one of the items may be its cause.
+	alone func(error) bool
+	// apart says that an item is written alone, as one that may fail; nil: none is.
+	apart func(T) bool
+	// weigh is how many writes an item stands for, at least 1.
+	weigh func(T) int
+}
+
+// newCommitter starts the goroutine that commits; it ends after close.
+func newCommitter[T any](running *sync.WaitGroup, do committing[T]) *committer[T] {
+	c := &committer[T]{committing: do, queue: make(chan *pending[T], maxBatch)}
 	running.Go(c.run)
 	return c
 }
 
-// do hands item over and waits for its commit. When ctx ends before the item
-// was taken it is not written; once taken, do waits for the outcome, so that an
-// error always means "not written" and nil "written".
+// do hands item over and waits for its commit. nil means "written". An error
+// means "not written", with one exception: a caller whose deadline passes while
+// its item is being written gets ErrUnavailable, and the item may be written.
+// Nobody waits longer than commitTimeout.
 func (c *committer[T]) do(ctx context.Context, item T) error {
-	p := pending[T]{item: item, done: make(chan error, 1)}
+	p := newPending(item)
 	if err := c.enqueue(ctx, p); err != nil {
 		return err
 	}
-	return <-p.done
+	limit := time.NewTimer(commitTimeout)
+	defer limit.Stop()
+	ended := ctx.Done()
+	for {
+		select {
+		case err := <-p.done:
+			return err
+		case <-ended:
+			if p.leave() {
+				return ctx.Err()
+			}
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("%w: the write did not end before its deadline", ErrUnavailable)
+			}
+			ended = nil // the caller has gone, and learns the outcome if it can
+		case <-limit.C:
+			p.leave()
+			return fmt.Errorf("%w: the write did not end within %v", ErrUnavailable, commitTimeout)
+		}
+	}
 }
 
-func (c *committer[T]) enqueue(ctx context.Context, p pending[T]) error {
+func (c *committer[T]) enqueue(ctx context.Context, p *pending[T]) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.closed {
@@ -64,8 +134,17 @@ func (c *committer[T]) enqueue(ctx context.Context, p pending[T]) error {
 	select {
 	case c.queue <- p:
 		return nil
+	default:
+	}
+	limit := time.NewTimer(commitTimeout)
+	defer limit.Stop()
+	select {
+	case c.queue <- p:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-limit.C:
+		return fmt.Errorf("%w: no turn to write within %v", ErrUnavailable, commitTimeout)
 	}
 }
 
@@ -79,19 +158,30 @@ func (c *committer[T]) close() {
 	}
 }
 
+// busySince returns when the batch that is being written was begun.
+func (c *committer[T]) busySince() (since time.Time, busy bool) {
+	ns := c.began.Load()
+	return time.Unix(0, ns), ns != 0
+}
+
 func (c *committer[T]) run() {
-	batch := make([]pending[T], 0, maxBatch)
+	batch := make([]*pending[T], 0, maxBatch)
 	items := make([]T, 0, maxBatch)
 	for first := range c.queue {
 		batch = c.gather(append(batch[:0], first))
+		batch = slices.DeleteFunc(batch, func(p *pending[T]) bool { return !p.take() })
 		items = items[:0]
 		for _, p := range batch {
 			items = append(items, p.item)
 		}
-		for i, err := range c.commit(items) {
-			batch[i].done <- err
+		if len(items) > 0 {
+			c.began.Store(time.Now().UnixNano())
+			for i, err := range c.commit(items) {
+				batch[i].done <- err
+			}
+			c.began.Store(0)
 		}
-		clear(batch)
+		clear(batch[:cap(batch)])
 		clear(items)
 	}
 }
@@ -99,7 +189,7 @@ func (c *committer[T]) run() {
 // gather adds to batch all that waits. Callers that the last commit has just
 // answered get one chance to bring their next item first: a batch of all of
 // them and one commit cost less than two.
-func (c *committer[T]) gather(batch []pending[T]) []pending[T] {
+func (c *committer[T]) gather(batch []*pending[T]) []*pending[T] {
 	yielded := false
 	for weight := c.weigh(batch[0].item); weight < maxBatch; {
 		select {
@@ -122,27 +212,96 @@ func (c *committer[T]) gather(batch []pending[T]) []pending[T] {
 }
 
 // commit writes the batch at once and returns one error (or nil) for each item.
-// When it fails because of an item, the items go one by one, so that a bad one
-// fails alone.
+// When it fails because of an item that is known, that one is left out and the
+// others are written again. When the item is not known, the batch is halved.
 func (c *committer[T]) commit(items []T) []error {
-	errs := make([]error, len(items))
-	err := c.write(items)
-	if err == nil {
-		return errs
+	all := part[T]{errs: make([]error, len(items))}
+	for i, item := range items {
+		all.errs[i] = errNotTried
+		all.items, all.at = append(all.items, item), append(all.at, i)
 	}
-	for i := range items {
-		errs[i] = err
-		if len(items) > 1 && c.alone(err) {
-			errs[i] = c.write(items[i : i+1])
+	rest := part[T]{errs: all.errs}
+	for i, item := range items {
+		if c.apart == nil || !c.apart(item) {
+			rest.items, rest.at = append(rest.items, item), append(rest.at, i)
+			continue
+		}
+		if err := c.commitPart(all.slice(i, i+1), true); err != nil {
+			all.fail(err)
+			return all.errs
 		}
 	}
-	return errs
+	if err := c.commitPart(rest, false); err != nil {
+		all.fail(err)
+	}
+	return all.errs
+}
+
+// part is a part of a batch: its items, their places in the batch, and the errors
+// of the batch.
+type part[T any] struct {
+	items []T
+	at    []int
+	errs  []error
+}
+
+// errNotTried stands for the outcome of an item that is yet to be written.
+var errNotTried = errors.New("not written yet")
+
+func (p part[T]) slice(from, to int) part[T] { return part[T]{p.items[from:to], p.at[from:to], p.errs} }
+
+// fail sets the error of the items that were not tried.
+func (p part[T]) fail(err error) {
+	for _, at := range p.at {
+		if p.errs[at] == errNotTried { //nolint:errorlint // it is never wrapped
+			p.errs[at] = err
+		}
+	}
+}
+
+// without is p without its item at i, whose error is err.
+func (p part[T]) without(i int, err error) part[T] {
+	p.errs[p.at[i]] = err
+	return part[T]{slices.Concat(p.items[:i], p.items[i+1:]), slices.Concat(p.at[:i], p.at[i+1:]), p.errs}
+}
+
+// commitPart writes a part of a batch. It returns an error that is not an item's:
+// then nothing more is to be tried.
+func (c *committer[T]) commitPart(p part[T], again bool) error {
+	var err error
+	for left := 0; len(p.items) > 0; left++ {
+		err = c.write(p.items, again)
+		bad, known := errors.AsType[*itemError](err)
+		if !known || left == maxLeftOut {
+			break
+		}
+		p, again = p.without(bad.index, bad.err), true
+	}
+	switch {
+	case len(p.items) == 0:
+		return nil
+	case err == nil:
+		for _, at := range p.at {
+			p.errs[at] = nil
+		}
+		return nil
+	case !c.alone(err):
+		return err
+	case len(p.items) == 1:
+		p.fail(err)
+		return nil
+	}
+	half := len(p.items) / 2
+	if err := c.commitPart(p.slice(0, half), true); err != nil {
+		return err
+	}
+	return c.commitPart(p.slice(half, len(p.items)), true)
 }
 
 // write does not listen to the callers' contexts: a commit that was begun is
 // brought to its end.
-func (c *committer[T]) write(items []T) error {
+func (c *committer[T]) write(items []T, again bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
-	return c.work(ctx, items)
+	return c.work(ctx, items, again)
 }

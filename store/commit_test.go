@@ -19,7 +19,7 @@ type memoryWork struct {
 	batches []int // their sizes
 }
 
-func (w *memoryWork) write(_ context.Context, items []int) error {
+func (w *memoryWork) write(_ context.Context, items []int, _ bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.batches = append(w.batches, len(items))
@@ -39,9 +39,11 @@ func TestCommitterWeighsItems(t *testing.T) {
 	t.Parallel()
 	const each = 100 // so that the third one is the last of a batch
 	w := &memoryWork{}
-	c := &committer[int]{work: w.write, alone: anyItem, weigh: func(int) int { return each }, queue: make(chan pending[int], 8)}
+	c := &committer[int]{
+		committing: committing[int]{work: w.write, alone: anyItem, weigh: func(int) int { return each }}, queue: make(chan *pending[int], 8),
+	}
 	for n := range 8 {
-		c.queue <- pending[int]{item: n, done: make(chan error, 1)}
+		c.queue <- newPending(n)
 	}
 	c.close()
 	c.run()
@@ -56,13 +58,13 @@ func TestCommitterWritesAllThatWaitsAtOnce(t *testing.T) {
 		var running sync.WaitGroup
 		w := &memoryWork{}
 		first, hold := make(chan struct{}), make(chan struct{})
-		c := newCommitter(&running, func(ctx context.Context, items []int) error {
+		c := newCommitter(&running, committing[int]{alone: anyItem, weigh: alike, work: func(ctx context.Context, items []int, again bool) error {
 			if items[0] == 0 {
 				close(first)
 				<-hold
 			}
-			return w.write(ctx, items)
-		}, anyItem, alike)
+			return w.write(ctx, items, again)
+		}})
 		var callers sync.WaitGroup
 		callers.Go(func() { _ = c.do(t.Context(), 0) })
 		<-first
@@ -88,7 +90,7 @@ func TestCommitterLetsABadItemFailAlone(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
-	c := newCommitter(&running, w.write, anyItem, alike)
+	c := newCommitter(&running, committing[int]{work: w.write, alone: anyItem, weigh: alike})
 	defer running.Wait()
 	defer c.close()
 
@@ -108,7 +110,7 @@ func TestCommitterDoesNotTryOneByOneWhenNoItemIsAtFault(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
-	c := newCommitter(&running, w.write, func(error) bool { return false }, alike)
+	c := newCommitter(&running, committing[int]{work: w.write, alone: func(error) bool { return false }, weigh: alike})
 	defer running.Wait()
 	defer c.close()
 
@@ -129,7 +131,7 @@ func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 	for range 100 {
 		w := &memoryWork{}
 		var running, callers sync.WaitGroup
-		c := newCommitter(&running, w.write, anyItem, alike)
+		c := newCommitter(&running, committing[int]{work: w.write, alone: anyItem, weigh: alike})
 		var mu sync.Mutex
 		said := map[int]error{}
 		for n := range 64 {
@@ -164,7 +166,7 @@ func TestCommitterStopsWaitingForAPlaceWhenTheCallerGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, callers sync.WaitGroup
 		hold := make(chan struct{})
-		c := newCommitter(&running, func(context.Context, []int) error { <-hold; return nil }, anyItem, alike)
+		c := newCommitter(&running, committing[int]{alone: anyItem, weigh: alike, work: func(context.Context, []int, bool) error { <-hold; return nil }})
 		for n := range maxBatch + 1 { // one is being written, the queue is full
 			callers.Go(func() { _ = c.do(t.Context(), n) })
 			synctest.Wait()
@@ -178,5 +180,114 @@ func TestCommitterStopsWaitingForAPlaceWhenTheCallerGoes(t *testing.T) {
 		callers.Wait()
 		c.close()
 		running.Wait()
+	})
+}
+
+// errNamed is the error of -1, which the work can name; it cannot name any other.
+var errNamed = errors.New("named item")
+
+func (w *memoryWork) writeNamed(ctx context.Context, items []int, again bool) error {
+	if i := slices.Index(items, -1); i >= 0 {
+		_ = w.write(ctx, []int{-1}, again) // count it
+		return errItem(i, errNamed)
+	}
+	return w.write(ctx, items, again)
+}
+
+// A bad item that the work names costs one more transaction, and one that it
+// cannot name a few: the others do not go one by one.
+func TestCommitterDoesNotWriteOneByOneForABadItem(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ bad, most int }{
+		"named": {-1, 2}, "not named": {-2, 17},
+	} {
+		w := &memoryWork{}
+		var running sync.WaitGroup
+		c := newCommitter(&running, committing[int]{work: w.writeNamed, alone: anyItem, weigh: alike})
+		items := make([]int, maxBatch)
+		for i := range items {
+			items[i] = i
+		}
+		items[100] = tt.bad
+		for i, err := range c.commit(items) {
+			if (err != nil) != (i == 100) {
+				t.Errorf("%s: item %d: %v", name, i, err)
+			}
+		}
+		if len(w.batches) > tt.most || len(w.written) != maxBatch-1 {
+			t.Errorf("%s: %d transactions wrote %d items, want at most %d and %d", name, len(w.batches), len(w.written), tt.most, maxBatch-1)
+		}
+		c.close()
+		running.Wait()
+	}
+}
+
+// When every item is bad the work stays linear.
+func TestCommitterBoundsTheWorkForBadItems(t *testing.T) {
+	t.Parallel()
+	w := &memoryWork{}
+	var running sync.WaitGroup
+	c := newCommitter(&running, committing[int]{work: w.writeNamed, alone: anyItem, weigh: alike})
+	defer running.Wait()
+	defer c.close()
+	items := make([]int, maxBatch)
+	for i := range items {
+		items[i] = -1
+	}
+	for i, err := range c.commit(items) {
+		if !errors.Is(err, errNamed) {
+			t.Errorf("item %d: %v", i, err)
+		}
+	}
+	if len(w.batches) > 2*maxBatch {
+		t.Errorf("%d transactions for %d bad items", len(w.batches), maxBatch)
+	}
+}
+
+// A caller does not wait for a database that hangs for longer than its own
+// deadline, or than commitTimeout, and what it gave up before its turn is not
+// written.
+func TestCommitterLetsCallersKeepTheirDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &memoryWork{}
+		var running, callers sync.WaitGroup
+		hold := make(chan struct{})
+		c := newCommitter(&running, committing[int]{alone: anyItem, weigh: alike, work: func(ctx context.Context, items []int, again bool) error {
+			<-hold
+			return w.write(ctx, items, again)
+		}})
+		begin := time.Now()
+		call := func(n int, deadline, want time.Duration, kind error) {
+			callers.Go(func() {
+				ctx := t.Context()
+				if deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, deadline)
+					defer cancel()
+				}
+				err := c.do(ctx, n)
+				if took := time.Since(begin); !errors.Is(err, kind) || took != want {
+					t.Errorf("item %d was answered after %v with %v, want %v and %v", n, took, err, want, kind)
+				}
+			})
+			synctest.Wait()
+		}
+		call(1, 10*time.Second, 10*time.Second, ErrUnavailable)         // it is being written
+		call(2, 5*time.Second, 5*time.Second, context.DeadlineExceeded) // it waits
+		call(3, 0, commitTimeout, ErrUnavailable)
+		if since, busy := c.busySince(); !busy || !since.Equal(begin) {
+			t.Errorf("busy since %v, %v", since, busy)
+		}
+		callers.Wait()
+		close(hold)
+		c.close()
+		running.Wait()
+		if !slices.Equal(w.written, []int{1}) {
+			t.Errorf("written: %v, want only what was begun", w.written)
+		}
+		if _, busy := c.busySince(); busy {
+			t.Error("still busy")
+		}
 	})
 }

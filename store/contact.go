@@ -11,17 +11,17 @@ import (
 // Contact is somebody whom an account writes to. An address is one contact's,
 // in whatever case it is written.
 type Contact struct {
-	Seq       int64                   `db:"seq"`
-	AccountID int64                   `db:"account_id"`
-	ID        string                  `db:"id"`
-	Email     string                  `db:"email"`
-	EmailFold string                  `db:"email_fold"` // the address without regard to case
-	FirstName *string                 `db:"first_name"`
-	LastName  *string                 `db:"last_name"`
-	Metadata  JSON[json.RawMessage]   `db:"metadata"` // an object, with its numbers as they were written
-	Tags      JSON[map[string]string] `db:"tags"`
-	CreatedAt Time                    `db:"created_at"`
-	UpdatedAt Time                    `db:"updated_at"`
+	Seq       int64                 `db:"seq"`
+	AccountID int64                 `db:"account_id"`
+	ID        string                `db:"id"`
+	Email     string                `db:"email"`
+	EmailFold string                `db:"email_fold"` // the address without regard to case
+	FirstName *string               `db:"first_name"`
+	LastName  *string               `db:"last_name"`
+	Metadata  JSON[json.RawMessage] `db:"metadata"` // an object, with its numbers as they were written
+	Tags      JSON[Labels]          `db:"tags"`
+	CreatedAt Time                  `db:"created_at"`
+	UpdatedAt Time                  `db:"updated_at"`
 }
 
 const (

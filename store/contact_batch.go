@@ -73,7 +73,7 @@ func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64
 	args := make([]any, 0, len(in)*width)
 	for _, i := range in {
 		c := Contact{
-			Metadata: JSON[json.RawMessage]{V: json.RawMessage(`{}`)}, Tags: JSON[map[string]string]{V: map[string]string{}},
+			Metadata: JSON[json.RawMessage]{V: json.RawMessage(`{}`)}, Tags: JSON[Labels]{V: Labels{}},
 		}
 		i.Edit(&c)
 		args = append(args, accountID, NewID("con_", now), i.Email, i.EmailFold, c.FirstName, c.LastName, c.Metadata, c.Tags,

@@ -18,7 +18,7 @@ import (
 // newContact is a contact that is ready to be created.
 func newContact(accountID int64, email string) store.Contact {
 	c := store.Contact{AccountID: accountID, Email: email, EmailFold: strings.ToLower(email)}
-	c.Metadata.V, c.Tags.V = json.RawMessage(`{"n":1.50,"big":12345678901234567890}`), map[string]string{"source": "import"}
+	c.Metadata.V, c.Tags.V = json.RawMessage(`{"n":1.50,"big":12345678901234567890}`), labels("source", "import")
 	return c
 }
 
@@ -112,7 +112,7 @@ func TestUpsertContacts(t *testing.T) {
 			t.Error(d)
 		}
 		got, err := s.Contact(t.Context(), mine, ana.ID)
-		if err != nil || got.Email != "ANA@example.org" || got.Tags.V["source"] != "import" || string(got.Metadata.V) != string(ana.Metadata.V) {
+		if err != nil || got.Email != "ANA@example.org" || string(got.Tags.V["source"]) != `"import"` || string(got.Metadata.V) != string(ana.Metadata.V) {
 			t.Errorf("what the batch does not say has changed: %v, %+v", err, got)
 		}
 	})

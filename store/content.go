@@ -12,16 +12,22 @@ const (
 	// RawInRow is the largest raw message, in bytes, that lies in its row; a
 	// larger one is a blob.
 	RawInRow = 256 << 10
-	// BodyInRow is from which size of the raw message on its text and html are
-	// kept beside it: below, reading them out of the raw again costs less than
-	// storing them twice.
-	BodyInRow = 32 << 10
 )
 
-// Body is the decoded text and html of a message.
+// Body is the decoded text and HTML of a message. All of it is made once, when
+// the message is stored.
 type Body struct {
 	Text string `json:"text,omitempty"`
 	HTML string `json:"html,omitempty"`
+	// Reply is the new part of the text of a received message; nil when that is
+	// all of Text.
+	Reply *string `json:"reply,omitempty"`
+	// FromHTML says that the message has no text of its own, and that Text was
+	// made from HTML.
+	FromHTML bool `json:"from_html,omitempty"`
+	// Derived is false for messages that were stored by versions without Reply
+	// and FromHTML. What those show is made each time that they are read.
+	Derived bool `json:"derived,omitempty"`
 }
 
 // Extracted are the codes and links found in a received message, best first.
@@ -37,6 +43,10 @@ type AuthResults struct {
 	SPF   string `json:"spf"`
 	DKIM  string `json:"dkim"`
 	DMARC string `json:"dmarc"`
+	// Internal is "pass" for a message that an account of this installation sent to
+	// another inbox of it, and Account is that account's id.
+	Internal string `json:"internal,omitempty"`
+	Account  string `json:"account,omitempty"`
 	// Field is the value of the Authentication-Results field that says all of it.
 	Field string `json:"field,omitempty"`
 }
@@ -58,7 +68,7 @@ type Content struct {
 	Raw         []byte             `db:"raw"`       // nil when BlobKey is set
 	BlobKey     *string            `db:"blob_key"`  // the blob that is the raw
 	Signature   *string            `db:"signature"` // header lines put before Raw when it was first sent
-	Body        *JSON[Body]        `db:"body"`      // nil: read it out of Raw
+	Body        *JSON[Body]        `db:"body"`      // nil for old messages: read it out of Raw
 	Snippet     string             `db:"snippet"`
 	Extracted   *JSON[Extracted]   `db:"extracted"` // nil for outbound ones
 	Auth        *JSON[AuthResults] `db:"auth"`      // nil when not checked

@@ -88,7 +88,7 @@ func TestListedContentHoldsWhatTheBodyIsReadFrom(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		storetest.Received(t, s, in, func(m *store.NewMessage) { m.Subject = "small" })
 		storetest.Received(t, s, in, func(m *store.NewMessage) {
-			m.Subject, m.Content.Raw = "large", randomBytes(store.BodyInRow)
+			m.Subject, m.Content.Raw = "large", randomBytes(32<<10)
 			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "text"}}
 		})
 		for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10) {
@@ -130,7 +130,7 @@ func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 				}
 			}
 			sweep(0) // all of them may still get their rows
-			clock.Add(2 * time.Hour)
+			clock.Add(25 * time.Hour)
 			sweep(3)
 			sweep(0)
 			if got := readRaw(t, s, named); string(got) != "large" {
@@ -193,5 +193,87 @@ func TestBlobKeyCannotLeaveTheFolder(t *testing.T) {
 	if raw, err := s.Raw(t.Context(), m.Seq); err == nil {
 		_ = raw.Close()
 		t.Error("opened a file outside of the folder")
+	}
+}
+
+// A blob that waits for its row is either there when the row is committed, or
+// the row is refused.
+func TestNoRowNamesABlobThatMayBeSwept(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		in := storetest.Inbox(t, s)
+		put := func() string {
+			t.Helper()
+			key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return key
+		}
+		receive := func(key string) (store.Message, error) {
+			m := storetest.NewReceived(in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &key, 5 })
+			ms, err := s.AddReceived(t.Context(), []*store.NewMessage{m}, nil)
+			if err != nil {
+				return store.Message{}, err
+			}
+			return ms[0], nil
+		}
+		sweep := func(want int) {
+			t.Helper()
+			if n, err := s.SweepBlobs(t.Context()); n != want || err != nil {
+				t.Errorf("swept %d blobs, %v, want %d", n, err, want)
+			}
+		}
+
+		slow, tooSlow := put(), put()
+		clock.Add(2 * time.Hour)
+		sweep(0)
+		m, err := receive(slow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readRaw(t, s, m); string(got) != "large" {
+			t.Errorf("the content reads %q", got)
+		}
+		clock.Add(10*time.Hour + time.Second)
+		sweep(0)
+		var others sync.WaitGroup
+		for range 8 { // of which some share the transaction
+			others.Go(func() {
+				if _, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if _, err := receive(tooSlow); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a row with a blob of 12 hours: %v, want %v", err, store.ErrUnavailable)
+		}
+		others.Wait()
+		clock.Add(12 * time.Hour)
+		sweep(1)
+	})
+}
+
+// A clock that is ahead of the one of the storage sweeps nothing that is new,
+// and neither does a node whose clock is behind write what looks old.
+func TestBlobsAreSweptWhenBothTimesAreOld(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := time.Now().Add(-25 * time.Hour)
+	behind, err := store.OpenBlobFolder(dir, func() time.Time { return at })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = behind.Close() }()
+	if _, err := behind.Put(t.Context(), strings.NewReader("mail"), 4); err != nil {
+		t.Fatal(err)
+	}
+	clock := storetest.NewClock(time.Now())
+	s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now), storetest.WithBlobs(dir))
+	for _, want := range []int{0, 1} {
+		if n, err := s.SweepBlobs(t.Context()); n != want || err != nil {
+			t.Errorf("swept %d, %v, want %d", n, err, want)
+		}
+		clock.Add(25 * time.Hour)
 	}
 }

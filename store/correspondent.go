@@ -31,3 +31,17 @@ func haveWritten(inboxSeq int64, addresses []string, simulated bool) (query stri
 	}
 	return `SELECT DISTINCT from_email FROM messages` + w.sql(), w.args
 }
+
+// lookedAt is how many messages of an inbox WrittenTo reads.
+const lookedAt = 5000
+
+// WrittenTo returns those of the addresses, folded as FromEmail is, that the inbox
+// has sent one of its newest messages to.
+func (s *Store) WrittenTo(ctx context.Context, inboxSeq int64, addresses []string) ([]string, error) {
+	var w where
+	newest := `SELECT seq FROM messages WHERE inbox_seq = ` + w.arg(inboxSeq) + ` AND direction = 'out' ORDER BY created_at DESC LIMIT ` + w.arg(lookedAt)
+	w.in("lower(email)", slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a }))
+	var found []string
+	err := s.read.SelectContext(ctx, &found, `SELECT DISTINCT lower(email) FROM recipients`+w.sql()+` AND message_seq IN (`+newest+`)`, w.args...)
+	return found, s.wrap(err, "who the inbox has written to")
+}

@@ -58,7 +58,7 @@ func TestCursorOfAnotherListIsRefused(t *testing.T) {
 		}
 		for name, account := range map[string]int64{"keys": a.AccountID, "keys, other account": other} {
 			lists[name] = func(cursor string) (string, error) {
-				l, err := s.ListKeys(t.Context(), account, store.Page{Limit: 1, Cursor: cursor})
+				l, err := s.ListKeys(t.Context(), account, nil, store.Page{Limit: 1, Cursor: cursor})
 				return l.Cursor, err
 			}
 		}

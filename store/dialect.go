@@ -26,6 +26,9 @@ type dialect interface {
 	// committers is how many transactions of hot writes run side by side.
 	committers() int
 
+	// clock is an expression for the time in microseconds: that of the parameter,
+	// or, where that is null, that of the server's clock.
+	clock(param string) string
 	// reserve is a query for sequence numbers: $1 rows of a message's and a
 	// thread's, both rising, and the name of the transaction, which is empty
 	// when a commit that failed surely wrote nothing.
@@ -60,10 +63,18 @@ type dialect interface {
 	indexKey() string
 	// addIndexed adds messages to the full-text index, which does not hold them.
 	addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexed) error
-	// mergeIndex does a step of writing the full-text index anew without what was
-	// taken out of it, about so many pages, and says whether there are more. begin
-	// says that something was taken out since it last said that there are none.
-	mergeIndex(ctx context.Context, tx *sqlx.Tx, begin bool, pages int) (more bool, err error)
+	// mergesIndex says whether the full-text index has parts that are to be merged
+	// by the three methods that follow.
+	mergesIndex() bool
+	// mergeIndex merges parts of the full-text index, about so many pages of it, and
+	// says whether it did anything.
+	mergeIndex(ctx context.Context, tx *sqlx.Tx, pages int) (done bool, err error)
+	// rewriteIndex begins to merge all of the full-text index, for mergeIndex to go
+	// on with.
+	rewriteIndex(ctx context.Context, tx *sqlx.Tx, pages int) error
+	// indexSize returns how many pages the full-text index has, and how many deleted
+	// messages still have words in it.
+	indexSize(ctx context.Context) (pages, deleted int64, err error)
 	// find returns the numbers, below one and in falling order, of at most n
 	// messages that match.
 	find(ctx context.Context, r *reads, q indexQuery, below int64, n int) ([]int64, error)
@@ -77,6 +88,12 @@ type dialect interface {
 	// unavailable says whether err comes from a server that is away, stopping
 	// or starting.
 	unavailable(err error) bool
+	// locked says whether err means that another transaction holds a row for longer
+	// than this one may wait.
+	locked(err error) bool
+	// shortLocks is a statement that makes the transaction wait only briefly for
+	// rows that others hold; empty when it never waits.
+	shortLocks() string
 	// cancelled says whether err means that the caller's context ended.
 	cancelled(err error) bool
 	// badText says whether err means that a text has bytes that the database
@@ -85,16 +102,17 @@ type dialect interface {
 	// full says whether err means that there is no room on the disk.
 	full(err error) bool
 
-	// newestEvent is the number of the newest event that is there, or 0, and which
-	// transactions had not ended by then that may bring one with a lower number.
-	newestEvent(ctx context.Context) (seq int64, writers []string, err error)
+	// eventLog is how the log of events is at this moment.
+	eventLog(ctx context.Context) (logState, error)
 
 	// wrote tells that n changes were committed: other nodes hear of it soon.
 	wrote(n int)
-	// follow calls woken for what other nodes changed, with the inboxes or with
-	// all when it cannot tell, until ctx ends. It returns at once when there can
-	// be no other nodes.
-	follow(ctx context.Context, log *slog.Logger, woken func(inboxes []int64, all bool))
+	// scrub removes what deleted rows have left in files beside the database, and
+	// says whether it could.
+	scrub(ctx context.Context) (bool, error)
+	// follow calls look whenever another node may have changed something, until ctx
+	// ends. It returns at once when there can be no other nodes.
+	follow(ctx context.Context, log *slog.Logger, look func(context.Context) error)
 	// dump writes all of the database into a new file, and returns a view of the
 	// same moment. What it has written it has read again.
 	dump(ctx context.Context, path string) (view, error)

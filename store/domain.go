@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -142,29 +143,46 @@ func (s *Store) ListDomains(ctx context.Context, accountID int64, p Page) (List[
 	return page(s, scope, p.Limit, rows, func(d Domain) position { return position{seq: d.Seq} }), nil
 }
 
-// DeleteDomain removes the domain with its keys and suspends the inboxes that the
-// account has on it.
+// DeleteDomain suspends the inboxes that the account has on the domain, in short
+// transactions, and removes the domain with its keys. When it fails in between,
+// some inboxes are suspended and the domain is still there.
 func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) error {
 	const (
 		read    = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND id = $2`
-		suspend = `UPDATE inboxes SET status = 'suspended', updated_at = $3 WHERE account_id = $1 AND domain = $2 AND status = 'active'`
+		suspend = `UPDATE inboxes SET status = 'suspended', updated_at = $3 WHERE seq IN
+			(SELECT seq FROM inboxes WHERE account_id = $1 AND seq > $4 AND domain = $2 AND status = 'active' ORDER BY seq LIMIT $5)
+			RETURNING seq`
 		answers = `DELETE FROM idempotency WHERE resource_id = $1`
 		remove  = `DELETE FROM domains WHERE seq = $1` // its keys go with it
 	)
-	return s.inTx(ctx, "delete domain", func(tx *sqlx.Tx) error {
-		var d Domain
-		if err := tx.GetContext(ctx, &d, read+s.dialect.lockRow(), accountID, id); err != nil {
+	var some []int64
+	for after, done := int64(0), false; !done; {
+		err := s.inTx(ctx, "delete domain", func(tx *sqlx.Tx) error {
+			var d Domain
+			if err := tx.GetContext(ctx, &d, read+s.dialect.lockRow(), accountID, id); err != nil {
+				return err
+			}
+			some = nil
+			if err := tx.SelectContext(ctx, &some, suspend, accountID, d.Name, NewTime(s.now()), after, sweepBatch); err != nil {
+				return fmt.Errorf("suspend inboxes: %w", err)
+			}
+			if len(some) == sweepBatch {
+				return nil
+			}
+			if _, err := tx.ExecContext(ctx, answers, d.ID); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(ctx, remove, d.Seq)
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, suspend, accountID, d.Name, NewTime(s.now())); err != nil {
-			return fmt.Errorf("suspend inboxes: %w", err)
+		if done = len(some) < sweepBatch; !done {
+			after = slices.Max(some)
 		}
-		if _, err := tx.ExecContext(ctx, answers, d.ID); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, remove, d.Seq)
-		return err
-	})
+	}
+	return nil
 }
 
 // ReturnHost is the name below a domain that return paths are in when its SPF

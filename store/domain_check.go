@@ -235,6 +235,6 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 	if _, err = tx.ExecContext(ctx, q, d.AccountID, id, EventDomainDegraded, false, string(data), now); err != nil {
 		return errIn("insert event", err)
 	}
-	_, err = s.tellWebhooks(ctx, tx, []told{{d.AccountID, 0, id, EventDomainDegraded}}, now)
+	_, err = s.tellWebhooks(ctx, tx, []told{{account: d.AccountID, id: id, typ: EventDomainDegraded}}, now)
 	return err
 }

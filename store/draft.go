@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // DraftStatus is what became of a draft.
@@ -51,8 +52,10 @@ type Draft struct {
 	RejectReason *string          `db:"reject_reason"`
 	ContentAt    Time             `db:"content_at"` // how old the content is; retention counts from here
 	ExpiredAt    *Time            `db:"expired_at"` // when the content was deleted
-	CreatedAt    Time             `db:"created_at"`
-	UpdatedAt    Time             `db:"updated_at"`
+	// RetentionDays is that of the inbox.
+	RetentionDays int  `db:"retention_days"`
+	CreatedAt     Time `db:"created_at"`
+	UpdatedAt     Time `db:"updated_at"`
 
 	// Content is filled in when drafts are read, and nil when it is deleted.
 	Content *DraftContent `db:"-"`
@@ -65,17 +68,26 @@ type DraftContent struct {
 	HTML        string             `db:"html"`
 	Headers     JSON[[][2]string]  `db:"headers"`     // name and value, in their order
 	Attachments JSON[[]Attachment] `db:"attachments"` // Part is not used
-	BlobKey     *string            `db:"blob_key"`    // where the files lie that are too large for the row
+	Warnings    JSON[[]Warning]    `db:"warnings"`
+	BlobKey     *string            `db:"blob_key"` // where the files lie that are too large for the row
+}
+
+// Warning is something that the person who approves a draft should know.
+type Warning struct {
+	Code  string `json:"code"`
+	Value string `json:"value"`          // what it is about, by its code
+	Text  string `json:"text,omitempty"` // that was removed or is hidden
+	Count int    `json:"count,omitempty"`
 }
 
 const (
 	draftStored = `d.seq, d.account_id, d.inbox_seq, d.id, d.status, d.kind, d.version, d.test_mode, d.source_id, d.thread_seq,
 	d.thread_id, d.message_id, d.addresses, d.subject, d.refs, d.created_by, d.decided_by, d.decided_at, d.reject_reason,
 	d.content_at, d.expired_at, d.created_at, d.updated_at`
-	draftColumns        = draftStored + `, i.id AS inbox_id`
+	draftColumns        = draftStored + `, i.id AS inbox_id, i.retention_days`
 	draftTables         = ` FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
-	draftContentColumns = `draft_seq, text, html, headers, attachments, blob_key`
-	listedDraftContent  = `draft_seq, text, headers, attachments, blob_key` // in a list html is not shown
+	draftContentColumns = `draft_seq, text, html, headers, attachments, warnings, blob_key`
+	listedDraftContent  = `draft_seq, text, headers, attachments, warnings, blob_key` // in a list html is not shown
 )
 
 // Draft returns the account's draft with its content, unless its inbox is
@@ -156,7 +168,7 @@ func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []s
 // draftsToHold is how many of the first drafts go into one page, by what of
 // them a list shows: one at least, when there are any.
 func (s *Store) draftsToHold(ctx context.Context, ds []Draft) (int, error) {
-	const q = `SELECT draft_seq, octet_length(text) + octet_length(headers) + octet_length(attachments) AS bytes
+	const q = `SELECT draft_seq, octet_length(text) + octet_length(headers) + octet_length(attachments) + octet_length(warnings) AS bytes
 		FROM draft_contents WHERE draft_seq IN (?)`
 	var sizes []struct {
 		DraftSeq int64 `db:"draft_seq"`
@@ -185,7 +197,12 @@ func (s *Store) fillDrafts(ctx context.Context, ds []Draft, columns string) erro
 	bySeq := make(map[int64]*Draft, len(ds))
 	var seqs []int64
 	for i := range ds {
-		if d := &ds[i]; d.ExpiredAt == nil {
+		d := &ds[i]
+		end := NewTime(d.ContentAt.Add(time.Duration(d.RetentionDays) * 24 * time.Hour))
+		if d.ExpiredAt == nil && d.RetentionDays > 0 && !s.now().Before(end.Time) { // and is about to be deleted
+			d.ExpiredAt = &end
+		}
+		if d.ExpiredAt == nil {
 			bySeq[d.Seq] = d
 			seqs = append(seqs, d.Seq)
 		}

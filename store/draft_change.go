@@ -30,6 +30,9 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	d, now := n.Draft, NewTime(s.now())
 	c := *n.Content
 	c.Text, c.HTML, c.BlobKey = storable(c.Text), storable(c.HTML), files.blob
+	if c.Warnings.V == nil {
+		c.Warnings.V = []Warning{}
+	}
 	d.ID, d.Status, d.Version = NewID("drf_", now.Time), DraftPending, 1
 	d.Subject, d.CreatedAt, d.UpdatedAt, d.Content = storable(d.Subject), now, now, &c
 	if d.ContentAt.IsZero() {
@@ -41,6 +44,9 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 			return err
 		}
 		d.InboxSeq = in.Seq
+		if err := checkBlobs(s.now(), c.BlobKey); err != nil {
+			return err
+		}
 		if d.ThreadSeq, d.ThreadID, err = threadOfDraft(ctx, tx, in.Seq, n.Draft); err != nil {
 			return err
 		}
@@ -64,8 +70,8 @@ func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16)
 		RETURNING seq`
 	const keep = `
-		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, files, blob_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`
+		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
 		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt)
 	if err != nil {
@@ -73,7 +79,7 @@ func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error
 	}
 	c := d.Content
 	c.DraftSeq = d.Seq
-	_, err = tx.ExecContext(ctx, keep, c.DraftSeq, c.Text, c.HTML, c.Headers, c.Attachments, orNullBytes(files), c.BlobKey)
+	_, err = tx.ExecContext(ctx, keep, c.DraftSeq, c.Text, c.HTML, c.Headers, c.Attachments, c.Warnings, orNullBytes(files), c.BlobKey)
 	return err
 }
 
@@ -114,13 +120,13 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 	return &found[0].Seq, &found[0].ID, nil
 }
 
-// UpdateDraft lets edit change subject, text and html of a pending draft, and
-// raises its version if that changes anything. ErrState when it is not pending any more. An error of
+// UpdateDraft lets edit change subject, text, html and warnings of a pending draft,
+// and raises its version if that changes any of the first three. ErrState when it is not pending any more. An error of
 // edit changes nothing and is returned as it is; edit may find the content
 // deleted.
 func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edit func(*Draft) error) (Draft, error) {
 	const save = `UPDATE drafts SET subject = $2, version = $3, updated_at = $4 WHERE seq = $1`
-	const keep = `UPDATE draft_contents SET text = $2, html = $3 WHERE draft_seq = $1`
+	const keep = `UPDATE draft_contents SET text = $2, html = $3, warnings = $4 WHERE draft_seq = $1`
 	var d Draft
 	var refused error
 	err := s.inTx(ctx, "update draft", func(tx *sqlx.Tx) error {
@@ -142,7 +148,7 @@ func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edi
 		if _, err := tx.ExecContext(ctx, save, d.Seq, d.Subject, d.Version, d.UpdatedAt); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, keep, d.Seq, storable(d.Content.Text), storable(d.Content.HTML))
+		_, err = tx.ExecContext(ctx, keep, d.Seq, storable(d.Content.Text), storable(d.Content.HTML), d.Content.Warnings)
 		return err
 	})
 	switch {
@@ -215,6 +221,6 @@ func (s *Store) draftEvent(ctx context.Context, tx *sqlx.Tx, typ EventType, d Dr
 	if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
 		return errIn("insert event", err)
 	}
-	_, err = s.tellWebhooks(ctx, tx, []told{{d.AccountID, d.InboxSeq, id, typ}}, now)
+	_, err = s.tellWebhooks(ctx, tx, []told{{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ}}, now)
 	return err
 }

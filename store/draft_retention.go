@@ -24,6 +24,7 @@ func (s *Store) expireDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, o
 // dropDraftContents deletes the contents of drafts and returns the keys of
 // their blobs, for removeUnnamed after the commit.
 func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) ([]string, error) {
+	s.unscrubbed.Store(true)
 	// The rows of the drafts first, as everybody does who changes drafts.
 	err := execIn(ctx, tx, `UPDATE drafts SET expired_at = ? WHERE expired_at IS NULL AND seq IN (?)`, NewTime(s.now()), seqs)
 	if err != nil {
@@ -44,6 +45,9 @@ func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64
 // DeleteDrafts does one step of deleting drafts whose content has been gone for
 // RecordLife, and returns how many went; 0 means that there were none.
 func (s *Store) DeleteDrafts(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
 	const q = `DELETE FROM drafts WHERE seq IN (SELECT seq FROM drafts WHERE expired_at <= $1 ORDER BY expired_at LIMIT $2)`
 	return s.sweep(ctx, "delete old drafts", q, NewTime(s.now().Add(-RecordLife)), sweepBatch)
 }

@@ -36,14 +36,25 @@ type Email struct {
 	FromInbox   *int64                `db:"from_inbox"`
 	BatchID     *string               `db:"batch_id"`
 	Category    Category              `db:"category"`
-	Tags        JSON[EmailTags]       `db:"tags"`
+	Tags        JSON[Labels]          `db:"tags"`
 	Metadata    JSON[json.RawMessage] `db:"metadata"` // an object
 	ScheduledAt *Time                 `db:"scheduled_at"`
 	OpenedAt    *Time                 `db:"opened_at"`
 }
 
-// EmailTags are names and values that emails are found by.
-type EmailTags map[string]string
+// Labels are values by name: strings, numbers, booleans or null, each as the JSON
+// that it was written as.
+type Labels map[string]json.RawMessage
+
+// labelText is the text by which a label is found: that of a string, and a number
+// or boolean as it was written.
+func labelText(v json.RawMessage) string {
+	var s string
+	if err := json.Unmarshal(v, &s); err != nil {
+		return string(v)
+	}
+	return s
+}
 
 // NewEmail is an email to be sent. It holds, of the message, ID, when it is given
 // out already, AccountID, TestMode,
@@ -56,6 +67,8 @@ type NewEmail struct {
 	// Policy is that of FromInbox which the email was held against. Empty: it was
 	// held against none.
 	Policy SendPolicy
+	// CreatedBy is the id of the key or user who sends it.
+	CreatedBy string
 }
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
@@ -110,6 +123,7 @@ func (s *Store) enqueueEmails(ctx context.Context, what string, ns []*NewEmail, 
 type hotEmail struct {
 	*hotMessage
 	email          Email // without its Message
+	createdBy      string
 	tags, metadata string
 }
 
@@ -130,9 +144,9 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if h.msg.ID = m.ID; m.ID == "" {
 		h.msg.ID = NewID("em_", now)
 	}
-	e := &hotEmail{hotMessage: h, email: n.Email, tags: "{}", metadata: "{}"}
+	e := &hotEmail{hotMessage: h, email: n.Email, createdBy: n.CreatedBy, tags: "{}", metadata: "{}"}
 	if e.email.Tags.V == nil {
-		e.email.Tags.V = EmailTags{}
+		e.email.Tags.V = Labels{}
 	}
 	if len(e.email.Metadata.V) == 0 {
 		e.email.Metadata.V = json.RawMessage("{}")

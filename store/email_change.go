@@ -21,14 +21,14 @@ const releaseBatch = 500
 func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) error {
 	const (
 		take   = `UPDATE emails SET due_at = NULL, held_due = NULL WHERE message_seq = $1 AND (due_at IS NOT NULL OR held_due IS NOT NULL)`
-		cancel = `UPDATE messages SET status = 'cancelled' WHERE seq = $1 AND status = 'scheduled'`
+		cancel = `UPDATE messages SET status = 'cancelled', settled_at = $2 WHERE seq = $1 AND status = 'scheduled'`
 	)
 	err := s.inTx(ctx, "cancel email", func(tx *sqlx.Tx) error {
 		m, err := s.takeScheduled(ctx, tx, accountID, id, take)
 		if err != nil {
 			return err
 		}
-		res, err := tx.ExecContext(ctx, cancel, m.Seq)
+		res, err := tx.ExecContext(ctx, cancel, m.Seq, NewTime(s.now()))
 		if err != nil {
 			return err
 		}
@@ -44,9 +44,9 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 }
 
 // RescheduleEmail changes when a scheduled email is to be sent; a time that is
-// not ahead sends it at once. ErrState when it is not scheduled any more,
+// not ahead sends it at once, if it may still be sent by rules. ErrState when it is not scheduled any more,
 // or held: it may have been sent already.
-func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string, at Time) error {
+func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string, at Time, rules DueRules) error {
 	const (
 		put = `UPDATE emails SET due_at = $2, scheduled_at = $2 WHERE message_seq = $1 AND due_at IS NOT NULL`
 		now = `UPDATE emails SET due_at = NULL, scheduled_at = NULL WHERE message_seq = $1 AND due_at IS NOT NULL`
@@ -61,7 +61,7 @@ func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string,
 		if err != nil {
 			return err
 		}
-		return s.release(ctx, tx, []int64{m.Seq})
+		return s.release(ctx, tx, []int64{m.Seq}, rules, nil)
 	})
 	if err == nil && atOnce {
 		s.changed([]topic{{kind: topicQueue}, {kind: topicEvents}, {kind: topicWebhooks}}, 1)
@@ -88,25 +88,32 @@ func (s *Store) takeScheduled(ctx context.Context, tx *sqlx.Tx, accountID int64,
 }
 
 // ReleaseScheduled queues the scheduled emails whose time has come, up to a
-// number, the earliest first, and returns how many it has queued. Their time for
-// retries begins now.
-func (s *Store) ReleaseScheduled(ctx context.Context) (int, error) {
+// number, the earliest first, and returns how many it has taken up. Their time for
+// retries begins now. Those that must not leave by rules fail, or become drafts.
+func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, error) {
 	const due = `SELECT message_seq FROM emails WHERE due_at <= $1 LIMIT 1`
 	const q = `WITH due AS MATERIALIZED (SELECT message_seq FROM emails WHERE due_at <= $1 ORDER BY due_at LIMIT $2`
 	const take = `) UPDATE emails SET due_at = NULL WHERE message_seq IN (SELECT message_seq FROM due) RETURNING message_seq`
+	if s.Paused() != nil {
+		return 0, nil
+	}
 	now := NewTime(s.now())
 	var seqs []int64
 	// Mostly there is none, which needs no transaction to see.
 	if err := s.reads.all(ctx, &seqs, due, now); err != nil || len(seqs) == 0 {
 		return 0, s.wrap(err, "due emails")
 	}
-	err := s.inTx(ctx, "queue scheduled emails", func(tx *sqlx.Tx) error {
+	drafts, err := s.prepareDrafts(ctx, rules, now)
+	if err != nil {
+		return 0, err
+	}
+	err = s.inTx(ctx, "queue scheduled emails", func(tx *sqlx.Tx) error {
 		seqs = nil
 		err := tx.SelectContext(ctx, &seqs, q+s.dialect.skipLocked()+take, now, releaseBatch)
 		if err != nil || len(seqs) == 0 {
 			return err
 		}
-		return s.release(ctx, tx, seqs)
+		return s.release(ctx, tx, seqs, rules, drafts)
 	})
 	if err != nil || len(seqs) == 0 {
 		return 0, err
@@ -115,12 +122,17 @@ func (s *Store) ReleaseScheduled(ctx context.Context) (int, error) {
 	return len(seqs), nil
 }
 
-// release queues emails whose due_at was taken away by the transaction.
-func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
+// release queues emails whose due_at was taken away by the transaction, but for those
+// that must not leave.
+func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules DueRules, drafts map[int64]*preparedDraft) error {
 	const (
 		queue = `UPDATE messages SET status = 'queued' WHERE status = 'scheduled' AND seq IN (?) RETURNING seq, account_id, test_mode`
 		begin = `UPDATE recipients SET next_attempt_at = ?, created_at = ? WHERE status = 'queued' AND message_seq IN (?)`
 	)
+	seqs, err := s.checkDue(ctx, tx, seqs, rules, drafts)
+	if err != nil || len(seqs) == 0 {
+		return err
+	}
 	q, args, err := sqlx.In(queue, seqs)
 	if err != nil {
 		return err
@@ -147,7 +159,7 @@ func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, dat
 	for _, m := range ms {
 		id := NewID("evt_", now.Time)
 		rows = append(rows, m.AccountID, nil, id, string(typ), m.Seq, m.TestMode, data, now.UnixMicro())
-		all = append(all, told{m.AccountID, 0, id, typ})
+		all = append(all, told{account: m.AccountID, message: m.Seq, id: id, typ: typ})
 	}
 	if err := s.hot.events.exec(ctx, tx, rows); err != nil {
 		return errIn("insert events", err)

@@ -59,13 +59,17 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 	if e.FromInbox != nil {
 		inbox = *e.FromInbox
 	}
-	r.emails = append(r.emails, h.msg.Seq, h.msg.AccountID, inbox, orNull(e.BatchID), string(e.Category), h.tags, h.metadata, scheduled, scheduled)
+	var by any
+	if h.createdBy != "" {
+		by = h.createdBy
+	}
+	r.emails = append(r.emails, h.msg.Seq, h.msg.AccountID, inbox, orNull(e.BatchID), string(e.Category), h.tags, h.metadata, scheduled, scheduled, by)
 	for name, value := range e.Tags.V {
-		r.tags = append(r.tags, h.msg.AccountID, name, value, h.msg.Seq)
+		r.tags = append(r.tags, h.msg.AccountID, name, labelText(value), h.msg.Seq)
 	}
 	switch h.msg.Status {
 	case EmailScheduled:
-		b.event(h.eventID, EventEmailScheduled, &h.msg, scheduledData)
+		b.event(h.eventID, EventEmailScheduled, &h.msg, scheduledEvent(e.ScheduledAt))
 	case MessageQueued:
 		b.event(h.eventID, EventEmailQueued, &h.msg, queuedData)
 		b.wake(topic{kind: topicQueue})
@@ -87,7 +91,7 @@ func (r *insertRows) add(h *hotMessage, now Time, inbox, thread, due any) {
 	m := &h.msg
 	r.messages = append(r.messages, m.Seq, m.AccountID, inbox, thread, m.ID, string(m.Direction), string(m.Status), m.TestMode,
 		m.FromEmail, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
-		m.HasCode, m.HasLink, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro())
+		m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro())
 	c := m.Content
 	c.MessageSeq = m.Seq
 	r.contents = append(r.contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments)

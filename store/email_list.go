@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 const (
 	emailColumns = `m.seq, m.account_id, m.id, m.direction, m.status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs,
-		m.automated, m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at, e.from_inbox, e.batch_id, e.category, e.tags, e.metadata,
+		m.automated, m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at, m.settled_at, e.from_inbox, e.batch_id, e.category, e.tags, e.metadata,
 		e.scheduled_at, e.opened_at`
 	emailTables = ` FROM emails e JOIN messages m ON m.seq = e.message_seq`
 )
@@ -22,17 +23,13 @@ type EmailFilter struct {
 	// any sender will do.
 	InboxIDs []string
 	Status   MessageStatus
-	// Tag is a name and a value.
-	Tag     *[2]string
+	// Tags are names and values of which the email has one; nil means any.
+	Tags    [][2]string
 	BatchID string
 }
 
 func (f *EmailFilter) scope() string {
-	tag := [2]string{}
-	if f.Tag != nil {
-		tag = *f.Tag
-	}
-	return fmt.Sprintf("emails/%d/%t/%q/%q/%t/%q/%q", f.AccountID, f.InboxIDs != nil, f.InboxIDs, f.Status, f.Tag != nil, tag, f.BatchID)
+	return fmt.Sprintf("emails/%d/%t/%q/%q/%q/%q", f.AccountID, f.InboxIDs != nil, f.InboxIDs, f.Status, f.Tags, f.BatchID)
 }
 
 // Email returns the account's email with its content, unless it is sent from
@@ -47,6 +44,7 @@ func (s *Store) Email(ctx context.Context, accountID int64, inboxIDs []string, i
 	if err := s.reads.get(ctx, &e, `SELECT `+emailColumns+emailTables+w.sql(), w.args...); err != nil {
 		return Email{}, s.wrap(err, "email")
 	}
+	s.expireRead(&e.Message)
 	one := []Message{e.Message}
 	if err := s.fill(ctx, one); err != nil {
 		return Email{}, err
@@ -98,16 +96,19 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 func (f *EmailFilter) stream(w *where, before int64) string {
 	w.add("account_id = ?", f.AccountID)
 	w.add("message_seq < ?", before)
-	table := "emails"
+	seq, table := "message_seq", "emails"
 	switch {
 	case f.BatchID != "":
 		w.add("batch_id = ?", f.BatchID)
-	case f.Tag != nil:
+	case f.Tags != nil:
 		table = "email_tags"
-		w.add("name = ?", f.Tag[0])
-		w.add("value = ?", f.Tag[1])
+		pairs, args := f.tagged()
+		w.add(pairs, args...)
+		if len(f.Tags) > 1 {
+			seq = "DISTINCT message_seq"
+		}
 	}
-	return `SELECT message_seq FROM ` + table + w.sql() + ` ORDER BY message_seq DESC`
+	return `SELECT ` + seq + ` FROM ` + table + w.sql() + ` ORDER BY message_seq DESC`
 }
 
 // add adds the conditions that the stream leaves open, of the email whose number
@@ -127,12 +128,23 @@ func (f *EmailFilter) add(w *where, seq string) bool {
 	default:
 		w.add(stored, f.Status)
 	}
-	if f.BatchID != "" && f.Tag != nil {
-		w.add("EXISTS (SELECT 1 FROM email_tags t WHERE t.account_id = ? AND t.name = ? AND t.value = ? AND t.message_seq = "+seq+")",
-			f.AccountID, f.Tag[0], f.Tag[1])
+	if f.BatchID != "" && f.Tags != nil {
+		pairs, args := f.tagged()
+		w.add("EXISTS (SELECT 1 FROM email_tags WHERE account_id = ? AND message_seq = "+seq+" AND "+pairs+")",
+			append([]any{f.AccountID}, args...)...)
 	}
 	f.senders(w, seq)
 	return len(w.conds) > n
+}
+
+// tagged is the condition that a row of email_tags holds one of the tags.
+func (f *EmailFilter) tagged() (cond string, args []any) {
+	ors := make([]string, len(f.Tags))
+	for i, tag := range f.Tags {
+		ors[i] = "name = ? AND value = ?"
+		args = append(args, tag[0], tag[1])
+	}
+	return "(" + strings.Join(ors, " OR ") + ")", args
 }
 
 // senders adds the condition that the email is sent from one of the inboxes.
@@ -186,6 +198,9 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 	q := `SELECT ` + emailColumns + emailTables + ` WHERE ` + s.dialect.oneOf("e.message_seq", "$1")
 	if err := s.reads.all(ctx, &es, q, s.dialect.list(seqs)); err != nil {
 		return nil, s.wrap(err, "list emails")
+	}
+	for i := range es {
+		s.expireRead(&es[i].Message)
 	}
 	slices.SortFunc(es, func(a, b Email) int { return cmp.Compare(b.Seq, a.Seq) })
 	return es, nil

@@ -9,12 +9,15 @@ import (
 )
 
 // ExpireEmails does one step of deleting, in one short transaction, the content of
-// emails that were accepted longer ago than keep. What is scheduled or still to be
-// sent keeps its content until its delivery has ended.
+// emails that were sent, failed or were cancelled longer ago than keep. What is
+// scheduled or still to be sent keeps its content.
 func (s *Store) ExpireEmails(ctx context.Context, keep time.Duration) (Removed, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return Removed{}, err
+	}
 	const q = `SELECT ` + oldColumns + ` FROM messages m
-		WHERE m.inbox_seq IS NULL AND m.expired_at IS NULL AND m.created_at <= $1 AND m.status <> 'scheduled'` + notWaiting + `
-		ORDER BY m.created_at LIMIT $2`
+		WHERE m.inbox_seq IS NULL AND m.expired_at IS NULL AND coalesce(m.settled_at, m.created_at) <= $1 AND m.status <> 'scheduled'` + notWaiting + `
+		ORDER BY coalesce(m.settled_at, m.created_at) LIMIT $2`
 	now := s.now()
 	var gone Removed
 	var blobs []string
@@ -39,9 +42,9 @@ func (s *Store) ExpireEmails(ctx context.Context, keep time.Duration) (Removed, 
 // emails.
 func removeEmails(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	var found []struct {
-		AccountID  int64           `db:"account_id"`
-		MessageSeq int64           `db:"message_seq"`
-		Tags       JSON[EmailTags] `db:"tags"`
+		AccountID  int64        `db:"account_id"`
+		MessageSeq int64        `db:"message_seq"`
+		Tags       JSON[Labels] `db:"tags"`
 	}
 	const q = `DELETE FROM emails WHERE message_seq IN (?) RETURNING account_id, message_seq, tags`
 	if err := selectIn(ctx, tx, &found, q, seqs); err != nil {
@@ -51,7 +54,7 @@ func removeEmails(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	var tags []string
 	for _, e := range found {
 		for name, value := range e.Tags.V {
-			tags = append(tags, "(cast("+w.arg(e.AccountID)+" AS bigint), "+w.arg(name)+", "+w.arg(value)+", cast("+w.arg(e.MessageSeq)+" AS bigint))")
+			tags = append(tags, "(cast("+w.arg(e.AccountID)+" AS bigint), "+w.arg(name)+", "+w.arg(labelText(value))+", cast("+w.arg(e.MessageSeq)+" AS bigint))")
 		}
 	}
 	if len(tags) == 0 {

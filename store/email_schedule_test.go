@@ -20,9 +20,12 @@ func at(when time.Time) func(*store.NewEmail) {
 	}
 }
 
+// dueRules are those of an installation whose mail domain is that of the tests.
+var dueRules = store.DueRules{MailDomain: storetest.Domain}
+
 func release(t *testing.T, s *store.Store) int {
 	t.Helper()
-	n, err := s.ReleaseScheduled(t.Context())
+	n, err := s.ReleaseScheduled(t.Context(), dueRules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func TestCancelAndReschedule(t *testing.T) {
 		to, now := []string{"ann@out.example"}, time.Now()
 		e := storetest.Email(t, s, account, to, at(now.Add(time.Hour)))
 		moved := store.NewTime(now.Add(2 * time.Hour))
-		if err := s.RescheduleEmail(t.Context(), account, e.ID, moved); err != nil {
+		if err := s.RescheduleEmail(t.Context(), account, e.ID, moved, dueRules); err != nil {
 			t.Fatal(err)
 		}
 		if got := email(t, s, e); got.Status != store.EmailScheduled || !got.ScheduledAt.Equal(moved.Time) {
@@ -98,7 +101,7 @@ func TestCancelAndReschedule(t *testing.T) {
 			t.Errorf("cancelled: %s, %s", got.Status, got.Recipients[0].Status)
 		}
 		early := storetest.Email(t, s, account, to, at(now.Add(time.Hour)))
-		if err := s.RescheduleEmail(t.Context(), account, early.ID, store.NewTime(now.Add(-time.Hour))); err != nil {
+		if err := s.RescheduleEmail(t.Context(), account, early.ID, store.NewTime(now.Add(-time.Hour)), dueRules); err != nil {
 			t.Fatal(err)
 		}
 		if got := email(t, s, early); got.Status != store.MessageQueued || got.ScheduledAt != nil {
@@ -111,7 +114,7 @@ func TestCancelAndReschedule(t *testing.T) {
 			if err := s.CancelEmail(t.Context(), account, id); !errors.Is(err, store.ErrState) {
 				t.Errorf("cancel again: %v", err)
 			}
-			if err := s.RescheduleEmail(t.Context(), account, id, moved); !errors.Is(err, store.ErrState) {
+			if err := s.RescheduleEmail(t.Context(), account, id, moved, dueRules); !errors.Is(err, store.ErrState) {
 				t.Errorf("reschedule again: %v", err)
 			}
 		}
@@ -147,7 +150,7 @@ func TestCancelRacesWithTheQueue(t *testing.T) {
 		for range 2 {
 			all.Go(func() {
 				for range 20 {
-					if _, err := s.ReleaseScheduled(t.Context()); err != nil {
+					if _, err := s.ReleaseScheduled(t.Context(), dueRules); err != nil {
 						t.Error(err)
 					}
 					cs, err := s.ClaimRecipients(t.Context(), 7, time.Minute, nil)

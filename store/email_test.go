@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 )
 
 func tagged(name, value string) func(*store.NewEmail) {
-	return func(e *store.NewEmail) { e.Tags.V = store.EmailTags{name: value} }
+	return func(e *store.NewEmail) { e.Tags.V = labels(name, value) }
 }
 
 func email(t *testing.T, s *store.Store, e store.Email) store.Email {
@@ -35,7 +36,7 @@ func TestEmailIsReadAsItWasAccepted(t *testing.T) {
 		account := storetest.Account(t, s).Seq
 		e := storetest.Email(t, s, account, []string{"ann@out.example", "bob@out.example"}, func(e *store.NewEmail) {
 			e.Category = store.CategoryMarketing
-			e.Tags.V = store.EmailTags{"flow": "receipt", "wave": "2"}
+			e.Tags.V = labels("flow", "receipt", "wave", "2")
 			e.Metadata.V = json.RawMessage(`{"big":12345678901234567890,"list":[1,null]}`)
 			e.Content.Body.V = store.Body{Text: "Hi", HTML: "<p>Hi</p>"}
 		})
@@ -132,19 +133,20 @@ func TestEmailsAreListed(t *testing.T) {
 		}
 		five, six := b.Emails[0], b.Emails[1]
 		storetest.Email(t, s, storetest.Account(t, s).Seq, to, tagged("flow", "a"))
-		tag := &[2]string{"flow", "a"}
+		tag := [][2]string{{"flow", "a"}}
 		for name, tt := range map[string]struct {
 			f    store.EmailFilter
 			want []store.Email
 		}{
 			"all":             {store.EmailFilter{}, []store.Email{six, five, four, three, two, one}},
-			"a tag":           {store.EmailFilter{Tag: tag}, []store.Email{five, three, one}},
+			"a tag":           {store.EmailFilter{Tags: tag}, []store.Email{five, three, one}},
+			"one of tags":     {store.EmailFilter{Tags: [][2]string{{"flow", "a"}, {"flow", "none"}}}, []store.Email{five, three, one}},
 			"a status":        {store.EmailFilter{Status: store.EmailScheduled}, []store.Email{three, two}},
 			"queued":          {store.EmailFilter{Status: store.MessageQueued}, []store.Email{six, five, four, one}},
 			"sending":         {store.EmailFilter{Status: store.EmailSending}, nil},
-			"tag and status":  {store.EmailFilter{Tag: tag, Status: store.EmailScheduled}, []store.Email{three}},
+			"tag and status":  {store.EmailFilter{Tags: tag, Status: store.EmailScheduled}, []store.Email{three}},
 			"a batch":         {store.EmailFilter{BatchID: b.ID}, []store.Email{six, five}},
-			"batch and tag":   {store.EmailFilter{BatchID: b.ID, Tag: tag}, []store.Email{five}},
+			"batch and tag":   {store.EmailFilter{BatchID: b.ID, Tags: tag}, []store.Email{five}},
 			"no such batch":   {store.EmailFilter{BatchID: "batch_none"}, nil},
 			"of an inbox":     {store.EmailFilter{InboxIDs: []string{in.ID}}, []store.Email{four}},
 			"of no inbox":     {store.EmailFilter{InboxIDs: []string{}}, nil},
@@ -250,7 +252,7 @@ func TestEmailsExpire(t *testing.T) {
 		to := []string{"ann@out.example"}
 		sent := storetest.Email(t, s, account, to, func(e *store.NewEmail) {
 			e.Content.BlobKey, e.Content.Raw = &key, nil
-			e.Tags.V = store.EmailTags{"flow": "receipt", "n": "1"}
+			e.Tags.V = labels("flow", "receipt", "n", "1")
 		})
 		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientDelivered)
 		waiting := storetest.Email(t, s, account, to)
@@ -276,9 +278,18 @@ func TestEmailsExpire(t *testing.T) {
 		if _, err := s.Email(t.Context(), account, nil, sent.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("the record: %v", err)
 		}
-		l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account, Tag: &[2]string{"flow", "receipt"}}, store.Page{Limit: 10})
+		l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account, Tags: [][2]string{{"flow", "receipt"}}}, store.Page{Limit: 10})
 		if err != nil || len(l.Rows) != 0 {
 			t.Errorf("by its tag: %+v, %v", l.Rows, err)
 		}
 	})
+}
+
+// labels returns labels with text values, of names and texts by turns.
+func labels(pairs ...string) store.Labels {
+	out := store.Labels{}
+	for i := 0; i < len(pairs); i += 2 {
+		out[pairs[i]] = json.RawMessage(strconv.Quote(pairs[i+1]))
+	}
+	return out
 }

@@ -61,6 +61,8 @@ func (s *Store) wrap(err error, what string) error {
 		return fmt.Errorf("%s: %w: %w", what, context.Canceled, err)
 	case s.dialect.badText(err):
 		return fmt.Errorf("%s: %w: %w", what, ErrNotFound, err)
+	case s.dialect.locked(err):
+		return fmt.Errorf("%s: %w: %w: %w", what, ErrUnavailable, errLocked, err)
 	case s.unavailable(err):
 		return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 	case s.dialect.full(err):

@@ -59,6 +59,12 @@ const EventDomainDegraded EventType = "domain.health.degraded"
 // EventWebhookTest is sent to one endpoint, because somebody asked for it.
 const EventWebhookTest EventType = "webhook.test"
 
+// EventInboxDeleted ends the waits for mail on other nodes. No client sees it.
+const EventInboxDeleted EventType = "inbox.deleted"
+
+// Internal reports whether clients do not see events of this type in the log.
+func (t EventType) Internal() bool { return t == EventWebhookTest || t == EventInboxDeleted }
+
 // Event is one entry of the log of what happened.
 type Event struct {
 	Seq       int64     `db:"seq"` // its place in the log
@@ -95,8 +101,13 @@ type DraftEventData struct {
 // EventData is what an event keeps beside the resource that it is about. It
 // holds no content of mail, so that retention has nothing to delete here.
 type EventData struct {
-	// Status is the message's at the moment of the event.
-	Status MessageStatus `json:"status"`
+	// Status is the message's at the moment of the event, and Recipients are the
+	// states of its recipients, in their order. They are kept by events that are
+	// about one recipient.
+	Status     MessageStatus    `json:"status"`
+	Recipients []RecipientState `json:"recipients,omitempty"`
+	// ScheduledAt is of an email that was scheduled.
+	ScheduledAt *Time `json:"scheduled_at,omitempty"`
 	// Recipient is whose delivery the event is about.
 	Recipient string `json:"recipient,omitempty"`
 	// Response is what the other server said.
@@ -116,9 +127,10 @@ type EventData struct {
 }
 
 // SweepEvents deletes some of the events that are older than EventLife, and
-// returns how many; 0 means that there were none. It looks at the beginning of
-// the log alone, so that it costs nothing when there is nothing to do.
+// returns how many; 0 means that there were none.
 func (s *Store) SweepEvents(ctx context.Context) (int, error) {
-	const q = `DELETE FROM events WHERE created_at <= $1 AND seq IN (SELECT seq FROM events ORDER BY seq LIMIT $2)`
-	return s.sweep(ctx, "sweep events", q, NewTime(s.now().Add(-EventLife)), sweepBatch)
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	return s.sweepOld(ctx, "events", EventLife)
 }

@@ -19,6 +19,15 @@ type EventTail struct {
 	known   bool       // settled is
 	settled int64      // no event up to here can appear any more
 	mark    *eventMark // what settled waits for
+	last    int64      // the last number that was given out
+	epoch   int        // how often the numbers have gone back
+}
+
+// logState is how the log is at one moment.
+type logState struct {
+	newest  int64    // the number of the newest event, or 0
+	last    int64    // the last number that was given out; 0 where numbers never go back
+	writers []string // transactions that have not ended, and may have a lower number than newest
 }
 
 // eventMark is how the log was at one moment.
@@ -35,10 +44,16 @@ func (s *Store) TailEvents() *EventTail { return &EventTail{store: s} }
 // for which it has to be called again when other transactions have had time to
 // end.
 func (t *EventTail) Settle(ctx context.Context) (settled int64, known, pending bool, err error) {
-	newest, writers, err := t.store.dialect.newestEvent(ctx)
+	log, err := t.store.dialect.eventLog(ctx)
 	if err != nil {
 		return t.settled, t.known, t.mark != nil, t.store.wrap(err, "newest event")
 	}
+	newest, writers := log.newest, log.writers
+	if log.last < t.last { // a standby has taken over that lacks the end of the log
+		t.settled, t.known, t.mark = 0, false, nil
+		t.epoch++
+	}
+	t.last = log.last
 	if t.mark != nil {
 		t.mark.writers = slices.DeleteFunc(t.mark.writers, func(w string) bool { return !slices.Contains(writers, w) })
 		if len(t.mark.writers) == 0 {
@@ -53,6 +68,11 @@ func (t *EventTail) Settle(ctx context.Context) (settled int64, known, pending b
 	}
 	return t.settled, t.known, t.mark != nil, nil
 }
+
+// Epoch counts how often the numbers of events have gone back, which a failover to
+// a standby that lacks the end of the log does. Numbers of an earlier epoch mean
+// nothing.
+func (t *EventTail) Epoch() int { return t.epoch }
 
 func (t *EventTail) settle(seq int64) {
 	t.settled, t.known, t.mark = max(t.settled, seq), true, nil

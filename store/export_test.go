@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -86,4 +87,47 @@ func (s *Store) Explain(ctx context.Context, query string, args ...any) (string,
 		return rows.Err()
 	})
 	return strings.Join(plan, "\n"), err
+}
+
+// SessionSetting reads a setting of a connection that writes.
+func SessionSetting(ctx context.Context, s *Store, name string) (string, error) {
+	var v string
+	err := s.write.GetContext(ctx, &v, "SELECT current_setting('"+name+"')")
+	return v, err
+}
+
+// StandStill begins a transaction, writes a row, and does nothing until the
+// server has ended it; it returns what the next statement then says.
+func StandStill(ctx context.Context, s *Store, ended func()) error {
+	return s.inTx(ctx, "stand still", func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO settings (name, value) VALUES ('still', 'here')`); err != nil {
+			return err
+		}
+		ended()
+		_, err := tx.ExecContext(ctx, `DELETE FROM settings WHERE name = 'still'`)
+		return err
+	})
+}
+
+// FirstDue is the query for the next due recipient, as the queue asks it now, or
+// as it would ask for the whole queue.
+func (s *Store) FirstDue(all bool) (query string, args []any) {
+	from := Time{time.UnixMicro(0)}
+	if !all {
+		from = s.due.at(s.now())
+	}
+	return firstDue(from, nil)
+}
+
+// LookAtSchema notes whether the schema is newer than this program's, as a node
+// does every few seconds.
+func (s *Store) LookAtSchema(ctx context.Context) { s.lookAtSchema(ctx) }
+
+// SetMono replaces the monotonic clock of the guard of deletions.
+func (s *Store) SetMono(mono func() time.Duration) { s.guard.mono = mono }
+
+// Queued is how many hot writes to an inbox, or to others of its committer, wait
+// for a transaction.
+func (s *Store) Queued(inboxSeq int64) int {
+	return len(s.commits[uint64(inboxSeq)%uint64(len(s.commits))].queue) //nolint:gosec // sequence numbers are positive
 }

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -21,6 +24,9 @@ type hotWrite struct {
 	reports  []*Report
 	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
+	// probe says that one of the inboxes was held by another transaction a while
+	// ago.
+	probe bool
 	// refused is set when they must not be sent: then they are left out
 	// of the transaction.
 	refused *error
@@ -28,14 +34,20 @@ type hotWrite struct {
 
 // itemAtFault says whether one item of a batch may be why the batch failed.
 func itemAtFault(err error) bool {
+	if errors.Is(err, errLocked) || errors.Is(err, errStaleBlob) {
+		return true
+	}
 	return !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrFull)
 }
 
 // do hands w to the committer. Everything about one inbox, and everything about
 // one recipient, goes through the same one, in order.
 func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
-	var refused error
+	var refused, err error
 	w.refused = &refused
+	if w.probe, err = s.held.check(w.inboxes(), time.Now()); err != nil {
+		return err
+	}
 	if err := s.commits[uint64(shard)%uint64(len(s.commits))].do(ctx, w); err != nil { //nolint:gosec // sequence numbers are positive
 		return err
 	}
@@ -68,20 +80,20 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		references: st.addUpsert(ctx, d, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
 		messages: st.addBulk(ctx, d, "messages",
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
-				"header_id, header_hash, refs, automated, has_code, has_link, tag, size, created_at"),
+				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at"),
 		contents: st.addBulk(ctx, d, "contents",
 			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments"),
 		recipients: st.addBulk(ctx, d, "recipients",
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at"),
 		searchTail: st.addBulk(ctx, d, "search_tail", "message_seq, account_id"),
 		emails: st.addBulk(ctx, d, "emails",
-			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at"),
+			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by"),
 		emailTags: st.addBulk(ctx, d, "email_tags", "account_id, name, value, message_seq"),
 		events: st.addBulk(ctx, d, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
 		suppressions: st.addUpsert(ctx, d, "suppressions", suppressionWritten, widen),
 		deliveries: st.addBulk(ctx, d, "webhook_deliveries",
-			"account_id, endpoint_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at"),
+			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at"),
 		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
 			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
 
@@ -101,7 +113,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 
 		updateRecipients: st.addUpdate(ctx, d, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
 		keepSignatures:   st.addUpdate(ctx, d, keepSignatures, "bigint", "text"),
-		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint"),
+		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint", "bigint"),
 		updateDeliveries: st.addUpdate(ctx, d, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
 
 		reserve:        st.add(ctx, d.reserve()),
@@ -119,9 +131,14 @@ func (s *Store) prepareHot(ctx context.Context) error {
 
 // commitHot writes the batch in one transaction, all of it or nothing, and
 // wakes those who wait for it.
-func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) error {
+func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite, again bool) error {
 	var b hotBatch
 	err := s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
+		if short := s.dialect.shortLocks(); again && short != "" {
+			if _, err := tx.ExecContext(ctx, short); err != nil {
+				return err
+			}
+		}
 		b = hotBatch{
 			store: s, tx: tx, shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{},
 			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{},
@@ -134,6 +151,9 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) er
 	})
 	if err != nil && ctx.Err() != nil { // commitTimeout is over
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if len(batch) == 1 {
+		s.noteHeld(&batch[0], err)
 	}
 	if err != nil && (!b.complete || !s.committed(ctx, b.txName, err, askFor, len(b.messages)+len(b.emails))) {
 		return err
@@ -149,12 +169,24 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite) er
 	return nil
 }
 
+// noteHeld notes whether another transaction holds the inboxes of a write that
+// failed on a lock, or passed, alone.
+func (s *Store) noteHeld(w *hotWrite, err error) {
+	switch inboxes := w.inboxes(); {
+	case errors.Is(err, errLocked):
+		s.held.note(inboxes, time.Now())
+	case w.probe && err == nil:
+		s.held.free(inboxes)
+	}
+}
+
 // hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in
 // this order, so that two of them never wait for each other in a ring: the
 // messages of the attempts, their recipients, the inboxes, the accounts, the
-// counts, stored answers, drafts; each kind but the last two by its key.
+// counts, cached responses, drafts; each kind by its key.
 type hotBatch struct {
 	store    *Store
+	batch    []hotWrite
 	tx       *sqlx.Tx
 	shard    int64 // of the counts
 	now      Time
@@ -173,6 +205,7 @@ type hotBatch struct {
 }
 
 func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
+	b.batch = batch
 	var attempts []*Attempt
 	var reports []*Report
 	for i := range batch {
@@ -180,6 +213,11 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 		b.emails = append(b.emails, batch[i].emails...)
 		attempts = append(attempts, batch[i].attempts...)
 		reports = append(reports, batch[i].reports...)
+	}
+	for i := range batch {
+		if err := checkBlobs(b.now.Time, batch[i].blobs()...); err != nil {
+			return errItem(i, err)
+		}
 	}
 	if err := b.recordAttempts(ctx, attempts, reports); err != nil {
 		return err
@@ -193,10 +231,8 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	if err := b.addCounts(ctx); err != nil {
 		return err
 	}
-	for i := range batch {
-		if err := b.finish(ctx, &batch[i]); err != nil {
-			return err
-		}
+	if err := b.finish(ctx, batch); err != nil {
+		return err
 	}
 	if len(b.events) == 0 {
 		return nil
@@ -215,22 +251,77 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	return err
 }
 
-// finish writes what follows from the messages of w.
-func (b *hotBatch) finish(ctx context.Context, w *hotWrite) error {
-	if *w.refused != nil {
-		return nil
+// itemOf makes err the error of the write that is meant.
+func (b *hotBatch) itemOf(err error, is func(*hotWrite) bool) error {
+	for i := range b.batch {
+		if err != nil && is(&b.batch[i]) {
+			return errItem(i, err)
+		}
 	}
-	if w.once != nil {
-		id, row := w.stored()
-		if err := b.store.saveAnswer(ctx, b.tx, w.once, id, row); err != nil {
-			return err
+	return err
+}
+
+// ofMessage makes err the error of the write that h is part of.
+func (b *hotBatch) ofMessage(h *hotMessage, err error) error {
+	return b.itemOf(err, func(w *hotWrite) bool {
+		return slices.Contains(w.messages, h) ||
+			slices.ContainsFunc(w.emails, func(e *hotEmail) bool { return e.hotMessage == h })
+	})
+}
+
+// finish writes what follows from the messages: the cached responses in the
+// order of their keys, then the approved drafts in the order of their numbers.
+// Two batches that write the same ones do so in the same order, and neither
+// waits for the other in a circle.
+func (b *hotBatch) finish(ctx context.Context, batch []hotWrite) error {
+	var answers, approvals []int
+	for i := range batch {
+		w := &batch[i]
+		if *w.refused != nil {
+			continue
+		}
+		if w.once != nil {
+			answers = append(answers, i)
+		}
+		if w.approval != nil {
+			approvals = append(approvals, i)
+		}
+	}
+	slices.SortStableFunc(answers, func(i, j int) int { return batch[i].once.compare(batch[j].once) })
+	slices.SortStableFunc(approvals, func(i, j int) int { return cmp.Compare(batch[i].approval.DraftSeq, batch[j].approval.DraftSeq) })
+	for _, i := range answers {
+		id, row := batch[i].stored()
+		if err := b.store.saveAnswer(ctx, b.tx, batch[i].once, id, row); err != nil {
+			return itemState(i, err)
 		}
 		crashpoint.Reach(crashpoint.Accept)
 	}
-	if w.approval != nil {
-		return b.approve(ctx, w.approval, &w.messages[0].msg)
+	for _, i := range approvals {
+		if err := b.approve(ctx, batch[i].approval, &batch[i].messages[0].msg); err != nil {
+			return itemState(i, err)
+		}
 	}
 	return nil
+}
+
+// itemState says of err, when it is about the state of what item i changes,
+// that it is this item's alone.
+func itemState(i int, err error) error {
+	if errors.Is(err, ErrIdempotencyRaced) || errors.Is(err, ErrState) {
+		return errItem(i, err)
+	}
+	return err
+}
+
+// blobs are the keys of the blobs that the messages name.
+func (w *hotWrite) blobs() (keys []*string) {
+	for _, h := range w.messages {
+		keys = append(keys, h.msg.Content.BlobKey)
+	}
+	for _, h := range w.emails {
+		keys = append(keys, h.msg.Content.BlobKey)
+	}
+	return keys
 }
 
 // stored is what the answer to the call tells of, with its id.
@@ -248,7 +339,7 @@ func (w *hotWrite) stored() (id string, row any) {
 // event notes an event about a message, and counts it.
 func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
 	b.countEvent(typ, m)
-	b.told = append(b.told, told{m.AccountID, m.InboxSeq, id, typ})
+	b.told = append(b.told, told{m.AccountID, m.InboxSeq, m.Seq, id, typ})
 	var inbox any
 	if m.InboxSeq != 0 {
 		inbox = m.InboxSeq

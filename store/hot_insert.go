@@ -107,10 +107,10 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	for _, h := range b.messages {
 		in := b.inboxes[h.msg.InboxSeq]
 		if in == nil || !in.takes(h.msg.Direction, b.now) {
-			return fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound)
+			return b.ofMessage(h, fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound))
 		}
 		if err := h.holds(in); err != nil {
-			return err
+			return b.ofMessage(h, err)
 		}
 		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
 	}
@@ -120,10 +120,10 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 		}
 		in := b.inboxes[*h.email.FromInbox]
 		if in == nil || in.status == InboxDeleted {
-			return fmt.Errorf("inbox %d is deleted: %w", *h.email.FromInbox, ErrNotFound)
+			return b.ofMessage(h.hotMessage, fmt.Errorf("inbox %d is deleted: %w", *h.email.FromInbox, ErrNotFound))
 		}
 		if err := h.holds(in); err != nil {
-			return err
+			return b.ofMessage(h.hotMessage, err)
 		}
 	}
 	return nil
@@ -209,7 +209,6 @@ var (
 	receivedData = fmt.Sprintf(`{"status":%q}`, MessageReceived)
 	queuedData   = fmt.Sprintf(`{"status":%q}`, MessageQueued)
 
-	scheduledData = fmt.Sprintf(`{"status":%q}`, EmailScheduled)
 	cancelledData = fmt.Sprintf(`{"status":%q}`, EmailCancelled)
 )
 

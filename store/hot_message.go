@@ -16,16 +16,19 @@ import (
 // its thread.
 type NewMessage struct {
 	// Message holds InboxSeq, Direction, Status, TestMode, FromEmail, Addresses,
-	// Subject, HeaderID, Refs, Automated, HasCode, HasLink, Tag, Size, Content
+	// Subject, HeaderID, Refs, Automated, HasCode, HasLink, Truncated, Tag, Size, Content
 	// and, for outbound ones, Recipients (Email, Domain, Kind, and Status for
 	// those that are RecipientSuppressed). Everything else is the store's to fill
 	// in, in the copy that it returns.
 	Message
 	// SubjectFold is the subject folded for comparison.
 	SubjectFold string
-	// ThreadSubject is the subject without reply marks, folded; mail with the
-	// same one may be of the same thread.
+	// ThreadSubject is the subject without reply marks, folded. Messages with the
+	// same one may belong to the same thread.
 	ThreadSubject string
+	// ReplyMark says that the subject begins with a reply or forward mark. Without
+	// one, the subject does not join the message to a thread.
+	ReplyMark bool
 	// JoinThread is the sequence number of the thread to join, or 0.
 	JoinThread int64
 	// NewThread says that the message never joins a thread.
@@ -130,8 +133,8 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewID("evt_", now),
 	}
-	// Mail without a Message-ID is a script's, which says the same every day.
-	h.mayBySubj = !m.NewThread && !m.Automated && m.ThreadSubject != "" && m.HeaderID != "" && len(h.refersTo) == 0
+	// A message without a Message-ID comes from a script, which says the same every day.
+	h.mayBySubj = m.ReplyMark && !m.NewThread && !m.Automated && m.ThreadSubject != "" && m.HeaderID != "" && len(h.refersTo) == 0
 	content := *m.Content
 	content.Snippet = storable(content.Snippet)
 	msg := &h.msg
@@ -176,9 +179,10 @@ func (h *hotMessage) encode() error {
 	if c.Auth != nil {
 		h.auth = text(c.Auth.V)
 	}
+	states := initialStates(h.msg.Recipients)
 	for i := range h.msg.Recipients {
 		if r := &h.msg.Recipients[i]; r.Status == RecipientSuppressed {
-			h.suppressed = append(h.suppressed, text(EventData{Status: h.msg.Status, Recipient: r.Email, Response: suppressedResponse}))
+			h.suppressed = append(h.suppressed, text(EventData{Status: h.msg.Status, Recipients: states, Recipient: r.Email, Response: suppressedResponse}))
 		}
 	}
 	return errIn("write JSON columns", err)

@@ -35,3 +35,12 @@ func encodeID(prefix string, b [16]byte) string {
 	sb.WriteString(crockford.EncodeToString(b[:]))
 	return sb.String()
 }
+
+// idTime is the time in the last 26 characters of an id.
+func idTime(id string) (time.Time, bool) {
+	b, err := crockford.DecodeString(id[max(0, len(id)-26):])
+	if err != nil || len(b) != 16 {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b[:8]) >> 16)), true //nolint:gosec // 48 bits
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -35,6 +36,11 @@ func (o *Once) oldest(now time.Time) Time {
 		life = AnswerLife
 	}
 	return NewTime(now.Add(-life))
+}
+
+// compare orders by what must be unique.
+func (o *Once) compare(other *Once) int {
+	return cmp.Or(cmp.Compare(o.AccountID, other.AccountID), cmp.Compare(o.Operation, other.Operation), cmp.Compare(o.Key, other.Key))
 }
 
 // Answer is a stored answer.
@@ -104,45 +110,31 @@ func (s *Store) dropAnswers(ctx context.Context, tx *sqlx.Tx, resourceID string)
 	return err
 }
 
-// dropInboxAnswers deletes the stored answers that tell of an inbox, of its
-// messages or of its drafts. One statement for all three would read every answer
-// that there is.
-func (s *Store) dropInboxAnswers(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
+// dropInboxAnswers deletes the cached responses that hold an inbox, which is
+// deleted, its messages or its drafts, in short transactions.
+func (s *Store) dropInboxAnswers(ctx context.Context, in Inbox) error {
 	const (
-		messages = `DELETE FROM idempotency WHERE resource_id IN (SELECT id FROM messages WHERE inbox_seq = $1 AND created_at > $2)`
-		drafts   = `DELETE FROM idempotency WHERE resource_id IN (SELECT id FROM drafts WHERE inbox_seq = $1 AND updated_at > $2)`
+		messages = `DELETE FROM idempotency WHERE resource_id IN (SELECT m.id FROM messages m
+			JOIN idempotency c ON c.resource_id = m.id WHERE m.inbox_seq = $1 AND m.created_at > $2 LIMIT $3)`
+		drafts = `DELETE FROM idempotency WHERE resource_id IN (SELECT d.id FROM drafts d
+			JOIN idempotency c ON c.resource_id = d.id WHERE d.inbox_seq = $1 AND d.updated_at > $2 LIMIT $3)`
 	)
 	since := NewTime(s.now().Add(-2 * AnswerLife))
-	err := s.dropAnswers(ctx, tx, in.ID)
 	for _, q := range []string{messages, drafts} {
-		if err == nil {
-			_, err = tx.ExecContext(ctx, q, in.Seq, since)
+		if err := s.sweepAll(ctx, "delete cached responses", q, in.Seq, since, sweepBatch); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // SweepAnswers deletes some of the stored answers that are too old to be given
 // again, and returns how many; 0 means that there were none.
 func (s *Store) SweepAnswers(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
 	const q = `DELETE FROM idempotency WHERE (account_id, operation, key) IN
 		(SELECT account_id, operation, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`
 	return s.sweep(ctx, "sweep stored answers", q, NewTime(s.now().Add(-AnswerLife)), sweepBatch)
-}
-
-// sweepBatch is how many rows one transaction of a sweep deletes.
-const sweepBatch = 500
-
-// sweep deletes by one statement and returns how many rows went.
-func (s *Store) sweep(ctx context.Context, what, query string, args ...any) (int, error) {
-	var n int64
-	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return int(n), err
 }

@@ -30,21 +30,21 @@ const (
 // Inbox is one programmable address. A deleted inbox keeps its row, so that its
 // address is never given out again.
 type Inbox struct {
-	Seq           int64                `db:"seq"`
-	AccountID     int64                `db:"account_id"`
-	ID            string               `db:"id"`
-	Address       string               `db:"address"`
-	Name          string               `db:"name"`
-	Domain        string               `db:"domain"`
-	DisplayName   *string              `db:"display_name"`
-	SendPolicy    SendPolicy           `db:"send_policy"`
-	Status        InboxStatus          `db:"status"`
-	RetentionDays int                  `db:"retention_days"`
-	Metadata      JSON[map[string]any] `db:"metadata"`
-	ExpiresAt     *Time                `db:"expires_at"`
-	LastMessageAt *Time                `db:"last_message_at"`
-	CreatedAt     Time                 `db:"created_at"`
-	UpdatedAt     Time                 `db:"updated_at"`
+	Seq           int64        `db:"seq"`
+	AccountID     int64        `db:"account_id"`
+	ID            string       `db:"id"`
+	Address       string       `db:"address"`
+	Name          string       `db:"name"`
+	Domain        string       `db:"domain"`
+	DisplayName   *string      `db:"display_name"`
+	SendPolicy    SendPolicy   `db:"send_policy"`
+	Status        InboxStatus  `db:"status"`
+	RetentionDays int          `db:"retention_days"`
+	Metadata      JSON[Labels] `db:"metadata"`
+	ExpiresAt     *Time        `db:"expires_at"`
+	LastMessageAt *Time        `db:"last_message_at"`
+	CreatedAt     Time         `db:"created_at"`
+	UpdatedAt     Time         `db:"updated_at"`
 
 	// OnOwnDomain says of an inbox to be created that its domain is the
 	// account's, not the install's.
@@ -206,11 +206,12 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 }
 
 // DeleteInbox makes the inbox refuse mail from now on and hides all that is
-// under it. Its waiters are woken. Mail that it has queued is still delivered.
+// under it. Its waiters are woken, on all nodes. Mail that it has queued is still delivered.
 func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const (
 		q     = `UPDATE inboxes SET status = 'deleted', updated_at = $2 WHERE seq = $1`
 		count = `UPDATE accounts SET inboxes = inboxes - 1 WHERE seq = $1`
+		event = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, false, '{}', $5)`
 	)
 	var in Inbox
 	err := s.inTx(ctx, "delete inbox", func(tx *sqlx.Tx) error {
@@ -225,12 +226,23 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 		if _, err = tx.ExecContext(ctx, count, in.AccountID); err != nil {
 			return err
 		}
-		return s.dropInboxAnswers(ctx, tx, in)
+		if err = s.dropAnswers(ctx, tx, in.ID); err != nil {
+			return err
+		}
+		// The last statement, since it holds up the log of events until the commit.
+		_, err = tx.ExecContext(ctx, event, in.AccountID, in.Seq, NewID("evt_", in.UpdatedAt.Time), EventInboxDeleted, in.UpdatedAt)
+		return err
 	})
-	if err == nil {
-		s.changed([]topic{{topicInbox, in.Seq}}, 1)
+	if err != nil {
+		return in, err
 	}
-	return in, err
+	s.changed([]topic{{topicInbox, in.Seq}}, 1)
+	// The inbox is deleted, so an error does not fail the call: retention deletes
+	// what is left together with the messages.
+	if err := s.dropInboxAnswers(context.WithoutCancel(ctx), in); err != nil {
+		s.log.WarnContext(ctx, "cached responses of a deleted inbox are left to retention", "inbox_id", in.ID, "error", err)
+	}
+	return in, nil
 }
 
 // lockInbox reads the inbox and keeps others from changing it, or putting mail

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -18,7 +19,10 @@ func TestInboxIsReadBackAsStored(t *testing.T) {
 		want := storetest.Inbox(t, s, func(in *store.Inbox) {
 			name, expires := "Signup Agent", store.NewTime(begin.Add(time.Hour))
 			in.DisplayName, in.ExpiresAt, in.SendPolicy, in.RetentionDays = &name, &expires, store.PolicyApproval, 30
-			in.Metadata.V = map[string]any{"run": 42.0, "ok": true, "none": nil, "text": "ä\u0000\"'"}
+			in.Metadata.V = store.Labels{
+				"run": json.RawMessage(`12345678901234567890`), "ok": json.RawMessage(`true`), "none": json.RawMessage(`null`),
+				"text": json.RawMessage(`"ä\u0000\"'"`),
+			}
 		})
 		got, err := s.Inbox(t.Context(), want.AccountID, want.ID)
 		if err != nil {
@@ -173,7 +177,7 @@ func TestUpdateInboxSavesWhatEditChanges(t *testing.T) {
 		name := "Ann"
 		got, err := s.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
 			in.DisplayName, in.SendPolicy, in.RetentionDays = &name, store.PolicyReplyOnly, 3
-			in.Metadata.V = map[string]any{"a": "b"}
+			in.Metadata.V = store.Labels{"a": json.RawMessage(`"b"`)}
 			return nil
 		})
 		if err != nil {
@@ -186,7 +190,7 @@ func TestUpdateInboxSavesWhatEditChanges(t *testing.T) {
 		if diff := cmp.Diff(got, read); diff != "" {
 			t.Errorf("returned (-) and read (+) differ:\n%s", diff)
 		}
-		if *read.DisplayName != name || read.RetentionDays != 3 || read.Metadata.V["a"] != "b" {
+		if *read.DisplayName != name || read.RetentionDays != 3 || string(read.Metadata.V["a"]) != `"b"` {
 			t.Errorf("read %+v", read)
 		}
 		refused := fmt.Errorf("refused: EOF")

@@ -40,16 +40,16 @@ func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 		}
 		took[i] = time.Since(start)
 	}
-	before := s.now()
+	before := s.clock.node()
 	state, err := s.dialect.inspect(ctx)
 	if err != nil {
 		return Inspection{}, s.wrap(err, "inspect")
 	}
-	after := s.now()
+	after := s.clock.node()
 	slices.Sort(took)
 	out := Inspection{Engine: s.Engine(), Version: state.version, Latency: took[len(took)/2], LogSize: state.logSize}
 	if state.clock != nil {
-		ahead := state.clock.Sub(before.Add(after.Sub(before) / 2))
+		ahead := state.clock.Sub(before.Round(0).Add(after.Sub(before) / 2))
 		out.Ahead = &ahead
 	}
 	return out, nil

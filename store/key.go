@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -79,32 +80,77 @@ func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
 	return k, s.wrap(err, "key")
 }
 
+// BoundBy reports whether the key reaches only inboxes in inboxIDs. Nil inboxIDs
+// means all inboxes.
+func (k Key) BoundBy(inboxIDs []string) bool {
+	if inboxIDs == nil {
+		return true
+	}
+	return k.InboxIDs != nil &&
+		!slices.ContainsFunc(k.InboxIDs.V, func(id string) bool { return !slices.Contains(inboxIDs, id) })
+}
+
+// Key returns the account's key, unless it is revoked.
+func (s *Store) Key(ctx context.Context, accountID int64, id string) (Key, error) {
+	const q = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+	var k Key
+	err := s.read.GetContext(ctx, &k, q, accountID, id)
+	return k, s.wrap(err, "key "+id)
+}
+
 // ListKeys returns a page of the account's keys that are not revoked, newest
-// first.
-func (s *Store) ListKeys(ctx context.Context, accountID int64, p Page) (List[Key], error) {
+// first. When inboxIDs is not nil, the page holds only keys that are BoundBy it.
+func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string, p Page) (List[Key], error) {
 	const q = `SELECT ` + keyColumns + ` FROM api_keys
-		WHERE account_id = $1 AND revoked_at IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $3`
-	scope := fmt.Sprintf("keys/%d", accountID)
+		WHERE account_id = $1 AND revoked_at IS NULL AND seq < $2 AND (inbox_ids IS NOT NULL OR NOT CAST($4 AS BOOLEAN))
+		ORDER BY seq DESC LIMIT $3`
+	scope := fmt.Sprintf("keys/%d/%t/%q", accountID, inboxIDs != nil, inboxIDs)
 	before, err := s.beforeSeq(scope, p.Cursor)
 	if err != nil {
 		return List[Key]{}, err
 	}
 	var rows []Key
-	if err := s.read.SelectContext(ctx, &rows, q, accountID, before, p.Limit+1); err != nil {
-		return List[Key]{}, s.wrap(err, "list keys")
+	for len(rows) <= p.Limit {
+		var some []Key
+		if err := s.read.SelectContext(ctx, &some, q, accountID, before, p.Limit+1, inboxIDs != nil); err != nil {
+			return List[Key]{}, s.wrap(err, "list keys")
+		}
+		end := len(some) <= p.Limit
+		if !end {
+			before = some[p.Limit].Seq
+		}
+		rows = append(rows, slices.DeleteFunc(some, func(k Key) bool { return !k.BoundBy(inboxIDs) })...)
+		if end {
+			break
+		}
 	}
+	rows = rows[:min(len(rows), p.Limit+1)]
 	return page(s, scope, p.Limit, rows, func(k Key) position { return position{seq: k.Seq} }), nil
 }
 
-// RevokeKey makes the key unusable from now on. ErrNotFound when the account
-// has no such key or it is revoked already.
+// RevokeKey makes the key unusable from now on, and turns off the webhook endpoints
+// that it owns. ErrNotFound when the account has no such key or it is revoked
+// already.
 func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error {
-	const q = `UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+	const (
+		lock   = `SELECT seq FROM accounts WHERE seq = $1` // CreateWebhook locks it too
+		revoke = `UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+		off    = `UPDATE webhook_endpoints SET active = false, disabled_reason = 'the key that created it was revoked'
+			WHERE account_id = $1 AND owner_key = $2 AND active`
+	)
 	return s.inTx(ctx, "revoke key", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, accountID, id, NewTime(s.now()))
+		var n int64
+		if err := tx.GetContext(ctx, &n, lock+s.dialect.lockRow(), accountID); err != nil {
+			return errIn("lock the account", err)
+		}
+		res, err := tx.ExecContext(ctx, revoke, accountID, id, NewTime(s.now()))
 		if err != nil {
 			return err
 		}
-		return one(res, "key "+id, ErrNotFound)
+		if err := one(res, "key "+id, ErrNotFound); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, off, accountID, id)
+		return errIn("turn off webhook endpoints", err)
 	})
 }

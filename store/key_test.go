@@ -75,7 +75,7 @@ func TestRevokedKeyIsGone(t *testing.T) {
 		if _, err := s.KeyByHash(t.Context(), k.Hash); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("looked up: got %v, want ErrNotFound", err)
 		}
-		l, err := s.ListKeys(t.Context(), a.Seq, store.Page{Limit: 10})
+		l, err := s.ListKeys(t.Context(), a.Seq, nil, store.Page{Limit: 10})
 		if err != nil || len(l.Rows) != 0 {
 			t.Errorf("listed: %v, %v", l.Rows, err)
 		}
@@ -93,7 +93,7 @@ func TestListKeysPagesNewestFirst(t *testing.T) {
 		var names []string
 		cursor := ""
 		for {
-			l, err := s.ListKeys(t.Context(), a.Seq, store.Page{Limit: 2, Cursor: cursor})
+			l, err := s.ListKeys(t.Context(), a.Seq, nil, store.Page{Limit: 2, Cursor: cursor})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,7 @@ func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Dura
 	// In the order of seq, as attempts are recorded, so that nobody waits in a
 	// ring.
 	find := `SELECT seq, fence FROM recipients WHERE leased AND ` + s.dialect.oneOf("seq", "$1") + ` ORDER BY seq` + s.dialect.lockRow()
-	push := `UPDATE recipients SET next_attempt_at = $2 WHERE ` + s.dialect.oneOf("seq", "$1")
+	push := `UPDATE recipients SET next_attempt_at = ` + s.dialect.clock("$2") + ` + cast($3 AS bigint) WHERE ` + s.dialect.oneOf("seq", "$1")
 	seqs := make([]int64, len(claims))
 	for i, c := range claims {
 		seqs[i] = c.RecipientSeq
@@ -49,7 +49,7 @@ func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Dura
 		if len(kept) == 0 {
 			return nil
 		}
-		_, err := tx.ExecContext(ctx, push, s.dialect.list(kept), NewTime(s.now().Add(lease)))
+		_, err := tx.ExecContext(ctx, push, s.dialect.list(kept), s.sharedNow(), lease.Microseconds())
 		return err
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ func (b *hotBatch) guardThreads(ctx context.Context) error {
 			continue
 		}
 		if sends[h.thread.seq]++; sends[h.thread.seq] > MaxThreadSends {
-			return fmt.Errorf("thread %s: %w", h.thread.id, ErrLoop)
+			return b.ofMessage(h, fmt.Errorf("thread %s: %w", h.thread.id, ErrLoop))
 		}
 	}
 	return nil

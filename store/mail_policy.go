@@ -45,6 +45,9 @@ func (s *Store) MailPolicy(ctx context.Context, domain string) (MailPolicy, erro
 // SweepMailPolicies deletes some of the policies that hold no longer, and returns
 // how many; 0 means that there were none.
 func (s *Store) SweepMailPolicies(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
 	const q = `DELETE FROM mail_policies WHERE domain IN
 		(SELECT domain FROM mail_policies WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
 	return s.sweep(ctx, "sweep mail policies", q, NewTime(s.now()), sweepBatch)

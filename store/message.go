@@ -68,12 +68,18 @@ type Message struct {
 	Automated   bool             `db:"automated"`
 	HasCode     bool             `db:"has_code"`
 	HasLink     bool             `db:"has_link"`
+	Truncated   bool             `db:"truncated"` // a limit on reading it was reached
 	Tag         *string          `db:"tag"`
 	Size        int64            `db:"size"`       // bytes of the raw message
 	CreatedAt   Time             `db:"created_at"` // of inbound ones: received at
 	SentAt      *Time            `db:"sent_at"`
 	DeliveredAt *Time            `db:"delivered_at"`
-	ExpiredAt   *Time            `db:"expired_at"` // when the content was deleted
+	// ExpiredAt is when the content was deleted, or its retention ended.
+	ExpiredAt *Time `db:"expired_at"`
+	// RetentionDays is that of the inbox; 0 of an email. SettledAt is when the
+	// delivery of an email ended, or nil.
+	RetentionDays int   `db:"retention_days"`
+	SettledAt     *Time `db:"settled_at"`
 
 	// Recipients are filled in for outbound messages that are read one by one
 	// or in a page.
@@ -83,8 +89,8 @@ type Message struct {
 }
 
 const messageColumns = `m.seq, m.account_id, m.inbox_seq, i.id AS inbox_id, m.thread_seq, t.id AS thread_id, m.id, m.direction,
-	m.status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.has_code, m.has_link, m.tag,
-	m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at`
+	m.status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.has_code, m.has_link, m.truncated, m.tag,
+	m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at, i.retention_days`
 
 const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JOIN threads t ON t.seq = m.thread_seq`
 
@@ -96,6 +102,7 @@ func (s *Store) Message(ctx context.Context, accountID int64, id string) (Messag
 	if err := s.reads.get(ctx, &m, q, accountID, id); err != nil {
 		return Message{}, s.wrap(err, "message")
 	}
+	s.expireRead(&m)
 	one := []Message{m}
 	err := s.fill(ctx, one)
 	return one[0], err
@@ -113,6 +120,7 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 	if err := s.reads.get(ctx, &m, q, w.args...); err != nil {
 		return Message{}, s.wrap(err, "first message")
 	}
+	s.expireRead(&m)
 	one := []Message{m}
 	err := s.fill(ctx, one)
 	return one[0], err

@@ -28,6 +28,7 @@ func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) e
 	if err != nil {
 		return err
 	}
+	s.unscrubbed.Store(true) // again: a scrub may have come before the commit
 	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
 		s.log.WarnContext(ctx, "blob left to be swept", "message_id", id, "error", err)
 	}
@@ -54,6 +55,9 @@ func (s *Store) deleteMessage(ctx context.Context, tx *sqlx.Tx, m Message) (blob
 	}
 	blobs, err = s.removeContents(ctx, tx, []oldMessage{old}, NewTime(s.now()))
 	if err != nil {
+		return nil, err
+	}
+	if err := s.keepPlace(ctx, tx, old.Seq); err != nil {
 		return nil, err
 	}
 	if err := s.removeRecords(ctx, tx, []oldMessage{old}); err != nil {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"strings"
 )
@@ -35,15 +34,6 @@ type Place struct {
 
 // Place is where the message stands in its inbox.
 func (m *Message) Place() *Place { return &Place{m.CreatedAt, m.Seq} }
-
-// Place returns where a message of the inbox stands. ErrNotFound when it is not
-// of this inbox.
-func (s *Store) Place(ctx context.Context, inboxSeq int64, id string) (Place, error) {
-	const q = `SELECT created_at, seq FROM messages WHERE inbox_seq = $1 AND id = $2`
-	var p Place
-	err := s.reads.get(ctx, &p, q, inboxSeq, id)
-	return p, s.wrap(err, "message")
-}
 
 // add adds the conditions that are asked of each message for itself.
 func (f *MessageFilter) add(w *where) {

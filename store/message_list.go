@@ -243,5 +243,8 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 	}
 	ms := make([]Message, 0, len(seqs))
 	err := s.reads.all(ctx, &ms, `SELECT `+messageColumns+messageTables+w.sql(), w.args...)
+	for i := range ms {
+		s.expireRead(&ms[i])
+	}
 	return ms, s.wrap(err, "list messages")
 }

@@ -47,5 +47,9 @@ func (c *Content) held() int {
 	case c.Body == nil:
 		return len(c.Raw)
 	}
-	return len(c.Raw) + len(c.Body.V.Text) + len(c.Body.V.HTML)
+	n := len(c.Raw) + len(c.Body.V.Text) + len(c.Body.V.HTML)
+	if c.Body.V.Reply != nil {
+		n += len(*c.Body.V.Reply)
+	}
+	return n
 }

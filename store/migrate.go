@@ -58,6 +58,9 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if err := refuseNewer(ctx, p); err != nil {
 		return err
 	}
+	if _, s.schema, err = p.GetVersions(ctx); err != nil {
+		return s.wrap(err, "read the schema version")
+	}
 	pending, err := p.HasPending(ctx)
 	if err != nil {
 		return s.wrap(err, "read the schema version")

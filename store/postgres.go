@@ -31,16 +31,20 @@ const (
 
 // postgresDialect is one PostgreSQL database, shared by any number of nodes.
 type postgresDialect struct {
-	url          string
+	url string
+	// within is how long the server may take to answer a statement; 0: it has all
+	// the time that it needs, and sessions have no settings of ours.
+	within       time.Duration
+	dialer       *postgresDialer
 	read         *sqlx.DB
 	kick         chan struct{} // asks the notifier for one NOTIFY; holds one
 	done         chan struct{} // ends the notifier
 	notifierDone chan struct{}
 }
 
-func newPostgres(url string) *postgresDialect {
+func newPostgres(url string, within time.Duration) *postgresDialect {
 	return &postgresDialect{
-		url: url, kick: make(chan struct{}, 1), done: make(chan struct{}), notifierDone: make(chan struct{}),
+		url: url, within: within, dialer: newPostgresDialer(within), kick: make(chan struct{}, 1), done: make(chan struct{}), notifierDone: make(chan struct{}),
 	}
 }
 
@@ -71,12 +75,9 @@ func (d *postgresDialect) open(ctx context.Context) (write, read *sqlx.DB, err e
 }
 
 func (d *postgresDialect) pool(ctx context.Context, conns int) (*sqlx.DB, error) {
-	db, err := sqlx.Open("postgres", d.url)
+	db, err := openPostgres(ctx, d.url, d.dialer, d.within > 0)
 	if err != nil {
-		return nil, fmt.Errorf("open PostgreSQL: %w", err)
-	}
-	if err := db.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("reach PostgreSQL: %w", err), db.Close())
+		return nil, err
 	}
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
@@ -103,6 +104,11 @@ func (d *postgresDialect) inspect(ctx context.Context) (engineState, error) {
 	err := d.read.GetContext(ctx, &row, q)
 	clock := time.UnixMicro(row.Clock)
 	return engineState{version: row.Version, clock: &clock}, err
+}
+
+// clock does not change within a statement, so that it can be looked up by index.
+func (*postgresDialect) clock(param string) string {
+	return `coalesce(cast(` + param + ` AS bigint), cast(floor(extract(epoch FROM statement_timestamp()) * 1000) AS bigint) * 1000)`
 }
 
 func (*postgresDialect) committers() int { return 2 }
@@ -151,7 +157,8 @@ func (*postgresDialect) duplicate(err error) bool { return hasCode(err, "23505")
 
 // unavailable reads the classes 08 (connection), 53 (resources, but not the
 // disk), 57 (operator intervention) of the SQLSTATE codes, and 25006: a standby
-// that was not yet promoted.
+// that was not yet promoted; 25P03: this process stood still in the middle of a
+// transaction; 55P03: another transaction holds a row.
 func (*postgresDialect) unavailable(err error) bool {
 	var e *pq.Error
 	if !errors.As(err, &e) {
@@ -163,8 +170,13 @@ func (*postgresDialect) unavailable(err error) bool {
 	case "53":
 		return e.Code != "53100"
 	}
-	return e.Code == "25006"
+	return e.Code == "25006" || e.Code == "25P03" || e.Code == "55P03"
 }
+
+// locked: 55P03 is the end of lock_timeout.
+func (*postgresDialect) locked(err error) bool { return hasCode(err, "55P03") }
+
+func (*postgresDialect) shortLocks() string { return "SET LOCAL lock_timeout = '500ms'" }
 
 // cancelled: 57014 is the end of a statement that was asked to end.
 func (*postgresDialect) cancelled(err error) bool { return hasCode(err, "57014") }

@@ -34,6 +34,10 @@ func (d *postgresDialect) dump(ctx context.Context, path string) (_ view, err er
 			err = errors.Join(err, tx.Rollback())
 		}
 	}()
+	// pg_dump works while this transaction waits.
+	if _, err := tx.ExecContext(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		return nil, err
+	}
 	var snapshot string
 	if err := tx.GetContext(ctx, &snapshot, `SELECT pg_export_snapshot()`); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,10 +12,10 @@ const (
 	postgresChannel = "postroom"
 	notifyEvery     = 50 * time.Millisecond
 	followEvery     = time.Second
-	// followMost is for how many new events inboxes are woken one by one; for
-	// more, everybody is.
-	followMost = 2000
 )
+
+// scrub: the server looks after its own files.
+func (*postgresDialect) scrub(context.Context) (bool, error) { return true, nil }
 
 func (d *postgresDialect) wrote(int) {
 	select {
@@ -49,14 +48,15 @@ func (d *postgresDialect) notifier() {
 
 // follow looks for events of other nodes on their hint, and every second
 // whatever happens to the hints.
-func (d *postgresDialect) follow(ctx context.Context, log *slog.Logger, woken func(inboxes []int64, all bool)) {
-	l := pq.NewListener(d.url, 100*time.Millisecond, time.Second, nil)
+func (d *postgresDialect) follow(ctx context.Context, log *slog.Logger, look func(context.Context) error) {
+	l := pq.NewDialListener(d.dialer, d.url, 100*time.Millisecond, time.Second, nil)
 	listening := make(chan struct{})
 	go func() { // Listen blocks for as long as the server is away
 		defer close(listening)
 		if err := l.Listen(postgresChannel); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "no hints from other nodes, only the poll", "error", err)
 		}
+		d.keepListening(ctx, l)
 	}()
 	defer func() {
 		_ = l.Close() // it is open; this ends Listen too
@@ -68,10 +68,9 @@ func (d *postgresDialect) follow(ctx context.Context, log *slog.Logger, woken fu
 	}()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	f := follower{dialect: d, woken: woken}
 	failing := false
 	for {
-		err := f.look(ctx)
+		err := look(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			log.WarnContext(ctx, "cannot look for events of other nodes", "error", err)
 		}
@@ -85,63 +84,17 @@ func (d *postgresDialect) follow(ctx context.Context, log *slog.Logger, woken fu
 	}
 }
 
-// follower reads the events that it has not seen. An event gets its number
-// before its transaction commits, so that one with a lower number may appear
-// later than one with a higher: the follower does not pass a number before all
-// transactions that may hold a lower one have ended. A transaction writes
-// something else before its first event, so it is known to the server by then.
-type follower struct {
-	dialect *postgresDialect
-	woken   func(inboxes []int64, all bool)
-	started bool  // from is known
-	from    int64 // no event up to here can appear any more
-	mark    *followMark
-}
-
-// followMark is what was newest at one moment.
-type followMark struct {
-	event int64 // the newest event
-	tx    int64 // no transaction from here on had begun to write
-}
-
-func (f *follower) look(ctx context.Context) error {
-	const stand = `SELECT coalesce((SELECT max(seq) FROM events), 0) AS newest,
-		cast(cast(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint) AS oldest_tx,
-		cast(cast(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint) AS next_tx`
-	var now struct {
-		Newest   int64 `db:"newest"`
-		OldestTx int64 `db:"oldest_tx"` // of those that have not ended
-		NextTx   int64 `db:"next_tx"`
-	}
-	if err := f.dialect.read.GetContext(ctx, &now, stand); err != nil {
-		return fmt.Errorf("newest event: %w", err)
-	}
-	switch {
-	case !f.started: // what was under way when the store opened has numbers that are not known
-		f.woken(nil, true)
-	case f.mark != nil || now.Newest > f.from:
-		if err := f.wake(ctx); err != nil {
-			return err
+// keepListening asks the listener's connection for a sign of life, more often
+// than a read on it may take. A connection that the network has lost is replaced.
+func (d *postgresDialect) keepListening(ctx context.Context, l *pq.Listener) {
+	tick := time.NewTicker(min(5*time.Second, d.within/4))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = l.Ping() // the listener sees for itself that the connection is gone
 		}
 	}
-	if f.mark != nil && now.OldestTx >= f.mark.tx {
-		f.from, f.mark, f.started = f.mark.event, nil, true
-	}
-	if f.mark == nil && (now.Newest > f.from || !f.started) {
-		f.mark = &followMark{event: now.Newest, tx: now.NextTx}
-	}
-	return nil
-}
-
-// wake wakes the inboxes of the events that may be new.
-func (f *follower) wake(ctx context.Context) error {
-	const since = `SELECT coalesce(inbox_seq, 0) FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`
-	var inboxes []int64
-	if err := f.dialect.read.SelectContext(ctx, &inboxes, since, f.from, followMost+1); err != nil {
-		return fmt.Errorf("new events: %w", err)
-	}
-	if len(inboxes) > 0 {
-		f.woken(inboxes, len(inboxes) > followMost)
-	}
-	return nil
 }

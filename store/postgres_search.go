@@ -34,10 +34,16 @@ func (d *postgresDialect) addIndexed(ctx context.Context, tx *sqlx.Tx, docs []in
 	return err
 }
 
-// mergeIndex: words that are gone go with the next VACUUM, as all that is
+// mergesIndex: words that are gone go with the next VACUUM, as all that is
 // deleted does.
-func (*postgresDialect) mergeIndex(context.Context, *sqlx.Tx, bool, int) (bool, error) {
-	return false, nil
+func (*postgresDialect) mergesIndex() bool { return false }
+
+func (*postgresDialect) mergeIndex(context.Context, *sqlx.Tx, int) (bool, error) { return false, nil }
+
+func (*postgresDialect) rewriteIndex(context.Context, *sqlx.Tx, int) error { return nil }
+
+func (*postgresDialect) indexSize(context.Context) (pages, deleted int64, err error) {
+	return 0, 0, nil
 }
 
 // find asks a function of ours (see the migrations): which way to go is not for

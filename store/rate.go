@@ -15,9 +15,8 @@ const RateWindow = 60 * time.Second
 // RateKind is what is counted.
 type RateKind string
 
-// What is counted: calls of a key, sending calls of a key, calls of an address
-// that come without a good key, and tries to sign in, by address and by the name
-// that is tried.
+// The rate limits count calls of a key, sending calls of a key, calls of an address
+// without a valid key, and sign-in attempts: by network, and by network and name.
 const (
 	RateCalls   RateKind = "key"
 	RateSends   RateKind = "send"

@@ -14,6 +14,7 @@ import (
 // stored answers that repeat it. The messages are held. It returns the blobs
 // that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
+	s.unscrubbed.Store(true)
 	seqs, ids := seqsOf(old), make([]string, len(old))
 	for i, m := range old {
 		ids[i] = m.ID
@@ -98,6 +99,20 @@ func (s *Store) unnamedBlobs(ctx context.Context, keys []string) ([]string, erro
 		return nil, s.wrap(err, "look for the rows of blobs")
 	}
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(named, key) }), nil
+}
+
+// Scrub removes what content that was deleted has left in the write-ahead log of
+// SQLite. What it cannot do now, because readers use the log, it does when it is
+// called again.
+func (s *Store) Scrub(ctx context.Context) error {
+	if !s.unscrubbed.Swap(false) {
+		return nil
+	}
+	done, err := s.dialect.scrub(ctx)
+	if !done {
+		s.unscrubbed.Store(true)
+	}
+	return s.wrap(err, "empty the write-ahead log")
 }
 
 func seqsOf(ms []oldMessage) []int64 {

@@ -88,7 +88,7 @@ func (b *hotBatch) recordReport(ctx context.Context, r *Report) (o outcome, ok b
 	}
 	o = outcome{
 		Attempt:    &Attempt{Status: status, Response: storable(r.Response[:min(len(r.Response), maxResponse)]), Suppress: r.Suppress, EmailFold: r.EmailFold},
-		messageSeq: r.MessageSeq, email: email, report: r, told: told,
+		messageSeq: r.MessageSeq, recipientSeq: r.RecipientSeq, old: old, email: email, report: r, told: told,
 	}
 	var response, sent, delivered, bounced any
 	if !r.engages() {

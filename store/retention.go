@@ -14,11 +14,33 @@ const (
 	// retentionBatch and retentionBytes bound one transaction of retention, in
 	// messages and in bytes of raw mail in rows, so that mail hardly waits for
 	// it.
-	retentionBatch = 64
+	retentionBatch = 32
 	retentionBytes = 2 << 20
 	// inboxPage is how many inboxes one look at them takes.
 	inboxPage = 500
 )
+
+// DefaultEmailRetention is how long the content of emails is kept, unless Config
+// says it.
+const DefaultEmailRetention = 30 * 24 * time.Hour
+
+// expireRead makes a message that was read look expired once its retention has
+// ended, also before its content is deleted. What is still to be sent is kept.
+func (s *Store) expireRead(m *Message) {
+	if m.ExpiredAt != nil || m.Status == MessageQueued || m.Status == EmailScheduled {
+		return
+	}
+	from, keep := m.CreatedAt, time.Duration(m.RetentionDays)*24*time.Hour
+	if m.RetentionDays == 0 {
+		keep = s.emailRetention
+		if m.SettledAt != nil {
+			from = *m.SettledAt
+		}
+	}
+	if end := NewTime(from.Add(keep)); !s.now().Before(end.Time) {
+		m.ExpiredAt, m.HasCode, m.HasLink = &end, false, false
+	}
+}
 
 // Removed is what a step of retention deleted.
 type Removed struct {
@@ -43,6 +65,9 @@ func (r Removed) Nothing() bool { return r == Removed{} }
 // and returns those of them with content that retention is to delete, and the
 // number to go on after; 0 when there are no more.
 func (s *Store) InboxesToExpire(ctx context.Context, after int64) (due []int64, next int64, err error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return nil, 0, err
+	}
 	const (
 		last = `SELECT coalesce(max(seq), 0) FROM
 			(SELECT seq FROM inboxes WHERE purged_at IS NULL AND seq > $1 ORDER BY seq LIMIT $2) page`
@@ -76,6 +101,9 @@ type heldInbox struct {
 // that is still to be sent holds stays until its delivery has ended, and so
 // does what somebody else is changing at the moment.
 func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return Removed{}, err
+	}
 	const q = `SELECT status, retention_days, expired_to, purged_at FROM inboxes WHERE seq = $1`
 	var gone Removed
 	var blobs []string
@@ -213,6 +241,9 @@ func (s *Store) purgeDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (R
 // left of messages and emails whose content went more than RecordLife ago, and threads
 // that have no message any more.
 func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return Removed{}, err
+	}
 	const q = `SELECT ` + oldColumns + ` FROM messages m WHERE m.expired_at <= $1 ORDER BY m.expired_at LIMIT $2`
 	var gone Removed
 	err := s.inTx(ctx, "delete old messages", func(tx *sqlx.Tx) error {

@@ -117,6 +117,7 @@ func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexT
 	if err != nil {
 		return 0, err
 	}
+	s.unmerged.Store(true)
 	return len(ms), nil
 }
 

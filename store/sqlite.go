@@ -48,8 +48,9 @@ func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err err
 		"temp_store(MEMORY)", checkpointAt, "journal_size_limit(67108864)",
 	}
 	// A larger cache costs more than it saves: a commit that moved pages about
-	// walks through all of it.
-	if write, err = d.connect(ctx, append(common, "cache_size(-8192)"), "&_txlock=immediate"); err != nil {
+	// walks through all of it. What is deleted is overwritten, also on pages that
+	// become free, which secure_delete(FAST) leaves as they are.
+	if write, err = d.connect(ctx, append(common, "cache_size(-8192)", "secure_delete(1)"), "&_txlock=immediate"); err != nil {
 		return nil, nil, err
 	}
 	write.SetMaxOpenConns(1)
@@ -119,6 +120,8 @@ func (d *sqliteDialect) inspect(ctx context.Context) (engineState, error) {
 	return state, nil
 }
 
+func (*sqliteDialect) clock(param string) string { return "cast(" + param + " AS bigint)" }
+
 func (*sqliteDialect) committers() int { return 1 }
 
 // reserve relies on the one writer: nobody else can take the numbers.
@@ -164,6 +167,11 @@ func (*sqliteDialect) duplicate(err error) bool {
 	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE
 }
 
+// locked: there is one writer, and nobody is in its way.
+func (*sqliteDialect) locked(error) bool { return false }
+
+func (*sqliteDialect) shortLocks() string { return "" }
+
 func (*sqliteDialect) unavailable(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -186,16 +194,18 @@ func (*sqliteDialect) full(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// newestEvent: one transaction writes at a time, so numbers appear in order.
-func (d *sqliteDialect) newestEvent(ctx context.Context) (int64, []string, error) {
-	var newest int64
-	err := d.read.GetContext(ctx, &newest, `SELECT coalesce(max(seq), 0) FROM events`)
-	return newest, nil, err
+// eventLog: one transaction writes at a time, so numbers appear in order.
+func (d *sqliteDialect) eventLog(ctx context.Context) (logState, error) {
+	var log logState
+	err := d.read.GetContext(ctx, &log.newest, `SELECT coalesce(max(seq), 0) FROM events`)
+	return log, err
 }
 
 // wrote: one process writes mail into the file, so there is nobody to tell.
 func (d *sqliteDialect) wrote(n int) { d.checkpoint.wrote(n) }
 
-func (*sqliteDialect) follow(context.Context, *slog.Logger, func([]int64, bool)) {}
+func (d *sqliteDialect) scrub(ctx context.Context) (bool, error) { return d.checkpoint.truncate(ctx) }
+
+func (*sqliteDialect) follow(context.Context, *slog.Logger, func(context.Context) error) {}
 
 func (d *sqliteDialect) close() error { return d.checkpoint.close() }

@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -59,6 +62,50 @@ func (c *checkpointer) run(ctx context.Context) {
 		// What fails now, and what readers still hold, the next one does.
 		_, _ = c.db.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`)
 	}
+}
+
+const (
+	// truncateWait is how long one try to empty the log may hold up the writer
+	// while readers still use it, and truncateTries is how many there are.
+	truncateWait  = 50 * time.Millisecond
+	truncateTries = 20
+)
+
+// truncate brings all of the log into the database file and empties it, so that
+// it no longer holds what was deleted. It says whether that was possible: readers
+// may have used the log all the time.
+func (c *checkpointer) truncate(ctx context.Context) (done bool, err error) {
+	conn, err := c.db.Connx(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	var usual int64
+	if err := conn.GetContext(ctx, &usual, `PRAGMA busy_timeout`); err != nil {
+		return false, err
+	}
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, truncateWait.Milliseconds())); err != nil {
+		return false, err
+	}
+	defer func() {
+		_, e := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA busy_timeout = %d`, usual))
+		err = errors.Join(err, e)
+	}()
+	for range truncateTries {
+		var busy, pages, moved int64
+		if err := conn.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
+			return false, err
+		}
+		if busy == 0 {
+			return true, nil
+		}
+		select {
+		case <-time.After(truncateWait):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
 }
 
 func (c *checkpointer) close() error {

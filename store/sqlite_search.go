@@ -26,29 +26,65 @@ func (*sqliteDialect) addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexe
 	return nil
 }
 
-// mergeIndex: FTS5 only notes that a row is gone, and keeps its words until the
-// segment that holds them is merged. A negative number of pages begins to merge
-// all segments into one. That less than two rows changed means that there was
-// nothing to do.
-func (*sqliteDialect) mergeIndex(ctx context.Context, tx *sqlx.Tx, begin bool, pages int) (bool, error) {
-	const (
-		merge   = `INSERT INTO search_index (search_index, rank) VALUES ('merge', $1)`
-		changes = `SELECT total_changes()`
-	)
+func (*sqliteDialect) mergesIndex() bool { return true }
+
+const mergeFTS = `INSERT INTO search_index (search_index, rank) VALUES ('merge', $1)`
+
+// mergeIndex lets FTS5 write some pages. A merge that has begun goes on, but
+// FTS5 leaves it alone while another level has more segments and too few to
+// merge; then a negative number puts all of them into one merge.
+func (d *sqliteDialect) mergeIndex(ctx context.Context, tx *sqlx.Tx, pages int) (bool, error) {
+	index, err := readStructure(ctx, tx)
+	if err != nil || !index.wantsMerge() {
+		return false, err
+	}
+	changed, err := changesOf(ctx, tx, mergeFTS, pages)
+	if err == nil && changed < 2 && index.merging() {
+		return true, d.rewriteIndex(ctx, tx, pages)
+	}
+	return changed >= 2, err
+}
+
+// rewriteIndex begins to merge all segments into one. FTS5 only notes that a row
+// is deleted, and keeps its words until the segment that holds them is merged.
+func (*sqliteDialect) rewriteIndex(ctx context.Context, tx *sqlx.Tx, pages int) error {
+	_, err := tx.ExecContext(ctx, mergeFTS, -pages)
+	return err
+}
+
+func (d *sqliteDialect) indexSize(ctx context.Context) (pages, deleted int64, err error) {
+	index, err := readStructure(ctx, d.read)
+	if err != nil {
+		return 0, 0, err
+	}
+	pages, deleted = index.sum()
+	return pages, deleted, nil
+}
+
+// readStructure reads the structure record, which FTS5 keeps under the number
+// 10.
+func readStructure(ctx context.Context, from sqlx.QueryerContext) (ftsStructure, error) {
+	var record []byte
+	err := sqlx.GetContext(ctx, from, &record, `SELECT block FROM search_index_data WHERE id = 10`)
+	if err != nil {
+		return nil, errIn("read the structure of the index", err)
+	}
+	return parseStructure(record)
+}
+
+// changesOf runs a statement and returns how many rows it changed, in tables of
+// FTS5 too: less than two mean that a merge had nothing to do.
+func changesOf(ctx context.Context, tx *sqlx.Tx, q string, args ...any) (int64, error) {
+	const changes = `SELECT total_changes()`
 	var before, after int64
-	if begin {
-		pages = -pages
-	}
 	if err := tx.GetContext(ctx, &before, changes); err != nil {
-		return false, err
+		return 0, err
 	}
-	if _, err := tx.ExecContext(ctx, merge, pages); err != nil {
-		return false, err
+	if _, err := tx.ExecContext(ctx, q, args...); err != nil {
+		return 0, err
 	}
-	if err := tx.GetContext(ctx, &after, changes); err != nil {
-		return false, err
-	}
-	return after-before >= 2, nil
+	err := tx.GetContext(ctx, &after, changes)
+	return after - before, err
 }
 
 // find asks FTS5, which goes through the rows that match in the order that is

@@ -45,8 +45,19 @@ type Config struct {
 	// AutoPause says whether an account that sends too much that bounces or is
 	// complained about stops sending.
 	AutoPause bool
-	// Now is the clock; nil means time.Now.
+	// EmailRetention is how long the content of emails is kept after they were sent
+	// or failed; 0 means DefaultEmailRetention.
+	EmailRetention time.Duration
+	// Now is the clock of this machine; nil means time.Now. On PostgreSQL leases,
+	// retention and the times of messages go by the server's clock instead, unless
+	// TrustNow is set.
 	Now func() time.Time
+	// TrustNow takes Now for the right time, wherever it jumps to. Tests set it to
+	// move the time.
+	TrustNow bool
+	// AnswerWithin is how long a PostgreSQL server may take to answer a statement
+	// before its connection counts as lost; 0 means AnswerWithin.
+	AnswerWithin time.Duration
 	// Log takes what an operator may act on; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -59,7 +70,9 @@ type Store struct {
 	blobs   Blobs
 	cursors cursorSigner
 	seal    sealer
-	now     func() time.Time
+	clock   clock
+	guard   clockGuard
+	pauses  pauseLog
 	log     *slog.Logger
 	wake    *hub
 	commits []*committer[hotWrite]
@@ -67,27 +80,43 @@ type Store struct {
 	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
 	stored  atomic.Int64 // messages, by this process
 
-	unmerged atomic.Bool // words may have been taken out of the index since a merge of it began
-	merging  atomic.Bool // a merge of the index has begun
-	plans    plans
-	watch    bool // Config.AutoPause
-	rates    rateCounter
-	stmts    *statements
-	hot      hotStatements
-	used     usedKeys
-	tally    tally
+	emailRetention time.Duration
+
+	unscrubbed  atomic.Bool  // content was deleted that may be left in a log
+	unmerged    atomic.Bool  // there may be parts of the full-text index to merge
+	rewriteFrom atomic.Int64 // microseconds; when a large full-text index may be rewritten
+
+	due      dueFrom // of the queue
+	sweeping sweepPlaces
+	turns    turns
+
+	plans plans
+	watch bool // Config.AutoPause
+	rates rateCounter
+	stmts *statements
+	hot   hotStatements
+	used  usedKeys
+	tally tally
 
 	closeOnce sync.Once
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	reads     *reads
-	bounds    bounds
+	held      heldInboxes
+	schema    int64 // the version of this program's
+	// schemaNewer says that a newer program has changed the schema.
+	schemaNewer atomic.Bool
+	ping        healthPing
+	bounds      bounds
 }
 
 // Open connects and checks that the schema is there (see Migrate). The store
 // must be closed after use.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.AnswerWithin == 0 {
+		cfg.AnswerWithin = AnswerWithin
+	}
 	s, err := connect(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -98,15 +127,30 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := errors.Join(s.prepareHot(ctx), s.openRates(ctx), s.readNewest(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.unmerged.Store(true) // the last run may have left some
+	if _, err := s.serverClock(ctx, s.read); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.emailRetention = cfg.EmailRetention; s.emailRetention == 0 {
+		s.emailRetention = DefaultEmailRetention
+	}
+	s.unmerged.Store(true)   // the last run may have left some
+	s.unscrubbed.Store(true) // by the process before
+	s.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	for _, shard := range s.shards() {
-		work := func(ctx context.Context, batch []hotWrite) error { return s.commitHot(ctx, shard, batch) }
-		s.commits = append(s.commits, newCommitter(&s.running, work, itemAtFault, hotWrite.weight))
+		s.commits = append(s.commits, newCommitter(&s.running, committing[hotWrite]{
+			work: func(ctx context.Context, batch []hotWrite, again bool) error {
+				return s.commitHot(ctx, shard, batch, again)
+			},
+			alone: itemAtFault, apart: func(w hotWrite) bool { return w.probe }, weigh: hotWrite.weight,
+		}))
 	}
-	s.results = newCommitter(&s.running, s.commitResults, itemAtFault, func(*DeliveryResult) int { return 1 })
-	s.running.Go(func() { s.dialect.follow(background, s.log, s.followed) })
+	s.results = newCommitter(&s.running, committing[*DeliveryResult]{
+		work: s.commitResults, alone: itemAtFault, weigh: func(*DeliveryResult) int { return 1 },
+	})
+	s.running.Go(func() { s.dialect.follow(background, s.log, newFollower(s).look) })
+	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
 	s.running.Go(func() { s.noteUsedKeys(background) })
 	return s, nil
@@ -114,10 +158,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without looking at the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, now: cfg.Now, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, bounds: usualBounds}
-	if s.now == nil {
-		s.now = time.Now
+	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, bounds: usualBounds}
+	if s.clock.node = cfg.Now; cfg.Now == nil {
+		s.clock.node = time.Now
 	}
+	s.guard.off, s.guard.mono = cfg.TrustNow, newMono()
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -131,18 +176,22 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	if s.seal, err = newSealer(cfg.SealKey); err != nil {
 		return nil, err
 	}
-	s.dialect = newDialect(cfg.Database)
+	s.dialect = newDialect(cfg.Database, cfg.AnswerWithin)
+	s.clock.alone = cfg.TrustNow || s.dialect.alone()
 	if s.write, s.read, err = s.dialect.open(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		if s.unavailable(err) {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return nil, err
 	}
 	s.stmts, s.reads = &statements{db: s.write}, newReads(s.read)
 	return s, nil
 }
 
 // newDialect returns the dialect of a database by its address, not yet connected.
-func newDialect(database string) dialect {
+func newDialect(database string, within time.Duration) dialect {
 	if isPostgresURL(database) {
-		return newPostgres(database)
+		return newPostgres(database, within)
 	}
 	return &sqliteDialect{path: database}
 }

@@ -79,11 +79,12 @@ type subjectKey struct {
 	inbox, hash int64
 }
 
-// joinThreads gives each message its thread: the one that is set, else that of
-// the newest message it refers to, else that of mail that refers to it, else,
-// for mail that refers to nothing, one with the same subject and a shared
-// participant, else a new one. Mail that ties two threads together makes them
-// one. Threads never span inboxes.
+// joinThreads sets the thread of each message, by the first rule that finds one: the
+// thread that the caller set; that of the newest message that this one refers to;
+// that of messages that refer to this one; a thread with the same subject and a
+// shared participant, if the subject of this one has a reply mark, it refers to no
+// message, and no program sent it; a new thread. A message that connects two threads
+// merges them. Threads never span inboxes.
 func (b *hotBatch) joinThreads(ctx context.Context) error {
 	ix := newThreadIndex()
 	if err := b.readThreads(ctx, ix); err != nil {

@@ -54,7 +54,10 @@ func TestThreadOfAMail(t *testing.T) {
 		{"a reference joins", mail{id: "<a@x>"}, mail{refs: []string{"<never@seen>", "<a@x>"}}, true},
 		{"an unknown reply opens a thread", mail{id: "<a@x>"}, mail{reply: "<b@x>"}, false},
 		{"an empty Message-ID ties nothing", mail{id: "none", subject: "One"}, mail{refs: []string{""}, subject: "Two"}, false},
-		{"same subject and sender joins", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Re: Trip"}, true},
+		{"a reply mark, the same subject and sender join", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Re: Trip"}, true},
+		{"two reply marks join", mail{from: ann, subject: "Re: Trip"}, mail{from: ann, subject: "Re: Trip"}, true},
+		{"the same subject without a reply mark does not", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Trip"}, false},
+		{"a reply mark on the first only does not", mail{from: ann, subject: "Re: Trip"}, mail{from: ann, subject: "Trip"}, false},
 		{"same sender in capitals joins", mail{from: ann, subject: "Trip"}, mail{from: "ANN@Out.example", subject: "Re: Trip"}, true},
 		{"same subject of a stranger does not", mail{from: ann, subject: "Trip"}, mail{from: bob, subject: "Re: Trip"}, false},
 		{"same sender, other subject does not", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Trips"}, false},
@@ -125,7 +128,7 @@ func TestSubjectTiesForFourteenDaysAfterTheLastMail(t *testing.T) {
 			clock := storetest.NewClock(begin)
 			s := storetest.Open(t, e, storetest.WithNow(clock.Now))
 			in := storetest.Inbox(t, s)
-			trip := mail{from: "ann@out.example", subject: "Trip"}
+			trip := mail{from: "ann@out.example", subject: "Re: Trip"}
 			first := storetest.Received(t, s, in, trip.edit)
 			const window = 14 * 24 * time.Hour
 			clock.Add(window)
@@ -151,7 +154,7 @@ func TestThreadsNeverSpanInboxes(t *testing.T) {
 		first := storetest.Received(t, s, a, mail{id: "<a@x>", from: "ann@out.example", subject: "Trip"}.edit)
 		for name, m := range map[string]mail{
 			"reply":   {reply: "<a@x>"},
-			"subject": {from: "ann@out.example", subject: "Trip"},
+			"subject": {from: "ann@out.example", subject: "Re: Trip"},
 			"asked":   {join: first.ThreadSeq},
 		} {
 			if got := storetest.Received(t, s, b, m.edit); got.ThreadID == first.ThreadID {
@@ -189,7 +192,9 @@ func TestSameSubjectIsFoundBesideManyThreadsOfStrangers(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		form := func(i int) mail { return mail{from: fmt.Sprintf("visitor%d@out.example", i), subject: "Contact form"} }
+		form := func(i int) mail {
+			return mail{from: fmt.Sprintf("visitor%d@out.example", i), subject: "Re: Contact form"}
+		}
 		var copies []*store.NewMessage
 		for i := range 60 {
 			copies = append(copies, storetest.NewReceived(in, form(i).edit))

@@ -5,6 +5,10 @@ import (
 	"slices"
 )
 
+// tieMost is up to how many messages the smaller of two threads may have that
+// become one: they are moved while other mail waits. Larger ones stay two.
+const tieMost = 200
+
 // maxExpected bounds how many Message-IDs of mail that is not there one message
 // may leave behind.
 const maxExpected = 20
@@ -61,6 +65,7 @@ func (t *hotThread) whole() *hotThread {
 // tie makes one of the thread that a message joins and the one that waits for
 // it, which may be none. The smaller becomes part of the larger, so that the
 // cost of a message stays small on average; of two alike the older one stays.
+// Two that both have more than tieMost messages stay two.
 func (w *threadWrite) tie(t, other *hotThread) *hotThread {
 	if other == nil || other == t {
 		return t
@@ -68,6 +73,9 @@ func (w *threadWrite) tie(t, other *hotThread) *hotThread {
 	stays, goes := t, other
 	if a, b := t.had+t.joined, other.had+other.joined; t.isNew && !other.isNew || t.isNew == other.isNew && (b > a || b == a && other.seq < t.seq) {
 		stays, goes = other, t
+	}
+	if goes.had > tieMost {
+		return t
 	}
 	goes.into = stays
 	if !goes.isNew {

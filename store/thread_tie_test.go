@@ -100,6 +100,7 @@ func TestForgedReferencesReachNoOtherAccount(t *testing.T) {
 			"in reply":        {from: "ann@out.example", reply: "<secret@x>", subject: "Re: Deal"},
 			"by reference":    {refs: []string{"<secret@x>"}},
 			"by its own name": {id: "<secret@x>", from: "ann@out.example", subject: "Deal"},
+			"by its subject":  {from: "ann@out.example", subject: "Re: Deal"},
 			"by what is due":  {id: "<next@x>"},
 			"by number":       {join: secret.ThreadSeq},
 		} {
@@ -119,7 +120,7 @@ func TestMailWithoutMessageIDIsTiedByNoSubject(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		backup := mail{from: "cron@out.example", id: "none", subject: "Backup done"}
+		backup := mail{from: "cron@out.example", id: "none", subject: "Re: Backup done"}
 		first := storetest.Received(t, s, in, backup.edit)
 		if second := storetest.Received(t, s, in, backup.edit); second.ThreadID == first.ThreadID {
 			t.Error("two reports of a script are one thread")

@@ -111,24 +111,12 @@ func (s *Store) Stats(ctx context.Context, accountID int64, inboxes []int64, day
 	return all, nil
 }
 
-// InboxSeqs returns the sequence numbers of those of the account's inboxes that
-// are not deleted.
-func (s *Store) InboxSeqs(ctx context.Context, accountID int64, ids []string) ([]int64, error) {
-	seqs := []int64{}
-	if len(ids) == 0 {
-		return seqs, nil
-	}
-	q, args, err := sqlx.In(`SELECT seq FROM inboxes WHERE account_id = ? AND status <> 'deleted' AND id IN (?)`, accountID, ids)
-	if err != nil {
-		return nil, fmt.Errorf("inboxes: %w", err)
-	}
-	err = s.read.SelectContext(ctx, &seqs, s.read.Rebind(q), args...)
-	return seqs, s.wrap(err, "inboxes")
-}
-
 // SweepCounts deletes some of the counts of days that are no longer shown, and
 // returns how many; 0 means that there were none.
 func (s *Store) SweepCounts(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
 	const q = `DELETE FROM daily_counts WHERE (account_id, inbox_seq, day, kind, shard) IN
 		(SELECT account_id, inbox_seq, day, kind, shard FROM daily_counts WHERE day < $1 ORDER BY day LIMIT $2)`
 	return s.sweep(ctx, "sweep counts", q, dayOf(s.now())-MaxStatsDays, sweepBatch)

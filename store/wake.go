@@ -126,12 +126,8 @@ func (s *Store) changed(topics []topic, n int) {
 	s.dialect.wrote(n)
 }
 
-// followed wakes the sleepers of this node for what another node changed.
-func (s *Store) followed(inboxes []int64, all bool) {
-	if all {
-		s.wake.wakeAll()
-		return
-	}
+// wakeFollowed wakes the sleepers of this node for what another node changed.
+func (s *Store) wakeFollowed(inboxes []int64) {
 	topics := make([]topic, 0, 3+len(inboxes))
 	topics = append(topics, topic{kind: topicQueue}, topic{kind: topicEvents}, topic{kind: topicWebhooks})
 	for _, seq := range inboxes {

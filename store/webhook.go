@@ -34,6 +34,9 @@ type Webhook struct {
 	Events    *JSON[[]EventType] `db:"events"`  // nil: all, later ones too
 	Inboxes   *JSON[[]InboxRef]  `db:"inboxes"` // nil: of all inboxes
 	Active    bool               `db:"active"`
+	// OwnerKey is the id of the key whose revocation turns the endpoint off. It is nil
+	// for an endpoint of a person, or that an admin key has changed.
+	OwnerKey *string `db:"owner_key"`
 	// DisabledReason is why the service turned the endpoint off.
 	DisabledReason *string `db:"disabled_reason"`
 	// OldUntil is until when the secret before the last rotation signs too.
@@ -54,7 +57,7 @@ type InboxRef struct {
 }
 
 const webhookColumns = `seq, account_id, id, url, events, inboxes, active, disabled_reason, old_until, failing_since, created_at,
-	secret, old_secret`
+	secret, old_secret, owner_key`
 
 // Wants says whether the endpoint is told of events of this type that are about
 // this inbox, or about none (0).
@@ -106,17 +109,19 @@ func (s *Store) WebhookKeys(w Webhook, at time.Time) ([][]byte, error) {
 	return keys, nil
 }
 
-// CreateWebhook stores w, which carries AccountID, URL, Events and Active, and
-// returns it with its secret, which is not given out again. inboxIDs, when not
-// nil, are the only inboxes of whose events it is told. ErrTooManyWebhooks when
-// the account has enough.
+// CreateWebhook stores w, which carries AccountID, URL, Events, Active and
+// OwnerKey, and returns it with its secret, which is not returned again. When
+// inboxIDs is not nil, the endpoint receives only events of these inboxes.
+// ErrTooManyWebhooks when the account has enough, ErrState when OwnerKey has been
+// revoked.
 func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string) (Webhook, string, error) {
 	const (
 		lock  = `SELECT seq FROM accounts WHERE seq = $1`
 		count = `SELECT count(*) FROM webhook_endpoints WHERE account_id = $1`
+		owner = `SELECT count(*) FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
 		q     = `
-		INSERT INTO webhook_endpoints (account_id, id, url, events, inboxes, active, secret, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		INSERT INTO webhook_endpoints (account_id, id, url, events, inboxes, active, secret, created_at, owner_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		RETURNING ` + webhookColumns
 	)
 	now, secret := s.now(), newSecret()
@@ -126,6 +131,14 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 		var n int64
 		if err := tx.GetContext(ctx, &n, lock+s.dialect.lockRow(), w.AccountID); err != nil {
 			return errIn("lock the account", err)
+		}
+		if w.OwnerKey != nil {
+			if err := tx.GetContext(ctx, &n, owner, w.AccountID, *w.OwnerKey); err != nil {
+				return errIn("read the key", err)
+			}
+			if n == 0 {
+				return fmt.Errorf("key %s is revoked: %w", *w.OwnerKey, ErrState)
+			}
 		}
 		if err := tx.GetContext(ctx, &n, count, w.AccountID); err != nil {
 			return err
@@ -140,7 +153,7 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 			}
 		}
 		sealed := s.seal.seal(webhookLabel(id), []byte(secret))
-		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now))
+		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now), w.OwnerKey)
 	})
 	return out, secret, err
 }
@@ -187,12 +200,12 @@ func (s *Store) ListWebhooks(ctx context.Context, accountID int64, inboxIDs []st
 	return page(s, scope, p.Limit, rows, func(w Webhook) position { return position{seq: w.Seq} }), nil
 }
 
-// UpdateWebhook lets edit change URL, events and active. Who is turned on starts
-// anew: why it was off and since when it failed is forgotten, and what was left
-// pending is due. An error of edit changes nothing and is returned as it is.
+// UpdateWebhook lets edit change URL, events, active and owner key. An endpoint that
+// is turned on starts anew: why it was off and since when it failed is forgotten,
+// and what was left pending is due. An error of edit changes nothing and is returned as it is.
 func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, edit func(*Webhook) error) (Webhook, error) {
 	const save = `
-		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6 WHERE seq = $1`
+		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7 WHERE seq = $1`
 	var w Webhook
 	var refused error
 	err := s.inTx(ctx, "update webhook endpoint", func(tx *sqlx.Tx) error {
@@ -207,7 +220,7 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, e
 		if w.Active && !was {
 			w.DisabledReason, w.FailingSince = nil, nil
 		}
-		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince)
+		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey)
 		return err
 	})
 	switch {
@@ -221,9 +234,10 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, e
 }
 
 // RotateWebhook gives the endpoint a new secret and returns both. The one before
-// goes on to sign for OldSecretLife; one that was before that ends at once.
-func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string) (Webhook, string, error) {
-	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4 WHERE seq = $1`
+// goes on to sign for OldSecretLife; one that was before that ends at once. adopt
+// takes the endpoint away from its owner key.
+func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, adopt bool) (Webhook, string, error) {
+	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4, owner_key = $5 WHERE seq = $1`
 	secret := newSecret()
 	var w Webhook
 	err := s.inTx(ctx, "rotate secret", func(tx *sqlx.Tx) error {
@@ -233,7 +247,10 @@ func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string) (
 		}
 		until := NewTime(s.now().Add(OldSecretLife))
 		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.seal(webhookLabel(id), []byte(secret))
-		_, err = tx.ExecContext(ctx, save, w.Seq, w.Sealed, w.SealedOld, w.OldUntil)
+		if adopt {
+			w.OwnerKey = nil
+		}
+		_, err = tx.ExecContext(ctx, save, w.Seq, w.Sealed, w.SealedOld, w.OldUntil, w.OwnerKey)
 		return err
 	})
 	return w, secret, err

@@ -26,6 +26,9 @@ type DueEndpoint struct {
 // deliveries pending: first those that do not fail, each kind by when the first
 // of its deliveries is due.
 func (s *Store) DueEndpoints(ctx context.Context, busy []int64) ([]DueEndpoint, error) {
+	if s.Paused() != nil {
+		return nil, nil
+	}
 	// From one endpoint to the next, by index: what they have pending may be much.
 	q := `
 		WITH RECURSIVE pending (seq) AS (
@@ -52,33 +55,34 @@ type ClaimedDelivery struct {
 	Event *Event
 }
 
+// claimWindow is how many due deliveries of an endpoint a claim looks at, for
+// each that it may take.
+const claimWindow = 8
+
 // ClaimDeliveries takes up to limit deliveries of an endpoint that are due, the
 // oldest first, and returns them with the endpoint. Pushing their next attempt
 // to the end of the lease is the claim, so that one whose process dies becomes
 // due again by itself. ErrNotFound when the endpoint is deleted or off.
+//
+// The deliveries about one email or message are a queue: only the first that is
+// pending can be claimed. Those behind it are put off until its next attempt, and
+// its success or final failure makes the next of them due (see recordResults).
 func (s *Store) ClaimDeliveries(ctx context.Context, endpointSeq int64, limit int, lease time.Duration) (Webhook, []ClaimedDelivery, error) {
 	const endpoint = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE seq = $1 AND active`
-	// Materialized, or a plan may run the choice once for each row and take more
-	// than limit.
-	q := `WITH due AS MATERIALIZED (
-			SELECT seq FROM webhook_deliveries WHERE endpoint_seq = $1 AND next_attempt_at <= $2
-			 ORDER BY next_attempt_at, seq LIMIT $3` + s.dialect.skipLocked() + `)
-		UPDATE webhook_deliveries SET next_attempt_at = $4, leased = true, fence = fence + 1, attempts = attempts + 1
-		 WHERE seq IN (SELECT seq FROM due)
-		RETURNING ` + deliveryColumns
 	var w Webhook
 	var claimed []ClaimedDelivery
 	err := s.inTx(ctx, "claim deliveries", func(tx *sqlx.Tx) error {
 		if err := tx.GetContext(ctx, &w, endpoint, endpointSeq); err != nil {
 			return s.wrap(err, "endpoint")
 		}
-		now := s.now()
-		var rows []Delivery
-		err := tx.SelectContext(ctx, &rows, q, endpointSeq, NewTime(now), limit, NewTime(now.Add(lease)))
+		now, err := s.serverClock(ctx, tx)
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(rows, func(a, b Delivery) int { return cmp.Compare(a.Seq, b.Seq) })
+		rows, err := s.claimFirst(ctx, tx, endpointSeq, limit, NewTime(now), NewTime(now.Add(lease)))
+		if err != nil {
+			return err
+		}
 		claimed, err = withEvents(ctx, tx, rows)
 		return err
 	})
@@ -86,6 +90,64 @@ func (s *Store) ClaimDeliveries(ctx context.Context, endpointSeq int64, limit in
 		crashpoint.Reach(crashpoint.WebhookClaim)
 	}
 	return w, claimed, err
+}
+
+// dueDelivery is a delivery that is due, with the first pending one of its queue.
+type dueDelivery struct {
+	Seq  int64  `db:"seq"`
+	Head *int64 `db:"head"` // nil: it is in no queue
+}
+
+// claimFirst claims due deliveries that are the first of their queues, and puts
+// off the others.
+func (s *Store) claimFirst(ctx context.Context, tx *sqlx.Tx, endpointSeq int64, limit int, now, until Time) ([]Delivery, error) {
+	due := `
+		SELECT d.seq, (SELECT min(h.seq) FROM webhook_deliveries h
+				WHERE h.endpoint_seq = $1 AND h.message_seq = d.message_seq AND h.next_attempt_at IS NOT NULL) AS head
+		  FROM webhook_deliveries d WHERE d.endpoint_seq = $1 AND d.next_attempt_at <= $2
+		 ORDER BY d.next_attempt_at, d.seq LIMIT $3` + s.dialect.skipLocked()
+	const (
+		claim = `
+		UPDATE webhook_deliveries SET next_attempt_at = ?, leased = true, fence = fence + 1, attempts = attempts + 1
+		 WHERE seq IN (?)
+		RETURNING ` + deliveryColumns
+		putOff = `
+		UPDATE webhook_deliveries SET next_attempt_at = (SELECT h.next_attempt_at FROM webhook_deliveries h
+				WHERE h.endpoint_seq = webhook_deliveries.endpoint_seq AND h.message_seq = webhook_deliveries.message_seq
+				  AND h.next_attempt_at IS NOT NULL ORDER BY h.seq LIMIT 1)
+		 WHERE seq IN (?)`
+	)
+	var found []dueDelivery
+	if err := tx.SelectContext(ctx, &found, due, endpointSeq, now, claimWindow*limit); err != nil {
+		return nil, errIn("due deliveries", err)
+	}
+	var first, behind []int64
+	heads := map[int64]bool{} // of the queues that this claim can move on
+	for _, d := range found {
+		if d.Head == nil || *d.Head == d.Seq {
+			first = append(first, d.Seq)
+			heads[d.Seq] = true
+		}
+	}
+	for _, d := range found {
+		if d.Head != nil && !heads[*d.Head] {
+			behind = append(behind, d.Seq)
+		}
+	}
+	if len(behind) > 0 {
+		if err := execIn(ctx, tx, putOff, behind); err != nil {
+			return nil, errIn("put deliveries off", err)
+		}
+	}
+	if len(first) == 0 {
+		return nil, nil
+	}
+	var rows []Delivery
+	if err := selectIn(ctx, tx, &rows, claim, until, first[:min(len(first), limit)]); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b Delivery) int { return cmp.Compare(a.Seq, b.Seq) })
+	return rows, nil
 }
 
 func withEvents(ctx context.Context, tx *sqlx.Tx, rows []Delivery) ([]ClaimedDelivery, error) {

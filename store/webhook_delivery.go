@@ -139,8 +139,10 @@ func (s *Store) RetryDelivery(ctx context.Context, w Webhook, id string) (Delive
 // DeliveryLife or whose endpoint is deleted, and returns how many; 0 means that
 // there were none.
 func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
 	const (
-		old = `DELETE FROM webhook_deliveries WHERE created_at <= $1 AND seq IN (SELECT seq FROM webhook_deliveries ORDER BY seq LIMIT $2)`
 		// From one endpoint to the next, by index.
 		orphaned = `
 		WITH RECURSIVE present (seq) AS (
@@ -154,7 +156,7 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 		orphans = `DELETE FROM webhook_deliveries WHERE seq IN
 			(SELECT seq FROM webhook_deliveries WHERE endpoint_seq = $1 ORDER BY seq LIMIT $2)`
 	)
-	n, err := s.sweep(ctx, "sweep deliveries", old, NewTime(s.now().Add(-DeliveryLife)), sweepBatch)
+	n, err := s.sweepOld(ctx, "webhook_deliveries", DeliveryLife)
 	if err != nil || n > 0 {
 		return n, err
 	}
@@ -168,6 +170,7 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 // told is an event that endpoints may have to be told of.
 type told struct {
 	account, inbox int64 // inbox 0: about none
+	message        int64 // the email or message; 0: about none
 	id             string
 	typ            EventType
 }
@@ -202,7 +205,11 @@ func (s *Store) tellWebhooks(ctx context.Context, tx *sqlx.Tx, events []told, no
 				continue
 			}
 			at := now.UnixMicro()
-			rows = append(rows, e.account, w.Seq, NewID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
+			var message any
+			if e.message != 0 {
+				message = e.message
+			}
+			rows = append(rows, e.account, w.Seq, message, NewID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
 			n++
 		}
 	}

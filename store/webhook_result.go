@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,7 +54,7 @@ func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 }
 
 // commitResults writes results in one transaction.
-func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult) error {
+func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult, _ bool) error {
 	results := slices.Clone(batch)
 	slices.SortFunc(results, func(a, b *DeliveryResult) int { return cmp.Compare(a.Seq, b.Seq) })
 	now := NewTime(s.now())
@@ -73,6 +74,9 @@ func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult) erro
 		crashpoint.Reach(crashpoint.WebhookMark)
 		return nil
 	})
+	if bad, ok := errors.AsType[*resultError](err); ok {
+		return errItem(slices.Index(batch, bad.result), err)
+	}
 	if err != nil {
 		return err
 	}
@@ -80,6 +84,20 @@ func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult) erro
 		s.log.WarnContext(ctx, "webhook endpoint turned off", "webhook_id", w.ID, "reason", w.Reason)
 	}
 	return nil
+}
+
+// resultError is an error that one of the results causes.
+type resultError struct {
+	result *DeliveryResult
+	err    error
+}
+
+func (e *resultError) Error() string { return e.err.Error() }
+func (e *resultError) Unwrap() error { return e.err }
+
+// lostClaim is the error of a result whose claim has ended.
+func lostClaim(r *DeliveryResult) error {
+	return &resultError{r, fmt.Errorf("delivery %d at fence %d: %w", r.Seq, r.Fence, ErrState)}
 }
 
 // turnedOff is an endpoint that the service has turned off, and why.
@@ -100,6 +118,14 @@ const (
 	giveBackDelivery = `
 	UPDATE webhook_deliveries SET leased = false, attempts = attempts - 1, next_attempt_at = $3
 	 WHERE seq = $1 AND fence = $2 AND status = 'pending'`
+	// What was put off behind a delivery that has ended is due now. What was not is
+	// written too: then a claim that is putting it off at this moment comes first.
+	moveQueuesOn = `
+	UPDATE webhook_deliveries SET next_attempt_at = CASE WHEN next_attempt_at > ? THEN ? ELSE next_attempt_at END
+	 WHERE NOT leased AND next_attempt_at IS NOT NULL AND seq IN (
+		SELECT (SELECT min(f.seq) FROM webhook_deliveries f
+		         WHERE f.endpoint_seq = d.endpoint_seq AND f.message_seq = d.message_seq AND f.next_attempt_at IS NOT NULL AND f.seq > d.seq)
+		  FROM webhook_deliveries d WHERE d.seq IN (?))`
 )
 
 // recordResults writes results. ErrState when one of them is of a claim that has
@@ -110,8 +136,8 @@ func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*Deliv
 	for _, r := range results {
 		if r.Untried {
 			res, err := tx.ExecContext(ctx, giveBackDelivery, r.Seq, r.Fence, now)
-			if err == nil {
-				err = one(res, fmt.Sprintf("delivery %d at fence %d", r.Seq, r.Fence), ErrState)
+			if err == nil && one(res, "", ErrState) != nil {
+				err = lostClaim(r)
 			}
 			if err != nil {
 				return err
@@ -119,7 +145,7 @@ func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*Deliv
 			continue
 		}
 		if _, twice := left[r.Seq]; twice {
-			return fmt.Errorf("delivery %d twice: %w", r.Seq, ErrState)
+			return lostClaim(r)
 		}
 		left[r.Seq] = struct{}{}
 		args = append(args, r.Seq, r.Fence, string(r.Status), r.Next, r.StatusCode, r.Error, r.Body, r.DurationMs, now)
@@ -135,10 +161,19 @@ func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*Deliv
 	}
 	for _, r := range results {
 		if _, is := left[r.Seq]; is {
-			return fmt.Errorf("delivery %d at fence %d: %w", r.Seq, r.Fence, ErrState)
+			return lostClaim(r)
 		}
 	}
-	return nil
+	var ended []int64
+	for _, r := range results {
+		if !r.Untried && r.Status != DeliveryPending {
+			ended = append(ended, r.Seq)
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	return errIn("move queues on", execIn(ctx, tx, moveQueuesOn, now, now, ended))
 }
 
 // verdicts are the results that say something about their endpoints, by endpoint

@@ -71,7 +71,7 @@ func TestTwoRotationsEndTheFirstSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID); err != nil {
+			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,9 +145,9 @@ func TestEventsAndTheirDeliveriesAreOne(t *testing.T) {
 		if got := types(off); len(got) != 0 {
 			t.Errorf("one that is off: %v", got)
 		}
-		_, events, err := s.ClaimDeliveries(t.Context(), all.Seq, 100, time.Minute)
-		if err != nil || len(events) != 8 {
-			t.Fatalf("claimed %d: %v", len(events), err)
+		events := claimQueues(t, s, all)
+		if len(events) != 8 {
+			t.Fatalf("claimed %d", len(events))
 		}
 		for _, e := range events {
 			if e.Event == nil || e.Event.ID != e.EventID || e.Event.InboxID == nil || *e.Event.InboxID != in.ID {
@@ -155,6 +155,28 @@ func TestEventsAndTheirDeliveriesAreOne(t *testing.T) {
 			}
 		}
 	})
+}
+
+// claimQueues claims all deliveries that are due, and those behind them in their
+// queues, and records that they succeeded.
+func claimQueues(t *testing.T, s *store.Store, w store.Webhook) (all []store.ClaimedDelivery) {
+	t.Helper()
+	for {
+		_, claimed, err := s.ClaimDeliveries(t.Context(), w.Seq, 100, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(claimed) == 0 {
+			return all
+		}
+		for _, c := range claimed {
+			r := store.DeliveryResult{Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliverySucceeded}
+			if err := s.RecordDelivery(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all = append(all, claimed...)
+	}
 }
 
 // A delivery is one claim's at a time, and who slept through his lease can no

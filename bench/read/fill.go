@@ -78,7 +78,7 @@ func (*filler) makeInbox(ctx context.Context, s *store.Store) (store.Inbox, erro
 	}
 	return s.CreateInbox(ctx, store.Inbox{
 		AccountID: k.AccountID, Address: "reader@postroom.localhost", Name: "reader", Domain: "postroom.localhost",
-		SendPolicy: store.PolicyOpen, RetentionDays: 7, Metadata: store.JSON[map[string]any]{V: map[string]any{}},
+		SendPolicy: store.PolicyOpen, RetentionDays: 7, Metadata: store.JSON[store.Labels]{V: store.Labels{}},
 	}, nil)
 }
 

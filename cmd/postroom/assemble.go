@@ -191,7 +191,8 @@ func (n *node) queuePart(
 	cfg := smtp.QueueConfig{
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: dns, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
-		Signer: smtp.NewSigner(s, n.now), Feedback: answers, Grace: queueGrace, Now: n.now, Log: n.log,
+		Signer: smtp.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
+		Grace: queueGrace, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {
 		if cfg.Relay, err = smtp.ParseRelay(string(n.cfg.Relay)); err != nil {

@@ -36,7 +36,7 @@ func newCommand(p program) *cobra.Command {
 	root.SetErr(p.stderr)
 	own := []*cobra.Command{
 		p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.keyCommand(), p.userCommand(), p.domainCommand(), p.doctorCommand(),
-		p.backupCommand(), p.restoreCommand(), p.heldCommand(), p.healthCommand(), p.configCommand(),
+		p.backupCommand(), p.restoreCommand(), p.heldCommand(), p.maintenanceCommand(), p.healthCommand(), p.configCommand(),
 	}
 	overAPI := []*cobra.Command{
 		p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(), p.emailCommand(), p.usageCommand(),

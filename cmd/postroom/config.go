@@ -48,7 +48,7 @@ type Config struct {
 	MXPort   port     `env:"MX_PORT" envDefault:"25" usage:"port of the MX hosts that mail is delivered to" want:"a port from 1 to 65535"`
 	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
 
-	WebhookAllow prefixes `env:"WEBHOOK_ALLOW" usage:"private address ranges that webhooks may be sent to, also by plain http and on any port" unset:"none" want:"ranges separated by commas, such as 127.0.0.0/8,10.0.0.0/8"`
+	WebhookAllow prefixes `env:"WEBHOOK_ALLOW" usage:"private address ranges that webhooks may be sent to, also by plain http" unset:"none" want:"ranges separated by commas, such as 127.0.0.0/8,10.0.0.0/8"`
 
 	Dashboard onOff `env:"DASHBOARD" envDefault:"on" usage:"serve the dashboard beside the API" want:"on or off"`
 
@@ -57,7 +57,7 @@ type Config struct {
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`
 	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"plan of accounts that were given none" want:"self_hosted, free or a plan of PLANS"`
 	Plans             planList     `env:"PLANS" usage:"further plans; limits that are not named are none" unset:"self_hosted and free alone" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
-	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"how long the content of emails is kept; inboxes say it for their messages" want:"a number of days from 1d to 3650d"`
+	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"how long the content of emails is kept after they were sent or failed; inboxes say it for their messages" want:"a number of days from 1d to 3650d"`
 	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"stop accounts from sending of whose mail more than 5 % bounces or 0.3 % is complained about" want:"on or off"`
 	Track             tracking     `env:"TRACK" envDefault:"off" usage:"what is told of readers of emails: opens, by a picture in the html, clicks, by links that lead through this server" want:"off, opens, clicks or all"`
 	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce the limits on requests; off is for benchmarks" want:"on or off"`

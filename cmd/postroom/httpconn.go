@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -33,6 +34,11 @@ type errorConn struct {
 	net.Conn
 	active atomic.Bool // a request is being handled
 	begun  atomic.Bool // something of the next one was read
+
+	// What follows belongs to the one goroutine that reads.
+	framing framing
+	rest    []byte // was read, and belongs to a later request
+	refused bool
 }
 
 // change is told what http.Server makes of the connection.
@@ -43,19 +49,58 @@ func (c *errorConn) change(state http.ConnState) {
 	}
 }
 
-// Read answers 408 when the head of a request does not come in time. net/http
-// only hangs up then. For one that never began there is nothing to answer.
+// Read never returns bytes of two requests at once, so that it sees the whole head
+// of each request before net/http does. It responds 400 to a request with both
+// Content-Length and Transfer-Encoding, and 408 when the head of a request does
+// not arrive in time: net/http only closes the connection then. A request that
+// never began needs no response.
 func (c *errorConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 {
+	if c.refused {
+		return 0, io.EOF
+	}
+	n, err := c.receive(p)
+	used, ambiguous := c.framing.next(p[:n])
+	if ambiguous {
+		c.refuse()
+		return 0, io.EOF
+	}
+	if used < n {
+		c.rest = append(bytes.Clone(p[used:n]), c.rest...)
+	}
+	if used > 0 {
 		c.begun.Store(true)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && !c.active.Load() {
 		c.begun.Store(false)
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // the client may not read either
-		_, _ = c.Conn.Write(jsonError(http.StatusRequestTimeout, "the head of the request took too long to arrive"))
+		c.respond(http.StatusRequestTimeout, "the head of the request took too long to arrive")
 	}
-	return n, err
+	return used, err
+}
+
+// receive returns what was read before, or reads from the network.
+func (c *errorConn) receive(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// refuse responds to a request whose end is ambiguous, and reads for a moment what
+// the client is still sending: otherwise the response could be lost.
+func (c *errorConn) refuse() {
+	c.refused = true
+	c.respond(http.StatusBadRequest, "Transfer-Encoding cannot be combined with Content-Length or HTTP/1.0: send Content-Length alone")
+	_ = c.CloseWrite()
+	_ = c.SetReadDeadline(time.Now().Add(500 * time.Millisecond)) // of the socket: by the wall clock
+	_, _ = io.CopyN(io.Discard, c.Conn, 256<<10)
+}
+
+// respond writes an error. The client may not read it.
+func (c *errorConn) respond(status int, message string) {
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = c.Conn.Write(jsonError(status, message))
 }
 
 // plainError is what follows the status line of the answers that net/http writes

@@ -177,7 +177,7 @@ func listKeys(ctx context.Context, w io.Writer, s *store.Store, a store.Account)
 	_, _ = fmt.Fprintln(t, "ID\tNAME\tMODE\tSCOPES\tKEY\tCREATED\tLAST USED\tEXPIRES") // kept by t until Flush
 	page := store.Page{Limit: 100}
 	for {
-		l, err := s.ListKeys(ctx, a.Seq, page)
+		l, err := s.ListKeys(ctx, a.Seq, nil, page)
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func buildAndRun(m *testing.M) int {
 }
 
 // exchanges are all those with the API of the program under test.
-var exchanges = contractcheck.NewSuite("../../openapi.yaml", 300)
+var exchanges = contractcheck.NewSuite("../../gen/openapi.json", 300)
 
 // watched is a client of the API whose exchanges are among them.
 func watched() *http.Client {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -29,6 +30,9 @@ var (
 	metricUnmet    = prometheus.NewDesc("postroom_mta_sts_unmet_total", "Servers that do not meet the MTA-STS policy of their domain, by its mode: not used, or used while the domain is testing.", []string{"mode"}, nil)
 	metricDue      = prometheus.NewDesc("postroom_queue_due_recipients", "Recipients that are due and not yet taken up, of all nodes.", nil, nil)
 	metricHeld     = prometheus.NewDesc("postroom_held", "What a restore holds until an operator decides, of all nodes.", []string{"kind"}, nil)
+	metricPaused   = prometheus.NewDesc("postroom_paused", "1 while this node neither claims nor deletes, by the reason.", []string{"reason"}, nil)
+	metricClock    = prometheus.NewDesc("postroom_clock_ahead_seconds", "By how much the clock of this node is ahead of the database server's.", nil, nil)
+	metricWaits    = prometheus.NewDesc("postroom_deletions_held", "1 while nothing is deleted until the clock is confirmed.", nil, nil)
 	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "For how long the first of them has been due.", nil, nil)
 )
 
@@ -54,7 +58,7 @@ func (m *metrics) answered(status int) {
 
 // Describe implements prometheus.Collector.
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDoubt, metricUnmet, metricDue, metricAge, metricHeld} {
+	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDoubt, metricUnmet, metricDue, metricAge, metricHeld, metricPaused, metricClock, metricWaits} {
 		descs <- d
 	}
 }
@@ -83,8 +87,25 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		counter(metricRequests, n, strconv.Itoa(status))
 	}
 	m.mu.Unlock()
+	gauge := func(d *prometheus.Desc, is bool, labels ...string) {
+		v := 0.0
+		if is {
+			v = 1
+		}
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	paused := m.store.Paused()
+	for _, why := range []string{store.PausedClock, store.PausedSchema} {
+		gauge(metricPaused, slices.Contains(paused, why), why)
+	}
+	out <- prometheus.MustNewConstMetric(metricClock, prometheus.GaugeValue, m.store.ClockAhead().Seconds())
 	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
 	defer cancel()
+	waits, err := m.store.DeletionsHeld(ctx)
+	if err != nil {
+		return
+	}
+	gauge(metricWaits, waits != nil)
 	due, age, err := m.store.QueueLag(ctx)
 	if err != nil {
 		return

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/postroom/postroom/internal/testclock"
 	"github.com/postroom/postroom/store"
 )
 
@@ -28,7 +29,7 @@ type node struct {
 }
 
 func newNode(cfg Config, out io.Writer, log *slog.Logger) *node {
-	return &node{cfg: cfg, out: out, log: log, now: time.Now, ready: make(chan struct{})}
+	return &node{cfg: cfg, out: out, log: log, now: testclock.Now, ready: make(chan struct{})}
 }
 
 // Run serves until ctx ends or a part fails, and then stops everything. It
@@ -46,10 +47,14 @@ func (n *node) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, doors.close()) }()
 	s, in, err := n.openStore(ctx)
+	if err != nil && errors.Is(err, store.ErrUnavailable) && ctx.Err() != nil {
+		return nil // stopped by a signal while it waited for the database
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore(s)) }()
+	n.now = s.Now // the time of the database server, which all nodes share
 	if err := n.tellOfHeld(ctx, s); err != nil {
 		return err
 	}
@@ -80,16 +85,20 @@ func (n *node) openStore(ctx context.Context) (*store.Store, install, error) {
 	if err != nil {
 		return nil, in, err
 	}
-	if n.cfg.Migrate {
-		steps, err := n.cfg.migrate(ctx, n.log)
-		if err != nil {
-			return nil, in, err
+	var s *store.Store
+	err = n.waitForServer(ctx, func() error {
+		if n.cfg.Migrate {
+			steps, err := n.cfg.migrate(ctx, n.log)
+			if err != nil {
+				return err
+			}
+			if steps > 0 {
+				n.log.InfoContext(ctx, "the database schema is up to date", "steps", steps)
+			}
 		}
-		if steps > 0 {
-			n.log.InfoContext(ctx, "the database schema is up to date", "steps", steps)
-		}
-	}
-	s, err := n.cfg.openToServe(ctx, in.keys, n.now, n.log)
+		s, err = n.cfg.openToServe(ctx, in.keys, n.now, n.log)
+		return err
+	})
 	if err != nil {
 		return nil, in, err
 	}
@@ -101,6 +110,30 @@ func (n *node) openStore(ctx context.Context) (*store.Store, install, error) {
 		return nil, in, errors.Join(err, s.Close())
 	}
 	return s, in, nil
+}
+
+// sayWaitEvery is how often the log says that the node waits for its database.
+const sayWaitEvery = 10 * time.Second
+
+// waitForServer does what needs the database. It waits for a PostgreSQL server that
+// is away, as after a restart of all machines, until ctx ends.
+func (n *node) waitForServer(ctx context.Context, do func() error) error {
+	var said time.Time
+	for {
+		err := do()
+		if err == nil || !n.cfg.Database.postgres() || !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		if time.Since(said) >= sayWaitEvery {
+			n.log.WarnContext(ctx, "waits for the database", "error", err)
+			said = time.Now()
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // closeStore closes the store, but waits no longer than a while for a database

@@ -2,11 +2,14 @@ package main
 
 import (
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/testpg"
 )
 
 func TestServeRefusesToServeTwice(t *testing.T) {
@@ -50,13 +53,18 @@ func TestServeRefusesAPortInUse(t *testing.T) {
 func TestServeRefusesAWrongDatabase(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
+	there, err := url.Parse(testpg.Schema(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there.User, there.Path = url.UserPassword(there.User.Username(), "hunter2"), "/nowhere"
+	missing := there.String()
 	tests := []struct {
 		name, database string
 		want           []string
 	}{
 		{
-			"a server that is not there", "postgres://mail:hunter2@127.0.0.1:1/mail?sslmode=disable",
-			[]string{"postgres://mail:xxxxx@127.0.0.1:1/mail", "connection refused"},
+			"a database that is not there", missing, []string{":xxxxx@", "nowhere", "does not exist"},
 		},
 		{"a folder", folder, []string{folder}},
 		{"a file that is no database", garbage(t), []string{"not a database"}},
@@ -126,7 +134,7 @@ func TestLostOrWrongSecretIsRefused(t *testing.T) {
 				t.Errorf("%v without the secret: %v %s", args, err, text)
 			}
 		}
-		if err := os.WriteFile(path, []byte("x"+string(secret[1:])), 0o600); err != nil {
+		if err := os.WriteFile(path, append([]byte{secret[0] ^ 1}, secret[1:]...), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if text := refused(t, data, env); !strings.Contains(text, "the secret in the file "+path+" is not the one") {

@@ -39,6 +39,40 @@ func write(t *testing.T, s *store.Store, blobs store.Blobs, dir string) (backup.
 	})
 }
 
+// A restore ends the sessions of the dashboard, also one that waits for a note.
+func TestRestoreEndsSessions(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.SQLite)
+	s, _ := source(t, cfg)
+	session, link := store.HashKey("session"), store.HashKey("link")
+	_, err := s.CreateUser(t.Context(), storetest.Account(t, s).Seq, "ann", store.UserLink{Hash: link, ExpiresAt: time.Now().Add(time.Hour)})
+	if err == nil {
+		_, err = s.UseLink(t.Context(), link, "hash of a password", session)
+	}
+	if err == nil {
+		err = s.LeaveNote(t.Context(), session, "key_1", "sk_live_1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "backup")
+	if _, err := write(t, s, cfg.Blobs, dir); err != nil {
+		t.Fatal(err)
+	}
+	next := cfg
+	next.Database = filepath.Join(t.TempDir(), "postroom.db")
+	if err := open(t, dir).Restore(t.Context(), dir, next, folder(t)); err != nil {
+		t.Fatal(err)
+	}
+	restored := storetest.OpenConfig(t, next)
+	if _, err := restored.SessionUser(t.Context(), session); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the session after the restore: %v, want ErrNotFound", err)
+	}
+	if u, err := restored.UserByName(t.Context(), "ann"); err != nil || u.Password == nil {
+		t.Errorf("the user after the restore: %+v, %v; want one with a password", u, err)
+	}
+}
+
 // TestThereAndBack restores a backup of a folder of blobs into a bucket, and one of
 // the bucket into a folder.
 func TestThereAndBack(t *testing.T) {

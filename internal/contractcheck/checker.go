@@ -80,7 +80,14 @@ const maxChecked = 4 << 20
 // them. answer is nil for one that goes on, such as an event stream: then its
 // body is not looked at.
 func (c *Checker) Exchange(req *http.Request, body []byte, res *http.Response, answer []byte) error {
-	op, params := find(c.ops, req.Method, req.URL)
+	method := req.Method
+	if method == http.MethodHead { // has the headers of GET
+		method, answer = http.MethodGet, nil
+	}
+	op, params := find(c.ops, method, req.URL)
+	if op == nil && req.Method == http.MethodHead {
+		return nil
+	}
 	c.count(op, res.StatusCode)
 	if op == nil {
 		return notInContract(res, answer)

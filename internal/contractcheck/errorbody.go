@@ -75,6 +75,7 @@ func notInContract(res *http.Response, answer []byte) error {
 	switch {
 	case res.StatusCode == http.StatusNotFound:
 	case res.StatusCode == http.StatusMethodNotAllowed && e.Error.Code == "method_not_allowed" && res.Header.Get("Allow") != "":
+	case res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "":
 	case res.StatusCode == http.StatusRequestEntityTooLarge, res.StatusCode == http.StatusUnauthorized:
 	default:
 		return fmt.Errorf("not in the contract, and answered %d, Allow %q: %s", res.StatusCode, res.Header.Get("Allow"), cut(answer))

@@ -37,7 +37,7 @@ func newSchemas(doc *openapi3.T) (*schemas, error) {
 	s.compiler.DefaultDraft(jsonschema.Draft2020)
 	s.compiler.AssertFormat()
 	for name, check := range map[string]func(string) error{
-		"email": openapi3.SchemaStringFormats["email"].Validate, "uri": absoluteURI, "byte": paddedBase64,
+		"email": openapi3.SchemaStringFormats["email"].Validate, "uri": absoluteURI, "byte": paddedBase64, "date-time": moment,
 	} {
 		s.compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(v any) error {
 			if text, isText := v.(string); isText {

@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-const contractPath = "../../openapi.yaml"
+const contractPath = "../../gen/openapi.json"
 
 // get asks a server with that answer, n times, in the way that the suite makes of
 // a client.

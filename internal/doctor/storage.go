@@ -77,12 +77,18 @@ func (v *visit) clock(ctx context.Context) []Result {
 			skew := in.Ahead.Abs()
 			switch {
 			case skew > muchSkew:
-				out = append(out, fail("it is %s off that of the database: leases end too early or too late", skew.Round(time.Millisecond)).advise(keep+", here and there"))
+				out = append(out, fail("it is %s off that of the database: the node neither sends nor deletes mail", skew.Round(time.Millisecond)).advise(keep+", here and there"))
 			case skew > someSkew:
 				out = append(out, warn("it is %s off that of the database", skew.Round(time.Millisecond)).advise(keep+", here and there"))
 			default:
 				out = append(out, ok("it is %s off that of the database", skew.Round(time.Millisecond)))
 			}
+		}
+	}
+	if o, ready := v.store.get(ctx); ready && o.err == nil {
+		if until, err := o.store.DeletionsHeld(ctx); err == nil && until != nil {
+			out = append(out, fail("it may be wrong: nothing is deleted before %s", until.UTC().Format(time.RFC3339)).
+				advise("when the clock is right: postroom maintenance confirm"))
 		}
 	}
 	synced, known := v.cfg.ClockSynced()

@@ -34,7 +34,7 @@ func buildAndRun(m *testing.M) int {
 
 // exchanges are all those with the API of the programs under test. There are so
 // many that to look at each would slow down the clients, and with them the faults.
-var exchanges = contractcheck.NewSuite("../../openapi.yaml", 100)
+var exchanges = contractcheck.NewSuite("../../gen/openapi.json", 100)
 
 // build builds the program, as it is released but for flags.
 func build(path string, flags ...string) error {

@@ -21,7 +21,8 @@ const maxSignatures = 10
 //   - Fail: the body or a signed field is not what was signed, or the
 //     signature's time is over (x=).
 //   - Policy: it is correct but proves too little: rsa-sha1 or a short key (RFC
-//     8301), or a body that goes on after what l= covers.
+//     8301), a body that goes on after what l= covers, or a From field that it
+//     does not sign, which may be the one that is shown.
 //   - None: the domain is only testing (t=y), which is to count as no signature
 //     (RFC 6376 section 3.6.1).
 //   - PermError: the signature or its key cannot be read, or there is no key.
@@ -33,8 +34,8 @@ type Signature struct {
 	Algorithm string // a=
 	Value     string // the first characters of b=, which tell signatures apart
 	Reason    string // what was wrong; empty when Result is Pass
-	// SignsFrom says that every From field of the mail is signed. Without that
-	// a signature says nothing about who the mail is from.
+	// SignsFrom says that the signature covers every From field. A signature that
+	// does not never passes.
 	SignsFrom bool
 }
 

@@ -37,6 +37,8 @@ func (c *dkimCheck) verify(ctx context.Context, r Resolver) {
 		c.Result, c.Reason = Fail, "the signed fields were changed, or the signature is forged"
 	case c.body.over:
 		c.Result, c.Reason = Policy, "the body goes on after what is signed"
+	case !c.SignsFrom:
+		c.Result, c.Reason = Policy, "a From field is not signed"
 	default:
 		c.Result = Pass
 	}

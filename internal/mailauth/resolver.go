@@ -60,11 +60,19 @@ func lookupMX(ctx context.Context, r Resolver, domain string) ([]*net.MX, error)
 	return nil, err
 }
 
+// maxWritten is the longest form, in bytes, of a name that fits into the DNS: 253
+// characters of four bytes each. The encoding of longer names takes quadratic
+// time.
+const maxWritten = 4 * 253
+
 // asciiDomain returns the form of a domain that the DNS knows, in lower case and
 // without the dot at its end; false when it has none. A name of one label is
 // returned too.
 func asciiDomain(domain string) (string, bool) {
 	domain = strings.TrimSuffix(domain, ".")
+	if len(domain) > maxWritten {
+		return "", false
+	}
 	if !isASCII(domain) {
 		ascii, err := idna.Lookup.ToASCII(domain)
 		if err != nil {

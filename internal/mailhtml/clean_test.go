@@ -21,6 +21,14 @@ var shown = mailhtml.Options{
 	Remote: func(u string) string { return "/remote?" + strings.TrimPrefix(u, "https://") },
 }
 
+// mark is what stands before the text of a link that names another site than host.
+func mark(host string) string {
+	return `<span class="postroom-leads-to" style="` + markStyle + `">(leads to ` + host + `) </span>`
+}
+
+const markStyle = "all:initial!important;position:relative!important;z-index:2147483647!important;" +
+	"color:#b3232f!important;background:#fff!important;font:600 13px/1.5 system-ui,sans-serif!important"
+
 func TestClean(t *testing.T) {
 	t.Parallel()
 
@@ -41,7 +49,36 @@ func TestClean(t *testing.T) {
 		},
 		{
 			name: "a link that names another place says so", source: `<a href="https://evil.example/">www.bank.com</a>`,
-			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">www.bank.com<span class="postroom-leads-to" style="all:initial!important;color:#b3232f!important;background:#fff!important;font:600 13px/1.5 system-ui,sans-serif!important"> (leads to evil.example)</span></a>`,
+			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">` + mark("evil.example") + `www.bank.com</a>`,
+		},
+		{
+			name: "nothing but text stands in such a link", source: `<a href="https://evil.example/"><br><br><b style="display:none">www.</b><i>bank.com</i><br>`,
+			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">` + mark("evil.example") + `www.bank.com</a>`,
+		},
+		{
+			name: "a comment separates what stands around it", source: `<style>/*x*/td/**/p{col/**/or:red;color:dark/**/red;margin:1/*x*/0px}</style><p style="color:/*a*//*b*/red">x</p>`,
+			want: `<p style="color:red">x</p>`, style: "td p{color:dark red;margin:1 0px}\n",
+		},
+		{
+			name: "brackets that are not balanced", source: `<style>a]b[c{color:red}@media ){({color:red}}@media )(x){b{color:red}}i{color:rgb(1,2}3);font-size:9px}u{color:red}</style>`,
+			style: "i{font-size:9px}\nu{color:red}\n",
+		},
+		{
+			name: "nothing moves back, is cut off or see-through", source: `<p style="margin:1px -1px;margin-left:calc(1px - 9px);text-indent:-9px;letter-spacing:-1em;vertical-align:-9px;` +
+				`opacity:0;overflow:hidden;overflow-x:clip;max-height:0;text-overflow:clip;outline:9px solid;box-shadow:0 0 9px 9px;text-shadow:0 0;white-space:nowrap;table-layout:fixed">x</p>`,
+			want: `<p>x</p>`,
+		},
+		{
+			name: "a box is as high as what is in it", source: `<style>div,img{height:1px}p img{height:auto}td.x{height:2px}</style><p style="height:0"><img style="height:3px">x</p>`,
+			want: `<p style="min-height:0"><img data-left-out="" style="height:3px">x</p>`, style: "div,img{min-height:1px}\np img{height:auto}\ntd.x{height:2px}\n",
+		},
+		{
+			name: "a box is as wide as a word", source: `<p style="width:0;max-width:5%;flex-basis:min(1px,2px);width:50%;max-width:600px"><img style="width:1px"></p>`,
+			want: `<p style="width:50%;max-width:600px"><img data-left-out="" style="width:1px"></p>`,
+		},
+		{
+			name: "lines are as high as their letters", source: `<p style="line-height:0;line-height:50%;line-height:1.4;line-height:9px;line-height:NORMAL;font:9px/0 Arial;font:9px / 2px Arial;font:9px/1.5 Arial">x</p>`,
+			want: `<p style="line-height:1.4;line-height:max(0.9em,9px);line-height:NORMAL;font:9px / max(0.9em,2px) Arial;font:9px/1.5 Arial">x</p>`,
 		},
 		{
 			name: "a link through the same owner's counter does not", source: `<a href="https://click.bank.com/x">https://www.bank.com</a>`,
@@ -67,8 +104,8 @@ func TestClean(t *testing.T) {
 		},
 		{name: "an image in its address", source: `<img src="data:image/png;base64,AAAA"><img src="data:image/svg+xml;base64,AAAA">`, want: `<img src="data:image/png;base64,AAAA"><img data-left-out="">`},
 		{
-			name: "styles that do not show but do", source: `<p style="position:fixed;width:expression(x);font:12px/1.5 'Open Sans',sans-serif;margin:-1px;behavior:url(x);color:\72 ed">x</p>`,
-			want: `<p style="font:12px/1.5 &#34;Open Sans&#34;,sans-serif;margin:-1px">x</p>`,
+			name: "styles that do not show but do", source: `<p style="position:fixed;width:expression(x);font:12px/1.5 'Open Sans',sans-serif;margin:1px;behavior:url(x);color:\72 ed">x</p>`,
+			want: `<p style="font:12px/1.5 &#34;Open Sans&#34;,sans-serif;margin:1px">x</p>`,
 		},
 		{
 			name: "a style sheet", source: `<style>@import "x";p, .a > b:hover{color:red;content:"x"}@media (max-width:600px){.w{width:100%!important}}i::before{color:red}x{y:z}</style>x`, want: "x",

@@ -60,6 +60,7 @@ func (c *cleaner) atRule(r *cssTokens, out *strings.Builder, depth int) {
 	tokens, block := prelude(r)
 	if !strings.EqualFold(tokens[0].text, "media") || depth >= maxMedia || !block {
 		c.countTokens(tokens)
+		c.sending.remove("style @"+nameOf(tokens[0].text), "")
 		if block {
 			c.skipBlock(r)
 		}
@@ -69,7 +70,10 @@ func (c *cleaner) atRule(r *cssTokens, out *strings.Builder, depth int) {
 	var inner strings.Builder
 	c.rules(r, &inner, depth+1)
 	r.next() // the bracket
-	if ok && inner.Len() > 0 {
+	if !ok {
+		c.sending.remove("style @media that cannot be read", "")
+	}
+	if ok && inner.Len() > 0 && !c.options.Reveal {
 		out.WriteString("@media " + strings.TrimSpace(query) + "{" + inner.String() + "}\n")
 	}
 }
@@ -80,12 +84,34 @@ func (c *cleaner) rule(r *cssTokens, out *strings.Builder) {
 		c.countTokens(tokens)
 		return
 	}
-	body := c.declarations(r)
+	body := c.declarations(r, subject(tokens))
 	r.next() // the bracket
 	selector, ok := written(tokens, selectorMarks)
-	if ok = ok && !strings.Contains(selector, "postroom-"); ok && body != "" {
+	if ok = ok && !strings.Contains(selector, "postroom-"); !ok {
+		c.sending.remove("style rule with a selector that is not allowed", "")
+	}
+	if ok && body != "" {
 		out.WriteString(strings.TrimSpace(selector) + "{" + body + "}\n")
 	}
+}
+
+// subject returns the name of the elements that a selector is about, or nothing
+// when it is about several or does not name them.
+func subject(selector []cssToken) string {
+	name := ""
+	for i, t := range selector {
+		switch {
+		case t.is(","):
+			return ""
+		case t.kind == cssSpace, t.is(">"), t.is("+"), t.is("~"):
+			if i < len(selector)-1 {
+				name = ""
+			}
+		case t.kind == cssIdent && (i == 0 || !selector[i-1].is(".") && !selector[i-1].is(":") && !selector[i-1].is("[")):
+			name = strings.ToLower(t.text)
+		}
+	}
+	return name
 }
 
 // skipBlock reads over a block and what it holds.
@@ -117,7 +143,14 @@ var pseudo = setOf(`active first-child focus hover last-child link nth-child onl
 // written writes a selector or media query anew. false: it may not stay.
 func written(tokens []cssToken, marks string) (string, bool) {
 	var out strings.Builder
+	var open brackets
 	for i, t := range tokens {
+		if !open.take(t) {
+			return "", false
+		}
+		if t.kind == cssSpace && i > 0 && tokens[i-1].kind == cssSpace {
+			continue
+		}
 		switch t.kind {
 		case cssIdent:
 			if marks == selectorMarks && i > 0 && tokens[i-1].is(":") && !pseudo[strings.ToLower(t.text)] {
@@ -143,5 +176,28 @@ func written(tokens []cssToken, marks string) (string, bool) {
 		}
 	}
 	s := out.String()
-	return s, strings.TrimSpace(s) != "" && strings.Count(s, "[") == strings.Count(s, "]") && strings.Count(s, "(") == strings.Count(s, ")")
+	return s, strings.TrimSpace(s) != "" && len(open) == 0
+}
+
+// brackets are the closing marks of the brackets that are open.
+type brackets []byte
+
+// take follows a token. false: it closes another bracket than the one that was
+// opened last.
+func (b *brackets) take(t cssToken) bool {
+	switch {
+	case t.kind == cssFunction, t.is("("):
+		*b = append(*b, ')')
+	case t.is("["):
+		*b = append(*b, ']')
+	case t.is("{"):
+		*b = append(*b, '}')
+	case t.is(")"), t.is("]"), t.is("}"):
+		last := len(*b) - 1
+		if last < 0 || (*b)[last] != t.text[0] {
+			return false
+		}
+		*b = (*b)[:last]
+	}
+	return true
 }

@@ -52,13 +52,9 @@ func (r *cssTokens) next() cssToken {
 }
 
 func (r *cssTokens) read() cssToken {
-	for strings.HasPrefix(r.s, "/*") {
-		end := strings.Index(r.s[2:], "*/")
-		if end < 0 {
-			r.s = ""
-			break
-		}
-		r.s = r.s[2+end+2:]
+	if strings.HasPrefix(r.s, "/*") {
+		r.skipComments()
+		return cssToken{cssSpace, " "}
 	}
 	if r.s == "" {
 		return cssToken{}
@@ -83,6 +79,18 @@ func (r *cssTokens) read() cssToken {
 	}
 	r.s = r.s[1:]
 	return cssToken{cssBad, ""}
+}
+
+// skipComments reads over comments. A comment separates what stands around it, so
+// the caller writes a space in its place: "u/**/rl" must not become "url".
+func (r *cssTokens) skipComments() {
+	for strings.HasPrefix(r.s, "/*") {
+		_, rest, closed := strings.Cut(r.s[2:], "*/")
+		if !closed {
+			rest = ""
+		}
+		r.s = rest
+	}
 }
 
 // take reads the bytes that are of one kind.

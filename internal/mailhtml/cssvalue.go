@@ -35,17 +35,18 @@ const maxNested = 8
 // plainString is what may stand in quotes: the name of a font.
 var plainString = words{" ._-", 100}
 
-// styleAttribute returns the declarations of a style attribute that may stay.
-func (c *cleaner) styleAttribute(s string) string {
+// styleAttribute returns the declarations of a style attribute of an element that
+// may stay.
+func (c *cleaner) styleAttribute(element, s string) string {
 	if len(s) > maxStyle {
 		return ""
 	}
-	return c.declarations(&cssTokens{s: s})
+	return c.declarations(&cssTokens{s: s}, element)
 }
 
 // declarations reads to the end of a block, or of all, and returns those that may
-// stay.
-func (c *cleaner) declarations(r *cssTokens) string {
+// stay. element is the one that they are about, or empty when it is not known.
+func (c *cleaner) declarations(r *cssTokens, element string) string {
 	var out strings.Builder
 	for {
 		t := r.peek()
@@ -56,7 +57,7 @@ func (c *cleaner) declarations(r *cssTokens) string {
 			r.next()
 			continue
 		}
-		if d := c.declaration(r); d != "" {
+		if d := c.declaration(r, element); d != "" {
 			if out.Len() > 0 {
 				out.WriteByte(';')
 			}
@@ -66,15 +67,24 @@ func (c *cleaner) declarations(r *cssTokens) string {
 }
 
 // declaration reads one, and returns it as it may stay, or nothing.
-func (c *cleaner) declaration(r *cssTokens) string {
+func (c *cleaner) declaration(r *cssTokens, element string) string {
 	name, value := declared(r)
+	given := name
+	if name != "" && properties[name] && c.sending == nil {
+		name, value = legible(name, value, element)
+		if c.options.Reveal && hides(name, value) {
+			return ""
+		}
+	}
 	if name == "" || !properties[name] {
 		c.countTokens(value)
+		c.sending.removeStyle(given)
 		return ""
 	}
 	text, ok := c.value(name, value)
 	if !ok {
 		c.countTokens(value)
+		c.sending.removeStyle(given)
 		return ""
 	}
 	if text = strings.TrimSpace(text); text == "" || strings.HasPrefix(text, "!") {
@@ -98,17 +108,13 @@ func declared(r *cssTokens) (name string, value []cssToken) {
 	} else {
 		name = ""
 	}
-	depth := 0
+	var open brackets
 	for {
 		t := r.peek()
-		switch {
-		case t.kind == cssEnd, depth == 0 && (t.is(";") || t.is("}")):
+		if t.kind == cssEnd || len(open) == 0 && (t.is(";") || t.is("}")) {
 			return name, value
-		case t.is("{"), t.is("("), t.is("["), t.kind == cssFunction:
-			depth++
-		case t.is("}"), t.is(")"), t.is("]"):
-			depth = max(depth-1, 0)
 		}
+		open.take(t) // what closes nothing is part of the value
 		value = append(value, r.next())
 	}
 }
@@ -117,7 +123,10 @@ func declared(r *cssTokens) (name string, value []cssToken) {
 func (c *cleaner) value(name string, tokens []cssToken) (string, bool) {
 	var out strings.Builder
 	depth := 0
-	for _, t := range tokens {
+	for i, t := range tokens {
+		if t.kind == cssSpace && i > 0 && tokens[i-1].kind == cssSpace {
+			continue
+		}
 		switch t.kind {
 		case cssIdent, cssNumber, cssSpace:
 			out.WriteString(t.text)

@@ -77,18 +77,22 @@ func (w words) MatchString(s string) bool {
 // attributes are those that every element may have, with what they may say.
 var attributes = map[string]interface{ MatchString(s string) bool }{
 	"align": word, "valign": word, "dir": word, "lang": word, "class": names, "id": names, "role": word, "type": word,
-	"bgcolor": colour, "color": colour, "face": faces, "size": word, "clear": word, "nowrap": regexp.MustCompile(`^[a-z]{0,6}$`),
+	"bgcolor": colour, "color": colour, "face": faces, "size": word, "clear": word,
 	"width": measure, "height": measure, "border": measure, "cellpadding": measure, "cellspacing": measure,
 	"hspace": measure, "vspace": measure, "start": measure, "value": measure,
 	"colspan": regexp.MustCompile(`^[0-9]{1,3}$`), "rowspan": regexp.MustCompile(`^[0-9]{1,3}$`),
 }
+
+// harmless are the attributes that are written by other means, or that change nothing
+// where they are left out.
+var harmless = setOf(`href src srcset target rel style xmlns`)
 
 // attribute writes an attribute of an element if it may be there.
 func (c *cleaner) attribute(element string, at html.Attribute) {
 	value := strings.TrimSpace(at.Val)
 	switch at.Key {
 	case "style":
-		if s := c.styleAttribute(value); s != "" {
+		if s := c.styleAttribute(element, value); s != "" {
 			c.set("style", s)
 		}
 	case "background":
@@ -98,10 +102,16 @@ func (c *cleaner) attribute(element string, at html.Attribute) {
 	case "alt", "title":
 		if element != "a" || at.Key != "title" { // of a link it says where it leads
 			c.set(at.Key, value)
+		} else {
+			c.sending.remove("attribute title", value)
 		}
 	default:
-		if allowed := attributes[at.Key]; allowed != nil && allowed.MatchString(value) {
+		allowed := attributes[at.Key]
+		switch {
+		case allowed != nil && allowed.MatchString(value):
 			c.set(at.Key, value)
+		case !harmless[at.Key] && value != "":
+			c.sending.remove("attribute "+nameOf(at.Key), value)
 		}
 	}
 }

@@ -25,10 +25,13 @@ func (c *cleaner) image(t html.Token) {
 		src, _, _ = strings.Cut(strings.TrimSpace(srcset), " ")
 		src = strings.TrimSuffix(src, ",")
 	}
-	if u := c.imageURL(src); u != "" {
+	switch u := c.imageURL(src); {
+	case u != "":
 		c.set("src", u)
-	} else {
+	case c.sending == nil:
 		c.set("data-left-out", "")
+	case src != "":
+		c.sending.remove("address of an image", src)
 	}
 }
 

@@ -14,15 +14,18 @@ import (
 // bytes.
 const maxSaid = 300
 
-// leadsTo is the style of what says where a link leads. It stands in the element,
-// where nothing that a style sheet says is stronger (CSS Cascade Level 4, section
-// 6.1): the mail cannot hide it with a selector.
-const leadsTo = "all:initial!important;color:#b3232f!important;background:#fff!important;font:600 13px/1.5 system-ui,sans-serif!important"
+// leadsTo is the style of the mark that says where a link leads. It stands in the
+// element, where it is stronger than any style sheet (CSS Cascade Level 4, section
+// 6.1), and lies above everything else: the rest of a mail has no position.
+const leadsTo = "all:initial!important;position:relative!important;z-index:2147483647!important;" +
+	"color:#b3232f!important;background:#fff!important;font:600 13px/1.5 system-ui,sans-serif!important"
 
-// link is one that is open, with what it says so far.
+// link is an open link, with its text so far.
 type link struct {
-	host string
-	text strings.Builder
+	to    *url.URL // nil: nowhere
+	host  string   // to be compared with the text
+	text  strings.Builder
+	outer *strings.Builder // what the link is written into; its content is held until it ends
 }
 
 func (l *link) said(s string) {
@@ -31,21 +34,29 @@ func (l *link) said(s string) {
 	}
 }
 
+// holdLink holds what is written from now on until the link ends.
+func (c *cleaner) holdLink() {
+	c.link.outer, c.body = c.body, &strings.Builder{}
+}
+
 // openLink writes where a link leads: what it may, and in its title, whatever
 // its text says.
 func (c *cleaner) openLink(t html.Token) {
 	c.link = &link{}
-	href, _ := attr(t, "href")
+	href, given := attr(t, "href")
 	u := linkURL(href)
 	if u == nil {
+		if given {
+			c.sending.remove("address of a link", href)
+		}
 		return
 	}
-	if u.Scheme == "" { // a place in this mail
-		c.set("href", u.String())
+	c.link.to = u
+	c.set("href", u.String())
+	if u.Scheme == "" || c.sending != nil { // a place in this mail
 		return
 	}
 	c.link.host = u.Hostname()
-	c.set("href", u.String())
 	c.set("title", u.String())
 	c.set("target", "_blank")
 	c.set("rel", "noopener noreferrer nofollow")
@@ -61,16 +72,26 @@ func (c *cleaner) closeLink() {
 	}
 }
 
-// endLink says where a link leads that names another place in its text.
+// endLink writes the content of the link that is open. A link whose text names
+// another site than the one it leads to is written as that text alone, after a
+// mark that says where it leads: no style or element in the link can then hide the
+// mark or take the two apart.
 func (c *cleaner) endLink() {
 	l := c.link
-	c.link = nil
-	if l == nil || l.host == "" {
+	if l == nil {
 		return
 	}
-	if said := hostIn(l.text.String()); said != "" && site(said) != site(l.host) {
-		c.body.WriteString(`<span class="postroom-leads-to" style="` + leadsTo + `"> (leads to ` + html.EscapeString(l.host) + `)</span>`)
+	held := c.body.String()
+	c.link, c.body = nil, l.outer
+	text := strings.TrimSpace(l.text.String())
+	if c.sending != nil && l.to != nil {
+		c.sending.linkTo(l.to, hostIn(text))
 	}
+	if said := hostIn(text); l.host == "" || said == "" || site(said) == site(l.host) {
+		c.body.WriteString(held)
+		return
+	}
+	c.body.WriteString(`<span class="postroom-leads-to" style="` + leadsTo + `">(leads to ` + html.EscapeString(l.host) + `) </span>` + html.EscapeString(text))
 }
 
 // hostIn returns the host of a text that looks like an address of the web.
@@ -157,11 +178,19 @@ func webTrim(raw string) string {
 	}, raw)
 }
 
+// maxHost is the longest form, in bytes, of a name that fits into the DNS: 253
+// characters of four bytes each. The encoding of longer names takes quadratic
+// time.
+const maxHost = 4 * 253
+
 // asciiHost is a name as it is looked up, which shows letters that only look like
 // others.
 func asciiHost(host string) string {
 	if strings.Contains(host, ":") { // IPv6
 		return host
+	}
+	if len(host) > maxHost {
+		return ""
 	}
 	ascii, err := idna.Lookup.ToASCII(strings.ToLower(host))
 	if err != nil {

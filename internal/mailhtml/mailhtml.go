@@ -48,6 +48,9 @@ type Options struct {
 	// Remote returns the URL that shows a remote image, empty for none. nil leaves
 	// out all remote content.
 	Remote func(url string) string
+	// Reveal shows the text that a reader does not see, marked, and leaves out media
+	// queries. It is for HTML that Sanitize returned.
+	Reveal bool
 }
 
 // Page is the HTML of a mail, made harmless.
@@ -68,7 +71,14 @@ type Page struct {
 // Clean makes the HTML of a mail harmless. Whatever it is given, it answers, in
 // time that grows with the length alone.
 func Clean(source string, o Options) Page {
-	c := &cleaner{options: o, remote: map[string]bool{}, parts: map[string]string{}}
+	c := &cleaner{options: o, body: &strings.Builder{}, remote: map[string]bool{}, parts: map[string]string{}}
+	if o.Reveal {
+		c.hidden, _ = hiddenTexts(source[:min(len(source), MaxInput)])
+	}
+	return c.clean(source)
+}
+
+func (c *cleaner) clean(source string) Page {
 	if len(source) > MaxInput {
 		source, c.page.Cut = source[:MaxInput], true
 	}
@@ -81,6 +91,7 @@ func Clean(source string, o Options) Page {
 			}
 			return c.end()
 		case html.TextToken:
+			c.texts++
 			c.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
 			t := z.Token()
@@ -88,7 +99,9 @@ func Clean(source string, o Options) Page {
 		case html.EndTagToken:
 			name, _ := z.TagName()
 			c.close(string(name))
-		case html.CommentToken, html.DoctypeToken:
+		case html.CommentToken:
+			c.comment(string(z.Text()))
+		case html.DoctypeToken:
 		}
 	}
 }
@@ -97,7 +110,7 @@ func Clean(source string, o Options) Page {
 type cleaner struct {
 	options Options
 	page    Page
-	body    strings.Builder
+	body    *strings.Builder
 	sheet   strings.Builder
 	open    []string // the elements that are open in what is written
 	within  string   // the element whose content is left out, or is a style sheet
@@ -106,6 +119,9 @@ type cleaner struct {
 	parts   map[string]string // addresses of the mail's own images, by Content-ID
 	shown   int               // how often one of those was shown
 	link    *link             // that is open
+	texts   int               // how many texts there were
+	hidden  map[int]string    // why the text of that number is hidden
+	sending *sending          // nil of a mail that is only shown
 }
 
 func (c *cleaner) start(t html.Token) {
@@ -114,23 +130,31 @@ func (c *cleaner) start(t html.Token) {
 			c.nested++
 		}
 		c.countRemote(t)
+		if c.within != "style" {
+			c.sending.addText("<"+c.within+">", saidBy(t))
+		}
 		return
 	}
 	e, known := elements[t.Data]
 	switch {
 	case t.Data == "style" || leftOut[t.Data]:
 		c.countRemote(t)
+		if t.Data != "style" {
+			c.sending.removeTag(t)
+		}
 		if t.Type == html.StartTagToken || rawText[t.Data] {
 			c.within, c.nested = t.Data, 1
 		}
 		return
 	case !known:
 		c.countRemote(t)
+		c.sending.removeTag(t)
 		return
 	case t.Data == "a":
 		c.closeLink()
 	}
 	if !e.void && len(c.open) >= maxDepth {
+		c.sending.remove("elements in more than 200 others", "")
 		return
 	}
 	c.write(t, e)
@@ -159,6 +183,9 @@ func (c *cleaner) write(t html.Token, e element) {
 		c.openLink(t)
 	}
 	c.body.WriteByte('>')
+	if t.Data == "a" {
+		c.holdLink()
+	}
 	if !e.void {
 		c.open = append(c.open, t.Data)
 	}
@@ -221,16 +248,47 @@ func (c *cleaner) text(s string) {
 		if c.sheet.Len()+len(s) <= maxStyle {
 			c.sheet.WriteString(s)
 			c.sheet.WriteByte('\n')
+		} else {
+			c.sending.remove("<style>, which is too long", "")
 		}
 		return
 	default:
+		c.sending.addText("<"+c.within+">", s)
 		return
 	}
 	c.page.Text += len(strings.TrimSpace(s))
 	if c.link != nil {
 		c.link.said(s)
 	}
-	c.body.WriteString(html.EscapeString(s))
+	why := c.hidden[c.texts]
+	switch {
+	case c.sending != nil:
+		_, _ = textEscaper.WriteString(c.body, s) // never fails
+	case why != "":
+		c.body.WriteString(`<span class="postroom-hidden" style="` + hiddenMark + `"><b style="` + hiddenLabel + `">hidden (` + why + `):</b> ` + html.EscapeString(s) + `</span>`)
+	default:
+		c.body.WriteString(html.EscapeString(s))
+	}
+}
+
+// hiddenMark and hiddenLabel are the styles of text that is hidden in the mail, as
+// leadsTo is that of where a link leads.
+const (
+	hiddenMark = "all:initial!important;position:relative!important;z-index:2147483646!important;color:#191c2b!important;" +
+		"background:#fff3cd!important;outline:2px dashed #b3232f!important;font:13px/1.6 system-ui,sans-serif!important;overflow-wrap:anywhere!important"
+	hiddenLabel = "all:initial!important;color:#b3232f!important;font:600 13px/1.6 system-ui,sans-serif!important"
+)
+
+// comment notes a comment that holds HTML, which some programs show.
+func (c *cleaner) comment(s string) {
+	if c.sending == nil {
+		return
+	}
+	if conditional(s) {
+		c.sending.remove("<!--[if]>", s)
+	} else {
+		c.sending.remove("<!-- -->", s)
+	}
 }
 
 func (c *cleaner) end() Page {

@@ -3,24 +3,33 @@
 //
 // It gives way to mail: what it does is cut into transactions of a few
 // milliseconds, and after each it leaves the database alone for longer than
-// that took. A step that fails is logged and done again with the next round;
-// what one node has in hand the others pass over.
+// that took. A step that fails is logged and done again with the next round.
+// Nodes take turns, and skip what another node has locked.
 package maintenance
 
 import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/postroom/postroom/store"
 )
 
-// runEvery does a round at once and then one every so often, until ctx ends. A
-// round that fails does not end it: what was to be done then is logged.
-func runEvery(ctx context.Context, every time.Duration, log *slog.Logger, what string, round func(context.Context) error) error {
-	t := time.NewTicker(every)
+// runEvery does a round of work every so often, the first one at once, until ctx
+// ends. The nodes of an installation take turns: each round is done by one of
+// them. A round that fails does not end it: what was to be done then is logged.
+func runEvery(
+	ctx context.Context, s *store.Store, every time.Duration, log *slog.Logger, work string, round func(context.Context) error,
+) error {
+	t := time.NewTicker(max(every/10, time.Millisecond))
 	defer t.Stop()
 	for {
-		if err := round(ctx); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "a round of maintenance failed", "work", what, "error", err)
+		mine, err := s.TakeTurn(ctx, work, every-every/20)
+		if mine {
+			err = round(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "a round of maintenance failed", "work", work, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -15,13 +15,13 @@ import (
 const RetentionEvery = 10 * time.Minute
 
 // EmailRetention is how long the content of emails is usually kept.
-const EmailRetention = 30 * 24 * time.Hour
+const EmailRetention = store.DefaultEmailRetention
 
 // RetentionConfig is what Retention needs.
 type RetentionConfig struct {
 	Store *store.Store
-	// Emails is how long the content of emails, which belong to no inbox, is
-	// kept; 0 means EmailRetention.
+	// Emails is how long the content of emails, which belong to no inbox, is kept
+	// after they were sent or failed; 0 means EmailRetention.
 	Emails time.Duration
 	// Every is the time between two rounds; 0 means RetentionEvery.
 	Every time.Duration
@@ -50,7 +50,7 @@ func NewRetention(cfg RetentionConfig) *Retention {
 // Run does a round at once and then one every RetentionConfig.Every, until ctx
 // ends. A round that fails does not end it.
 func (r *Retention) Run(ctx context.Context) error {
-	return runEvery(ctx, r.cfg.Every, r.cfg.Log, "delete old mail", func(ctx context.Context) error {
+	return runEvery(ctx, r.cfg.Store, r.cfg.Every, r.cfg.Log, "delete old mail", func(ctx context.Context) error {
 		_, err := r.RunOnce(ctx)
 		return err
 	})
@@ -64,7 +64,7 @@ func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 	_, err := repeat(ctx, func(ctx context.Context) (int, error) {
 		n, err := r.cfg.Store.ExpireEmails(ctx, r.cfg.Emails)
 		gone.Add(n)
-		return n.Contents, err
+		return n.Contents, r.merge(ctx, err)
 	})
 	errs = append(errs, err)
 	_, err = repeat(ctx, func(ctx context.Context) (int, error) {
@@ -75,7 +75,7 @@ func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 	errs = append(errs, err)
 	drafts, err := repeat(ctx, r.cfg.Store.DeleteDrafts)
 	gone.Drafts += drafts
-	errs = append(errs, err)
+	errs = append(errs, err, r.cfg.Store.Scrub(ctx))
 	if !gone.Nothing() {
 		r.cfg.Log.InfoContext(ctx, "deleted old mail",
 			"contents", gone.Contents, "records", gone.Records, "blobs", gone.Blobs, "drafts", gone.Drafts)
@@ -95,7 +95,7 @@ func (r *Retention) expireInboxes(ctx context.Context, gone *store.Removed) erro
 			_, err := repeat(ctx, func(ctx context.Context) (int, error) {
 				n, err := r.cfg.Store.ExpireInbox(ctx, inbox)
 				gone.Add(n)
-				return n.Contents + n.Drafts, err
+				return n.Contents + n.Drafts, r.merge(ctx, err)
 			})
 			if err != nil {
 				errs = append(errs, fmt.Errorf("inbox %d: %w", inbox, err))
@@ -103,4 +103,15 @@ func (r *Retention) expireInboxes(ctx context.Context, gone *store.Removed) erro
 		}
 	}
 	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// merge follows a step that deleted messages, and had err, with some steps of
+// merging the full-text index. Deleting never gets far ahead of merging then,
+// and no step of a merge has to pass over many deleted messages.
+func (r *Retention) merge(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	_, err = r.cfg.Store.MergeIndexSome(ctx)
+	return err
 }

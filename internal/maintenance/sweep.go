@@ -25,8 +25,8 @@ type SweeperConfig struct {
 // writing the mail and its row leaves it, stored answers of idempotent calls
 // that are too old to be given again, old events and webhook deliveries, counts
 // of days that are no longer shown, mail policies of other domains that hold no
-// longer, empty parts of the full-text index, and from it the words that only
-// deleted mail had.
+// longer, notes of the dashboard that were not read in time, empty parts of the
+// full-text index, and from it the words that only deleted mail had.
 type Sweeper struct{ cfg SweeperConfig }
 
 // NewSweeper returns a sweeper that has yet to run.
@@ -40,7 +40,7 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 // Run does a round at once and then one every SweeperConfig.Every, until ctx
 // ends. A round that fails does not end it.
 func (s *Sweeper) Run(ctx context.Context) error {
-	return runEvery(ctx, s.cfg.Every, s.cfg.Log, "sweep", func(ctx context.Context) error {
+	return runEvery(ctx, s.cfg.Store, s.cfg.Every, s.cfg.Log, "sweep", func(ctx context.Context) error {
 		_, err := s.RunOnce(ctx)
 		return err
 	})
@@ -61,8 +61,10 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		{"answers", inSteps(st.SweepAnswers)},
 		{"events", inSteps(st.SweepEvents)},
 		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
+		{"deleted_messages", inSteps(st.SweepDeleted)},
 		{"counts", inSteps(st.SweepCounts)},
 		{"mail_policies", inSteps(st.SweepMailPolicies)},
+		{"notes", inSteps(st.SweepNotes)},
 		{"index_buckets", st.SweepIndex},
 	} {
 		n, err := kind.sweep(ctx)
@@ -70,9 +72,11 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		errs = append(errs, err)
 		removed = append(removed, kind.name, n)
 	}
+	errs = append(errs, st.RewriteIndex(ctx))
 	if _, err := repeat(ctx, st.MergeIndex); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, st.Scrub(ctx))
 	if all > 0 {
 		s.cfg.Log.InfoContext(ctx, "swept", removed...)
 	}

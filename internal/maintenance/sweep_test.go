@@ -91,8 +91,10 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 
 func TestRunOnceSaysWhatFailed(t *testing.T) {
 	t.Parallel()
-	s := storetest.OpenSQLite(t, storetest.WithNow(func() time.Time { return time.Now().Add(2 * time.Hour) }))
+	var c clock
+	s := storetest.OpenSQLite(t, storetest.WithNow(c.now))
 	orphan(t, s)
+	c.move(25 * time.Hour)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -27,13 +27,14 @@ const (
 	inProgressTries = 200
 )
 
-// refusal is a call that was refused, with a code of the API.
-type refusal struct{ code, message string }
+// refusal is a call that was refused, with a code of the API. param, if there is one,
+// is the place in the request.
+type refusal struct{ code, message, param string }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
 
 func invalid(format string, args ...any) error {
-	return &refusal{gen.ErrorCodeInvalidRequest, fmt.Sprintf(format, args...)}
+	return &refusal{code: gen.ErrorCodeInvalidRequest, message: fmt.Sprintf(format, args...)}
 }
 
 // arguments are those of a call, by the names of the parameters and the fields of
@@ -165,7 +166,7 @@ func (a api) try(ctx context.Context, op *operation, args arguments, key string)
 // refusalOf reads the one body that errors have.
 func refusalOf(res *http.Response) error {
 	var e struct {
-		Error struct{ Code, Message string }
+		Error struct{ Code, Message, Param string }
 	}
 	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error.Code == "" {
 		return fmt.Errorf("answered %d: %w", res.StatusCode, err)
@@ -173,5 +174,5 @@ func refusalOf(res *http.Response) error {
 	if after := res.Header.Get("Retry-After"); after != "" {
 		e.Error.Message += " (try again in " + after + " s)"
 	}
-	return &refusal{e.Error.Code, e.Error.Message}
+	return &refusal{e.Error.Code, e.Error.Message, e.Error.Param}
 }

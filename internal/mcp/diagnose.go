@@ -130,7 +130,10 @@ func (d *diagnosis) message(id string) error {
 	if text(m["direction"]) == "in" {
 		d.verdict = "arrived"
 		d.summary = fmt.Sprintf("The message was received at %s and lies in the inbox %s.", text(m["received_at"]), text(m["inbox_id"]))
-		if auth := object(m["auth"]); auth != nil {
+		if auth := object(m["auth"]); text(auth["internal"]) == "pass" {
+			d.found("authentication", "The account %s of this installation sent the message, and may use the address in from.",
+				text(auth["internal_account"]))
+		} else if auth != nil {
 			d.found("authentication", "SPF %s, DKIM %s, DMARC %s: the sender is believed if DMARC passes.",
 				text(auth["spf"]), text(auth["dkim"]), text(auth["dmarc"]))
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -18,10 +16,10 @@ const (
 	maxMailText = 64 << 10
 )
 
-// fence puts what a mail says between tags, so that whoever reads it can tell it
-// from what the service says. Both tags carry a nonce of the call, which nobody
-// knows who wrote a mail before it; and what looks like one of the tags to a reader
-// who does not compare nonces is spelt so that it does not.
+// fence puts what a message says between tags, so that a reader can tell it from what
+// the service says. Both tags carry a nonce of the call, which the sender of a message
+// cannot know. For readers that do not compare nonces, neutral changes what looks like
+// one of the tags.
 type fence struct{ nonce string }
 
 func newFence() fence {
@@ -57,46 +55,20 @@ func shorten(s string) (shown string, cut int) {
 	return s[:n], len(s) - n
 }
 
-// openers are what a reader may take for the beginning of a tag.
-const openers = "<\uff1c\ufe64\u2039\u3008\u2329\u27e8\u02c2\u1438\u276e\u2770\u227a\u22d6\u2a9e\u29fc"
+// ordinary matches messages that quote nothing, and fieldPath the place of a field
+// whose name nobody made up to say something.
+var (
+	ordinary  = regexp.MustCompile(`^[A-Za-z0-9 .,:;()\[\]{}_'/@*+=#%&?!^…-]*$`)
+	fieldPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{0,100}$`)
+)
 
-// neutral spells what looks like the beginning of one of our tags as &lt;.
-func neutral(s string) string {
-	if !strings.ContainsAny(s, openers) {
-		return s
+// refusal is what a caller reads of a refused call. The service names fields and
+// never quotes what they hold. A message that looks like a quotation anyway is fenced.
+func (f fence) refusal(r *refusal) string {
+	if ordinary.MatchString(r.message) && fieldPath.MatchString(r.param) {
+		return r.Error()
 	}
-	var b strings.Builder
-	for i, r := range s {
-		if strings.ContainsRune(openers, r) && looksOurs(s[i+utf8.RuneLen(r):]) {
-			b.WriteString("&lt;")
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// looksOurs says whether the letters that s begins with read as the name of our
-// tag. Spaces, slashes and what cannot be seen may stand between them, and a
-// letter of another script may look like any.
-func looksOurs(s string) bool {
-	const name, farthest = "untrusted", 100
-	at, seen := 0, 0
-	for _, r := range s {
-		if seen++; seen > farthest {
-			return false
-		}
-		switch {
-		case r < utf8.RuneSelf && !unicode.IsLetter(r), r >= utf8.RuneSelf && !unicode.In(r, unicode.L, unicode.N, unicode.So):
-			continue
-		case r < utf8.RuneSelf && unicode.ToLower(r) != rune(name[at]):
-			return false
-		}
-		if at++; at == len(name) {
-			return true
-		}
-	}
-	return false
+	return r.code + ": " + f.notice() + "\n" + f.wrap(r.message)
 }
 
 // contents are the fields of messages, threads, drafts and emails that hold what

@@ -221,12 +221,12 @@ func (s *server) handler(t *tool) sdk.ToolHandler {
 		switch {
 		case refused:
 		case ctx.Err() != nil:
-			r = &refusal{gen.ErrorCodeUnavailable, "the call was broken off"}
+			r = &refusal{code: gen.ErrorCodeUnavailable, message: "the call was broken off"}
 		default:
 			s.log.ErrorContext(ctx, "tool failed", "tool", t.name, "error", err)
-			r = &refusal{gen.ErrorCodeInternalError, "internal error"}
+			r = &refusal{code: gen.ErrorCodeInternalError, message: "internal error"}
 		}
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: r.Error()}}}, nil
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: newFence().refusal(r)}}}, nil
 	}
 }
 

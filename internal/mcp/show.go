@@ -133,6 +133,9 @@ func (f fence) message(m map[string]any) string {
 		text(m["id"]), text(m["direction"]), text(m["status"]), text(m["inbox_id"]), text(m["thread_id"]), at)
 	if auth := object(m["auth"]); auth != nil {
 		fmt.Fprintf(&b, ", spf=%s dkim=%s dmarc=%s", text(auth["spf"]), text(auth["dkim"]), text(auth["dmarc"]))
+		if text(auth["internal"]) != "" {
+			fmt.Fprintf(&b, " internal=%s account=%s", text(auth["internal"]), text(auth["internal_account"]))
+		}
 	}
 	if expired, _ := m["expired"].(bool); expired {
 		b.WriteString(", its content is deleted")

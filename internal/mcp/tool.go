@@ -142,7 +142,7 @@ func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if _, ok := t.properties[name]; !ok {
-			return nil, invalid("%s is not an argument of %s, which takes %s", shortName(name), t.name,
+			return nil, invalid("%s is not an argument of %s, which takes %s", shownName(name), t.name,
 				strings.Join(slices.Sorted(maps.Keys(t.properties)), ", "))
 		}
 	}
@@ -163,13 +163,13 @@ func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 	return args, nil
 }
 
-// shortName is a name that a caller made up, for a message.
-func shortName(name string) string {
-	const most = 80
-	if len(name) > most {
-		return strings.ToValidUTF8(name[:most], "") + "…"
+// shownName is the name of an unknown argument for a message, unless the name could
+// say something.
+func shownName(name string) string {
+	if fieldPath.MatchString(name) {
+		return name
 	}
-	return name
+	return "one of the names"
 }
 
 // result is an answer in both forms: as data, and as text for who reads only

@@ -1,12 +1,19 @@
 package message
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// Automated reports whether a program rather than a person wrote the mail, so
-// that no program should answer it (RFC 3834): by Auto-Submitted, Precedence,
-// List-Id or the null reverse-path of its envelope.
+// noReplyNames are local parts, in lower case, of senders that are programs. Local
+// parts that begin with "bounce" are too.
+var noReplyNames = []string{"no-reply", "noreply", "donotreply", "do-not-reply", "mailer-daemon", "notifications"}
+
+// Automated reports whether a program rather than a person sent the message, so that
+// no program should reply to it (RFC 3834): by Auto-Submitted, Precedence, a List-*
+// field, the null reverse-path of its envelope, or the local part of its sender.
 func (m *Message) Automated(nullReversePath bool) bool {
-	if nullReversePath || m.ListID != "" {
+	if nullReversePath || m.HasListField || m.From != nil && isNoReply(m.From.Email) {
 		return true
 	}
 	if v := firstToken(m.AutoSubmitted); v != "" && v != "no" {
@@ -17,6 +24,15 @@ func (m *Message) Automated(nullReversePath bool) bool {
 		return true
 	}
 	return false
+}
+
+// isNoReply reports whether the local part of an address is one of a program. A tag
+// behind "+" does not count.
+func isNoReply(address string) bool {
+	local, _, _ := strings.Cut(address, "@")
+	local, _, _ = strings.Cut(local, "+")
+	local = strings.ToLower(local)
+	return slices.Contains(noReplyNames, local) || strings.HasPrefix(local, "bounce")
 }
 
 // firstToken returns what stands before parameters and comments in a header

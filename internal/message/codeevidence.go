@@ -17,6 +17,8 @@ type evidence struct {
 	verbAfter bool // it stands right after: "123456 - use this to sign in"
 	qualified bool
 	asked     bool // "use" stands directly before
+	verbNext  bool // it stands directly after, as in languages that put the verb last
+	close     bool // the noun stands right before, or "is" is all that stands between
 	named     int  // what it costs that the noun has a name that nothing is known of
 }
 
@@ -41,14 +43,16 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case qualifier:
 			e.qualified = true
 		case useVerb:
-			if refusals[lastLetters(strings.TrimRight(s.t.text[s.t.lines[tok.line].start:word.start], " "))] {
+			if wordSets().refusal[lastLetters(strings.TrimRight(s.t.text[s.t.lines[tok.line].start:word.start], " "))] {
 				continue // "do not use 123456"
 			}
 			e.verb = e.verb || gap <= 24
-			e.asked = e.asked || gap <= 1
+			e.asked = e.asked || (gap <= maxAsked || gap <= maxGap/4 && endsWithColon(s.before(tok))) && !s.takenBefore(i, word.end)
 		case codeNoun, weakNoun, openNoun:
-			if e.score == 0 && !s.takenBefore(i, word.end) && !s.claimed(i, word) {
+			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) {
 				e.take(word.kind, gap)
+				e.weak = e.weak && !(word.kind == weakNoun && w > 0 && words[w-1].kind == qualifier && word.start-words[w-1].end <= 1)
+				e.close = gap <= maxCopula
 				e.score -= s.farther(tok, word, gap)
 				e.named = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
@@ -72,6 +76,36 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		}
 	}
 	return e
+}
+
+// maxAsked and maxVerbNext are the lengths of what may stand between a verb and the
+// number that it asks for, in bytes: an article before, a particle after.
+const (
+	maxAsked    = 5
+	maxVerbNext = 12
+)
+
+// takenFrom is takenBefore, but when "is" stands before token i, numbers that have
+// a name of their own do not count: "the code for card 4410 is 58213".
+func (s *codeScorer) takenFrom(i, pos int) bool {
+	if !s.isSaid(&s.tokens[i]) {
+		return s.takenBefore(i, pos)
+	}
+	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
+		if s.tokens[j].value != "" && s.tokens[j].shape != shortCode && !s.hasName(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasName reports whether a word directly before token i says that it is
+// something other than a code.
+func (s *codeScorer) hasName(i int) bool {
+	tok := &s.tokens[i]
+	words := s.t.wordsOf(tok.line)
+	w := lastBefore(words, tok.start)
+	return w >= 0 && tok.start-words[w].end <= maxAsked+maxVerbNext && (words[w].kind == otherThing || words[w].kind == softThing)
 }
 
 // maxNear is how far a noun may stand before its number, in characters, without
@@ -119,7 +153,7 @@ func (s *codeScorer) claimed(i int, noun codeWord) bool {
 func (s *codeScorer) isFollowed(tok *codeToken) bool {
 	rest := head(s.t.text[tok.end:s.t.lines[tok.line].end], maxNamed)
 	word, _, _ := strings.Cut(strings.TrimLeft(rest, " *_`\"'"), " ")
-	return copulas[strings.ToLower(word)]
+	return isCopula(strings.ToLower(word))
 }
 
 // nextClaims reports whether the noun that ends at pos speaks of the token
@@ -143,7 +177,7 @@ func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
 		return false
 	}
 	for word := range strings.FieldsSeq(s.t.text[tok.end:noun.start]) {
-		if copulas[strings.ToLower(word)] {
+		if isCopula(strings.ToLower(word)) {
 			return false
 		}
 	}
@@ -204,6 +238,7 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 			}
 		case useVerb:
 			e.verbAfter = e.verbAfter || gap <= 16 && s.beginsSentence(tok)
+			e.verbNext = e.verbNext || gap <= maxVerbNext
 		case otherThing:
 			return e
 		}

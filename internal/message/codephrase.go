@@ -91,22 +91,17 @@ func (t *codeText) namedAfter(noun, number int) bool {
 	}
 	name, ok := strings.CutSuffix(strings.TrimSpace(t.text[noun:number]), ":")
 	name = strings.ToLower(strings.TrimRight(name, " "))
-	return ok && name != "" && !strings.ContainsAny(name, " )]") && !plainNames[name] && !copulas[name] && knownWords().match(name, false) == nil
+	return ok && name != "" && !strings.ContainsAny(name, " )]") && !plainNames[name] && !isCopula(name) && knownWords().match(name, false) == nil
 }
 
 // plainNames are the words before "code" that make nothing else of it.
-var plainNames = labelSet(`your|the|this|that|a|an|my|our|following|above|below|new|digit|digits|character|number|numeric|numerical|unique|personal|secret|special|short|single|use|sms|text|email|mail|via|by|with|is|valid|same|these
+var plainNames = labelSet(`fresh|current|updated|replacement|door|gate|entry|entrance|keypad|wifi|wi-fi|room|guest|your|the|this|that|a|an|my|our|following|above|below|new|digit|digits|character|number|numeric|numerical|unique|personal|secret|special|short|single|use|sms|text|email|mail|via|by|with|is|valid|same|these
 	|first|second|last|latest|correct|right|pass|and|or|of|it|in|for|to|as|his|her|their|no|any|another|other|each|here|time|up|on|recovery|auth|app|account|device|user|pairing|pair|guard|backup|reset|in
 	|secret|segreto|secreto|secreta|segreta|tajny|geheim|personnel|personale|pessoal|persönlich|unique|unico|único|numérique|numérico|numerico|digital|chiffres|cyfrowy|osobisty|anda|ваш|tuo|seu`)
 
-// copulas stand between a code and its number, in either order.
-var copulas = labelSet(`is|as|are|lautet|lauten|ist|sind|est|sont|es|son|è|e'|sono|é|são|zijn|to|jest|są|är|er|je|jsou|on|ovat|este|sunt|είναι|është|adalah|ialah|là|यह|है|هو|هي|является`)
-
-// comparers stand before an amount.
-var comparers = labelSet(`than|als|än|niż|než|чем|ніж|approximately|about|least|most|exceeds|exceeding`)
-
-// refusals stand before a verb and turn it around.
-var refusals = labelSet(`not|never|don't|don’t|cannot|can't|nicht|nie|niemals|ne|pas|no|nunca|non|mai|não|niet|nooit|nie|inte|aldrig|ikke|не|никогда|ніколи|jangan|không|đừng`)
+// isCopula reports whether a lower-case word stands between a code and its noun,
+// in either order: "is".
+func isCopula(word string) bool { return wordSets().copula[word] }
 
 // lastLetters returns the word that s ends with, in lower case.
 func lastLetters(s string) string {

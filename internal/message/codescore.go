@@ -38,8 +38,9 @@ const maxScored = 4 * maxCodes
 // codes returns the tokens that the words around them make codes.
 func (s *codeScorer) codes() []scoredCode {
 	var found []scoredCode
+	var at []int // their tokens
 	for i := range s.tokens {
-		if len(found) == maxScored {
+		if len(found) == maxScored || s.t.budget.Spent() {
 			break
 		}
 		if s.tokens[i].value == "" {
@@ -47,9 +48,65 @@ func (s *codeScorer) codes() []scoredCode {
 		}
 		if score := s.score(i); score >= codeScore {
 			found = append(found, scoredCode{s.tokens[i].value, score})
+			at = append(at, i)
 		}
 	}
-	return found
+	return s.current(found, at)
+}
+
+// current leaves out the codes that the text calls old, unless it calls all of
+// them so. at holds the token of each.
+func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
+	if len(found) < 2 {
+		return found
+	}
+	stale := make([]bool, len(found))
+	for k := 0; k < len(at); {
+		line, end := s.tokens[at[k]].line, k+1
+		for end < len(at) && s.tokens[at[end]].line == line {
+			end++
+		}
+		for _, w := range s.t.wordsOf(line) {
+			if w.kind == oldWord {
+				if n := s.nearest(at[k:end], w); n >= 0 {
+					stale[k+n] = true
+				}
+			}
+		}
+		if end == k+1 && line > 0 && s.standsAlone(&s.tokens[at[k]]) {
+			for _, w := range s.t.wordsOf(line - 1) {
+				stale[k] = stale[k] || w.kind == oldWord
+			}
+		}
+		k = end
+	}
+	kept := make([]scoredCode, 0, len(found))
+	for k, c := range found {
+		if !stale[k] {
+			kept = append(kept, c)
+		}
+	}
+	if len(kept) == 0 {
+		return found
+	}
+	return kept
+}
+
+// nearest returns which of the tokens of a line a word speaks of: the nearest one
+// in its sentence, -1 for none.
+func (s *codeScorer) nearest(tokens []int, word codeWord) int {
+	best, least := -1, maxGap
+	for n, i := range tokens {
+		tok := &s.tokens[i]
+		from, to := tok.end, word.start
+		if word.end <= tok.start {
+			from, to = word.end, tok.start
+		}
+		if gap := to - from; gap >= 0 && gap < least && !s.endsSentence(from, to) {
+			best, least = n, gap
+		}
+	}
+	return best
 }
 
 // score weighs token i.
@@ -59,7 +116,7 @@ func (s *codeScorer) score(i int) int {
 		return 0
 	}
 	before := s.lookBefore(i)
-	if before.other {
+	if before.other || s.isNumbered(tok) && !before.asked && !before.close {
 		return 0
 	}
 	best := before.score
@@ -84,7 +141,13 @@ func (s *codeScorer) score(i int) int {
 	if best == 0 && after.verbAfter && qualified {
 		best = 5
 	}
-	if best == 0 || !qualified && s.sells(tok.line) || comparers[lastLetters(s.before(tok))] {
+	if (best == 0 || best == 2) && (before.asked || after.verbNext) && s.isSole(i) {
+		best = 5 // "type 52740": nothing else in the text can be meant
+		if len(tok.value) >= minDigits+2 {
+			best++
+		}
+	}
+	if best == 0 || !qualified && s.sells(tok.line) || wordSets().comparer[lastLetters(s.before(tok))] {
 		return 0
 	}
 	switch {
@@ -96,11 +159,37 @@ func (s *codeScorer) score(i int) int {
 	if s.inSubject {
 		best++
 	}
-	return best + s.shapeScore(tok)
+	return best + s.shapeScore(tok, before.asked)
 }
 
-// shapeScore says how much a token looks like a code.
-func (s *codeScorer) shapeScore(tok *codeToken) int {
+// isNumbered reports whether a number sign stands before a token, as it does in
+// the names of orders and tickets.
+func (s *codeScorer) isNumbered(tok *codeToken) bool {
+	return tok.start > 0 && s.t.text[tok.start-1] == '#'
+}
+
+// isSole reports whether token i is a number to type, and nothing else in the
+// text has the form of one.
+func (s *codeScorer) isSole(i int) bool {
+	tok := &s.tokens[i]
+	if tok.shape != digitCode && tok.shape != groupCode || len(tok.value) <= minDigits || len(tok.value) > 8 || isYear(tok.value) || len(s.tokens) > maxSole {
+		return false
+	}
+	for j := range s.tokens {
+		if other := &s.tokens[j]; j != i && other.value != tok.value && len(other.value) >= len(tok.value) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxSole is how many tokens a text may have for one of them to be the sole
+// number to type.
+const maxSole = 12
+
+// shapeScore says how much a token looks like a code. asked tells that a verb asks
+// for it.
+func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
 	switch tok.shape {
 	case digitCode, groupCode:
 		switch n := len(tok.value); {
@@ -109,6 +198,10 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 		case n == 3 && !s.isPointedAt(tok) && !s.standsAlone(tok):
 			return -3
 		case n == 3, n > 8:
+			return -1
+		case isYear(tok.value) && s.standsAlone(tok) && s.colonAbove(tok.line):
+			return 0
+		case isYear(tok.value) && s.isSaid(tok):
 			return -1
 		case isYear(tok.value) && s.isPointedAt(tok):
 			return -2
@@ -120,6 +213,16 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 			return -1
 		}
 		return -3
+	case caseCode, groupedCode, unevenCode:
+		if s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
+			return 0
+		}
+		return -4
+	case prefixCode:
+		if asked || s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
+			return 0
+		}
+		return -3
 	case lowerCode:
 		if s.isPointedAt(tok) {
 			return 0
@@ -128,6 +231,9 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 	case wordCode:
 		return -1
 	case letterCode:
+		if vowels(tok.value) == 0 && s.standsAlone(tok) {
+			return 0
+		}
 		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && s.isPointedAt(tok) {
 			return -1
 		}
@@ -139,13 +245,13 @@ func (s *codeScorer) shapeScore(tok *codeToken) int {
 // isPointedAt reports whether a colon or "is" stands before a token.
 func (s *codeScorer) isPointedAt(tok *codeToken) bool {
 	before := s.before(tok)
-	return endsWithColon(before) || copulas[lastLetters(before)]
+	return endsWithColon(before) || isCopula(lastLetters(before))
 }
 
 // isSaid is isPointedAt for "is" alone, which unlike a colon is not also the
 // end of some other label.
 func (s *codeScorer) isSaid(tok *codeToken) bool {
-	return copulas[lastLetters(strings.TrimSuffix(s.before(tok), ":"))]
+	return isCopula(lastLetters(strings.TrimSuffix(s.before(tok), ":")))
 }
 
 // before returns the line before a token without the marks that are set right
@@ -168,7 +274,7 @@ func (s *codeScorer) isAmount(tok *codeToken) bool {
 // be a code: a word speaks of the first number that follows it.
 func (s *codeScorer) takenBefore(i, pos int) bool {
 	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
-		if s.tokens[j].value != "" && s.tokens[j].shape != shortCode {
+		if tok := &s.tokens[j]; tok.value != "" && (tok.shape != shortCode || tok.start-pos <= maxCopula) {
 			return true
 		}
 	}
@@ -206,7 +312,7 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 		case '.', '!', '?':
 			if i+2 <= len(text) && text[i+1] == ' ' {
 				next := s.t.text[from+i+2]
-				if 'A' <= next && next <= 'Z' || next >= utf8.RuneSelf {
+				if 'A' <= next && next <= 'Z' || next >= utf8.RuneSelf || isDigit(next) && s.endsWord(from+i) {
 					return true
 				}
 			}
@@ -218,6 +324,23 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 	}
 	return false
 }
+
+// endsWord reports whether the full stop at pos follows a number or a whole
+// word, and not an abbreviation such as "No." or "ref.".
+func (s *codeScorer) endsWord(pos int) bool {
+	if s.t.text[pos] != '.' {
+		return true
+	}
+	at := pos
+	for at > 0 && pos-at <= maxAbbreviation && (isAlnum(s.t.text[at-1]) || s.t.text[at-1] >= utf8.RuneSelf) {
+		at--
+	}
+	return pos-at > maxAbbreviation || at < pos && isDigit(s.t.text[pos-1])
+}
+
+// maxAbbreviation is the length of the longest abbreviation that stands before a
+// number, in bytes.
+const maxAbbreviation = 4
 
 // beginsSentence reports whether no word stands before a token in its sentence.
 func (s *codeScorer) beginsSentence(tok *codeToken) bool {
@@ -252,8 +375,17 @@ func (s *codeScorer) colonAbove(line int) bool {
 	return endsWithColon(strings.TrimRight(s.t.text[l.start:l.end], " \t\r"))
 }
 
-// hasLetter reports whether text has a letter or a digit.
+// maxBare is how many bytes hasLetter reads. A longer text without a letter is a
+// drawing and not the line of a code. Every token of a line may ask about the
+// whole line, so that reading all of it would take quadratic time.
+const maxBare = 1 << 10
+
+// hasLetter reports whether text has a letter or a digit. It says so of every
+// text longer than maxBare.
 func hasLetter(text string) bool {
+	if len(text) > maxBare {
+		return true
+	}
 	for _, r := range text {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return true

@@ -24,6 +24,9 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
 		tok.end, tok.shape = end, groupCode
 		tok.value = onlyDigits(t.text[tok.start:end])
+	case groups == 2 && digits >= 5 && digits <= 8 && tok.start == l.start && strings.HasPrefix(t.text[end:l.end], " "):
+		tok.end, tok.shape = end, unevenCode // "12 3456 is your code"
+		tok.value = onlyDigits(t.text[tok.start:end])
 	case groups > 1 && digits >= 9: // a telephone or an account number
 		tok.end = end
 	case minDigits <= r.digits && r.digits <= maxDigits:
@@ -46,10 +49,14 @@ func gapLen(s string) int {
 // is a date or a file number.
 func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
 	first := t.text[r.start : r.start+r.first]
-	if !r.uniform || r.digits < 4 || r.digits > 9 || r.first > 4 || isYear(first) || isShortDate(t.text[r.start:r.end]) {
+	last := t.text[r.end-r.last : r.end]
+	if r.digits < 4 || r.digits > 9 || r.first > 4 || isYear(first) || isYear(last) && !r.uniform || isShortDate(t.text[r.start:r.end]) {
 		return
 	}
 	tok.shape, tok.value = groupCode, onlyDigits(t.text[r.start:r.end])
+	if !r.uniform {
+		tok.shape = unevenCode
+	}
 }
 
 // letterToken takes letters without any digit, which are hardly ever a code:
@@ -62,7 +69,7 @@ func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
 	}
 	grouped := r.hyphens == 1 && r.uniform && (r.first == 3 || r.first == 4)
 	text := t.text[r.start:r.end]
-	if !grouped && (r.hyphens > 0 || r.upper < minLetters || r.upper > 8 || vowels(text) > 1) {
+	if !grouped && (r.hyphens > 0 || r.upper < minShort || r.upper > 8 || vowels(text) > 1 || r.upper < minLetters && vowels(text) > 0) {
 		return false
 	}
 	tok.shape, tok.value = letterCode, text
@@ -72,12 +79,31 @@ func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
 // mixedToken takes letters and digits.
 func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	text := t.text[r.start:r.end]
-	if r.hyphens == 1 && r.first == 1 && r.upper == 1 && r.lower == 0 && r.digits >= 4 && r.digits <= 8 {
-		// "G-123456": the letter is printed beside the field to type it into.
-		tok.shape, tok.value = digitCode, text[2:]
+	if prefix := r.first; r.hyphens == 1 && r.lower == 0 && r.upper == prefix && prefix <= maxPrefix && r.digits >= 4 && r.digits <= 8 {
+		// "G-123456": one or two letters are printed beside the field to type it
+		// into; more belong to it.
+		tok.shape, tok.value = prefixCode, text
+		if prefix <= 2 {
+			tok.value = text[prefix+1:]
+		}
+		if prefix == 1 {
+			tok.shape = digitCode
+		}
 		return
 	}
 	n := r.digits + r.upper + r.lower
+	switch {
+	case r.upper > 0 && r.lower > 0:
+		if n >= minLetters && n <= maxLetters && r.hyphens <= 1 && (r.digits > 1 || r.hyphens == 1) && !isMeasure(strings.ToUpper(text)) {
+			tok.shape, tok.value = caseCode, text
+		}
+		return
+	case r.lower == 0 && r.hyphens >= 1 && r.hyphens <= maxGroups && (r.hyphens > 1 || r.first < 3 || r.last < 3):
+		if n >= minLetters && n <= maxGrouped && r.first >= 2 {
+			tok.shape, tok.value = groupedCode, text
+		}
+		return
+	}
 	if n < minLetters && (n < minShort || r.upper < 2) || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && (r.first < 3 || r.last < 3) {
 		return
 	}
@@ -94,6 +120,12 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	}
 }
 
+const (
+	maxPrefix  = 5  // letters before the digits of a code: "ACME-5512"
+	maxGroups  = 3  // hyphens in a code of letters and digits
+	maxGrouped = 14 // letters and digits of one; license keys are longer
+)
+
 // standsFree reports whether nothing beside a token makes it part of an
 // amount, a time, a telephone number, a path or a mail address.
 func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
@@ -106,6 +138,9 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	}
 	if tok.end+1 < l.end {
 		after2 = t.text[tok.end+1]
+	}
+	if before == '#' && tok.shape == digitCode && (tok.start-1 == l.start || t.text[tok.start-2] == ' ') {
+		before = 0 // "enter #4812"; what it belongs to is weighed later
 	}
 	bold := before == after && (before == '*' || before == '_' || before == '~')
 	switch {

@@ -4,12 +4,16 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/cpubudget"
 )
 
 // codeText is a text made ready for the search of codes.
 type codeText struct {
 	text  string // digits of all scripts as ASCII, nothing invisible
 	lines []codeLine
+
+	budget *cpubudget.Budget
 }
 
 // codeLine is one line of a codeText.

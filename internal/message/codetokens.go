@@ -13,14 +13,18 @@ type codeToken struct {
 type codeShape int
 
 const (
-	noCode     codeShape = iota // too long or short, a date, a price, ...
-	digitCode                   // 482913
-	groupCode                   // 482 913, 482-913
-	mixedCode                   // A1B2C3, A7F3-09BD
-	shortCode                   // B4N8
-	lowerCode                   // hj4tq8xw
-	letterCode                  // KXQ-WRT
-	wordCode                    // larosi-tupeno-mikado
+	noCode      codeShape = iota // too long or short, a date, a price, ...
+	digitCode                    // 482913
+	groupCode                    // 482 913, 482-913
+	mixedCode                    // A1B2C3, A7F3-09BD
+	shortCode                    // B4N8
+	lowerCode                    // hj4tq8xw
+	letterCode                   // KXQ-WRT
+	wordCode                     // larosi-tupeno-mikado
+	caseCode                     // Rk7mPx, mK4-tQz9
+	groupedCode                  // T4-9ZL-P2
+	prefixCode                   // GH-771204
+	unevenCode                   // 419-22-8073, 12 3456
 )
 
 const (
@@ -34,6 +38,9 @@ const (
 func (t *codeText) findTokens() []codeToken {
 	tokens := make([]codeToken, 0, min(max(16, len(t.lines)), 1<<10))
 	for i := range t.lines {
+		if t.budget.Spent() {
+			break
+		}
 		if t.lines[i].quoted {
 			continue
 		}
@@ -45,7 +52,7 @@ func (t *codeText) findTokens() []codeToken {
 func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	l := t.lines[line]
 	plain := l.start // no mail address begins before
-	for pos := l.start; pos < l.end; {
+	for pos := l.start; pos < l.end && !t.budget.Spent(); {
 		if !isAlnum(t.text[pos]) {
 			pos++
 			continue
@@ -134,7 +141,7 @@ func plainWord(s string) (n int, ok bool) {
 		kinds |= byteKind[s[i]]
 		i++
 	}
-	if kinds&lowerByte == 0 && i >= minLetters || i == 0 {
+	if kinds&lowerByte == 0 && i >= minShort || i == 0 {
 		return 0, false
 	}
 	switch {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/postroom/postroom/internal/cpubudget"
 )
 
 // Extracted holds the codes and links that a mail offers to its reader.
@@ -30,39 +32,48 @@ const (
 // subject, its plain text and its HTML, of which either may be empty. A link
 // is never fetched.
 func Extract(subject, text, html string) Extracted {
-	return extract(subject, text, html, maxLinks)
+	found, _ := extract(subject, text, html, DefaultLimits())
+	return found
 }
 
 // Extract is [Extract] of the message.
 func (m *Message) Extract(lim Limits) Extracted {
-	return extract(m.Subject, m.Text, m.HTML, lim.Links)
+	found, _ := extract(m.Subject, m.Text, m.HTML, lim)
+	return found
 }
 
-func extract(subject, text, html string, limit int) Extracted {
+// extract also returns the page that the HTML shows, nil without HTML.
+func extract(subject, text, html string, lim Limits) (Extracted, *page) {
 	subject = head(subject, maxSubject)
 	var p *page
-	visible := ""
+	visible, preview := "", ""
 	if html != "" {
-		p = readPage(html, limit, onlySeen)
-		visible = string(p.text)
+		p = readPage(html, lim.Links, onlySeen, lim.Budget)
+		visible, preview = string(p.text), strings.ToValidUTF8(string(p.preview), "")
 	}
-	codes := codesOf(subject, text, visible)
+	codes := codesOf(subject, text, visible, lim.Budget)
+	if len(codes) == 0 && hasDigit(preview) {
+		codes = codesOf(subject, preview, "", lim.Budget)
+	}
+	if len(codes) == 0 {
+		codes = loneCode(subject, cmp.Or(text, visible))
+	}
 	found := Extracted{Codes: []string{}, Links: []string{}, OTP: bestCode(codes)}
 	for _, c := range codes[:min(len(codes), maxCodes)] {
 		found.Codes = append(found.Codes, c.value)
 	}
-	links := linksOf(subject, text, p, limit)
+	links := linksOf(subject, text, p, lim)
 	for _, l := range links {
 		found.Links = append(found.Links, l.url)
 	}
 	if len(links) > 0 && links[0].action {
 		found.ActionLink = &links[0].url
 	}
-	return found
+	return found, p
 }
 
 // codesOf returns the codes of a mail, each once, best first.
-func codesOf(subject, text, visible string) []scoredCode {
+func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCode {
 	var hint subjectHint
 	head := newCodeText(subject)
 	for i := range head.lines {
@@ -87,30 +98,31 @@ func codesOf(subject, text, visible string) []scoredCode {
 		if body == "" {
 			continue
 		}
-		all = append(all, codesIn(body, hint)...)
+		all = append(all, codesIn(body, hint, budget)...)
 	}
 	return mergeCodes(all, len(inSubject))
 }
 
 // codesIn returns the codes of a text. Of several, those count that the mail
 // says itself, not those of an older one that it quotes.
-func codesIn(body string, hint subjectHint) []scoredCode {
-	codes := scanCodes(body, hint)
+func codesIn(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
+	codes := scanCodes(body, hint, budget)
 	if len(codes) < 2 {
 		return codes
 	}
-	reply := ReplyText(body)
+	reply := replyText(body, budget)
 	if len(reply) == len(strings.TrimSpace(body)) {
 		return codes // it quotes nothing
 	}
-	if own := scanCodes(reply, hint); len(own) > 0 {
+	if own := scanCodes(reply, hint, budget); len(own) > 0 {
 		return own
 	}
 	return codes
 }
 
-func scanCodes(body string, hint subjectHint) []scoredCode {
+func scanCodes(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
 	t := newCodeText(body)
+	t.budget = budget
 	scorer := codeScorer{t: t, tokens: t.findTokens(), hint: hint}
 	return scorer.codes()
 }

@@ -21,10 +21,11 @@ type foundLink struct {
 	action  bool
 }
 
-// textLinks returns the web addresses that stand in a text.
-func textLinks(text string, limit int) []foundLink {
+// textLinks returns the web addresses that stand in a text, but for those within
+// anchors, whose own address is the one that counts. The anchors are in order.
+func textLinks(text string, anchors []pageLink, lim Limits) []foundLink {
 	var found []foundLink
-	for pos := 0; len(found) < limit; {
+	for pos := 0; len(found) < lim.Links && !lim.Budget.Spent(); {
 		i := strings.Index(text[pos:], "://")
 		if i < 0 {
 			break
@@ -37,7 +38,11 @@ func textLinks(text string, limit int) []foundLink {
 		}
 		n := urlLen(text[start:])
 		pos = max(pos, start+n)
-		if n == 0 || n > maxLinkLen {
+		for len(anchors) > 0 && anchors[0].end <= start {
+			anchors = anchors[1:]
+		}
+		within := len(anchors) > 0 && anchors[0].start <= start && isWebLink(cleanHref(anchors[0].href))
+		if n == 0 || n > maxLinkLen || within {
 			continue
 		}
 		found = append(found, foundLink{url: text[start:pos], context: contextBefore(text, start), after: firstLine(text[pos:])})
@@ -78,12 +83,12 @@ func firstLine(s string) string {
 
 // linksOf returns the links of a mail, each once, without those that every
 // mail has at its foot, the one that is meant to be followed first.
-func linksOf(subject, text string, p *page, limit int) []foundLink {
+func linksOf(subject, text string, p *page, lim Limits) []foundLink {
 	var all []foundLink
 	if p != nil {
-		all = append(p.found(), textLinks(string(p.text), limit)...)
+		all = append(p.found(), textLinks(string(p.text), p.links, lim)...)
 	}
-	all = append(all, textLinks(text, limit)...)
+	all = append(all, textLinks(text, nil, lim)...)
 	if len(all) == 0 {
 		return nil
 	}
@@ -91,12 +96,15 @@ func linksOf(subject, text string, p *page, limit int) []foundLink {
 	seen := make(map[string]int, len(all)) // index in kept, or -1
 	kept := all[:0]
 	for _, l := range all {
+		if lim.Budget.Spent() {
+			break
+		}
 		at, known := seen[l.url]
 		if known && at < 0 {
 			continue
 		}
 		signs := l.signs()
-		if !known && (signs.isFooter(asked) || len(kept) == limit) {
+		if !known && (signs.isFooter(asked) || len(kept) == lim.Links) {
 			seen[l.url] = -1
 			continue
 		}

@@ -15,6 +15,8 @@ package message
 import (
 	"errors"
 	"time"
+
+	"github.com/postroom/postroom/internal/cpubudget"
 )
 
 // Errors that the readers return.
@@ -34,6 +36,10 @@ type Limits struct {
 	TextBytes   int // decoded bytes of Text, and as many of HTML
 	Links       int // links that Extract keeps
 	Addresses   int // addresses kept of one header field
+
+	// Budget is the processor time that is left for reading the message, in
+	// [cpubudget.Budget.Run]. When it runs out, reading stops. nil is no bound.
+	Budget *cpubudget.Budget
 }
 
 // DefaultLimits returns the limits that every mail met in practice stays
@@ -84,7 +90,7 @@ type Message struct {
 
 	AutoSubmitted string // header values as written, unfolded
 	Precedence    string
-	ListID        string
+	HasListField  bool // a List-* field (RFC 2369, RFC 2919)
 
 	Truncated bool // a limit was reached; some of the mail is not shown here
 }

@@ -8,12 +8,17 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/postroom/postroom/internal/cpubudget"
 )
 
 // A page is what a reader sees of an HTML mail.
 type page struct {
 	text  []byte // lines; the cells of a table row are separated by tabs
 	links []pageLink
+	// preview is the beginning of what is hidden: mail programs show it beside the
+	// subject.
+	preview []byte
 }
 
 // pageLink is one that can be clicked.
@@ -42,17 +47,16 @@ func (p *page) words(l *pageLink) string {
 
 // readPage reads HTML in one pass over its tags, without building a tree, so
 // that nesting cannot cost more than length. At most maxLinks links are kept.
-func readPage(src string, maxLinks int, mode pageMode) *page {
+// Reading stops when the budget runs out.
+func readPage(src string, maxLinks int, mode pageMode, budget *cpubudget.Budget) *page {
 	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1}
 	r.w.buf = make([]byte, 0, len(src)/4+64)
-	for {
+	for !budget.Spent() {
 		switch r.z.Next() {
 		case html.ErrorToken:
 			// io.EOF, or a token larger than the tokenizer takes.
 			if errors.Is(r.z.Err(), io.EOF) || len(r.z.Raw()) == 0 {
-				r.endLink()
-				r.page.text = r.w.buf
-				return &r.page
+				return r.end()
 			}
 		case html.TextToken:
 			switch {
@@ -61,6 +65,9 @@ func readPage(src string, maxLinks int, mode pageMode) *page {
 			case r.hiddenAt < 0:
 			case r.stack[len(r.stack)-1] == atom.Style:
 				r.classes = hiddenClasses(r.z.Text(), r.classes)
+			case r.mode == onlySeen && !isUnseen(r.stack[r.hiddenAt]):
+				text := r.z.Text()
+				r.page.preview = append(r.page.preview, text[:min(len(text), maxPreview-len(r.page.preview))]...)
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			r.open()
@@ -69,6 +76,14 @@ func readPage(src string, maxLinks int, mode pageMode) *page {
 			r.close(atom.Lookup(name))
 		}
 	}
+	return r.end()
+}
+
+// end returns what was read.
+func (r *pageReader) end() *page {
+	r.endLink()
+	r.page.text = r.w.buf
+	return &r.page
 }
 
 // pageReader knows where in the document it is.
@@ -91,6 +106,7 @@ type pageReader struct {
 // attributes are those that matter of one tag.
 type attributes struct {
 	href, label    string
+	value          string // of an input
 	hidden, quoted bool
 	size           fontSize
 	mark           string // of a mail program, "" for none
@@ -144,6 +160,13 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 		if r.linkAt >= 0 && r.page.links[r.linkAt].label == "" {
 			r.page.links[r.linkAt].label = attr.label
 		}
+		if r.mode == onlySeen && saysCode(attr.label) {
+			r.w.text([]byte(attr.label), false)
+		}
+	case atom.Input:
+		if r.mode == onlySeen && saysCode(attr.value) {
+			r.w.text([]byte(attr.value), false)
+		}
 	case atom.Pre:
 		r.pre++
 	case atom.Blockquote:
@@ -182,6 +205,8 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 			if tag == atom.Img || tag == atom.A {
 				a.label = strings.TrimSpace(string(val))
 			}
+		case "value":
+			a.value = strings.TrimSpace(string(val))
 		case "type", "class", "id":
 			if tag == atom.Blockquote {
 				val = bytes.ToLower(val)
@@ -193,6 +218,17 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	}
 	return a
 }
+
+// maxPreview bounds page.preview, in bytes.
+const maxPreview = 512
+
+// maxAlt is the length of the longest alternative text that is read for a code, in
+// bytes.
+const maxAlt = 120
+
+// saysCode reports whether the text in place of an image or in a field may hold a
+// code, or one digit of it.
+func saysCode(text string) bool { return len(text) <= maxAlt && hasDigit(text) }
 
 // maxUnclosed is how far up an end tag looks for its element.
 const maxUnclosed = 64

@@ -54,6 +54,10 @@ func headerCharset(header []byte) string {
 
 // readField takes one field of the header of the mail.
 func (p *parser) readField(f field) {
+	if p.lim.Budget.Spent() {
+		p.truncated = true
+		return
+	}
 	written := f
 	if p.hint != "" && !utf8.Valid(f.value) {
 		f.value = []byte(toUTF8(f.value, p.hint))
@@ -96,8 +100,8 @@ func (p *parser) readFirst(f field) {
 			m.InReplyTo = messageIDs(f.unfolded())
 		}
 	case 'l':
-		if m.ListID == "" && f.is("list-id") {
-			m.ListID = f.text()
+		if len(f.name) > len("list-") && strings.EqualFold(string(f.name[:len("list-")]), "list-") {
+			m.HasListField = true
 		}
 	case 'm':
 		if m.HeaderID == "" && f.is("message-id") {

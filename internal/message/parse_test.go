@@ -281,7 +281,18 @@ func TestAutomated(t *testing.T) {
 		{"said not to be", Message{AutoSubmitted: "no (a person)"}, false, false},
 		{"bulk", Message{Precedence: "Bulk"}, false, true},
 		{"another precedence", Message{Precedence: "first-class"}, false, false},
-		{"a list", Message{ListID: "<list.example.com>"}, false, true},
+		{"a list", Message{HasListField: true}, false, true},
+		{"a person with an address", Message{From: &Address{Email: "ann@out.example"}}, false, false},
+		{"a no-reply sender", Message{From: &Address{Email: "No-Reply@out.example"}}, false, true},
+		{"noreply", Message{From: &Address{Email: "noreply@out.example"}}, false, true},
+		{"noreply with a tag", Message{From: &Address{Email: "noreply+42@out.example"}}, false, true},
+		{"donotreply", Message{From: &Address{Email: "donotreply@out.example"}}, false, true},
+		{"do-not-reply", Message{From: &Address{Email: "do-not-reply@out.example"}}, false, true},
+		{"the mailer daemon", Message{From: &Address{Email: "MAILER-DAEMON@out.example"}}, false, true},
+		{"notifications", Message{From: &Address{Email: "notifications@out.example"}}, false, true},
+		{"bounces", Message{From: &Address{Email: "bounces-7@out.example"}}, false, true},
+		{"a name that only begins like one", Message{From: &Address{Email: "noreplyhere@out.example"}}, false, false},
+		{"a sender without an address", Message{From: &Address{Name: "noreply"}}, false, false},
 	}
 	for _, tt := range tests {
 		if got := tt.m.Automated(tt.null); got != tt.want {

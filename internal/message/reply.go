@@ -1,13 +1,21 @@
 package message
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/postroom/postroom/internal/cpubudget"
+)
 
 // ReplyText returns the new part of a reply: the text without the quoted mail
 // that it answers and without the signature. A text that quotes nothing loses
 // only its signature. Answers below or between the quoted lines are kept. A
 // forwarded mail is not a quotation where nothing was written above it.
-func ReplyText(text string) string {
-	r := replyReader{lines: strings.Split(text, "\n"), mayAsk: mayAskAbove(text)}
+func ReplyText(text string) string { return replyText(text, nil) }
+
+// replyText is ReplyText until the budget runs out. Then it takes the rest for a
+// text that quotes nothing.
+func replyText(text string, budget *cpubudget.Budget) string {
+	r := replyReader{lines: strings.Split(text, "\n"), mayAsk: mayAskAbove(text), budget: budget}
 	for i, line := range r.lines {
 		r.lines[i] = strings.TrimRight(line, " \t\r\u00a0")
 	}
@@ -30,6 +38,7 @@ func ReplyText(text string) string {
 type replyReader struct {
 	lines  []string
 	mayAsk bool // to be answered above a line
+	budget *cpubudget.Budget
 }
 
 // quoteKind is how a mail introduces the one that it quotes.
@@ -47,6 +56,9 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	for i, line := range r.lines {
 		if line == "" || isQuoted(line) {
 			continue
+		}
+		if r.budget.Spent() {
+			break
 		}
 		if r.mayAsk && asksAbove(line) {
 			return i, i + 1, replyQuote

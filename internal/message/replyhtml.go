@@ -3,6 +3,8 @@ package message
 import (
 	"bytes"
 	"strings"
+
+	"github.com/postroom/postroom/internal/cpubudget"
 )
 
 // Lines that stand in the text of a page where a mail program put what it
@@ -31,15 +33,17 @@ func programMark(name []byte) string {
 // HTMLReplyText is [ReplyText] of an HTML mail. It knows what is quoted also by
 // the elements that mail programs put it into, in whatever language they write
 // above it.
-func HTMLReplyText(html string) string {
-	marked := plainCells(readPage(html, 0, withMarks).text)
+func HTMLReplyText(html string) string { return htmlReplyText(html, nil) }
+
+func htmlReplyText(html string, budget *cpubudget.Budget) string {
+	marked := plainCells(readPage(html, 0, withMarks, budget).text)
 	above, below, found := strings.Cut(marked, quoteMark+"\n")
 	above = withoutMarks(strings.Replace(above, signatureMark+"\n", "-- \n", 1))
 	below = withoutMarks(below)
-	if !found || ReplyText(above) == "" {
-		return ReplyText(above + below)
+	if !found || replyText(above, budget) == "" {
+		return replyText(above+below, budget)
 	}
-	return ReplyText(above + "-----Original Message-----\n" + below)
+	return replyText(above+"-----Original Message-----\n"+below, budget)
 }
 
 // withoutMarks returns a text without the marks.

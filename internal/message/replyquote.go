@@ -176,6 +176,11 @@ func (r *replyReader) headerBlock(i int) int {
 	return 0
 }
 
+// maxFieldName is the length, in bytes, of the longest field name that is looked
+// for. countLabels reads no more before each colon, so that a line of colons takes
+// linear time.
+const maxFieldName = 40
+
 // countLabels returns how many names of header fields a line has, as one has
 // that was "From: ... Sent: ... To: ..." on lines of its own.
 func countLabels(line string) int {
@@ -185,7 +190,7 @@ func countLabels(line string) int {
 	n := 0
 	for rest := line; n < 3; n++ {
 		end := strings.IndexByte(rest, ':')
-		for end >= 0 && !headerLabels[lastWord(rest[:end])] {
+		for end >= 0 && !headerLabels[lastWord(rest[max(0, end-maxFieldName):end])] {
 			next := strings.IndexByte(rest[end+1:], ':')
 			if next < 0 {
 				return n

@@ -108,7 +108,7 @@ var reasonWords = []struct {
 		"starttls", "must issue a", "helo command rejected",
 	}},
 	{ReasonNoMailbox, []string{
-		"account or domain may not exist", "recipient address rejected: access denied", "recipient address rejected. access denied",
+		"account or domain may not exist", "address rejected @", "previously bounced address", "recipient address rejected: access denied", "recipient address rejected. access denied",
 		"recipient addresses rejected", "not listed in public",
 	}},
 	{ReasonNetwork, []string{"not found, try again", "name server: * try again", "name service error * try again"}},
@@ -208,6 +208,14 @@ var wishWords = []string{
 
 // isWish reports whether the recipient exists, and does not want the mail.
 func isWish(text string) bool { return containsAny(text, wishWords) }
+
+// certainWords are those of noMailboxWords that servers use for nothing else.
+var certainWords = []string{
+	"no such recipient", "no such mailbox", "no such account", "no such address", "no such person", "mailbox not found", "user not found",
+	"recipient not found", "account not found", "address not found", "invalid recipient", "invalid mailbox", "not a valid recipient", "not a valid mailbox",
+	"address does not exist", "user does not exist", "account does not exist", "mailbox does not exist", "recipient does not exist", "user doesn't exist",
+	"account that you tried to reach does not exist", "undeliverable: 550 user unknown", "access denied. as(", "address rejected @", "previously bounced address",
+}
 
 // noMailboxWords say that there is no such user. A full mailbox, a blocked
 // sender and the like are told before them.

@@ -47,6 +47,7 @@ func (v *verdict) weigh(text string) {
 			v.reason = ReasonNetwork // names may be found again
 		}
 	case byStatus:
+	case at != stageData && isCertain(text):
 	case strings.HasPrefix(v.status, "5.7"): // security or policy, RFC 3463 section 3.8
 		v.reason = ReasonRefused
 	case at == stageData, at == stageUnknown && v.code > 0 && !namesAddress(text):
@@ -67,6 +68,15 @@ func namesAddress(text string) bool {
 	return inOrder(plainWords(text), "doesn't have a * account") || containsAny(text, []string{
 		"action not taken: mailbox unavailable", "542 ",
 	})
+}
+
+// isCertain reports whether a server's words can mean nothing but that the address
+// does not exist, whatever status it gave and whenever it said so. The form
+// "550 a@b.example... No such user" is sendmail's, which filtering gateways repeat
+// for what they refuse themselves.
+func isCertain(text string) bool {
+	words := plainWords(text)
+	return containsAny(words, certainWords) || strings.Contains(words, " no such user") && !strings.Contains(words, " @ no such user")
 }
 
 // stage is how far a transaction had come when the mail was refused.

@@ -131,6 +131,10 @@ func (w *walker) leaf(part leafPart) (leafPart, error) {
 func (w *walker) body(sink func([]byte)) error {
 	var held []byte
 	for {
+		if w.lim.Budget.Spent() {
+			w.truncated, w.at = true, atEnd
+			return nil
+		}
 		more, err := w.bodyLine(&held, sink)
 		if !more {
 			return err

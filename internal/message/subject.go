@@ -48,6 +48,13 @@ func NormalizeSubject(s string) string {
 	}
 }
 
+// HasReplyMark reports whether a subject begins with a reply or forward mark, as
+// "Re:" or "WG:".
+func HasReplyMark(s string) bool {
+	_, ok := cutMark(foldSpace(s))
+	return ok
+}
+
 // ReplySubject returns the subject of a reply to a mail with subject s. One
 // mark is enough: what is a reply already stays as it is.
 func ReplySubject(s string) string {

@@ -28,9 +28,9 @@ func (t *wordTable) bucket(a, b byte) *[]wordEntry {
 	return &t[(uint(a)<<5^uint(b))%uint(len(t))]
 }
 
-// add takes a list of words that are separated by "|".
-func (t *wordTable) add(kind wordKind, list string) {
-	for text := range strings.SplitSeq(list, "|") {
+// addAll takes words of one kind.
+func (t *wordTable) addAll(kind wordKind, words []string) {
+	for _, text := range words {
 		e := wordEntry{kind: kind, of: kind == ofCode || kind == ofShop, opens: kind == elsewhere}
 		e.text, e.stem = strings.CutSuffix(strings.TrimSpace(text), "*")
 		if len(e.text) < 2 {
@@ -91,15 +91,15 @@ func (t *wordTable) match(s string, afterLetter bool) *wordEntry {
 var (
 	knownWords = sync.OnceValue(func() *wordTable {
 		t := &wordTable{}
-		for kind, list := range codeWords {
-			t.add(kind, list)
+		for section, kind := range codeSections {
+			t.addAll(kind, wordSections()[section])
 		}
 		t.sort()
 		return t
 	})
 	knownUnits = sync.OnceValue(func() *wordTable {
 		t := &wordTable{}
-		t.add(noWord, unitWords)
+		t.addAll(noWord, wordSections()["unit"])
 		t.sort()
 		return t
 	})

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,18 +15,14 @@ import (
 // lookupTimeout is how long a name may take to resolve when a URL is given.
 const lookupTimeout = 5 * time.Second
 
-// webPorts are the ports that https targets may have outside of the ranges that
-// the operator allows.
-var webPorts = []uint16{443, 8443}
-
 // Resolver finds the addresses of a name. net.DefaultResolver is one.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Targets says which URLs we may post to: https ones on port 443 or 8443 of an
-// address that the guard lets through. In the ranges that the operator allows
-// any port and plain http are open too.
+// Targets says which URLs we may post to: https ones, on any port of an address
+// that the guard lets through. In the ranges that the operator allows plain http
+// is open too.
 type Targets struct {
 	guard    *Guard
 	resolver Resolver
@@ -50,22 +45,19 @@ func (t *Targets) Check(ctx context.Context, raw string) error {
 	if err != nil {
 		return refused("is not a URL")
 	}
-	host, port, err := place(u)
+	host, err := hostOf(u)
 	if err != nil {
 		return err
 	}
 	addrs := t.addrs(ctx, host)
 	if len(addrs) == 0 {
-		switch {
-		case u.Scheme != "https" && len(t.guard.allow) == 0: // no address could make it right
+		if u.Scheme != "https" && len(t.guard.allow) == 0 { // no address could make it right
 			return refused("must begin with https://")
-		case u.Scheme == "https" && !slices.Contains(webPorts, port):
-			return refused("must be on port 443 or 8443")
 		}
 		return nil
 	}
 	for _, addr := range addrs {
-		if err = t.judge(u.Scheme, addr, port); err == nil {
+		if err = t.judge(u.Scheme, addr); err == nil {
 			return nil
 		}
 	}
@@ -80,11 +72,11 @@ func (t *Targets) Control(scheme string) func(network, address string, _ syscall
 		if err != nil || !strings.HasPrefix(network, "tcp") {
 			return refused("%s %s", network, address)
 		}
-		return t.judge(scheme, ap.Addr(), ap.Port())
+		return t.judge(scheme, ap.Addr())
 	}
 }
 
-func (t *Targets) judge(scheme string, addr netip.Addr, port uint16) error {
+func (t *Targets) judge(scheme string, addr netip.Addr) error {
 	switch {
 	case t.guard.allowed(plain(addr)):
 		return nil
@@ -92,8 +84,6 @@ func (t *Targets) judge(scheme string, addr netip.Addr, port uint16) error {
 		return refused("must be at a public address")
 	case scheme != "https":
 		return refused("must begin with https://")
-	case !slices.Contains(webPorts, port):
-		return refused("must be on port 443 or 8443")
 	}
 	return nil
 }
@@ -115,34 +105,30 @@ func (t *Targets) addrs(ctx context.Context, host string) []netip.Addr {
 	return addrs
 }
 
-// place returns host, in lower case and without a last dot, and port of a URL,
-// which must be written in the one way that everybody reads alike.
-func place(u *url.URL) (host string, port uint16, err error) {
-	ports := map[string]uint16{"http": 80, "https": 443}
-	port, known := ports[u.Scheme]
-	host = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+// hostOf returns the host of a URL, in lower case and without a last dot. The URL
+// must be written in the one way that all programs read alike.
+func hostOf(u *url.URL) (string, error) {
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	switch {
-	case !known || u.Opaque != "":
-		return "", 0, refused("must begin with https://")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "":
+		return "", refused("must begin with https://")
 	case u.User != nil:
-		return "", 0, refused("must not hold a user name or password")
+		return "", refused("must not hold a user name or password")
 	case u.Fragment != "":
-		return "", 0, refused("must not have a fragment")
+		return "", refused("must not have a fragment")
 	case strings.HasPrefix(u.Host, "["):
 		if addr, err := netip.ParseAddr(host); err != nil || !addr.Is6() || addr.Zone() != "" {
-			return "", 0, refused("has no IPv6 address between the brackets")
+			return "", refused("has no IPv6 address between the brackets")
 		}
 	case !isHost(host):
-		return "", 0, refused("has no host name or address that is written as usual")
+		return "", refused("has no host name or address that is written as usual")
 	}
 	if p := u.Port(); p != "" {
-		n, err := strconv.ParseUint(p, 10, 16)
-		if err != nil || n == 0 {
-			return "", 0, refused("has no port from 1 to 65535")
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return "", refused("has no port from 1 to 65535")
 		}
-		port = uint16(n)
 	}
-	return host, port, nil
+	return host, nil
 }
 
 // isHost says whether s is an IPv4 address of four decimal numbers, or a name

@@ -52,7 +52,7 @@ func TestPrivateTargetsAreRefused(t *testing.T) { // W1
 	for _, target := range append([]string{
 		"http://hooks.example/", "https://", "https:///x", "https:hooks.example", "//hooks.example/", "https://-a.example/", "https://a..example/",
 		"https://hooks.example:0/", "https://hooks.example:99999/", "https://hooks.example/#x", "https://a b/", "https://xn--/\x00", "unresolved.example",
-		"https://unresolved.example:25/", "http://unresolved.example/",
+		"http://unresolved.example/",
 	}, refusedTargets(t)...) {
 		if err := targets.Check(t.Context(), target); !errors.Is(err, netguard.ErrRefused) {
 			t.Errorf("%q: got %v, want ErrRefused", target, err)
@@ -65,6 +65,7 @@ func TestPublicTargetsPass(t *testing.T) {
 	targets := netguard.NewTargets(netguard.New(netguard.Config{}), testNames())
 	for _, target := range []string{
 		"https://hooks.example/", "https://hooks.example", "https://HOOKS.example./a?b=c", "https://hooks.example:443/", "https://hooks.example:8443/",
+		"https://hooks.example:3000/", "https://1.1.1.1:25/", "https://unresolved.example:25/",
 		"https://1.1.1.1/", "https://[2606:4700:4700::1111]/", "https://mixed.example/", "https://unresolved.example/",
 	} {
 		if err := targets.Check(t.Context(), target); err != nil {
@@ -103,7 +104,7 @@ func TestControlIsOfTheScheme(t *testing.T) { // W1, W2
 		pass                     bool
 	}{
 		{"https", "tcp4", "1.1.1.1:443", true},
-		{"https", "tcp4", "1.1.1.1:25", false},
+		{"https", "tcp4", "1.1.1.1:9000", true},
 		{"http", "tcp4", "1.1.1.1:80", false},
 		{"http", "tcp4", "127.0.0.1:3000", true},
 		{"https", "tcp6", "[::ffff:127.0.0.1]:3000", true},

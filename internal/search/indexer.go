@@ -79,10 +79,16 @@ func rest(n int, took time.Duration, rate float64) time.Duration {
 	return 0
 }
 
-// RunOnce indexes one batch and returns how many messages were in it: none when
-// all are indexed, or when another node does it.
+// RunOnce indexes one batch, merges a little of the index, and returns how many
+// messages were in the batch: none when all are indexed, or when another node
+// does it.
 func (x *Indexer) RunOnce(ctx context.Context) (int, error) {
-	return x.cfg.Store.Index(ctx, x.holder, batch, Text)
+	n, err := x.cfg.Store.Index(ctx, x.holder, batch, Text)
+	if err != nil {
+		return 0, err
+	}
+	_, err = x.cfg.Store.MergeIndexSome(ctx)
+	return n, err
 }
 
 // letGo lets another node work at once.

@@ -49,7 +49,7 @@ func Text(m store.Message) (string, error) {
 		return "", err
 	}
 	words = appendWords(append(words, " "+border+" "...), body.Text)
-	if body.HTML != "" && len(words) < maxWords {
+	if body.HTML != "" && !body.FromHTML && len(words) < maxWords {
 		words = appendWords(append(words, " "+border+" "...), message.HTMLToText(cut(body.HTML, maxText)))
 	}
 	if len(words) > maxWords {

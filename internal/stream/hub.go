@@ -16,6 +16,11 @@ const (
 	pollEvery = time.Second
 	// checkEvery is how often the keys of the listeners are looked at.
 	checkEvery = 2 * time.Second
+	// heartbeat is how long a listener may take to read what it was given before a
+	// new stream of its key may replace it, and placeWait how long a new stream
+	// waits for the place of one whose client has gone.
+	heartbeat = 20 * time.Second
+	placeWait = time.Second
 	// settleFirst is after how long the hub looks again for other transactions to
 	// end; it looks half as often each time, down to every settleLast.
 	settleFirst = 2 * time.Millisecond
@@ -30,6 +35,9 @@ var (
 	ErrSlow    = errors.New("the listener does not keep up")
 	ErrRevoked = errors.New("the key was revoked or has expired")
 	ErrStopped = errors.New("the service stops")
+	ErrReset   = errors.New("the log of events has lost its end in a failover")
+	// ErrReplaced ends a stream that does not read when its key opens a new one.
+	ErrReplaced = errors.New("the listener does not read, and a new stream of its key took its place")
 )
 
 // Config is what a hub needs. Store and Render are required.
@@ -37,12 +45,19 @@ type Config struct {
 	Store *store.Store
 	// Render returns events as their listeners get them, one for each, in order.
 	Render func(ctx context.Context, events []store.Event) []Rendered
-	// MaxPerKey is how many streams a key may have open on this node; 10 by
+	// MaxPerKey is how many live streams a key may have open on this node; 10 by
 	// default.
 	MaxPerKey int
+	// Heartbeat is how long a listener may take to read what Next returned before
+	// a new stream of its key may replace it; 20 seconds by default. PlaceWait is
+	// how long a new stream waits for a place; 1 second by default.
+	Heartbeat, PlaceWait time.Duration
 	// MaxQueued and MaxQueuedBytes bound what waits for one listener; 1,024 events
 	// and 2 MiB by default. One event may wait whatever its size.
 	MaxQueued, MaxQueuedBytes int
+	// MaxPending is how many events of one account wait to be rendered in memory;
+	// 1,024 by default. More are read from the log again.
+	MaxPending int
 	// Log takes what goes wrong; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -60,8 +75,17 @@ func (c *Config) setDefaults() {
 	if c.MaxPerKey == 0 {
 		c.MaxPerKey = 10
 	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = heartbeat
+	}
+	if c.PlaceWait == 0 {
+		c.PlaceWait = placeWait
+	}
 	if c.MaxQueued == 0 {
 		c.MaxQueued = 1024
+	}
+	if c.MaxPending == 0 {
+		c.MaxPending = 1024
 	}
 	if c.MaxQueuedBytes == 0 {
 		c.MaxQueuedBytes = 2 << 20
@@ -80,12 +104,18 @@ type Hub struct {
 	// Of Run alone.
 	tail     *store.EventTail
 	position int64 // all up to here is handed out
+	epoch    int   // of the tail
 
 	mu      sync.Mutex
 	stopped bool
 	joined  map[int64]map[*Stream]struct{} // by account: those that get what happens
 	open    map[int64]map[*Stream]struct{} // by key: those too that are still catching up
 	asked   []question
+	left    chan struct{} // closed when a stream leaves
+	feeds   map[int64]*feed
+
+	feeding   sync.WaitGroup // the feeds that run
+	rendering chan struct{}  // holds a token for each feed that renders
 }
 
 // question asks up to where the log is settled now, and to hand out to the
@@ -106,12 +136,14 @@ func New(cfg Config) *Hub {
 	return &Hub{
 		cfg: cfg, kick: make(chan struct{}, 1), tail: cfg.Store.TailEvents(),
 		joined: map[int64]map[*Stream]struct{}{}, open: map[int64]map[*Stream]struct{}{},
+		left: make(chan struct{}), feeds: map[int64]*feed{}, rendering: make(chan struct{}, renderers),
 	}
 }
 
 // Run hands events out until ctx ends. Then it ends all streams and returns nil.
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.stop()
+	defer h.feeding.Wait()
 	wake := h.cfg.Store.WakeEvents()
 	defer wake.Stop()
 	check := time.NewTicker(checkEvery)
@@ -150,7 +182,7 @@ func (r *rounds) round(ctx context.Context) time.Duration {
 	if !r.hub.listened() {
 		// What the tail knows grows old. Who comes next wants to hear what happens
 		// from then on, not all that has happened since.
-		r.hub.tail = r.hub.cfg.Store.TailEvents()
+		r.hub.tail, r.hub.position, r.hub.epoch = r.hub.cfg.Store.TailEvents(), 0, 0
 		return pollEvery
 	}
 	pending, err := r.hub.RunOnce(ctx)
@@ -176,6 +208,13 @@ func (r *rounds) report(ctx context.Context, err error) {
 func (h *Hub) RunOnce(ctx context.Context) (pending bool, err error) {
 	asked := h.takeQuestions()
 	settled, known, pending, err := h.tail.Settle(ctx)
+	if epoch := h.tail.Epoch(); epoch != h.epoch {
+		h.epoch, h.position = epoch, 0
+		h.dropFeeds()
+		for _, key := range h.keys() {
+			h.end(ErrReset, h.streamsOf(key)...)
+		}
+	}
 	if err == nil && !known {
 		h.putBack(asked)
 		return pending, nil
@@ -189,7 +228,7 @@ func (h *Hub) RunOnce(ctx context.Context) (pending bool, err error) {
 	return pending, err
 }
 
-// handOut gives the events up to settled to those who want them.
+// handOut gives the events up to settled to the feeds of their accounts.
 func (h *Hub) handOut(ctx context.Context, settled int64) error {
 	for h.position < settled {
 		if !h.anyJoined() {
@@ -200,59 +239,15 @@ func (h *Hub) handOut(ctx context.Context, settled int64) error {
 		if err != nil {
 			return err
 		}
-		if err := h.handOutPage(ctx, events); err != nil {
-			return err
+		for _, e := range events {
+			if takers := h.takers(e); len(takers) > 0 {
+				h.give(ctx, wanted{e, takers})
+			}
+			h.position = e.Seq
 		}
 		if len(events) < pageSize {
 			h.position = settled
 		}
-	}
-	return nil
-}
-
-// wanted is an event and who wants it.
-type wanted struct {
-	event  store.Event
-	takers []*Stream
-}
-
-// handOutPage makes what is wanted of the events, some at a time, and gives it
-// to those who want it.
-func (h *Hub) handOutPage(ctx context.Context, events []store.Event) error {
-	var part []wanted
-	for i, e := range events {
-		if takers := h.takers(e); len(takers) > 0 {
-			part = append(part, wanted{e, takers})
-		}
-		if len(part) == maxPart || i == len(events)-1 {
-			if err := h.handOutPart(ctx, part); err != nil {
-				return err
-			}
-			h.position, part = e.Seq, nil
-		}
-	}
-	return nil
-}
-
-func (h *Hub) handOutPart(ctx context.Context, part []wanted) error {
-	if len(part) == 0 {
-		return nil
-	}
-	events := make([]store.Event, len(part))
-	for i, w := range part {
-		events[i] = w.event
-	}
-	for i, r := range h.cfg.Render(ctx, events) {
-		frame, err := h.usable(ctx, r)
-		if err != nil {
-			return err
-		}
-		for _, s := range part[i].takers {
-			if frame != nil && !s.push(frame) {
-				h.end(ErrSlow, s)
-			}
-		}
-		h.position = part[i].event.Seq
 	}
 	return nil
 }

@@ -307,7 +307,7 @@ func TestLimitOfAKey(t *testing.T) {
 		if _, err := h.hub.Open(t.Context(), w); !errors.Is(err, stream.ErrTooMany) {
 			t.Errorf("again one too many: %v", err)
 		}
-	}, func(c *stream.Config) { c.MaxPerKey = 2 })
+	}, func(c *stream.Config) { c.MaxPerKey, c.PlaceWait = 2, time.Millisecond })
 }
 
 // H3: the streams of a key that was revoked, or has expired, end; those of
@@ -423,4 +423,43 @@ func TestNodesHearEachOther(t *testing.T) {
 	if strings.Join(one, " ") != strings.Join(two, " ") {
 		t.Error("the nodes tell the events in another order")
 	}
+}
+
+// An account whose event takes forever to render does not keep another account
+// from its events, and loses none of its own.
+func TestCostlyEventDelaysNoOtherAccount(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		h := &house{store: s, in: storetest.Inbox(t, s)}
+		h.key = storetest.Key(t, s, h.in.AccountID, "listener")
+		other := storetest.Inbox(t, s)
+		key := storetest.Key(t, s, other.AccountID, "other")
+		release := make(chan struct{})
+		hub := stream.New(stream.Config{Store: s, MaxPending: 4, Render: func(ctx context.Context, events []store.Event) []stream.Rendered {
+			if events[0].AccountID == h.in.AccountID {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			}
+			return h.render(ctx, events)
+		}})
+		h.hub = hub
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _ = hub.Run(ctx) }) // it returns nil
+		t.Cleanup(func() {
+			cancel()
+			running.Wait()
+		})
+		slow, quick := h.open(t), h.open(t, func(w *stream.Wanted) { w.KeySeq, w.AccountID = key.Seq, other.AccountID })
+		const events = 20 // more than may be pending
+		for range events {
+			h.receive(t, 1)
+			storetest.Received(t, s, other)
+			read(t, quick, 1)
+		}
+		close(release)
+		wantIDs(t, read(t, slow, events), h.log(t))
+	})
 }

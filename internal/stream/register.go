@@ -1,6 +1,9 @@
 package stream
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // listened says whether anybody listens, or asks to.
 func (h *Hub) listened() bool {
@@ -15,26 +18,78 @@ func (h *Hub) anyJoined() bool {
 	return len(h.joined) > 0
 }
 
-// register counts a stream with its key.
-func (h *Hub) register(s *Stream) error {
+// register counts a stream with its key. Only live streams count: when the key
+// has no place left, the others are asked to write to their clients at once, so
+// that those whose clients have gone are noticed, and one that has not read for
+// a heartbeat makes room.
+func (h *Hub) register(ctx context.Context, s *Stream) error {
+	patience := time.NewTimer(h.cfg.PlaceWait)
+	defer patience.Stop()
+	for {
+		left, err := h.tryRegister(s)
+		if left == nil {
+			return err
+		}
+		for _, other := range h.streamsOf(s.want.KeySeq) {
+			other.probe()
+		}
+		select {
+		case <-left:
+		case <-patience.C:
+			return ErrTooMany
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tryRegister returns a channel that is closed when a stream leaves, if the key
+// has no place now.
+func (h *Hub) tryRegister(s *Stream) (left <-chan struct{}, err error) {
+	replaced := h.notReading(s.want.KeySeq)
+	if replaced != nil {
+		h.end(ErrReplaced, replaced)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.stopped:
-		return ErrStopped
+		return nil, ErrStopped
 	case len(h.open[s.want.KeySeq]) >= h.cfg.MaxPerKey:
-		return ErrTooMany
+		return h.left, nil
 	}
 	add(h.open, s.want.KeySeq, s)
-	return nil
+	return nil, nil
+}
+
+// notReading returns, for a key with no place left, the stream that has not read
+// for the longest time, if that is at least a heartbeat.
+func (h *Hub) notReading(key int64) *Stream {
+	streams := h.streamsOf(key)
+	if len(streams) < h.cfg.MaxPerKey {
+		return nil
+	}
+	var oldest *Stream
+	since := time.Now().Add(-h.cfg.Heartbeat)
+	for _, s := range streams {
+		if busy := s.busySince(); !busy.IsZero() && !busy.After(since) {
+			oldest, since = s, busy
+		}
+	}
+	return oldest
 }
 
 // forget takes a stream out of everything.
 func (h *Hub) forget(s *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if _, isOpen := h.open[s.want.KeySeq][s]; !isOpen {
+		return
+	}
 	remove(h.open, s.want.KeySeq, s)
 	remove(h.joined, s.want.AccountID, s)
+	close(h.left)
+	h.left = make(chan struct{})
 }
 
 // ask returns up to where the log is settled at some moment after the call, and

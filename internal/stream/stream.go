@@ -31,11 +31,11 @@ type Wanted struct {
 	Broken func()
 }
 
-// wants says whether an event of the account is wanted. Tests of webhook
-// endpoints are for the endpoints alone.
+// wants says whether an event of the account is wanted. Events that
+// are for Postroom itself, or for one webhook endpoint, are not.
 func (w *Wanted) wants(e store.Event) bool {
 	switch {
-	case e.Type == store.EventWebhookTest:
+	case e.Type.Internal():
 		return false
 	case w.Inboxes != nil && (e.InboxID == nil || !slices.Contains(w.Inboxes, *e.InboxID)):
 		return false
@@ -58,22 +58,29 @@ type Stream struct {
 	queue [][]byte
 	bytes int
 	err   error         // why it has ended
-	ready chan struct{} // there is something in queue or err; holds one
+	busy  time.Time     // since when the listener reads what Next returned; zero during Next
+	asked bool          // Next is to return at once, also without events
+	ready chan struct{} // there is something in queue, err or asked; holds one
+
+	stopWatch func() bool // stops waiting for the end of the listener's context
 }
 
 // Open begins to listen: what happens after it returns is heard. The stream must
-// be closed. ErrTooMany when the key has as many as it may, ErrStopped when the
-// service stops, and what the store answers.
+// be closed; it gives up its place when ctx ends, too. ErrTooMany when the key
+// has as many live streams as it may, ErrStopped when the service stops, and
+// what the store returns.
 func (h *Hub) Open(ctx context.Context, w Wanted) (*Stream, error) {
 	s := &Stream{hub: h, want: w, part: firstPart, ready: make(chan struct{}, 1)}
-	if err := h.register(s); err != nil {
+	if err := h.register(ctx, s); err != nil {
 		return nil, err
 	}
+	s.stopWatch = context.AfterFunc(ctx, func() { h.forget(s) })
 	err := s.begin(ctx)
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
+	s.setBusy(time.Now())
 	return s, nil
 }
 
@@ -102,8 +109,11 @@ func (s *Stream) join(ctx context.Context) error {
 }
 
 // Next returns the next events, or none when there are none for the time of
-// wait. It returns why the stream has ended, after which there is nothing more.
+// wait, or when the hub wants to know whether the listener is still there. It
+// returns why the stream has ended, after which there is nothing more.
 func (s *Stream) Next(ctx context.Context, wait time.Duration) ([][]byte, error) {
+	s.setBusy(time.Time{})
+	defer func() { s.setBusy(time.Now()) }()
 	for {
 		switch {
 		case len(s.page) > 0 || s.at < s.upTo:
@@ -167,7 +177,7 @@ func (s *Stream) queued(ctx context.Context, wait time.Duration) ([][]byte, erro
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
-		if frames, err := s.take(); err != nil || len(frames) > 0 {
+		if frames, asked, err := s.take(); err != nil || len(frames) > 0 || asked {
 			return frames, err
 		}
 		select {
@@ -180,12 +190,34 @@ func (s *Stream) queued(ctx context.Context, wait time.Duration) ([][]byte, erro
 	}
 }
 
-func (s *Stream) take() ([][]byte, error) {
+func (s *Stream) take() (frames [][]byte, asked bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	frames := s.queue
-	s.queue, s.bytes = nil, 0
-	return frames, s.err
+	frames, asked = s.queue, s.asked
+	s.queue, s.bytes, s.asked = nil, 0, false
+	return frames, asked, s.err
+}
+
+// probe makes Next return, so that the listener is written to.
+func (s *Stream) probe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = true
+	s.signal()
+}
+
+func (s *Stream) setBusy(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = since
+}
+
+// busySince returns since when the listener reads what it was given. It is zero
+// while the listener waits for more.
+func (s *Stream) busySince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy
 }
 
 // push queues an event, and says whether there was room for it.
@@ -234,4 +266,9 @@ func (s *Stream) signal() {
 }
 
 // Close stops listening. It may be called twice.
-func (s *Stream) Close() { s.hub.forget(s) }
+func (s *Stream) Close() {
+	if s.stopWatch != nil {
+		s.stopWatch()
+	}
+	s.hub.forget(s)
+}

@@ -26,7 +26,8 @@ var places = []string{
 	`<a href="?q={{x}}">a</a>`, `<p title="{{x}}">`, `<p title='a {{x}} b'>`, `<td style="color: {{x}}">a</td>`, `<style>p{color:{{x}}}</style>`, `<!-- {{x}} -->a`,
 	`<title>{{x}}</title>a`, `<textarea>{{x}}</textarea>a`, `<!--[if mso]><a href="{{x}}">a</a><![endif]-->b`, `<noscript><a href="{{x}}">a</a></noscript>`,
 	`<a href="{{x}}{{x}}">a</a>`, `<svg><a xlink:href="{{x}}"/></svg>`, `<body background="{{x}}">`, `a > b {{x}} < c`, `<form action=" {{x}}">`,
-	`<a href="java{{x}}">a</a>`, `<a href="{{x}}:{{x}}">a</a>`, `<a href="&#x20;{{x}}">`, `<xmp>{{x}}</xmp>`, `<plaintext>{{x}}`,
+	`<a href="java{{x}}">a</a>`, `<a href="{{x}}:{{x}}">a</a>`, `<a href="&#x20;{{x}}">`, `<a href={{x}}>a</a>`, `<a href= {{x}} title={{x}}>a</a>`, `<td style=color:{{x}}>a`, `<img src={{x}}/>`,
+	`<p style="font-family:'{{x}}'">`, `<style>p{font:"{{x}}"}</style>`, `<xmp>{{x}}</xmp>`, `<plaintext>{{x}}`,
 }
 
 // TestHostileValues (T2): in every place, a value changes neither the elements
@@ -125,6 +126,13 @@ func TestLinks(t *testing.T) {
 		{`<a href="{{{x}}}">`, "&#106;avascript:alert(1)", `<a href="#">`},
 		{`<p style="color: {{x}}">`, "#ff00aa", `<p style="color: #ff00aa">`},
 		{`<p style="color: {{x}}">`, "red;top:0", `<p style="color: ">`},
+		{`<p style="font-family: {{x}}">`, `'Open Sans', Arial`, `<p style="font-family: &#39;Open Sans&#39;, Arial">`},
+		{`<style>p{font-family: {{x}}}</style>`, `"Open Sans", Arial`, `<style>p{font-family: "Open Sans", Arial}</style>`},
+		{`<style>p{font-family: {{x}}}</style>`, `"Open Sans`, `<style>p{font-family: }</style>`},
+		{`<a href={{x}}>`, "https://h/?a b", `<a href="https://h/?a b">`},
+		{`<a href=myapp://open/{{x}} title={{x}}>`, "1 2", `<a href="myapp://open/1 2" title="1 2">`},
+		{`<a href={{x}}>`, "javascript:alert(1)", `<a href="#">`},
+		{`<td width={{x}}>`, `1" onclick="f()`, `<td width="1&#34; onclick=&#34;f()">`},
 	}
 	for _, tt := range tests {
 		if got := rendered(t, tt.src, tt.value); got != tt.want {
@@ -137,13 +145,25 @@ func TestPlacesWithoutVariables(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{
 		`<script>var x = "{{x}}"</script>`, `<SCRIPT>{{x}}</SCRIPT>`, `<a onclick="f('{{x}}')">`, `<iframe srcdoc="{{x}}">`, `<a href="javascript:f('{{x}}')">`,
-		`<a href=" java&#10;script:{{x}}">`, `<a href={{x}}>`, `<a title={{x}}>`, `<a {{x}}>`, `<a {{x}}="y">`, `<{{x}}>`, `</{{x}}>`, `<a{{x}}>`, `<!DOCTYPE {{x}}>`,
+		`<a href=" java&#10;script:{{x}}">`, `<a title=a"{{x}}>`, `<a {{x}}>`, `<a {{x}}="y">`, `<{{x}}>`, `</{{x}}>`, `<a{{x}}>`, `<!DOCTYPE {{x}}>`,
 		`<a href="{{x}}`, `<a href="x" {{x}}`, `<!--[if {{x}}]><p><![endif]-->`, `<!--[if mso]><script>{{x}}</script><![endif]-->`, `<noscript><p {{x}}></noscript>`,
 		`<p title="a"{{x}}>`, `<a/{{x}}>`, `<a href="b" title='{{{x}}}>`,
 	} {
 		_, err := template.Parse(template.Source{HTML: src})
 		if e := (*template.Error)(nil); !errors.As(err, &e) || e.Part != template.HTML {
 			t.Errorf("%s: %v", src, err)
+		}
+	}
+}
+
+// A template that is refused is refused when it is made, with the place.
+func TestRefusalsNameThePlace(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]string{
+		"<p>\n<b>ä</b> <a {{x}}>": "(line 2, column 13)", "a {{ b": "(line 1, column 3)", "<script>\n\n{{x}}</script>": "(line 3, column 1)",
+	} {
+		if _, err := template.Parse(template.Source{HTML: src}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", src, err, want)
 		}
 	}
 }

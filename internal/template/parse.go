@@ -29,15 +29,25 @@ func (v variable) piece(at place) piece {
 }
 
 // parse cuts a part into pieces.
-func parse(part Part, src string) ([]piece, error) {
+func parse(part Part, src string) ([]piece, error) { return parseOnce(part, src, true) }
+
+// parseOnce is parse that may put the values of attributes into quotes first.
+func parseOnce(part Part, src string, quote bool) ([]piece, error) {
 	vars, err := variables(part, src)
 	if err != nil || len(vars) == 0 {
 		return []piece{{literal: src}}, err
 	}
 	spots := make([]spot, len(vars))
 	if part == HTML {
-		if spots, err = spotsOf(src, vars); err != nil {
+		var bare []int
+		if spots, bare, err = spotsOf(src, vars); err != nil {
 			return nil, err
+		}
+		if len(bare) > 0 && !quote {
+			return nil, &Error{Part: part, Reason: "has a variable in an attribute without quotes" + placeOf(src, bare[0])}
+		}
+		if len(bare) > 0 { // and so a value with a space stays one
+			return parseOnce(part, withQuotes(src, bare), false)
 		}
 	}
 	var pieces []piece
@@ -84,7 +94,7 @@ func variables(part Part, src string) ([]variable, error) {
 		rest := strings.TrimLeftFunc(name[len(v.path):], unicode.IsSpace)
 		if v.path == "" || !strings.HasPrefix(rest, shut) {
 			return nil, &Error{Part: part, Reason: "has " + excerpt(src[v.from:]) +
-				", which is no variable: those are written {{name}} or {{order.number}}, and there is no logic"}
+				", which is no variable: those are written {{name}} or {{order.number}}, and there is no logic" + placeOf(src, v.from)}
 		}
 		if len(all) == maxVariables {
 			return nil, &Error{Part: part, Reason: "has more than " + strconv.Itoa(maxVariables) + " variables"}

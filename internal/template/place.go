@@ -2,7 +2,9 @@ package template
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 )
@@ -12,7 +14,8 @@ type place int
 
 const (
 	inText  place = iota // text, or an attribute in quotes
-	inStyle              // a style sheet or a style attribute
+	inStyle              // a style attribute
+	inSheet              // a style sheet
 	inLink               // an attribute with an address, whose scheme may be the variable's
 )
 
@@ -30,11 +33,14 @@ type spotter struct {
 	vars  []variable
 	spots []spot
 	next  int // the first variable without a spot
+
+	bare []int // where quotes are missing around the values of attributes, rising
 }
 
 // spotsOf returns the place of each variable, or an error for one that may not
-// stand where it does.
-func spotsOf(src string, vars []variable) ([]spot, error) {
+// stand where it does. bare are the places in src where quotes are missing: with
+// them it is to be called again.
+func spotsOf(src string, vars []variable) (spots []spot, bare []int, err error) {
 	text := []byte(src)
 	for _, v := range vars {
 		for i := v.from; i < v.to; i++ {
@@ -43,9 +49,22 @@ func spotsOf(src string, vars []variable) ([]spot, error) {
 	}
 	s := &spotter{src: src, text: string(text), vars: vars, spots: make([]spot, len(vars))}
 	if err := s.markup(0, len(src), 0); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s.spots, nil
+	return s.spots, s.bare, nil
+}
+
+// withQuotes returns src with a quote at each of these places.
+func withQuotes(src string, places []int) string {
+	var b strings.Builder
+	at := 0
+	for _, place := range places {
+		b.WriteString(src[at:place])
+		b.WriteByte('"')
+		at = place
+	}
+	b.WriteString(src[at:])
+	return b.String()
 }
 
 // maxNested is how deep mark-up may lie in elements and comments that some
@@ -95,7 +114,14 @@ func (s *spotter) all(to int, sp spot) {
 
 func (s *spotter) refuse(why string) error {
 	v := s.vars[s.next]
-	return &Error{Part: HTML, Reason: "has " + excerpt(s.src[v.from:]) + " where no variable may be: it " + why}
+	return &Error{Part: HTML, Reason: "has " + excerpt(s.src[v.from:]) + " where no variable may be: it " + why + placeOf(s.src, v.from)}
+}
+
+// placeOf says where in a text something is.
+func placeOf(src string, at int) string {
+	before := src[:at]
+	line := strings.LastIndexByte(before, '\n') + 1
+	return " (line " + strconv.Itoa(strings.Count(before, "\n")+1) + ", column " + strconv.Itoa(utf8.RuneCountInString(before[line:])+1) + ")"
 }
 
 // content is the text after the begin of an element. What some readers take for
@@ -107,7 +133,7 @@ func (s *spotter) content(element string, from, to, nested int) error {
 			return s.refuse("stands in a script")
 		}
 	case "style":
-		s.all(to, spot{place: inStyle})
+		s.all(to, spot{place: inSheet})
 	case "iframe", "noembed", "noframes", "noscript", "plaintext", "textarea", "title", "xmp":
 		return s.again(from, to, nested)
 	}
@@ -155,8 +181,13 @@ func (s *spotter) tag(from, to int) error {
 		if !s.before(end) {
 			continue
 		}
-		if !a.quoted {
-			return s.refuse("stands in an attribute without quotes")
+		if !a.quoted { // its place is found when it has quotes
+			if strings.ContainsRune(s.text[begin:end], '"') {
+				return s.refuse("stands in an attribute without quotes that holds a quote")
+			}
+			s.bare = append(s.bare, begin, end)
+			s.all(end, spot{})
+			continue
 		}
 		sp, why := s.attribute(a.name, begin, end)
 		if why != "" {

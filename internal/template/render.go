@@ -72,17 +72,35 @@ func (p piece) written(part Part, value string) string {
 	switch {
 	case part != HTML, p.raw:
 		return value
-	case p.place == inStyle && strings.ContainsFunc(value, notPlainStyle):
+	case (p.place == inStyle || p.place == inSheet) && !plainStyle(value):
 		return ""
+	case p.place == inSheet: // where &#39; would be no quote
+		return value
 	}
 	return html.EscapeString(value)
 }
 
-// notPlainStyle says whether a character could end what a style sheet sets a
-// property to, or fetch something.
-func notPlainStyle(r rune) bool {
-	plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" #%.,_-", r)
-	return !plain
+// plainStyle says whether a value cannot end what a style sheet sets a property
+// to, or fetch something. The names of fonts may be in quotes.
+func plainStyle(value string) bool {
+	quote := rune(0) // that is open
+	for _, r := range value {
+		switch {
+		case r == '"' || r == '\'':
+			switch quote {
+			case 0:
+				quote = r
+			case r:
+				quote = 0
+			default:
+				return false
+			}
+		case r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" #%.,_-", r):
+		default:
+			return false
+		}
+	}
+	return quote == 0
 }
 
 // nowhere is the address of a link that is not to be followed.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mailhtml"
 )
 
 func (d *Dashboard) approvalPages() {
@@ -80,9 +81,24 @@ type approvalView struct {
 	Reason   string // that was filled in
 	Problem  problem
 	You      string
+	// AllText is the text of the HTML, whatever its styles hide.
+	AllText string
 	// KeyNames are those of the account's keys, by id.
 	KeyNames map[string]string
 }
+
+// Alarming are the warnings about what a reader of the draft does not see, or may
+// take for something else.
+func (v approvalView) Alarming() []gen.DraftWarning {
+	return slices.DeleteFunc(slices.Clone(v.Draft.Warnings), func(w gen.DraftWarning) bool { return isLink(w) })
+}
+
+// Links are the warnings that name an address that the draft links to.
+func (v approvalView) Links() []gen.DraftWarning {
+	return slices.DeleteFunc(slices.Clone(v.Draft.Warnings), func(w gen.DraftWarning) bool { return !isLink(w) })
+}
+
+func isLink(w gen.DraftWarning) bool { return w.Code == "link" }
 
 // Pending says whether the draft can be decided.
 func (v approvalView) Pending() bool { return v.Draft.Status == string(gen.DraftStatusPending) }
@@ -107,7 +123,7 @@ func (d *Dashboard) approvalView(p *page) (approvalView, error) {
 	source := draftSource(dr)
 	v := approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, p.asksRemote(source)), Here: "/approvals/" + dr.ID, You: p.user.ID}
 	if v.Frame != nil {
-		v.Frame.Height = p.wholeHeight(source)
+		v.Frame.Height, v.AllText = p.wholeHeight(source), mailhtml.AllText(source.HTML)
 	}
 	v.KeyNames, err = d.keyNames(p)
 	return v, err

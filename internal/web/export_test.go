@@ -1,5 +1,7 @@
 package web
 
+import "net/http"
+
 // NavigationPaths are the pages that the navigation leads to.
 func NavigationPaths() []string {
 	var paths []string
@@ -13,3 +15,16 @@ func NavigationPaths() []string {
 
 // ImageLife is how long the address of an image works.
 const ImageLife = imageLife
+
+// FrameStyle is what a mail looks like that has no style of its own.
+const FrameStyle = frameStyle
+
+// PatternOf is the route that serves a request, empty when it is not a page.
+func PatternOf(dashboard http.Handler, r *http.Request) string {
+	d, ok := dashboard.(*Dashboard)
+	if !ok {
+		return ""
+	}
+	_, pattern := d.mux.Handler(r)
+	return pattern
+}

@@ -35,6 +35,9 @@ type mailSource struct {
 	Title       string
 	Text, HTML  string
 	Attachments []gen.Attachment
+	// Draft says that a person is to see all of it, with the text that readers do not
+	// see.
+	Draft bool
 }
 
 func (m mailSource) path() string {
@@ -49,13 +52,13 @@ func messageSource(m *gen.Message) mailSource {
 }
 
 func draftSource(dr *gen.Draft) mailSource {
-	return mailSource{ID: dr.ID, Title: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Attachments: dr.Attachments}
+	return mailSource{ID: dr.ID, Title: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Attachments: dr.Attachments, Draft: true}
 }
 
 // clean makes the HTML of a mail harmless. Its remote images are shown when the
 // person has asked for those of this mail.
 func (p *page) clean(m mailSource, remote bool) mailhtml.Page {
-	o := mailhtml.Options{Inline: func(contentID string) string {
+	o := mailhtml.Options{Reveal: m.Draft, Inline: func(contentID string) string {
 		for _, at := range m.Attachments {
 			if at.ContentID.Or("") != "" && strings.Trim(at.ContentID.Value, "<>") == contentID {
 				return p.imageLink(imageRef{Mail: m.ID, Attachment: at.ID})

@@ -41,8 +41,8 @@ func TestKeysForInboxes(t *testing.T) {
 	oneEngine(t, func(t *testing.T, s *site) {
 		mine, other := s.newInbox(t, "mine", gen.SendPolicyOpen), s.newInbox(t, "other", gen.SendPolicyOpen)
 		v := s.visitAsUser(t)
-		v.get("/keys").want(t, 200).has(t, "Only in these inboxes", mine.Address, other.Address)
-		v.post("/keys", []string{"name", "agent", "mode", "live", "inbox_ids", mine.ID}).want(t, 200)
+		v.get("/keys").want(t, 200).has(t, "<legend>Inboxes</legend>", mine.Address, other.Address)
+		v.post("/keys", []string{"name", "agent", "mode", "live", "inbox_ids", mine.ID}).want(t, 303)
 		l, err := s.api.ListApiKeys(s.asUser(t), gen.ListApiKeysParams{})
 		must(t, err)
 		if got := l.Data[0].InboxIds; len(got) != 1 || got[0] != mine.ID {

@@ -90,7 +90,7 @@ func (d *Dashboard) createInbox(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/inboxes/"+in.ID, "The inbox "+in.Address+" is there.")
+	return p.done("/inboxes/"+in.ID, "Inbox created: "+in.Address)
 }
 
 func (p *page) inboxForm() (inboxForm, error) {
@@ -228,5 +228,5 @@ func (d *Dashboard) deleteInbox(p *page) error {
 	if err != nil {
 		return p.refused("/inboxes/"+id+"/settings", err)
 	}
-	return p.done("/inboxes", "The inbox "+gone.Address+" is deleted, with all that was in it.")
+	return p.done("/inboxes", "Inbox deleted: "+gone.Address)
 }

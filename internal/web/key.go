@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 func (d *Dashboard) keyPages() {
 	d.get("/keys", d.listKeys)
 	d.post("/keys", d.createKey)
+	d.get("/keys/{id}/secret", d.showKey)
 	d.post("/keys/{id}/revoke", d.revokeKey)
 }
 
@@ -34,13 +36,13 @@ type keyForm struct {
 	OtherInboxes                      string   // ids that were written
 }
 
-// scope is something that a key may do, in words.
+// scope is a permission of a key, with its meaning.
 type scope struct{ Name, Means string }
 
 var scopes = []scope{
-	{"*", "everything"},
-	{"read", "read inboxes, mail, usage and all that emails are made of"},
-	{"send", "make inboxes, send mail and emails, edit drafts"},
+	{"*", "all permissions"},
+	{"read", "read inboxes, messages, emails, usage, templates and domains"},
+	{"send", "create inboxes, send mail, edit drafts"},
 	{"emails:send", "send emails"},
 	{"emails:read", "read emails"},
 	{"contacts:write", "read and change contacts"},
@@ -49,8 +51,8 @@ var scopes = []scope{
 	{"templates:read", "read templates"},
 	{"domains:write", "read and change domains"},
 	{"domains:read", "read domains"},
-	{"webhooks:manage", "look after webhooks"},
-	{"keys:manage", "look after keys"},
+	{"webhooks:manage", "manage webhooks"},
+	{"keys:manage", "manage API keys"},
 }
 
 func (d *Dashboard) listKeys(p *page) error {
@@ -98,9 +100,18 @@ func (d *Dashboard) createKey(p *page) error {
 	if err != nil {
 		return err
 	}
+	return p.leaveSecret("/keys/"+url.PathEscape(made.ID)+"/secret", made.Key)
+}
+
+// showKey shows a key that was just created.
+func (d *Dashboard) showKey(p *page) error {
+	value, ok, err := p.takeSecret("/keys")
+	if err != nil || !ok {
+		return err
+	}
 	return p.show("secret", secret{
-		Title: "Key created", What: made.Name, Value: made.Key, Back: "/keys", BackTitle: "To the keys",
-		Use: "Programs send it as “Authorization: Bearer …”. It is shown this once; only its hash is kept.",
+		Title: "Key created", What: "API key", Value: value, Back: "/keys", BackTitle: "To the keys",
+		Use: "Programs send it as “Authorization: Bearer …”. It is shown once; only its hash is stored.",
 	})
 }
 
@@ -132,5 +143,5 @@ func (d *Dashboard) revokeKey(p *page) error {
 	if _, err := d.api.RevokeApiKey(p.ctx(), gen.RevokeApiKeyParams{APIKeyID: p.r.PathValue("id")}); err != nil {
 		return p.refused("/keys", err)
 	}
-	return p.done("/keys", "The key is revoked. It is refused from now on.")
+	return p.done("/keys", "API key revoked.")
 }

@@ -31,7 +31,7 @@ func TestBrowserSeesMailArrive(t *testing.T) {
 		b.do(marked)
 		deliver(t, server, in, "In-Reply-To: <1@out.example>\r\nSubject: Re: Chairs", "Hello?")
 		b.waits(`!document.querySelector('[data-live-more]').hidden`)
-		b.shows("Are there any?", "A new mail has come.")
+		b.shows("Are there any?", "A new message has arrived.")
 		b.waits(`window.marked`)
 		b.click("[data-live-more] a")
 		b.shows("Hello?")

@@ -159,7 +159,7 @@ func (d *Dashboard) deleteMessage(p *page) error {
 	if err != nil {
 		return p.refused("/messages/"+id, err)
 	}
-	return p.done("/inboxes/"+m.InboxID, "The mail “"+shortened(m.Subject, 60)+"” is deleted.")
+	return p.done("/inboxes/"+m.InboxID, "Message deleted: “"+shortened(m.Subject, 60)+"”")
 }
 
 // shortened is s, or its beginning with an ellipsis.

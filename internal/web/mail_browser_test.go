@@ -52,7 +52,7 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.framed(t, "Your order has shipped", "leads to evil.example")
 		b.shoot("thread-html")
 		b.open("/messages/" + shop.ID)
-		b.shows("shop@out.example", "Id", shop.ID)
+		b.shows("shop@out.example", "ID", shop.ID)
 		b.shoot("message")
 
 		b.open("/inboxes/" + in.ID)
@@ -83,7 +83,18 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.do(chromedp.SetValue(chromedp.CSS("[name=send_policy]"), "approval"))
 		b.shoot("inbox-settings")
 		b.click("form.card button")
-		b.shows("The settings are saved.", "needs approval")
+		b.shows("The settings are saved.", "Needs approval")
+
+		b.open("/messages/" + code.ID)
+		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.shoot("message-delete")
+		b.click(".sure form button")
+		b.shows("Message deleted")
+		b.open("/inboxes/" + in.ID + "/settings")
+		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.shoot("inbox-delete")
+		b.click(".sure form button")
+		b.shows("Inbox deleted", "No inboxes yet")
 	})
 }
 

@@ -21,6 +21,7 @@ var mailFunctions = template.FuncMap{
 	"policy":   policyText,
 	"shorten":  shortened,
 	"files":    files,
+	"days":     days,
 }
 
 // mailbox writes an address with its name.
@@ -66,15 +67,23 @@ func fileSize(n int64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// policyText says what a send policy means.
+// days writes a number of days.
+func days(n int) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return fmt.Sprintf("%d days", n)
+}
+
+// policyText is the name of a send policy on the screen.
 func policyText(policy string) string {
 	switch gen.SendPolicy(policy) {
 	case gen.SendPolicyOpen:
-		return "sends to anyone"
+		return "Open"
 	case gen.SendPolicyReplyOnly:
-		return "answers only who has written"
+		return "Replies only"
 	case gen.SendPolicyApproval:
-		return "needs approval"
+		return "Needs approval"
 	}
 	return policy
 }

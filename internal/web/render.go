@@ -2,12 +2,15 @@ package web
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-faster/jx"
 )
 
 //go:embed templates
@@ -50,7 +53,18 @@ func (d *Dashboard) functions() template.FuncMap {
 		"list":  func(all ...string) []string { return all },
 		"has":   func(all []string, one string) bool { return slices.Contains(all, one) },
 		"tone":  tone,
+		"label": label,
 	}
+}
+
+// label returns the value of a tag as text: a string without its quotes, anything
+// else as JSON.
+func label(value jx.Raw) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
 }
 
 // dict makes a map of names and values, for templates that take several.

@@ -20,9 +20,8 @@ type sender struct {
 // none.
 type doubt struct{ Text, Why, Tone string }
 
-// senderOf names the sender of a mail by what is known of it. auth is null for
-// mail that nobody has checked: our own, that of other inboxes here, and what has
-// expired.
+// senderOf describes the sender of a message. auth is null for a message that was
+// not checked: our own, and one that has expired.
 func senderOf(from gen.NilMailAddress, auth gen.NilAuthResults) sender {
 	s := sender{Doubt: doubtOf(auth)}
 	if from.Null {
@@ -39,16 +38,24 @@ func senderOf(from gen.NilMailAddress, auth gen.NilAuthResults) sender {
 // "@", or a character that is drawn like one.
 func looksLikeAddress(name string) bool { return strings.ContainsAny(name, "@\uff20\ufe6b") }
 
-// doubtOf reads the verdicts on a mail. Only DMARC says something of the address
-// that people see: SPF and DKIM may pass for a domain that is not that of From.
+// doubtOf reads the authentication results of a message. Only DMARC confirms the
+// address that people see: SPF and DKIM may pass for another domain than that of
+// From. An internal message is marked with the account that sent it.
 func doubtOf(auth gen.NilAuthResults) doubt {
 	if auth.Null || auth.Value.Dmarc == "pass" {
 		return doubt{}
 	}
+	if auth.Value.Internal.Value == "pass" {
+		return doubt{"Internal", "Sent by the account " + auth.Value.InternalAccount.Value + " of this installation.", ""}
+	}
 	if auth.Value.Dmarc == "fail" {
 		return doubt{"sender may be forged", "The domain of the address says that it does not send such mail (DMARC fails).", "bad"}
 	}
-	return doubt{"sender not proven", "Nothing shows that the mail is from the domain of the address (DMARC does not pass).", "warn"}
+	tone := "" // amber only for a mismatch: SPF or DKIM passes for another domain
+	if auth.Value.Spf == "pass" || auth.Value.Dkim == "pass" {
+		tone = "warn"
+	}
+	return doubt{"Unverified sender", "Nothing shows that the message is from the domain of the address (DMARC does not pass).", tone}
 }
 
 // Initial is the letter that stands for the sender.

@@ -14,7 +14,7 @@ import (
 // sender stands.
 func TestForgedSendersAreSeen(t *testing.T) {
 	t.Parallel()
-	const mark, forged, unproven = "class=\"badge ", "sender may be forged", "sender not proven"
+	const mark, forged, unproven = "class=\"badge ", "sender may be forged", "Unverified sender"
 	tests := []struct {
 		title, name string
 		auth        *store.AuthResults
@@ -33,17 +33,22 @@ func TestForgedSendersAreSeen(t *testing.T) {
 		},
 		{
 			"a name, and nothing passes", "Your Bank", &store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "none"},
-			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `warn"`, unproven},
+			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `"`, unproven},
 			[]string{forged},
 		},
 		{
 			"SPF passes for another domain", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "none"},
-			[]string{`<bdi>evil@evil.example</bdi>`, unproven},
+			[]string{`<bdi>evil@evil.example</bdi>`, mark + `warn"`, unproven},
 			nil,
 		},
 		{
 			"a proven one", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"},
 			[]string{"<bdi>Your Bank</bdi>", `<bdi>evil@evil.example</bdi>`},
+			[]string{forged, unproven},
+		},
+		{
+			"an internal one", "Your Bank", &store.AuthResults{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: "acc_other"},
+			[]string{`<bdi>evil@evil.example</bdi>`, `title="Sent by the account acc_other of this installation.">Internal</span>`},
 			[]string{forged, unproven},
 		},
 		{"no name", "", nil, []string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`}, []string{"with the name", forged, unproven}},

@@ -12,9 +12,11 @@ import (
 )
 
 const (
-	// maxSignIns is how often somebody may try to sign in within a minute, and how
-	// often a name may be tried.
+	// maxSignIns is how many sign-in attempts a network may make for one name in a
+	// minute. The name alone is not counted: strangers could then lock a user out.
 	maxSignIns = 5
+	// maxNetworkSignIns is how many it may make for all names together.
+	maxNetworkSignIns = 20
 	// longestName is how long the name of a user may be.
 	longestName = 100
 )
@@ -76,12 +78,13 @@ func (d *Dashboard) signIn(p *page) error {
 	return p.goTo(again.Next)
 }
 
-// countSignIn counts a try of the client, and of the name, and returns how many
-// seconds to wait when it is one too many.
+// countSignIn counts an attempt against the limit of the network and against that
+// of the network and the name. It returns how many seconds to wait if the attempt
+// is over a limit, else 0.
 func (d *Dashboard) countSignIn(p *page, name string) (wait int, err error) {
-	rate, err := d.store.TakeRate(p.ctx(), store.RateSignIn, p.client(), maxSignIns)
+	rate, err := d.store.TakeRate(p.ctx(), store.RateSignIn, p.client(), maxNetworkSignIns)
 	if err == nil && !rate.Refused && utf8.RuneCountInString(name) <= longestName {
-		rate, err = d.store.TakeRate(p.ctx(), store.RateName, strings.ToLower(name), maxSignIns)
+		rate, err = d.store.TakeRate(p.ctx(), store.RateName, p.client()+" "+strings.ToLower(name), maxSignIns)
 	}
 	if err != nil || !rate.Refused {
 		return 0, err

@@ -209,10 +209,16 @@ func (s *site) visit(t *testing.T) *visitor {
 // visitAsUser returns one that is signed in as the user.
 func (s *site) visitAsUser(t *testing.T) *visitor {
 	t.Helper()
+	return s.visitWith(t, s.session)
+}
+
+// visitWith returns one that has the token of a session.
+func (s *site) visitWith(t *testing.T, session string) *visitor {
+	t.Helper()
 	v := s.visit(t)
 	u, err := url.Parse(s.url)
 	must(t, err)
-	v.client.Jar.SetCookies(u, []*http.Cookie{{Name: "postroom_session", Value: s.session, Path: "/"}}) //nolint:gosec // the site is one by http
+	v.client.Jar.SetCookies(u, []*http.Cookie{{Name: "postroom_session", Value: session, Path: "/"}}) //nolint:gosec // the site is one by http
 	return v
 }
 

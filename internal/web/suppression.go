@@ -57,7 +57,7 @@ func (d *Dashboard) addSuppression(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/suppressions", string(req.Email)+" gets no more mail.")
+	return p.done("/suppressions", string(req.Email)+" is suppressed.")
 }
 
 // removeSuppression has the address in the form: one in a path would be hard to
@@ -71,5 +71,5 @@ func (d *Dashboard) removeSuppression(p *page) error {
 	if _, err := d.api.DeleteSuppression(p.ctx(), gen.DeleteSuppressionParams{Email: email}); err != nil {
 		return p.refused("/suppressions", err)
 	}
-	return p.done("/suppressions", email+" can be written to again.")
+	return p.done("/suppressions", email+" is no longer suppressed.")
 }

@@ -13,6 +13,8 @@ func (d *Dashboard) webhookPages() {
 	d.get("/webhooks", d.listWebhooks)
 	d.post("/webhooks", d.createWebhook)
 	d.get("/webhooks/{id}", d.showWebhook)
+	d.get("/webhooks/{id}/secret", d.showWebhookSecret)
+	d.get("/webhooks/{id}/new-secret", d.showNewWebhookSecret)
 	d.post("/webhooks/{id}/test", d.testWebhook)
 	d.post("/webhooks/{id}/active", d.switchWebhook)
 	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
@@ -73,8 +75,12 @@ func (d *Dashboard) createWebhook(p *page) error {
 		return err
 	}
 	req := &gen.WebhookCreate{URL: gen.WebhookUrl(strings.TrimSpace(form.Get("url")))}
-	for _, e := range form["events"] {
-		req.Events = append(req.Events, gen.EventType(e))
+	if chosen := form["events"]; len(chosen) > 0 {
+		types := make(gen.WebhookEvents, len(chosen))
+		for i, e := range chosen {
+			types[i] = gen.EventType(e)
+		}
+		req.Events.SetTo(types)
 	}
 	made, err := d.api.CreateWebhook(p.ctx(), req)
 	if pr, ok := problemOf(err); ok {
@@ -88,15 +94,29 @@ func (d *Dashboard) createWebhook(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("secret", secret{
-		Title: "Webhook created", What: "Signing secret", Value: made.Secret, Back: "/webhooks/" + made.ID, BackTitle: "To the webhook",
-		Use: "Your program checks with it that a delivery is ours. It is shown this once; it can be replaced later.",
-	})
+	return p.leaveSecret(webhookPath(made.ID)+"/secret", made.Secret)
 }
 
-// secret is the page that shows a secret, once: it is the answer to the form that
-// made it, and is kept nowhere.
-type secret struct{ Title, What, Value, Use, Back, BackTitle string }
+// showWebhookSecret shows the signing secret of a webhook that was just created.
+func (d *Dashboard) showWebhookSecret(p *page) error {
+	return p.showSigningSecret("Webhook created",
+		"Your program uses it to verify that a delivery comes from here. It is shown once. You can replace it later.")
+}
+
+// showNewWebhookSecret shows the signing secret that has replaced another.
+func (d *Dashboard) showNewWebhookSecret(p *page) error {
+	return p.showSigningSecret("New signing secret",
+		"It is shown once. For the next 24 hours, deliveries are also signed with the previous secret.")
+}
+
+func (p *page) showSigningSecret(title, use string) error {
+	back := webhookPath(p.r.PathValue("id"))
+	value, ok, err := p.takeSecret(back)
+	if err != nil || !ok {
+		return err
+	}
+	return p.show("secret", secret{Title: title, What: "Signing secret", Value: value, Use: use, Back: back, BackTitle: "To the webhook"})
+}
 
 // webhookPage is the page of one endpoint with what was sent to it.
 type webhookPage struct {
@@ -113,7 +133,7 @@ func (d *Dashboard) showWebhook(p *page) error {
 	if err != nil {
 		return err
 	}
-	v := webhookPage{WebhookEndpoint: w, All: len(w.Events) == len(gen.EventType("").AllValues()), Status: p.r.URL.Query().Get("status")}
+	v := webhookPage{WebhookEndpoint: w, All: w.Events == nil, Status: p.r.URL.Query().Get("status")}
 	params := gen.ListWebhookDeliveriesParams{WebhookID: id, Limit: limit(), Cursor: p.cursor()}
 	if v.Status != "" {
 		params.Status = gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatus(v.Status))
@@ -135,11 +155,11 @@ func (d *Dashboard) testWebhook(p *page) error {
 		return p.refused(webhookPath(id), err)
 	}
 	if res.Success {
-		return p.done(webhookPath(id), fmt.Sprintf("The endpoint answered %d after %d ms.", res.StatusCode, res.ResponseTimeMs))
+		return p.done(webhookPath(id), fmt.Sprintf("The endpoint returned %d after %d ms.", res.StatusCode, res.ResponseTimeMs))
 	}
-	text := fmt.Sprintf("The endpoint answered %d, which is not 2xx.", res.StatusCode)
+	text := fmt.Sprintf("The endpoint returned %d, which is not 2xx.", res.StatusCode)
 	if res.StatusCode == 0 {
-		text = "No answer: " + res.Error.Value
+		text = "No response: " + res.Error.Value
 	}
 	p.leaveNotice(notice{Text: text, Bad: true})
 	return p.goTo(webhookPath(id))
@@ -156,9 +176,9 @@ func (d *Dashboard) switchWebhook(p *page) error {
 		return p.refused(webhookPath(id), err)
 	}
 	if on {
-		return p.done(webhookPath(id), "The webhook is on.")
+		return p.done(webhookPath(id), "Webhook turned on.")
 	}
-	return p.done(webhookPath(id), "The webhook is off. Nothing is sent to it.")
+	return p.done(webhookPath(id), "Webhook turned off. Nothing is sent to it.")
 }
 
 func (d *Dashboard) rotateWebhook(p *page) error {
@@ -167,10 +187,7 @@ func (d *Dashboard) rotateWebhook(p *page) error {
 	if err != nil {
 		return p.refused(webhookPath(id), err)
 	}
-	return p.show("secret", secret{
-		Title: "New signing secret", What: "Signing secret", Value: w.Secret, Back: webhookPath(id), BackTitle: "To the webhook",
-		Use: "It is shown this once. Until " + w.PreviousSecretExpiresAt.UTC().Format("2006-01-02 15:04") + " UTC deliveries are signed with the old one too.",
-	})
+	return p.leaveSecret(webhookPath(id)+"/new-secret", w.Secret)
 }
 
 func (d *Dashboard) deleteWebhook(p *page) error {
@@ -178,7 +195,7 @@ func (d *Dashboard) deleteWebhook(p *page) error {
 	if _, err := d.api.DeleteWebhook(p.ctx(), gen.DeleteWebhookParams{WebhookID: id}); err != nil {
 		return p.refused(webhookPath(id), err)
 	}
-	return p.done("/webhooks", "The webhook is deleted.")
+	return p.done("/webhooks", "Webhook deleted.")
 }
 
 func (d *Dashboard) retryDelivery(p *page) error {
@@ -187,5 +204,5 @@ func (d *Dashboard) retryDelivery(p *page) error {
 	if err != nil {
 		return p.refused(webhookPath(id), err)
 	}
-	return p.done(webhookPath(id), "The delivery is being sent again.")
+	return p.done(webhookPath(id), "The delivery is queued for retry.")
 }

@@ -142,18 +142,44 @@ func (d *Dispatcher) again(r store.DeliveryResult, c store.ClaimedDelivery, aske
 	return r
 }
 
-// record stores what came of an attempt. When that fails the delivery is
-// attempted again at the end of its lease.
+// recordTries is how often a result is tried to be recorded when the fault is not
+// that the database is away.
+const recordTries = 5
+
+// record stores what came of an attempt, and goes on trying until the lease ends:
+// a result that is not recorded makes the delivery be attempted again.
 func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r store.DeliveryResult) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
 	log := d.cfg.Log.With("delivery_id", c.ID, "event_id", c.EventID, "attempt", c.Attempts)
-	if err := d.cfg.Store.RecordDelivery(ctx, r); errors.Is(err, store.ErrState) {
-		log.InfoContext(ctx, "webhook delivery was taken over or deleted")
-	} else if err != nil {
-		log.WarnContext(ctx, "cannot record a webhook delivery", "error", err)
-	}
 	if r.Error != nil && !r.Untried {
 		log.InfoContext(ctx, "webhook delivery failed", "status", string(r.Status), "error", *r.Error)
 	}
+	leased, cancel := context.WithTimeout(ctx, d.cfg.Lease)
+	defer cancel()
+	wait := 50 * time.Millisecond
+	for try := 1; ; try++ {
+		err := d.recordOnce(ctx, r)
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, store.ErrState):
+			log.InfoContext(ctx, "webhook delivery was taken over or deleted")
+			return
+		case leased.Err() != nil, try >= recordTries && !databaseAway(err):
+			log.WarnContext(ctx, "cannot record a webhook delivery", "error", err)
+			return
+		}
+		rest(leased, wait)
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// recordOnce does not end with the dispatcher: what is known is written.
+func (d *Dispatcher) recordOnce(ctx context.Context, r store.DeliveryResult) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return d.cfg.Store.RecordDelivery(ctx, r)
+}
+
+func databaseAway(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -189,7 +189,8 @@ func TestSchedule(t *testing.T) { // W10, W9: the id stays, the timestamp is fre
 		storetest.Received(t, s, in)
 		runOnce(t, d, 1)
 		waits := []time.Duration{
-			5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
+			5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute,
+			2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 		}
 		at := start
 		for _, wait := range waits {
@@ -204,7 +205,7 @@ func TestSchedule(t *testing.T) { // W10, W9: the id stays, the timestamp is fre
 			runOnce(t, d, 1)
 		}
 		got := deliveries(t, s, w)[0]
-		if got.Status != store.DeliveryFailed || got.Attempts != 8 || *got.LastStatusCode != 500 || got.NextAttemptAt != nil {
+		if got.Status != store.DeliveryFailed || got.Attempts != 10 || *got.LastStatusCode != 500 || got.NextAttemptAt != nil {
 			t.Errorf("at the end: %+v", got)
 		}
 		posts := r.got()

@@ -7,8 +7,9 @@
 // times with the same webhook-id. An answer of 2xx ends a delivery. Anything
 // else, redirects too, is tried again on a schedule, and at its end the delivery
 // has failed. 410 turns the endpoint off, and so do 5 days without a success.
-// Deliveries of an endpoint begin in the order of their events, several at a
-// time; one that is tried again is no longer in that order.
+// The deliveries of an endpoint begin in the order of their events, several at a
+// time. Those about one email or message are a queue, over nodes and retries: the
+// next one begins when the one before has succeeded, or has failed for good.
 //
 // Where we connect to is chosen by strangers, so every connection asks
 // netguard, no redirect is followed, no proxy is used, and of an answer only

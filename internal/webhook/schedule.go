@@ -5,7 +5,8 @@ import "time"
 // retryDelays are the pauses after the first, second, ... failed attempt. After
 // one more the delivery has failed.
 var retryDelays = [...]time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
+	5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute,
+	2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 }
 
 const (

@@ -67,7 +67,7 @@ func Inbox(t testing.TB, s *store.Store, edits ...func(*store.Inbox)) store.Inbo
 func NewInbox(edits ...func(*store.Inbox)) store.Inbox {
 	in := store.Inbox{
 		Address: fmt.Sprintf("inbox%d@%s", count.Add(1), Domain), SendPolicy: store.PolicyOpen, RetentionDays: 7,
-		Metadata: store.JSON[map[string]any]{V: map[string]any{}},
+		Metadata: store.JSON[store.Labels]{V: store.Labels{}},
 	}
 	for _, edit := range edits {
 		edit(&in)
@@ -167,7 +167,7 @@ func finish(m *store.NewMessage, edits []func(*store.NewMessage)) *store.NewMess
 	}
 	m.SubjectFold = strings.ToLower(m.Subject)
 	if m.ThreadSubject == "" {
-		m.ThreadSubject = strings.TrimPrefix(m.SubjectFold, "re: ")
+		m.ThreadSubject, m.ReplyMark = strings.CutPrefix(m.SubjectFold, "re: ")
 	}
 	if m.Content.Raw == nil && m.Content.BlobKey == nil {
 		m.Content.Raw = fmt.Appendf(nil, "From: %s\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: %s\r\n\r\nHello.\r\n",

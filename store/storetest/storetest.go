@@ -121,6 +121,7 @@ func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
 		CursorKey: bytes.Repeat([]byte("c"), 32),
 		SealKey:   bytes.Repeat([]byte("s"), 32),
 		Now:       time.Now,
+		TrustNow:  true,
 		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
 	for _, opt := range opts {

@@ -148,7 +148,7 @@ func (o *office) threads(ctx context.Context, r *threadRecord) (string, error) {
 func (o *office) inbox(ctx context.Context, a store.Account, name string) (store.Inbox, error) {
 	return o.store.CreateInbox(ctx, store.Inbox{
 		AccountID: a.Seq, Address: name + "@" + domain, Name: name, Domain: domain, SendPolicy: store.PolicyOpen, RetentionDays: 7,
-		Metadata: store.JSON[map[string]any]{V: map[string]any{}},
+		Metadata: store.JSON[store.Labels]{V: store.Labels{}},
 	}, nil)
 }
 

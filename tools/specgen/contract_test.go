@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -29,6 +30,16 @@ func contractText(t *testing.T) []byte {
 	return text
 }
 
+// contractRoot returns the contract with its shorthands written out.
+func contractRoot(t *testing.T) *yaml.Node {
+	t.Helper()
+	root, err := read(contractText(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
 // formats makes kin-openapi check the formats that it knows by name only. The
 // formats of one document would do, but do not reach its examples.
 var formats = sync.OnceFunc(func() {
@@ -36,7 +47,16 @@ var formats = sync.OnceFunc(func() {
 	openapi3.DefineStringFormatValidator("uri", openapi3.NewCallbackValidator(absoluteURI))
 })
 
-// validate loads a contract and checks it with all its examples.
+// validateYAML checks the document that is served for a contract.
+func validateYAML(text []byte) (*openapi3.T, error) {
+	out, err := generate(text)
+	if err != nil {
+		return nil, err
+	}
+	return validate(out.openapiJSON)
+}
+
+// validate loads a document and checks it with all its examples.
 func validate(text []byte) (*openapi3.T, error) {
 	formats()
 	doc, err := openapi3.NewLoader().LoadFromData(text)
@@ -53,7 +73,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return validate(text)
+	return validateYAML(text)
 })
 
 func absoluteURI(s string) error {
@@ -76,16 +96,16 @@ func TestContractIsValid(t *testing.T) {
 	}
 }
 
-// The validator must look into examples, merged ones too, or the test above
-// says nothing about them.
+// The validator must check examples, extended ones too, or the test above says
+// nothing about them.
 func TestContractExamplesAreChecked(t *testing.T) {
 	t.Parallel()
 
 	for _, tt := range []struct{ name, old, bad string }{
 		{"a request", `value: {to: ana@example.org, subject: Purchase order 1042,`, `value: {to: nobody, subject: X,`},
-		{"a merged answer", `DeletedInbox: {value: {<<: *inbox, status: deleted,`, `DeletedInbox: {value: {<<: *inbox, status: 7,`},
+		{"an extended response", `DeletedInbox: {value: {x-extends: *inbox, status: deleted,`, `DeletedInbox: {value: {x-extends: *inbox, status: 7,`},
 		{"a format", `email: ana@example.org, first_name: Ana, last_name: null`, `email: ana, first_name: Ana, last_name: null`},
-		{"a webhook", `data: {<<: *emailCancelled, html: null}`, `data: {<<: *emailCancelled, html: 7}`},
+		{"a webhook", `data: {x-extends: *emailCancelled, html: null}`, `data: {x-extends: *emailCancelled, html: 7}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +114,7 @@ func TestContractExamplesAreChecked(t *testing.T) {
 			if n := bytes.Count(text, []byte(tt.old)); n != 1 {
 				t.Fatalf("%q stands %d times in the contract, want 1", tt.old, n)
 			}
-			if _, err := validate(bytes.Replace(text, []byte(tt.old), []byte(tt.bad), 1)); err == nil {
+			if _, err := validateYAML(bytes.Replace(text, []byte(tt.old), []byte(tt.bad), 1)); err == nil {
 				t.Errorf("%q was not found out", tt.bad)
 			}
 		})
@@ -126,12 +146,46 @@ func TestWebhooksAreTheEventTypes(t *testing.T) {
 	}
 }
 
+// The contract is plain YAML 1.2: parsers without merge keys read it.
+func TestContractNeedsNoMergeKeys(t *testing.T) {
+	t.Parallel()
+
+	var doc yaml.Node
+	if err := yaml.Unmarshal(contractText(t), &doc); err != nil {
+		t.Fatal(err)
+	}
+	walk(&doc, func(n *yaml.Node) {
+		for i := 0; i < len(n.Content); i += 2 {
+			if key := n.Content[i]; key.ShortTag() == "!!merge" {
+				t.Errorf("line %d: merge key", key.Line)
+			}
+		}
+	})
+}
+
+// An error response that operations share is listed in x-errors: a reference of
+// its own would be one of hundreds.
+func TestSharedErrorsAreFolded(t *testing.T) {
+	t.Parallel()
+
+	root := parse(t, string(contractText(t)))
+	for path, item := range pairs(get(root, "paths")) {
+		for method, op := range operations(item) {
+			for status, r := range pairs(get(op, "responses")) {
+				if get(r, "$ref") != nil {
+					t.Errorf("%s %s: list %s in x-errors", method, path, status)
+				}
+			}
+		}
+	}
+}
+
 // Unknown fields are refused: nothing that a caller sends is dropped in
 // silence.
 func TestRequestBodiesAreClosed(t *testing.T) {
 	t.Parallel()
 
-	root := parse(t, string(contractText(t)))
+	root := contractRoot(t)
 	schemas := get(root, "components", "schemas")
 	u := uses(root)
 	closed := 0
@@ -154,7 +208,7 @@ func TestRequestBodiesAreClosed(t *testing.T) {
 func TestReferences(t *testing.T) {
 	t.Parallel()
 
-	root := parse(t, string(contractText(t)))
+	root := contractRoot(t)
 	used := map[*yaml.Node]bool{}
 	var follow func(n *yaml.Node)
 	follow = func(n *yaml.Node) {
@@ -206,7 +260,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]byte{
-		"openapi.json": out.openapiJSON, "openapi.go": out.openapiGo, "values.go": out.valuesGo,
+		"openapi.json": out.openapiJSON, "openapi.go": out.openapiGo, "values.go": out.valuesGo, "inbox_ids.go": out.inboxIDsGo,
 	} {
 		got, err := os.ReadFile(filepath.Join(genPath, name))
 		if err != nil {
@@ -229,9 +283,49 @@ func TestServedDocument(t *testing.T) {
 	if _, err := validate(served); err != nil {
 		t.Error(err)
 	}
-	for _, ours := range []string{`"x-ogen-`, `"` + sharedKey, `"<<"`} {
+	for _, ours := range []string{`"x-ogen-`, `"` + sharedKey, `"` + errorsKey, `"` + extendsKey} {
 		if bytes.Contains(served, []byte(ours)) {
 			t.Errorf("it holds %s", ours)
 		}
+	}
+}
+
+// Generators get a document that makes lasting clients: responses may hold values
+// that are newer than the client, no rule needs a type without fields, and no
+// pattern holds a character that some language cannot write.
+func TestServedDocumentIsForGenerators(t *testing.T) {
+	t.Parallel()
+
+	served, err := os.ReadFile(filepath.Join(genPath, "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := parse(t, string(served))
+	u := uses(root)
+	open := 0
+	walk(root, func(n *yaml.Node) {
+		if u.answers[n] && !u.requests[n] && isEnum(n) {
+			t.Errorf("line %d: an enum in a response: %s", n.Line, str(n, "description"))
+		}
+		if target := deref(root, str(n, "$ref")); u.answers[n] && !u.requests[n] && target != nil && isEnum(target) {
+			t.Errorf("line %d: a response refers to an enum: %s", n.Line, str(n, "$ref"))
+		}
+		if values := get(n, knownValuesKey); values != nil {
+			open++
+			if !mentions(str(n, "description"), values) {
+				t.Errorf("line %d: the description does not list the values: %s", n.Line, str(n, "description"))
+			}
+		}
+		for key, value := range pairs(n) {
+			if isRequiredChoice(key, value) {
+				t.Errorf("line %d: an anyOf of required fields", n.Line)
+			}
+		}
+		if pattern := str(n, "pattern"); strings.ContainsAny(pattern, "\u2028\u2029") || strings.Contains(pattern, lineSeparators) {
+			t.Errorf("line %d: a line separator in the pattern %q", n.Line, pattern)
+		}
+	})
+	if open < 40 {
+		t.Errorf("only %d open enums", open)
 	}
 }

@@ -1,10 +1,12 @@
 // Command specgen turns the contract that people edit into the files that
 // programs read.
 //
-// openapi.yaml says each thing once, with anchors and merge keys. From it come
+// openapi.yaml says each thing once, with aliases and the shorthands x-errors
+// and x-extends, which it explains. From it come
 // gen/openapi.json (the served document, plain OpenAPI 3.1), gen/openapi.go
 // (which embeds it), gen/values.go (the values of enums that only answers
-// have) and the input of ogen, which generates the server and the client.
+// have), gen/inbox_ids.go (what keys with inbox_ids may do) and the input of
+// ogen, which generates the server and the client.
 //
 // The ogen input is the contract minus what ogen cannot use or what would
 // make a client brittle; ogen.go lists the differences. The output depends on
@@ -66,6 +68,7 @@ func run(in, gen, ogen string) error {
 		{filepath.Join(gen, "openapi.json"), files.openapiJSON},
 		{filepath.Join(gen, "openapi.go"), files.openapiGo},
 		{filepath.Join(gen, "values.go"), files.valuesGo},
+		{filepath.Join(gen, "inbox_ids.go"), files.inboxIDsGo},
 		{ogen, files.ogenYAML},
 	} {
 		if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
@@ -80,20 +83,13 @@ func run(in, gen, ogen string) error {
 
 // outputs are the contents of the files that specgen writes.
 type outputs struct {
-	openapiJSON, openapiGo, valuesGo, ogenYAML []byte
+	openapiJSON, openapiGo, valuesGo, inboxIDsGo, ogenYAML []byte
 }
 
 // generate makes all outputs from the text of the contract.
 func generate(src []byte) (outputs, error) {
 	var out outputs
-	var doc yaml.Node
-	if err := yaml.Unmarshal(src, &doc); err != nil {
-		return out, err
-	}
-	if doc.Kind != yaml.DocumentNode {
-		return out, fmt.Errorf("the document is empty")
-	}
-	root, err := resolve(doc.Content[0])
+	root, err := read(src)
 	if err != nil {
 		return out, err
 	}
@@ -104,6 +100,61 @@ func generate(src []byte) (outputs, error) {
 	if out.valuesGo, err = valuesGo(root); err != nil {
 		return out, err
 	}
+	if out.inboxIDsGo, err = inboxIDsGo(root); err != nil {
+		return out, err
+	}
 	out.ogenYAML, err = ogenYAML(root)
 	return out, err
+}
+
+// read returns the root of the contract with its shorthands written out.
+func read(src []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(src, &doc); err != nil {
+		return nil, err
+	}
+	if doc.Kind != yaml.DocumentNode {
+		return nil, fmt.Errorf("the document is empty")
+	}
+	root, err := resolve(doc.Content[0])
+	if err != nil {
+		return nil, err
+	}
+	return root, addErrors(root)
+}
+
+// errorsKey lists the error responses that an operation shares with others.
+const errorsKey = "x-errors"
+
+// addErrors gives each operation the responses of x-shared that it lists by
+// status, and the default response.
+func addErrors(root *yaml.Node) error {
+	shared := get(root, sharedKey, "errors")
+	for path, item := range pairs(get(root, "paths")) {
+		for method, op := range operations(item) {
+			responses := get(op, "responses")
+			if responses == nil {
+				return fmt.Errorf("%s %s: no responses", method, path)
+			}
+			var statuses []*yaml.Node
+			if list := get(op, errorsKey); list != nil {
+				statuses = list.Content
+			}
+			for _, status := range statuses {
+				response := get(shared, status.Value)
+				if response == nil {
+					return fmt.Errorf("%s %s: x-shared has no error response %s", method, path, status.Value)
+				}
+				if get(responses, status.Value) != nil {
+					return fmt.Errorf("%s %s: response %s is documented twice", method, path, status.Value)
+				}
+				set(responses, status.Value, clone(response))
+			}
+			dropKeys(op, errorsKey)
+			if d := get(shared, "default"); d != nil {
+				set(responses, "default", clone(d))
+			}
+		}
+	}
+	return nil
 }

@@ -8,9 +8,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// resolve returns a copy of n that holds no anchor, alias or merge key. Keys
-// keep their order; a key that a mapping shares with what it merges stands
-// where the merged one stood. Repeated keys and aliases that contain
+// extendsKey stands first in a mapping that starts from another one.
+const extendsKey = "x-extends"
+
+// resolve returns a copy of n without anchors, aliases and x-extends. Keys keep
+// their order; a key that a mapping shares with the one it extends keeps the
+// place it has there. Repeated keys, merge keys, and aliases that contain
 // themselves are errors.
 func resolve(n *yaml.Node) (*yaml.Node, error) {
 	return resolver{}.node(n)
@@ -56,16 +59,19 @@ func (r resolver) mapping(n *yaml.Node) (*yaml.Node, error) {
 			return nil, fmt.Errorf("line %d: key %q is repeated", key.Line, key.Value)
 		}
 		own[key.Value] = true
+		if key.ShortTag() == "!!merge" {
+			return nil, fmt.Errorf("line %d: YAML 1.2 has no merge keys, use %s", key.Line, extendsKey)
+		}
 		v, err := r.node(n.Content[i+1])
 		if err != nil {
 			return nil, err
 		}
-		if key.ShortTag() != "!!merge" {
+		if key.Value != extendsKey {
 			set(&c, key.Value, v)
 			continue
 		}
 		if v.Kind != yaml.MappingNode || i > 0 {
-			return nil, fmt.Errorf("line %d: a merge key stands first and takes one mapping", key.Line)
+			return nil, fmt.Errorf("line %d: %s stands first and takes one mapping", key.Line, extendsKey)
 		}
 		c.Content = v.Content
 	}

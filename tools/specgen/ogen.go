@@ -25,6 +25,8 @@ const (
 //     them, handlers only those written in place;
 //   - an anyOf of bare required lists is left out: ogen cannot have it, the
 //     handler checks it;
+//   - a schema marked x-ogen-raw-json has no type: handlers read its JSON as it
+//     was written, so that numbers keep their value;
 //   - times get their layout;
 //   - enums of answers are opened to any string: a client must not fail on a
 //     value that is newer than itself.
@@ -44,11 +46,12 @@ func ogenYAML(root *yaml.Node) ([]byte, error) {
 		}
 	}
 	dropRequiredChoices(doc)
+	takeRawJSON(doc)
 	u := uses(doc)
 	if err := u.layoutTimes(); err != nil {
 		return nil, err
 	}
-	if err := u.openEnums(); err != nil {
+	if err := u.openEnums(false, toString); err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
@@ -58,6 +61,22 @@ func ogenYAML(root *yaml.Node) ([]byte, error) {
 		return nil, err
 	}
 	return out.Bytes(), enc.Close()
+}
+
+// rawJSONKey marks schemas that ogen shall not turn into types.
+const rawJSONKey = "x-ogen-raw-json"
+
+// takeRawJSON removes the type of marked schemas and of references to them.
+func takeRawJSON(doc *yaml.Node) {
+	var marked []*yaml.Node
+	walk(doc, func(n *yaml.Node) {
+		if get(n, rawJSONKey) != nil || get(deref(doc, str(n, "$ref")), rawJSONKey) != nil {
+			marked = append(marked, n)
+		}
+	})
+	for _, n := range marked {
+		drop(n, func(key string, _ *yaml.Node) bool { return key != "description" })
+	}
 }
 
 // checkTraps finds what ogen takes in silence and gets wrong.
@@ -167,17 +186,14 @@ func dropHeaderRefs(responses *yaml.Node) {
 }
 
 func dropRequiredChoices(doc *yaml.Node) {
-	walk(doc, func(n *yaml.Node) {
-		drop(n, func(key string, choices *yaml.Node) bool {
-			if key != "anyOf" || choices.Kind != yaml.SequenceNode {
-				return false
-			}
-			for _, c := range choices.Content {
-				if get(c, "required") == nil || len(c.Content) != 2 {
-					return false
-				}
-			}
-			return true
-		})
-	})
+	walk(doc, func(n *yaml.Node) { drop(n, isRequiredChoice) })
+}
+
+// isRequiredChoice reports whether a keyword is an anyOf that only lists required
+// fields.
+func isRequiredChoice(key string, choices *yaml.Node) bool {
+	if key != "anyOf" || choices.Kind != yaml.SequenceNode {
+		return false
+	}
+	return !slices.ContainsFunc(choices.Content, func(c *yaml.Node) bool { return get(c, "required") == nil || len(c.Content) != 2 })
 }

@@ -104,10 +104,10 @@ func TestResolve(t *testing.T) {
 
 	tests := []struct{ name, in, want string }{
 		{"an alias becomes what it names", `{a: &x {b: 1}, c: *x}`, `{a: {b: 1}, c: {b: 1}}`},
-		{"a merge brings keys", `{a: &x {b: 1, c: 2}, d: {<<: *x, e: 3}}`, `{a: {b: 1, c: 2}, d: {b: 1, c: 2, e: 3}}`},
-		{"own keys win over merged ones", `{a: &x {b: 1, c: 2}, d: {<<: *x, b: 3}}`, `{a: {b: 1, c: 2}, d: {b: 3, c: 2}}`},
+		{"an extended mapping brings keys", `{a: &x {b: 1, c: 2}, d: {x-extends: *x, e: 3}}`, `{a: {b: 1, c: 2}, d: {b: 1, c: 2, e: 3}}`},
+		{"own keys win over those of the extended mapping", `{a: &x {b: 1, c: 2}, d: {x-extends: *x, b: 3}}`, `{a: {b: 1, c: 2}, d: {b: 3, c: 2}}`},
 		{"an empty value is null", "a:\nb: ~", `{a: null, b: null}`},
-		{"merges nest", `{a: &x {b: 1}, c: &y {<<: *x, d: 2}, e: {<<: *y, b: 3}}`, `{a: {b: 1}, c: {b: 1, d: 2}, e: {b: 3, d: 2}}`},
+		{"extensions nest", `{a: &x {b: 1}, c: &y {x-extends: *x, d: 2}, e: {x-extends: *y, b: 3}}`, `{a: {b: 1}, c: {b: 1, d: 2}, e: {b: 3, d: 2}}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,12 +118,11 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A merged mapping must be a copy: what is done to one place must not show at
-// another.
+// An extended mapping is a copy: a change in one place does not show in another.
 func TestResolveCopies(t *testing.T) {
 	t.Parallel()
 
-	root := parse(t, `{a: &x {b: {c: 1}}, d: *x, e: {<<: *x}}`)
+	root := parse(t, `{a: &x {b: {c: 1}}, d: *x, e: {x-extends: *x}}`)
 	set(get(root, "d", "b"), "c", scalar("changed"))
 	diffYAML(t, `{a: {b: {c: 1}}, d: {b: {c: changed}}, e: {b: {c: 1}}}`, root)
 }
@@ -133,8 +132,9 @@ func TestResolveRefuses(t *testing.T) {
 
 	for _, tt := range []struct{ name, in, want string }{
 		{"a repeated key", "a: 1\nb: 2\na: 3", `line 3: key "a" is repeated`},
-		{"a merge of what is no mapping", `{a: &x [1], b: {<<: *x}}`, "takes one mapping"},
-		{"a merge that does not stand first", `{a: &x {b: 1}, c: {d: 1, <<: *x}}`, "stands first"},
+		{"a merge key", `{a: &x {b: 1}, c: {<<: *x}}`, "no merge keys"},
+		{"an extended list", `{a: &x [1], b: {x-extends: *x}}`, "takes one mapping"},
+		{"an x-extends that does not stand first", `{a: &x {b: 1}, c: {d: 1, x-extends: *x}}`, "stands first"},
 		{"an alias inside what it stands for", `a: &x {b: *x}`, "contains itself"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -145,6 +145,32 @@ func TestResolveRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := resolve(doc.Content[0])
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+func TestAddErrors(t *testing.T) {
+	t.Parallel()
+
+	const shared = `x-shared: {errors: {'404': {$ref: '#/n'}, default: {$ref: '#/d'}}}` + "\n"
+	got, err := read([]byte(shared + `paths: {/a: {get: {responses: {'200': {}}, x-errors: [404]}, put: {responses: {'200': {}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropKeys(got, sharedKey)
+	diffYAML(t, `paths: {/a: {get: {responses: {'200': {}, '404': {$ref: '#/n'}, default: {$ref: '#/d'}}},
+ put: {responses: {'200': {}, default: {$ref: '#/d'}}}}}`, got)
+
+	for _, tt := range []struct{ name, in, want string }{
+		{"a status that x-shared lacks", `{responses: {'200': {}}, x-errors: [418]}`, "get /a: x-shared has no error response 418"},
+		{"a status that is documented already", `{responses: {'404': {}}, x-errors: [404]}`, "get /a: response 404 is documented twice"},
+		{"an operation without responses", `{x-errors: [404]}`, "get /a: no responses"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := read([]byte(shared + `paths: {/a: {get: ` + tt.in + `}}`))
 			wantError(t, err, tt.want)
 		})
 	}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// usage tells which mappings of a document requests reach and which answers
-// reach, references followed.
+// usage holds the mappings of a document that requests reach and those that
+// responses reach, references followed. Webhooks carry what the server sends, so
+// their bodies count as responses.
 type usage struct {
 	root              *yaml.Node
 	requests, answers map[*yaml.Node]bool
@@ -22,6 +25,11 @@ func uses(root *yaml.Node) usage {
 			u.reach(get(op, "parameters"), u.requests)
 			u.reach(get(op, "requestBody"), u.requests)
 			u.reach(get(op, "responses"), u.answers)
+		}
+	}
+	for _, item := range pairs(get(root, "webhooks")) {
+		for _, op := range operations(item) {
+			u.reach(get(op, "requestBody"), u.answers)
 		}
 	}
 	return u
@@ -60,34 +68,80 @@ func (u usage) layoutTimes() error {
 	return err
 }
 
-// openEnums lets answers hold any string where the contract has an enum: an
-// enum in place goes, a reference to one becomes a plain string. Requests
-// keep theirs. An enum inside an object that both use cannot be both, which
-// is an error.
-func (u usage) openEnums() error {
+// openEnums calls open for each schema in a response that is an enum, with the
+// schema that lists the values: itself, or the one it refers to. Requests keep
+// their enums. An enum inside an object that both use cannot be both, which is
+// an error.
+//
+// With names, an enum component that only responses use is opened itself, and
+// references to it stay.
+func (u usage) openEnums(names bool, open func(schema, values *yaml.Node)) error {
 	named := map[*yaml.Node]bool{}
 	for _, s := range pairs(get(u.root, "components", "schemas")) {
-		named[s] = get(s, "enum") != nil
+		named[s] = isEnum(s)
 	}
+	shared := func(n *yaml.Node) bool { return named[n] && (!names || u.requests[n]) }
 	var err error
 	walk(u.root, func(n *yaml.Node) {
+		if err != nil || !u.answers[n] {
+			return
+		}
 		target := deref(u.root, str(n, "$ref"))
-		inPlace := isEnum(n) && !named[n]
-		if err != nil || !u.answers[n] || !named[target] && !inPlace {
-			return
-		}
-		if u.requests[n] {
+		inPlace := isEnum(n) && !shared(n)
+		switch {
+		case !inPlace && !shared(target):
+		case u.requests[n]:
 			err = fmt.Errorf("line %d: this enum is used in requests and in answers", n.Line)
-			return
+		case inPlace:
+			open(n, n)
+		default:
+			open(n, target)
 		}
-		if inPlace {
-			dropKeys(n, "enum")
-			return
-		}
-		dropKeys(n, "$ref")
-		set(n, "type", scalar("string"))
 	})
 	return err
+}
+
+// toString makes a plain string of an enum, for ogen.
+func toString(schema, _ *yaml.Node) {
+	dropKeys(schema, "$ref", "enum")
+	set(schema, "type", scalar("string"))
+}
+
+// knownValuesKey lists the values of an enum that may grow.
+const knownValuesKey = "x-extensible-enum"
+
+// toKnownValues makes a string with documented values of an enum, for the served
+// document.
+func toKnownValues(schema, values *yaml.Node) {
+	list := clone(get(values, "enum"))
+	text := str(schema, "description")
+	if text == "" {
+		text = str(values, "description")
+	}
+	if known := listValues(list); !mentions(text, list) {
+		text = strings.TrimSpace(text + " " + known)
+	}
+	dropKeys(schema, "$ref", "enum")
+	set(schema, "type", scalar("string"))
+	set(schema, "description", scalar(text))
+	set(schema, knownValuesKey, list)
+}
+
+// mentions reports whether a description names every value in code quotes.
+func mentions(text string, values *yaml.Node) bool {
+	return !slices.ContainsFunc(values.Content, func(v *yaml.Node) bool { return !strings.Contains(text, "`"+v.Value+"`") })
+}
+
+// listValues is a sentence with the values of an enum.
+func listValues(values *yaml.Node) string {
+	var quoted []string
+	for _, v := range values.Content {
+		quoted = append(quoted, "`"+v.Value+"`")
+	}
+	if len(quoted) == 1 {
+		return "The only value so far is " + quoted[0] + "."
+	}
+	return "One of " + strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1] + "; later versions may add values."
 }
 
 // isEnum tells whether a schema lists its values. A property may have the

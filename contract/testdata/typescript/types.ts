@@ -1,7 +1,7 @@
 // What the generated types must let a program tell apart. Nothing here runs: it
 // compiles, or the contract says less than it should.
 import type { paths, webhooks } from "./postroom.js";
-import type { Draft, ErrorBody, Event, Message, SendMessageResponse } from "./postroom/index.js";
+import type { Draft, ErrorBody, Event, InboxCreate, Message, SendMessageResponse } from "./postroom/index.js";
 
 // A send is answered with the message, or with a draft that waits for approval.
 export function idOf(sent: SendMessageResponse): string | null {
@@ -29,7 +29,11 @@ export function about(event: Event): string {
 type Received = webhooks["message.received"]["post"]["requestBody"]["content"]["application/json"];
 export const code = (event: Received): string | null | undefined => event.data.extracted?.otp;
 
-// Codes are known by name: one that does not exist does not compile.
+// A code may be newer than the client.
 export const later = (e: ErrorBody): boolean => e.code === "rate_limited" || e.code === "unavailable";
+export const newer = (e: ErrorBody): boolean => e.code === "a_code_of_next_year";
+
+// What a request takes is known by name: a policy that does not exist does not compile.
+export const strict: InboxCreate = { send_policy: "approval" };
 // @ts-expect-error
-export const misspelt = (e: ErrorBody): boolean => e.code === "rate_limitd";
+export const misspelled: InboxCreate = { send_policy: "aproval" };

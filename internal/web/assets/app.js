@@ -12,10 +12,3 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
     setTimeout(() => { button.textContent = label; }, 1500);
   });
 }
-
-// Forms with data-confirm ask first.
-for (const form of document.querySelectorAll('form[data-confirm]')) {
-  form.addEventListener('submit', (event) => {
-    if (!confirm(form.dataset.confirm)) event.preventDefault();
-  });
-}

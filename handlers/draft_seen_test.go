@@ -1,0 +1,102 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+)
+
+// The name that a draft is sent under is the one that was there when it was created,
+// whatever becomes of the inbox's.
+func TestDraftKeepsItsSenderName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval), func(in *store.Inbox) { in.DisplayName = new("Shop Robot") })
+		d := s.newDraft(t, in, plainSend)
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"display_name":"Your Bank"}`).want(t, http.StatusOK)
+		from := `{"email":"` + in.Address + `","name":"Shop Robot"}`
+		s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantAt(t, "from", from)
+		m := s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":1}`).want(t, http.StatusCreated)
+		m.wantAt(t, "from", from)
+		if raw := string(s.sentRaw(t, m)); !strings.Contains(raw, "From: Shop Robot <"+in.Address+">") {
+			t.Errorf("sent as:\n%.300s", raw)
+		}
+		d = s.newDraft(t, in, plainSend)
+		d.wantAt(t, "from.name", `"Your Bank"`)
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"display_name":null}`).want(t, http.StatusOK)
+		s.do(t, http.MethodPatch, draftPath(t, d), `{"subject":"Other"}`).want(t, http.StatusOK).wantAt(t, "from.name", `"Your Bank"`)
+	})
+}
+
+// What a draft shows is sanitized when it is created and when it is edited, and is
+// sent as it is shown.
+func TestDraftIsSanitized(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		const hidden = `<p>Hello</p><svg><text>Pay 900 EUR</text></svg><p style=\"display:none\">Psst</p><a href=\"https://evil.example/\">www.bank.example</a>`
+		d := s.newDraft(t, in, `{"to":"ann@out.example","subject":"Order","html":"`+hidden+`"}`)
+		const clean = `"<p>Hello</p><p style=\"display:none\">Psst</p><a href=\"https://evil.example/\">www.bank.example</a>"`
+		d.wantAt(t, "html", clean)
+		want := []string{
+			`html_removed <svg> Pay 900 EUR`, `hidden_text display Psst`, `misleading_link https://evil.example/ www.bank.example`,
+			`new_recipient ann@out.example <nil>`, `link https://evil.example/ <nil>`,
+		}
+		wantWarnings(t, d, want...)
+		wantWarnings(t, s.do(t, http.MethodGet, draftPath(t, d), ""), want...)
+		if n := len(s.do(t, http.MethodGet, "/v1/drafts", "").want(t, http.StatusOK).at(t, "data.0.warnings").([]any)); n != len(want) { //nolint:forcetypeassert // the contract says so
+			t.Errorf("in a list: %d warnings, want %d", n, len(want))
+		}
+
+		// An edit of the text keeps what is known about the HTML.
+		edited := s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"See https://other.example/x"}`).want(t, http.StatusOK)
+		wantWarnings(t, edited, append(want, `link https://other.example/x <nil>`)...)
+		edited = s.do(t, http.MethodPatch, draftPath(t, d), `{"html":"<b onclick=\"x()\">Hi</b><math><mi>x</mi></math>"}`).want(t, http.StatusOK)
+		edited.wantAt(t, "html", `"<b>Hi</b>"`)
+		wantWarnings(t, edited, `html_removed attribute onclick x()`, `html_removed <math> x`, `new_recipient ann@out.example <nil>`, `link https://other.example/x <nil>`)
+		m := s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":3}`).want(t, http.StatusCreated)
+		m.wantAt(t, "html", `"<b>Hi</b>"`)
+
+		// The second time the recipient is known.
+		wantWarnings(t, s.newDraft(t, in, plainSend))
+		res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"ann@out.example","subject":"Order","html":"<svg>x</svg>"}`)
+		res.wantError(t, http.StatusBadRequest, "content_required text")
+	})
+}
+
+func wantWarnings(t *testing.T, d response, want ...string) {
+	t.Helper()
+	var got []string
+	for _, w := range d.at(t, "warnings").([]any) { //nolint:forcetypeassert // the contract says so
+		v := w.(map[string]any) //nolint:forcetypeassert // as above
+		got = append(got, fmt.Sprint(v["code"], " ", v["value"], " ", v["text"]))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("warnings are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A draft whose HTML was stored before drafts were sanitized is sanitized when it is
+// to be sent, and must be seen again.
+func TestOldDraftIsSeenAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		d := s.newDraft(t, s.newInbox(t, policy(store.PolicyApproval)), `{"to":"ann@out.example","subject":"Order","html":"<p>x</p>"}`)
+		_, err := s.store.UpdateDraft(t.Context(), s.account, d.str(t, "id"), func(d *store.Draft) error {
+			d.Content.HTML = "<p>x</p><xmp>y</xmp>"
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":2}`).wantError(t, http.StatusConflict, "draft_changed")
+		got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+		got.wantAt(t, "version", "3")
+		got.wantAt(t, "html", `"<p>x</p>"`)
+		wantWarnings(t, got, `html_removed <xmp> y`, `new_recipient ann@out.example <nil>`)
+		s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":3}`).want(t, http.StatusCreated)
+	})
+}

@@ -1,0 +1,90 @@
+package handlers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-faster/jx"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// The limits of the values of metadata and tags. The contract states those of
+// strings; the generated code does not read the values.
+const (
+	maxMetadataText = 500
+	maxTagText      = 256
+	maxNumberText   = 100
+)
+
+// inboxMetadata is the metadata of an inbox as it is stored: each value as it was
+// written, so that numbers keep their exact value.
+func inboxMetadata(m gen.Metadata) (store.Labels, error) {
+	return labels("metadata", m, func(v jx.Raw) string {
+		if v.Type() == jx.Null {
+			return ""
+		}
+		return scalarFault(v, maxMetadataText)
+	})
+}
+
+// tagsFromAPI reads tags; place stands before the names of fields.
+func tagsFromAPI(place string, tags gen.Tags) (store.Labels, error) {
+	return labels(place+"tags", tags, func(v jx.Raw) string {
+		if v.Type() == jx.Null {
+			return "may not be null"
+		}
+		if fault := scalarFault(v, maxTagText); fault != "" {
+			return fault
+		}
+		if s, err := jx.DecodeBytes(v).Str(); err == nil && strings.ContainsFunc(s, breaksLine) {
+			return "may not hold line breaks or other control characters"
+		}
+		return ""
+	})
+}
+
+func labels(field string, in map[string]jx.Raw, fault func(jx.Raw) string) (store.Labels, error) {
+	out := make(store.Labels, len(in))
+	for name, v := range in {
+		if f := fault(v); f != "" {
+			return nil, errInvalid(joinPath(field, name), "%s", f)
+		}
+		out[name] = json.RawMessage(v)
+	}
+	return out, nil
+}
+
+func labelsToAPI(in store.Labels) map[string]jx.Raw {
+	out := make(map[string]jx.Raw, len(in))
+	for name, v := range in {
+		out[name] = jx.Raw(v)
+	}
+	return out
+}
+
+// scalarFault is what is wrong with the value of a label, or empty.
+func scalarFault(v jx.Raw, maxText int) string {
+	switch v.Type() {
+	case jx.String:
+		s, err := jx.DecodeBytes(v).Str()
+		if n := utf8.RuneCountInString(s); err == nil && n > maxText {
+			return fmt.Sprintf("may have at most %d characters and has %d", maxText, n)
+		}
+	case jx.Number:
+		if len(v) > maxNumberText {
+			return fmt.Sprintf("may have at most %d characters and has %d", maxNumberText, len(v))
+		}
+		if _, err := strconv.ParseFloat(string(v), 64); err != nil { // most clients could not read it
+			return "is out of range"
+		}
+	case jx.Bool:
+	default:
+		return "may not be " + called[v.Type().String()]
+	}
+	return ""
+}

@@ -1,0 +1,207 @@
+//go:build unix && faults
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+const (
+	// mostToAnswer is how long a client may wait for a response while the network
+	// between the node and its database is down.
+	mostToAnswer = 35 * time.Second
+	// mostToServe is how long after the database can be reached again mail may be
+	// refused.
+	mostToServe = 10 * time.Second
+)
+
+// blackHole is a network between a node and its database that can stop to forward
+// anything, without a word to either side.
+type blackHole struct {
+	listener net.Listener
+	server   string // the Unix socket of the database
+
+	mu    sync.Mutex
+	lost  bool                       // for connections that are made from now on
+	conns map[net.Conn]chan struct{} // closed: nothing is forwarded any more
+}
+
+// newBlackHole puts a black hole before a database and returns the address to go
+// through it.
+func newBlackHole(t *testing.T, database string) (*blackHole, string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	h := &blackHole{listener: l, server: q.Get("host") + "/.s.PGSQL.5432", conns: map[net.Conn]chan struct{}{}}
+	q.Del("host")
+	q.Set("sslmode", "disable")
+	u.Host, u.RawQuery = l.Addr().String(), q.Encode()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go h.serve(c)
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close() })
+	return h, u.String()
+}
+
+func (h *blackHole) serve(client net.Conn) {
+	server, err := net.Dial("unix", h.server)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	silent := make(chan struct{})
+	h.mu.Lock()
+	if h.lost {
+		close(silent)
+	} else {
+		h.conns[client] = silent
+	}
+	h.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { forward(server, client, silent) })
+	both.Go(func() { forward(client, server, silent) })
+	both.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.conns, client)
+}
+
+// forward copies until a connection is closed. When it is silent, what comes is
+// dropped.
+func forward(to, from net.Conn, silent <-chan struct{}) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		select {
+		case <-silent:
+		default:
+			if err == nil {
+				_, err = to.Write(buf[:n])
+			}
+		}
+		if err != nil {
+			_ = errors.Join(to.Close(), from.Close())
+			return
+		}
+	}
+}
+
+// swallow loses the connections that there are, and with alsoNew those that are
+// made from now on.
+func (h *blackHole) swallow(alsoNew bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost = alsoNew
+	for c, silent := range h.conns {
+		close(silent)
+		delete(h.conns, c)
+	}
+}
+
+func (h *blackHole) open() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost = false
+}
+
+// TestN4BlackHole loses the connections of one of two nodes to the database: once
+// those that it has, and once all for a minute. Every client is answered in time,
+// the node is unhealthy meanwhile and serves soon after, and the other node does
+// not notice.
+func TestN4BlackHole(t *testing.T) {
+	t.Parallel()
+	database := testpg.Schema(t)
+	secret := "POSTROOM_SECRET=the same on both nodes, the same on both nodes"
+	h, through := newBlackHole(t, database)
+	a := installAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "a"), through)
+	b := installAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "b"), database)
+	for _, in := range []*install{b, a} {
+		in.settings = []string{secret}
+		in.start()
+	}
+	l := &hotLoad{book: newLedger("lost"), boxes: b.createInboxes("hot0", "hot1", "hot2", "hot3")}
+	other := &hotLoad{book: newLedger("other"), boxes: b.createInboxes("other0", "other1")}
+	ctx, done := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer done()
+	for c := range clients {
+		working.Go(func() { l.run(ctx, a, c) })
+		working.Go(func() { other.run(ctx, b, c) })
+	}
+	eventually(t, "both nodes take mail", func() bool { return l.book.count(accepted) > 0 && other.book.count(accepted) > 0 })
+
+	for _, loss := range []struct {
+		name    string
+		alsoNew bool
+		lasts   time.Duration
+	}{{"the connections that there were", false, 0}, {"all", true, time.Minute}} {
+		h.swallow(loss.alsoNew)
+		lost := time.Now()
+		unhealthy := a.awaitHealth(t, http.StatusServiceUnavailable)
+		wait(ctx, loss.lasts-time.Since(lost))
+		h.open()
+		back, before := time.Now(), l.book.count(accepted)
+		if !loss.alsoNew {
+			back = lost.Add(20 * time.Second) // it is reachable, but the node cannot know before
+		}
+		eventually(t, "the node takes mail again", func() bool { return l.book.count(accepted) > before })
+		served := time.Since(back)
+		healthy := a.awaitHealth(t, http.StatusOK)
+		t.Logf("lost: %s; unhealthy after %s, mail again after %s, healthy after %s more; longest answer %s, of the other node %s", loss.name,
+			seconds(unhealthy), seconds(time.Since(lost)), seconds(healthy),
+			seconds(time.Duration(l.longest.Load())), seconds(time.Duration(other.longest.Load())))
+		if served > mostToServe {
+			t.Errorf("lost: %s; mail was taken %v after the database was back", loss.name, served)
+		}
+	}
+	done()
+	working.Wait()
+	if longest := time.Duration(l.longest.Load()); longest > mostToAnswer {
+		t.Errorf("an answer took %v, want at most %v", longest, mostToAnswer)
+	}
+	if longest := time.Duration(other.longest.Load()); longest > 2*freezeGrace {
+		t.Errorf("an answer of the other node took %v", longest)
+	}
+	stored := slices.DeleteFunc(b.messages("in"), func(m message) bool { return other.book.has(m.Subject) })
+	l.book.audit(t, stored, byAddress(l.boxes...), true)
+}
+
+// awaitHealth waits until the health of the node has that status, and returns how
+// long that took.
+func (in *install) awaitHealth(t *testing.T, status int) time.Duration {
+	t.Helper()
+	c := in.current().caller()
+	defer c.close()
+	began := time.Now()
+	eventually(t, "the health of the node has the status", func() bool {
+		a, err := c.do(t.Context(), http.MethodGet, "/health", nil)
+		return err == nil && a.status == status
+	})
+	return time.Since(began)
+}

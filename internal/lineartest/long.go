@@ -1,0 +1,6 @@
+//go:build faults
+
+package lineartest
+
+// long says whether all units of a reader are tried, or only the first ones.
+const long = true

@@ -1,0 +1,246 @@
+package mailhtml
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+const (
+	// maxFindings is how many findings of one kind Sanitize returns.
+	maxFindings = 50
+	// maxExcerpt is how much of a removed or hidden text a finding quotes, in
+	// characters.
+	maxExcerpt = 300
+	// tooLongBy is how much room the ends of open elements need when a mail is cut.
+	tooLongBy = 4 << 10
+)
+
+// Sanitized is the HTML of a mail that is to be sent, and what a person who approves
+// it should know.
+type Sanitized struct {
+	// HTML holds what Clean shows, and nothing else. Sanitizing it again changes
+	// nothing.
+	HTML string
+	// Removed is what was left out.
+	Removed []Removed
+	// Hidden is the text that readers do not see, or only some of them.
+	Hidden []Hidden
+	// Links are the addresses that links lead to, each once.
+	Links []Link
+}
+
+// Removed is a kind of element, attribute or style that was left out.
+type Removed struct {
+	What  string // such as "<svg>", "attribute onclick" or "style position"
+	Text  string // the beginning of the text in it
+	Count int
+}
+
+// Link is where a link leads.
+type Link struct {
+	URL  string
+	Host string // empty of an address of mail or telephone
+	// Says is the host of another site that the text of the link names.
+	Says string
+}
+
+// Sanitize returns the HTML of a mail as it may be sent: written from the same lists
+// as Clean, but with the addresses of its images as they are, and with the styles
+// that Clean changes to keep a mail legible. Its time grows with the length alone.
+func Sanitize(source string) Sanitized {
+	out, rest := sanitize(source, false), []Removed(nil)
+	if len(out.HTML) > MaxInput {
+		rest = []Removed{{What: "the end of the HTML, which is too long", Count: 1}}
+		again := sanitize(out.HTML[:MaxInput-tooLongBy], false)
+		out.HTML = again.HTML
+	}
+	why, ok := hiddenTexts(out.HTML)
+	if !ok {
+		rest = append(rest, Removed{What: "<style>, which is too complex", Count: 1})
+		out.HTML = sanitize(out.HTML, true).HTML
+		why, _ = hiddenTexts(out.HTML)
+	}
+	out.Removed = append(rest, out.Removed...)
+	out.Hidden = quoteHidden(out.HTML, why)
+	return out
+}
+
+func sanitize(source string, withoutSheet bool) Sanitized {
+	c := &cleaner{body: &strings.Builder{}, remote: map[string]bool{}, parts: map[string]string{}, sending: &sending{}}
+	c.options = Options{Inline: func(id string) string { return "cid:" + id }, Remote: func(u string) string { return u }}
+	page := c.clean(source)
+	out := Sanitized{HTML: page.Body, Removed: c.sending.removed, Links: c.sending.links}
+	if page.Cut {
+		out.Removed = append([]Removed{{What: "the end of the HTML, which is too long", Count: 1}}, out.Removed...)
+	}
+	if page.Style != "" && !withoutSheet {
+		out.HTML = "<style>\n" + page.Style + "</style>" + out.HTML
+	}
+	return out
+}
+
+// quoteHidden collects the texts that are hidden, in their order.
+func quoteHidden(source string, why map[int]string) []Hidden {
+	if len(why) == 0 {
+		return nil
+	}
+	var out []Hidden
+	n := 0
+	each(source, func(_ *html.Tokenizer, _ bool, t html.Token) {
+		if t.Type != html.TextToken {
+			return
+		}
+		n++
+		reason := why[n]
+		if reason == "" || len(out) > maxFindings {
+			return
+		}
+		text := excerpt(t.Data)
+		if i := len(out) - 1; i >= 0 && out[i].Why == reason && len(out[i].Text)+len(text) < maxExcerpt {
+			out[i].Text += " " + text
+			return
+		}
+		out = append(out, Hidden{text, reason})
+	})
+	return out[:min(len(out), maxFindings)]
+}
+
+// AllText returns the text of HTML that Sanitize returned, hidden or not, each piece
+// on a line of its own.
+func AllText(source string) string {
+	var b strings.Builder
+	each(source, func(_ *html.Tokenizer, inStyle bool, t html.Token) {
+		if t.Type == html.TextToken && !inStyle && visible(t.Data) {
+			b.WriteString(strings.TrimSpace(t.Data))
+			b.WriteByte('\n')
+		}
+	})
+	return b.String()
+}
+
+// excerpt is the beginning of a text on one line.
+func excerpt(s string) string {
+	s = strings.Join(strings.Fields(s[:min(len(s), 8*maxExcerpt)]), " ")
+	if r := []rune(s); len(r) > maxExcerpt {
+		return string(r[:maxExcerpt]) + "…"
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// sending is what is noted about a mail that is to be sent.
+type sending struct {
+	removed []Removed
+	byWhat  map[string]int
+	links   []Link
+	seen    map[Link]bool
+}
+
+// remove notes something that is left out. It may be called on nil.
+func (s *sending) remove(what, text string) {
+	if s == nil {
+		return
+	}
+	i, there := s.byWhat[what]
+	if !there {
+		if len(s.removed) == maxFindings {
+			return
+		}
+		if s.byWhat == nil {
+			s.byWhat = map[string]int{}
+		}
+		i = len(s.removed)
+		s.byWhat[what] = i
+		s.removed = append(s.removed, Removed{What: what})
+	}
+	s.removed[i].Count++
+	s.addText(what, text)
+}
+
+// removeStyle notes a style that is left out. It may be called on nil.
+func (s *sending) removeStyle(name string) {
+	if name != "" && !strings.HasPrefix(name, "mso-") && !strings.HasPrefix(name, "-") {
+		s.remove("style "+nameOf(name), "")
+	}
+}
+
+// addText adds to the text of what was removed.
+func (s *sending) addText(what, text string) {
+	if s == nil {
+		return
+	}
+	i, there := s.byWhat[what]
+	if !there || len(s.removed[i].Text) >= maxExcerpt {
+		return
+	}
+	if text = excerpt(text); text != "" {
+		s.removed[i].Text = excerpt(strings.TrimSpace(s.removed[i].Text + " " + text))
+	}
+}
+
+// linkTo notes a link. says is the host that its text names.
+func (s *sending) linkTo(u *url.URL, says string) {
+	l := Link{URL: CutURL(u.String()), Host: u.Hostname()}
+	if says != "" && l.Host != "" && site(says) != site(l.Host) {
+		l.Says = says
+	}
+	if len(s.links) == maxFindings || s.seen[l] || u.Scheme == "" {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[Link]bool{}
+	}
+	s.seen[l] = true
+	s.links = append(s.links, l)
+}
+
+// maxURL is how much of the address of a link is listed, in bytes.
+const maxURL = 2000
+
+// CutURL is the beginning of a long URL, with an ellipsis, or the URL itself.
+func CutURL(s string) string {
+	if len(s) <= maxURL {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxURL], "") + "…"
+}
+
+// structural are the elements whose tags say nothing by themselves: a mail without
+// them is the same mail.
+var structural = setOf(`html head meta`)
+
+// said are the attributes whose value a reader may see.
+var said = []string{"value", "alt", "label", "srcdoc", "placeholder", "content", "href", "src", "data"}
+
+// removeTag notes the tag of an element that is left out, with what it shows.
+func (s *sending) removeTag(t html.Token) {
+	if s != nil && !structural[t.Data] {
+		s.remove("<"+nameOf(t.Data)+">", saidBy(t))
+	}
+}
+
+// saidBy is what the attributes of an element say to a reader.
+func saidBy(t html.Token) string {
+	var texts []string
+	for _, at := range t.Attr {
+		if slices.Contains(said, at.Key) {
+			texts = append(texts, at.Val[:min(len(at.Val), 8*maxExcerpt)])
+		}
+	}
+	return strings.ToValidUTF8(strings.Join(texts, " "), "")
+}
+
+// nameOf is the name of an element or attribute, cut to what can be shown.
+func nameOf(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
+
+// conditional says whether a comment holds HTML that some programs show.
+func conditional(comment string) bool {
+	comment = strings.TrimLeft(comment, "- \t\r\n")
+	return len(comment) > 3 && strings.EqualFold(comment[:3], "[if")
+}
+
+// textEscaper escapes text and no more than that has to be: what is sanitized again
+// must not grow.
+var textEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")

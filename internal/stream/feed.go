@@ -1,0 +1,177 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// renderers is how many accounts have their events rendered at a time.
+const renderers = 8
+
+// feed renders the events of one account, in order, and gives them to its
+// streams. It runs beside the feeds of other accounts, so that an event that is
+// costly to render delays its own account alone. A feed exists while it has
+// something to do. All its fields are of the hub's lock.
+type feed struct {
+	account int64
+	pending []wanted // what to hand out next
+	last    int64    // the last event that was pending
+	// behind is set when more than Config.MaxPending events wait: the feed then
+	// reads those after last, up to behind, from the log.
+	behind int64
+}
+
+// wanted is an event and the streams that want it.
+type wanted struct {
+	event  store.Event
+	takers []*Stream
+}
+
+// give lets the feed of its account hand an event out.
+func (h *Hub) give(ctx context.Context, w wanted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	account := w.event.AccountID
+	f := h.feeds[account]
+	if f == nil {
+		f = &feed{account: account}
+		h.feeds[account] = f
+		h.feeding.Go(func() { h.feed(ctx, f) })
+	}
+	if f.behind > 0 || len(f.pending) >= h.cfg.MaxPending {
+		f.behind = w.event.Seq
+		return
+	}
+	f.pending, f.last = append(f.pending, w), w.event.Seq
+}
+
+// dropFeeds forgets what waits to be handed out.
+func (h *Hub) dropFeeds() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.feeds {
+		f.pending, f.behind = nil, 0
+	}
+	clear(h.feeds)
+}
+
+// feed hands events out until there are none, or until ctx ends. It waits while
+// the database is away.
+func (h *Hub) feed(ctx context.Context, f *feed) {
+	failing := false
+	for ctx.Err() == nil {
+		part, more, err := h.nextPart(ctx, f)
+		for len(part) > 0 && err == nil && ctx.Err() == nil {
+			var n int
+			n, err = h.handOutPart(ctx, part)
+			if part = part[n:]; err != nil {
+				h.giveBack(f, part)
+			}
+		}
+		if err == nil && !more {
+			return
+		}
+		if err != nil && !failing && ctx.Err() == nil {
+			h.cfg.Log.WarnContext(ctx, "the streams of an account wait for the database", "error", err)
+		}
+		if failing = err != nil; failing {
+			pause(ctx, pollEvery/4)
+		}
+	}
+}
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// nextPart takes what the feed is to hand out next. Without anything it removes
+// the feed, and more is false.
+func (h *Hub) nextPart(ctx context.Context, f *feed) (part []wanted, more bool, err error) {
+	h.mu.Lock()
+	n := min(len(f.pending), maxPart)
+	part, f.pending = f.pending[:n:n], f.pending[n:]
+	after, upTo := f.last, f.behind
+	if n == 0 && upTo == 0 {
+		if h.feeds[f.account] == f {
+			delete(h.feeds, f.account)
+		}
+		h.mu.Unlock()
+		return nil, false, nil
+	}
+	h.mu.Unlock()
+	if n == 0 {
+		err = h.catchUp(ctx, f, after, upTo)
+	}
+	return part, true, err
+}
+
+// catchUp reads a page of the events that were too many to keep.
+func (h *Hub) catchUp(ctx context.Context, f *feed, after, upTo int64) error {
+	events, err := h.cfg.Store.EventsOf(ctx, f.account, after, upTo, pageSize)
+	if err != nil {
+		return err
+	}
+	page := make([]wanted, 0, len(events))
+	for _, e := range events {
+		if takers := h.takers(e); len(takers) > 0 {
+			page = append(page, wanted{e, takers})
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.behind == 0 { // the feed was dropped
+		return nil
+	}
+	f.pending, f.last = page, upTo
+	switch {
+	case len(events) == pageSize:
+		f.last = events[pageSize-1].Seq
+	case f.behind == upTo:
+		f.behind = 0
+	}
+	return nil
+}
+
+// giveBack returns what could not be handed out to a feed that was not dropped.
+func (h *Hub) giveBack(f *feed, part []wanted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.feeds[f.account] == f {
+		f.pending = append(part[:len(part):len(part)], f.pending...)
+	}
+}
+
+// handOutPart renders events and gives them to the streams that want them. It
+// returns how many it has handed out.
+func (h *Hub) handOutPart(ctx context.Context, part []wanted) (n int, err error) {
+	select {
+	case h.rendering <- struct{}{}:
+		defer func() { <-h.rendering }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	events := make([]store.Event, len(part))
+	for i, w := range part {
+		events[i] = w.event
+	}
+	for i, r := range h.cfg.Render(ctx, events) {
+		frame, err := h.usable(ctx, r)
+		if err != nil {
+			return i, err
+		}
+		for _, s := range part[i].takers {
+			if frame != nil && !s.push(frame) {
+				h.end(ErrSlow, s)
+			}
+		}
+	}
+	return len(part), nil
+}

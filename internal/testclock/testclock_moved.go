@@ -1,0 +1,17 @@
+//go:build crashpoints
+
+package testclock
+
+import (
+	"os"
+	"time"
+)
+
+// Variable is the environment variable that says by how much the clock is ahead,
+// such as 200h or -90s.
+const Variable = "POSTROOM_TEST_CLOCK_AHEAD"
+
+var ahead, _ = time.ParseDuration(os.Getenv(Variable)) // 0 when it is not set
+
+// Now returns the time by the clock that was moved.
+func Now() time.Time { return time.Now().Add(ahead) }

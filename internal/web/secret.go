@@ -1,0 +1,34 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/postroom/postroom/store"
+)
+
+// secret is the page that shows a new secret once.
+type secret struct{ Title, What, Value, Use, Back, BackTitle string }
+
+// leaveSecret keeps a new secret for the page at the path, which shows it once, and
+// sends the browser there. So no form is sent again when that page is reloaded.
+func (p *page) leaveSecret(path, value string) error {
+	if err := p.d.store.LeaveNote(p.ctx(), p.session(), path, value); err != nil {
+		return err
+	}
+	return p.goTo(path)
+}
+
+// takeSecret returns the secret that leaveSecret kept for this page. Without one it
+// sends the browser to the page back, which says why, and ok is false.
+func (p *page) takeSecret(back string) (value string, ok bool, err error) {
+	if p.r.Method != http.MethodGet { // HEAD shows nothing
+		return "", false, p.goTo(back)
+	}
+	value, err = p.d.store.TakeNote(p.ctx(), p.session(), p.r.URL.Path)
+	if errors.Is(err, store.ErrNotFound) {
+		p.leaveNotice(notice{Text: "The secret was shown once and cannot be shown again.", Bad: true})
+		return "", false, p.goTo(back)
+	}
+	return value, err == nil, err
+}

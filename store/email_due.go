@@ -1,0 +1,359 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// A scheduled email was checked when it was accepted, which may be weeks ago. When it
+// is due, what it needs is checked again in the transaction that queues it, with the
+// rows that decide held until the commit: no change to them can pass it by.
+
+// DueRules are what the store needs to check a scheduled email that is due.
+type DueRules struct {
+	// MailDomain is the installation's own, which every account sends from.
+	MailDomain string
+	// Fold makes an address comparable, as FromEmail is.
+	Fold func(email string) string
+	// Draft returns the draft that an email becomes when its inbox has come to need
+	// approval. Of what it returns, the store fills in AccountID, InboxID, Kind,
+	// TestMode and CreatedBy. nil: an email that needs approval fails.
+	Draft func(ctx context.Context, e Email) (NewDraft, error)
+}
+
+// dueEmail is a scheduled email whose time has come.
+type dueEmail struct {
+	Seq       int64    `db:"seq"`
+	AccountID int64    `db:"account_id"`
+	ID        string   `db:"id"`
+	TestMode  bool     `db:"test_mode"`
+	FromEmail string   `db:"from_email"`
+	FromInbox *int64   `db:"from_inbox"`
+	CreatedBy *string  `db:"created_by"`
+	inbox     *Inbox   // whose address it is sent from
+	to        []string // its recipients
+}
+
+const dueColumns = `SELECT m.seq, m.account_id, m.id, m.test_mode, m.from_email, e.from_inbox, e.created_by
+	FROM messages m JOIN emails e ON e.message_seq = m.seq`
+
+// domain is the domain that the email is sent from.
+func (e *dueEmail) domain() string {
+	return strings.ToLower(e.FromEmail[strings.LastIndexByte(e.FromEmail, '@')+1:])
+}
+
+// address is the address of the inbox that the email would be from: its own without
+// a tag.
+func (e *dueEmail) address() string {
+	local, domain, _ := strings.Cut(e.FromEmail, "@")
+	local, _, _ = strings.Cut(local, "+")
+	return local + "@" + domain
+}
+
+// readDue reads emails, and holds until the commit what decides whether they may
+// leave. gone are those of their keys and users that are revoked or removed, and
+// domains says which accounts may send from which domains.
+func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*dueEmail, gone map[string]bool, domains map[string]int64, err error) {
+	if err := selectIn(ctx, tx, &es, dueColumns+` WHERE m.seq IN (?) ORDER BY m.seq`, seqs); err != nil {
+		return nil, nil, nil, errIn("due emails", err)
+	}
+	if err := s.readDueInboxes(ctx, tx, es); err != nil {
+		return nil, nil, nil, err
+	}
+	var ids, names []string
+	for _, e := range es {
+		if e.CreatedBy != nil {
+			ids = append(ids, *e.CreatedBy)
+		}
+		names = append(names, e.domain())
+	}
+	gone, domains = map[string]bool{}, map[string]int64{}
+	for _, q := range []string{
+		`SELECT id, revoked_at AS ended_at FROM api_keys WHERE id IN (?) ORDER BY seq`,
+		`SELECT id, removed_at AS ended_at FROM users WHERE id IN (?) ORDER BY seq`,
+	} {
+		var rows []struct {
+			ID      string `db:"id"`
+			EndedAt *Time  `db:"ended_at"`
+		}
+		if len(ids) == 0 {
+			break
+		}
+		if err := selectIn(ctx, tx, &rows, q+s.dialect.lockRow(), ids); err != nil {
+			return nil, nil, nil, errIn("who scheduled emails", err)
+		}
+		for _, r := range rows {
+			gone[r.ID] = r.EndedAt != nil
+		}
+	}
+	var verified []struct {
+		Domain    string `db:"domain"`
+		AccountID int64  `db:"account_id"`
+	}
+	const q = `SELECT domain, account_id FROM domains WHERE status = 'verified' AND domain IN (?) ORDER BY seq`
+	if err := selectIn(ctx, tx, &verified, q+s.dialect.lockRow(), names); err != nil {
+		return nil, nil, nil, errIn("domains of due emails", err)
+	}
+	for _, d := range verified {
+		domains[d.Domain] = d.AccountID
+	}
+	return es, gone, domains, nil
+}
+
+// readDueInboxes finds the inboxes that emails are sent from, also one that came to
+// have the address since, and the recipients of emails that are from one.
+func (s *Store) readDueInboxes(ctx context.Context, tx *sqlx.Tx, es []*dueEmail) error {
+	seqs, addresses := []int64{0}, []string{""}
+	for _, e := range es {
+		if e.FromInbox != nil {
+			seqs = append(seqs, *e.FromInbox)
+		}
+		addresses = append(addresses, e.address())
+	}
+	var inboxes []Inbox
+	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE seq IN (?) OR address IN (?) ORDER BY seq`
+	if err := selectIn(ctx, tx, &inboxes, q+s.dialect.lockRow(), seqs, addresses); err != nil {
+		return errIn("inboxes of due emails", err)
+	}
+	var from []int64
+	for _, e := range es {
+		for i := range inboxes {
+			if in := &inboxes[i]; e.FromInbox != nil && in.Seq == *e.FromInbox || e.FromInbox == nil && in.Address == e.address() {
+				e.inbox = in
+				from = append(from, e.Seq)
+			}
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	var to []Recipient
+	if err := selectIn(ctx, tx, &to, `SELECT message_seq, email FROM recipients WHERE status = 'queued' AND message_seq IN (?)`, from); err != nil {
+		return errIn("recipients of due emails", err)
+	}
+	for _, e := range es {
+		for _, r := range to {
+			if r.MessageSeq == e.Seq {
+				e.to = append(e.to, r.Email)
+			}
+		}
+	}
+	return nil
+}
+
+// whyNot says why an email must not leave, or nothing.
+func (s *Store) whyNot(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, gone map[string]bool, domains map[string]int64) (string, error) {
+	in := e.inbox
+	switch {
+	case e.CreatedBy != nil && gone[*e.CreatedBy] && strings.HasPrefix(*e.CreatedBy, "usr_"):
+		return "the person who scheduled it was removed", nil
+	case e.CreatedBy != nil && gone[*e.CreatedBy]:
+		return "the key that scheduled it was revoked", nil
+	case e.domain() != rules.MailDomain && domains[e.domain()] != e.AccountID:
+		return "the domain " + e.domain() + " is not verified for this account", nil
+	case in == nil:
+		return "", nil
+	case in.AccountID != e.AccountID:
+		return "the sender address belongs to another account", nil
+	case in.Status == InboxDeleted:
+		return "the inbox was deleted", nil
+	case in.Status == InboxSuspended:
+		return "the inbox is suspended", nil
+	case in.Expired(NewTime(s.now())):
+		return "the inbox has expired", nil
+	case in.SendPolicy == PolicyReplyOnly:
+		return s.whoHasNotWritten(ctx, tx, e, rules)
+	}
+	return "", nil
+}
+
+// whoHasNotWritten says which recipient an inbox that only replies may not write to.
+func (s *Store) whoHasNotWritten(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules) (string, error) {
+	fold := rules.Fold
+	if fold == nil {
+		fold = strings.ToLower
+	}
+	folded := make([]string, len(e.to))
+	for i, to := range e.to {
+		folded[i] = fold(to)
+	}
+	q, args := haveWritten(e.inbox.Seq, folded, e.TestMode)
+	var written []string
+	if err := tx.SelectContext(ctx, &written, q, args...); err != nil {
+		return "", errIn("who has written to the inbox", err)
+	}
+	for i, to := range folded {
+		if !slices.Contains(written, to) {
+			return fmt.Sprintf("the inbox only replies, and %s has not written to it", e.to[i]), nil
+		}
+	}
+	return "", nil
+}
+
+// preparedDraft is a draft that a due email becomes, with its files stored.
+type preparedDraft struct {
+	NewDraft
+	files draftFiles
+}
+
+// prepareDrafts makes the drafts of those due emails whose inboxes need approval. It
+// runs before the transaction, which checks again.
+func (s *Store) prepareDrafts(ctx context.Context, rules DueRules, now Time) (map[int64]*preparedDraft, error) {
+	const q = `SELECT m.seq FROM emails e JOIN messages m ON m.seq = e.message_seq
+		JOIN inboxes i ON i.seq = e.from_inbox WHERE e.due_at <= $1 AND i.send_policy = 'approval' ORDER BY e.due_at LIMIT $2`
+	var seqs []int64
+	if rules.Draft == nil {
+		return nil, nil
+	}
+	if err := s.read.SelectContext(ctx, &seqs, q, now, releaseDrafts); err != nil || len(seqs) == 0 {
+		return nil, s.wrap(err, "due emails to approve")
+	}
+	es, err := s.EmailsOf(ctx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]*preparedDraft, len(es))
+	for seq, e := range es {
+		if e.Content == nil {
+			out[seq] = &preparedDraft{}
+			continue
+		}
+		n, err := rules.Draft(ctx, e)
+		if err != nil {
+			return nil, fmt.Errorf("draft of email %s: %w", e.ID, err)
+		}
+		files, err := s.keepDraftFiles(ctx, n.Files)
+		if err != nil {
+			return nil, fmt.Errorf("draft of email %s: %w", e.ID, err)
+		}
+		out[seq] = &preparedDraft{n, files}
+	}
+	return out, nil
+}
+
+// releaseDrafts is how many scheduled emails become drafts in one transaction.
+const releaseDrafts = 20
+
+// checkDue ends those of the emails that must not leave any more, and returns the
+// others. Their due_at was taken away by the transaction.
+func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules DueRules, drafts map[int64]*preparedDraft) ([]int64, error) {
+	es, gone, domains, err := s.readDue(ctx, tx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	var pass []int64
+	for _, e := range es {
+		why, err := s.whyNot(ctx, tx, e, rules, gone, domains)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case why == "" && e.inbox != nil && e.inbox.SendPolicy == PolicyApproval:
+			err = s.holdDue(ctx, tx, e, rules, drafts[e.Seq])
+		case why != "":
+			err = s.failDue(ctx, tx, e, "Not sent: "+why)
+		default:
+			pass = append(pass, e.Seq)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return pass, nil
+}
+
+// failDue ends an email that must not leave: each of its recipients has failed.
+func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, why string) error {
+	const (
+		end   = `UPDATE messages SET status = 'failed' WHERE seq = $1 AND status = 'scheduled'`
+		fail  = `UPDATE recipients SET status = 'failed', last_response = $2 WHERE message_seq = $1 AND status = 'queued' RETURNING email`
+		count = ` ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n`
+	)
+	res, err := tx.ExecContext(ctx, end, e.Seq)
+	if err != nil {
+		return err
+	}
+	if err := one(res, "email "+e.ID, ErrState); err != nil {
+		return err
+	}
+	var to []string
+	if err := tx.SelectContext(ctx, &to, fail, e.Seq, storable(why)); err != nil {
+		return err
+	}
+	slices.Sort(to)
+	for _, email := range to {
+		data, err := json.Marshal(EventData{Status: MessageFailed, Recipient: email, Response: why})
+		if err != nil {
+			return fmt.Errorf("write event: %w", err)
+		}
+		if err := s.emailEvents(ctx, tx, EventEmailFailed, string(data), []Message{e.message()}); err != nil {
+			return err
+		}
+	}
+	if e.TestMode || len(to) == 0 {
+		return nil
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO daily_counts (account_id, inbox_seq, day, kind, shard, n) VALUES ($1, 0, $2, 'failed', 0, $3)`+count,
+		e.AccountID, dayOf(s.now()), len(to))
+	return errIn("count", err)
+}
+
+func (e *dueEmail) message() Message {
+	return Message{Seq: e.Seq, AccountID: e.AccountID, ID: e.ID, TestMode: e.TestMode}
+}
+
+// holdDue makes a draft of an email whose inbox has come to need approval, and
+// cancels the email. Without a draft, which is made before the transaction, the email
+// waits for the next round.
+func (s *Store) holdDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, p *preparedDraft) error {
+	const (
+		wait   = `UPDATE emails SET due_at = $2 WHERE message_seq = $1`
+		cancel = `UPDATE messages SET status = 'cancelled' WHERE seq = $1 AND status = 'scheduled'`
+		say    = `UPDATE recipients SET last_response = $2 WHERE message_seq = $1 AND status = 'queued'`
+	)
+	now := NewTime(s.now())
+	switch {
+	case rules.Draft == nil, e.FromInbox == nil, p != nil && p.Content == nil:
+		return s.failDue(ctx, tx, e, "Not sent: the inbox has come to need approval")
+	case p == nil:
+		_, err := tx.ExecContext(ctx, wait, e.Seq, now)
+		return err
+	}
+	res, err := tx.ExecContext(ctx, cancel, e.Seq)
+	if err != nil {
+		return err
+	}
+	if err := one(res, "email "+e.ID, ErrState); err != nil {
+		return err
+	}
+	d := p.Draft
+	content := *p.Content
+	content.Text, content.HTML, content.BlobKey = storable(content.Text), storable(content.HTML), p.files.blob
+	d.ID, d.Status, d.Version, d.Kind = NewID("drf_", now.Time), DraftPending, 1, DraftNew
+	d.AccountID, d.InboxSeq, d.InboxID, d.TestMode = e.AccountID, e.inbox.Seq, e.inbox.ID, e.TestMode
+	d.CreatedBy, d.Subject = cmp.Or(deref(e.CreatedBy), "unknown"), storable(d.Subject)
+	d.ContentAt, d.CreatedAt, d.UpdatedAt, d.Content = now, now, now, &content
+	if err := insertDraft(ctx, tx, &d, p.files.row); err != nil {
+		return errIn("insert the draft of an email", err)
+	}
+	if _, err := tx.ExecContext(ctx, say, e.Seq, "Held for approval as "+d.ID); err != nil {
+		return err
+	}
+	if err := s.emailEvents(ctx, tx, EventEmailCancelled, cancelledData, []Message{e.message()}); err != nil {
+		return err
+	}
+	return s.draftEvent(ctx, tx, EventDraftCreated, d)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

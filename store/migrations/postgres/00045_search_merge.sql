@@ -1,0 +1,3 @@
+-- +goose Up
+-- SQLite alone merges its full-text index.
+SELECT 1;
