@@ -36,13 +36,19 @@ const (
 const (
 	small = 64 << 10
 	large = 512 << 10
+	huge  = 2 << 20 // the most text that is read of a message
 	// fast is what 512 KB may cost without a comparison. If the cost were all
-	// quadratic, 2 MB, the most text that is read of a message, would still cost
-	// less than 0.2 s.
+	// quadratic, 2 MB would still cost less than 0.2 s.
 	fast = 10 * time.Millisecond
 	// maxGrowth is how much more 512 KB may cost than 64 KB. Linear time gives 8,
 	// quadratic time 64; what the caches of the processor do makes up the rest.
 	maxGrowth = 24
+	// What 2 MB may cost acquits a suspect. Linear time gives a growth of 4 from
+	// 512 KB to 2 MB, quadratic time 16. A cold process makes 512 KB expensive, but
+	// not 2 MB sixteen times as expensive again.
+	maxLastGrowth = 8
+	minHuge       = 150 * time.Millisecond // never a fault below
+	maxHuge       = 400 * time.Millisecond // always a fault above
 	// slowest is what 64 KB may cost. A reader that needs more is not given 512 KB,
 	// which could take minutes.
 	slowest = 100 * time.Millisecond
@@ -186,9 +192,14 @@ func (p pattern) check(read func(string)) (fault string, spent time.Duration) {
 	measure(big, &slow)
 	for n := 0; slow > fast && slow > maxGrowth*quick; n++ {
 		if n == repeats {
-			return fmt.Sprintf("%s: %d KB cost %v, %d KB cost %v, %.0f times as much",
-				p.name, small>>10, quick, large>>10, slow, float64(slow)/float64(quick)), spent
+			most := time.Duration(math.MaxInt64)
+			if measure(p.build(huge), &most); most < max(minHuge, min(maxHuge, maxLastGrowth*slow)) {
+				break
+			}
+			return fmt.Sprintf("%s: %d KB cost %v, %d KB cost %v, %.0f times as much, and %d KB cost %v",
+				p.name, small>>10, quick, large>>10, slow, float64(slow)/float64(quick), huge>>10, most), spent
 		}
+		runtime.GC() // so that no collection falls into the measurement
 		measure(little, &quick)
 		measure(big, &slow)
 	}
