@@ -179,7 +179,10 @@ func TestN3NodeFrozenInTransaction(t *testing.T) {
 			working.Go(func() { l.run(ctx, nodes[i], c) })
 		}
 	}
-	before := l.rate(ctx, pick(3*time.Second, 10*time.Second)) // of the two that are to go on
+	// The disk of a shared machine syncs at a rate that changes by a third within
+	// seconds. So the usual rate is taken for long, before and after.
+	usual := pick(3*time.Second, 30*time.Second)
+	before := l.rate(ctx, usual) // of the two nodes that keep running
 	third, thaw := context.WithCancel(ctx)
 	for c := range clients {
 		working.Go(func() { l.run(third, nodes[2], c) })
@@ -194,12 +197,7 @@ func TestN3NodeFrozenInTransaction(t *testing.T) {
 	for _, s := range silences {
 		silent = max(silent, s.end())
 	}
-	t.Logf("two of three nodes took %.0f mails/s, %.0f/s in the first %v after the third stood still, then %.0f/s; "+
-		"the longest answer took %.1f s, the longest silence of a stream %.1f s",
-		before, first, freezeGrace, after, time.Duration(l.longest.Load()).Seconds(), silent.Seconds())
-	if share := after / before; share < pick(0.4, 0.8) {
-		t.Errorf("the others kept %.0f %% of their rate", 100*share)
-	}
+	longest := time.Duration(l.longest.Load())
 	if most := pick(2*freezeGrace, freezeGrace); silent > most {
 		t.Errorf("a stream was silent for %v, want at most %v", silent, most)
 	}
@@ -209,6 +207,14 @@ func TestN3NodeFrozenInTransaction(t *testing.T) {
 	eventually(t, "the node serves again", func() bool {
 		return errors.Is(l.one(t, nodes[2]), nil)
 	})
+	again := l.rate(ctx, usual)
+	share := after / ((before + again) / 2)
+	t.Logf("two of three nodes received %.0f messages/s, %.0f/s in the first %v after the third froze, then %.0f/s, and %.0f/s "+
+		"after it resumed: they kept %.0f %% of their rate; the longest reply took %.1f s, the longest silence of a stream %.1f s",
+		before, first, freezeGrace, after, again, 100*share, longest.Seconds(), silent.Seconds())
+	if share < pick(0.4, 0.8) {
+		t.Errorf("the other nodes kept %.0f %% of their rate", 100*share)
+	}
 	done()
 	working.Wait()
 	// What was refused while the node stood still may have been stored by it.
