@@ -46,3 +46,41 @@ func (d *dueFrom) found(now time.Time, first *Time, all bool) {
 		d.last = first.Time
 	}
 }
+
+// endpointsFrom remembers where the pending deliveries of each webhook endpoint
+// begin. Like the queue's, their index keeps the entries of finished deliveries
+// while an old transaction may still read them.
+type endpointsFrom struct {
+	mu    sync.Mutex
+	last  time.Time      // of the last search
+	all   time.Time      // of the last search of all deliveries
+	older map[int64]Time // the first due delivery of endpoints where that was due before last
+}
+
+// at returns the time to search from, and an earlier one for some endpoints. all
+// reports that it is time to search all deliveries.
+func (d *endpointsFrom) at(now time.Time) (from Time, older map[int64]Time, all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if since := now.Sub(d.all); d.all.IsZero() || since < 0 || since >= lookAllEvery {
+		return Time{}, nil, true
+	}
+	return NewTime(d.last.Add(-dueSlack)), d.older, false
+}
+
+// found records what a search found that began at now.
+func (d *endpointsFrom) found(now time.Time, due []DueEndpoint, all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = now
+	if all {
+		d.all = now
+	}
+	older := map[int64]Time{}
+	for _, e := range due {
+		if e.Due.Before(now.Add(-dueSlack)) {
+			older[e.Seq] = e.Due
+		}
+	}
+	d.older = older
+}

@@ -119,6 +119,11 @@ func (s *Store) FirstDue(all bool) (query string, args []any) {
 	return firstDue(from, nil)
 }
 
+// DueEndpointsQuery is the query that DueEndpoints runs now.
+func (s *Store) DueEndpointsQuery() (query string, args []any, all bool) {
+	return s.dueEndpoints(s.now())
+}
+
 // LookAtSchema notes whether the schema is newer than this program's, as a node
 // does every few seconds.
 func (s *Store) LookAtSchema(ctx context.Context) { s.lookAtSchema(ctx) }

@@ -86,9 +86,10 @@ type Store struct {
 	unmerged    atomic.Bool  // there may be parts of the full-text index to merge
 	rewriteFrom atomic.Int64 // microseconds; when a large full-text index may be rewritten
 
-	due      dueFrom // of the queue
-	sweeping sweepPlaces
-	turns    turns
+	due       dueFrom // of the queue
+	endpoints endpointsFrom
+	sweeping  sweepPlaces
+	turns     turns
 
 	plans plans
 	watch bool // Config.AutoPause

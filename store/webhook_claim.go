@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -12,25 +13,42 @@ import (
 	"github.com/postroom/postroom/internal/crashpoint"
 )
 
-// maxDueEndpoints bounds how many endpoints are looked at in one round.
+// maxDueEndpoints is the most endpoints that one round returns.
 const maxDueEndpoints = 1000
 
-// DueEndpoint is an endpoint that has something pending.
+// DueEndpoint is an endpoint with pending deliveries.
 type DueEndpoint struct {
 	Seq          int64 `db:"seq"`
 	FailingSince *Time `db:"failing_since"`
-	Due          Time  `db:"due"` // when the first of it is due
+	Due          Time  `db:"due"` // when its first delivery is due
 }
 
-// DueEndpoints returns the active endpoints, without those in busy, that have
-// deliveries pending: first those that do not fail, each kind by when the first
-// of its deliveries is due.
+// DueEndpoints returns the active endpoints that have pending deliveries, except
+// those in busy. Endpoints that do not fail come first; each group is ordered by
+// when its first delivery is due.
 func (s *Store) DueEndpoints(ctx context.Context, busy []int64) ([]DueEndpoint, error) {
 	if s.Paused() != nil {
 		return nil, nil
 	}
-	// From one endpoint to the next, by index: what they have pending may be much.
-	q := `
+	now := s.now()
+	q, args, all := s.dueEndpoints(now)
+	var due []DueEndpoint
+	if err := s.read.SelectContext(ctx, &due, q, args...); err != nil {
+		return nil, s.wrap(err, "endpoints with deliveries")
+	}
+	s.endpoints.found(now, due, all)
+	due = slices.DeleteFunc(due, func(e DueEndpoint) bool { return slices.Contains(busy, e.Seq) })
+	return due[:min(len(due), maxDueEndpoints)], nil
+}
+
+const orderEndpoints = ` ORDER BY CASE WHEN failing_since IS NULL THEN 0 ELSE 1 END, due`
+
+// dueEndpoints returns the query for the endpoints with pending deliveries. all
+// reports that it searches all deliveries.
+func (s *Store) dueEndpoints(now time.Time) (q string, args []any, all bool) {
+	// The whole search steps from one endpoint to the next by index, because an
+	// endpoint may have many pending deliveries.
+	const whole = `
 		WITH RECURSIVE pending (seq) AS (
 			SELECT min(endpoint_seq) FROM webhook_deliveries WHERE next_attempt_at IS NOT NULL
 			UNION ALL
@@ -40,11 +58,23 @@ func (s *Store) DueEndpoints(ctx context.Context, busy []int64) ([]DueEndpoint, 
 		SELECT w.seq, w.failing_since, (SELECT min(d.next_attempt_at) FROM webhook_deliveries d
 				WHERE d.endpoint_seq = w.seq AND d.next_attempt_at IS NOT NULL) AS due
 		  FROM pending p JOIN webhook_endpoints w ON w.seq = p.seq
-		 WHERE w.active AND NOT (` + s.dialect.oneOf("w.seq", "$1") + `)
-		 ORDER BY CASE WHEN w.failing_since IS NULL THEN 0 ELSE 1 END, due LIMIT $2`
-	var due []DueEndpoint
-	err := s.read.SelectContext(ctx, &due, q, s.dialect.list(busy), maxDueEndpoints)
-	return due, s.wrap(err, "endpoints with deliveries")
+		 WHERE w.active` + orderEndpoints
+	const recent = `
+		SELECT seq, failing_since, due FROM (
+			SELECT w.seq, w.failing_since, (SELECT min(d.next_attempt_at) FROM webhook_deliveries d
+					WHERE d.endpoint_seq = w.seq AND d.next_attempt_at >= coalesce(o.due, cast($1 AS bigint))) AS due
+			  FROM webhook_endpoints w LEFT JOIN (VALUES {older}) AS o (endpoint, due) ON o.endpoint = w.seq
+			 WHERE w.active) found
+		 WHERE due IS NOT NULL` + orderEndpoints
+	from, older, all := s.endpoints.at(now)
+	if all || s.dialect.alone() {
+		return whole, nil, true
+	}
+	values := []string{"(0, 0)"} // no endpoint has the number 0
+	for seq, due := range older {
+		values = append(values, fmt.Sprintf("(%d, %d)", seq, due.UnixMicro()))
+	}
+	return strings.Replace(recent, "{older}", strings.Join(values, ", "), 1), []any{from}, false
 }
 
 // ClaimedDelivery is a delivery that this process alone attempts until the lease
