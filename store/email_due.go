@@ -56,40 +56,38 @@ func (e *dueEmail) address() string {
 	return local + "@" + domain
 }
 
-// readDue reads emails, and holds until the commit what decides whether they may
-// leave. gone are those of their keys and users that are revoked or removed, and
-// domains says which accounts may send from which domains.
-func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*dueEmail, gone map[string]bool, domains map[string]int64, err error) {
+// dueSenders is what decides whether due emails may be sent.
+type dueSenders struct {
+	ended   map[string]string // why a key or user may not send, by its id
+	paused  map[int64]string  // why an account may not send
+	domains map[string]int64  // the account that a domain is verified for
+}
+
+// readDue reads emails, and locks until the commit what decides whether they may be
+// sent: inboxes, then accounts, keys, users and domains.
+func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*dueEmail, by dueSenders, err error) {
 	if err := selectIn(ctx, tx, &es, dueColumns+` WHERE m.seq IN (?) ORDER BY m.seq`, seqs); err != nil {
-		return nil, nil, nil, errIn("due emails", err)
+		return nil, by, errIn("due emails", err)
 	}
 	if err := s.readDueInboxes(ctx, tx, es); err != nil {
-		return nil, nil, nil, err
+		return nil, by, err
 	}
+	var accounts []int64
 	var ids, names []string
 	for _, e := range es {
 		if e.CreatedBy != nil {
 			ids = append(ids, *e.CreatedBy)
 		}
+		accounts = append(accounts, e.AccountID)
 		names = append(names, e.domain())
 	}
-	gone, domains = map[string]bool{}, map[string]int64{}
-	for _, q := range []string{
-		`SELECT id, revoked_at AS ended_at FROM api_keys WHERE id IN (?) ORDER BY seq`,
-		`SELECT id, removed_at AS ended_at FROM users WHERE id IN (?) ORDER BY seq`,
-	} {
-		var rows []struct {
-			ID      string `db:"id"`
-			EndedAt *Time  `db:"ended_at"`
-		}
-		if len(ids) == 0 {
-			break
-		}
-		if err := selectIn(ctx, tx, &rows, q+s.dialect.lockRow(), ids); err != nil {
-			return nil, nil, nil, errIn("who scheduled emails", err)
-		}
-		for _, r := range rows {
-			gone[r.ID] = r.EndedAt != nil
+	by = dueSenders{map[string]string{}, map[int64]string{}, map[string]int64{}}
+	if err := s.readDuePauses(ctx, tx, accounts, by.paused); err != nil {
+		return nil, by, err
+	}
+	if len(ids) > 0 {
+		if err := s.readDueCreators(ctx, tx, ids, by.ended); err != nil {
+			return nil, by, err
 		}
 	}
 	var verified []struct {
@@ -98,12 +96,62 @@ func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*d
 	}
 	const q = `SELECT domain, account_id FROM domains WHERE status = 'verified' AND domain IN (?) ORDER BY seq`
 	if err := selectIn(ctx, tx, &verified, q+s.dialect.lockRow(), names); err != nil {
-		return nil, nil, nil, errIn("domains of due emails", err)
+		return nil, by, errIn("domains of due emails", err)
 	}
 	for _, d := range verified {
-		domains[d.Domain] = d.AccountID
+		by.domains[d.Domain] = d.AccountID
 	}
-	return es, gone, domains, nil
+	return es, by, nil
+}
+
+// readDuePauses adds the accounts that are paused to paused.
+func (s *Store) readDuePauses(ctx context.Context, tx *sqlx.Tx, accounts []int64, paused map[int64]string) error {
+	const q = `SELECT seq, paused_at, pause_reason FROM accounts WHERE seq IN (?) ORDER BY seq`
+	var rows []Account
+	if err := selectIn(ctx, tx, &rows, q+s.dialect.lockRow(), accounts); err != nil {
+		return errIn("accounts of due emails", err)
+	}
+	for _, a := range rows {
+		if a.PausedAt != nil {
+			paused[a.Seq] = (&PausedError{deref(a.PauseReason)}).Error()
+		}
+	}
+	return nil
+}
+
+// readDueCreators adds the keys that are revoked or have expired, and the users
+// that were removed, to ended.
+func (s *Store) readDueCreators(ctx context.Context, tx *sqlx.Tx, ids []string, ended map[string]string) error {
+	const (
+		keys  = `SELECT id, revoked_at, expires_at FROM api_keys WHERE id IN (?) ORDER BY seq`
+		users = `SELECT id, removed_at FROM users WHERE id IN (?) ORDER BY seq`
+	)
+	var rows []Key
+	if err := selectIn(ctx, tx, &rows, keys+s.dialect.lockRow(), ids); err != nil {
+		return errIn("keys that scheduled emails", err)
+	}
+	var people []struct {
+		ID        string `db:"id"`
+		RemovedAt *Time  `db:"removed_at"`
+	}
+	if err := selectIn(ctx, tx, &people, users+s.dialect.lockRow(), ids); err != nil {
+		return errIn("users who scheduled emails", err)
+	}
+	now := s.now()
+	for _, k := range rows {
+		switch {
+		case k.RevokedAt != nil:
+			ended[k.ID] = "the key that scheduled it was revoked"
+		case k.ExpiresAt != nil && !k.ExpiresAt.After(now):
+			ended[k.ID] = "the key that scheduled it has expired"
+		}
+	}
+	for _, p := range people {
+		if p.RemovedAt != nil {
+			ended[p.ID] = "the person who scheduled it was removed"
+		}
+	}
+	return nil
 }
 
 // readDueInboxes finds the inboxes that emails are sent from, also one that came to
@@ -147,15 +195,15 @@ func (s *Store) readDueInboxes(ctx context.Context, tx *sqlx.Tx, es []*dueEmail)
 	return nil
 }
 
-// whyNot says why an email must not leave, or nothing.
-func (s *Store) whyNot(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, gone map[string]bool, domains map[string]int64) (string, error) {
-	in := e.inbox
+// whyNot returns why an email must not be sent; empty when it may.
+func (s *Store) whyNot(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, by dueSenders) (string, error) {
+	in, ended := e.inbox, by.ended[deref(e.CreatedBy)]
 	switch {
-	case e.CreatedBy != nil && gone[*e.CreatedBy] && strings.HasPrefix(*e.CreatedBy, "usr_"):
-		return "the person who scheduled it was removed", nil
-	case e.CreatedBy != nil && gone[*e.CreatedBy]:
-		return "the key that scheduled it was revoked", nil
-	case e.domain() != rules.MailDomain && domains[e.domain()] != e.AccountID:
+	case ended != "":
+		return ended, nil
+	case by.paused[e.AccountID] != "" && !e.TestMode:
+		return by.paused[e.AccountID], nil
+	case e.domain() != rules.MailDomain && by.domains[e.domain()] != e.AccountID:
 		return "the domain " + e.domain() + " is not verified for this account", nil
 	case in == nil:
 		return "", nil
@@ -243,13 +291,13 @@ const releaseDrafts = 20
 // checkDue ends those of the emails that must not leave any more, and returns the
 // others. Their due_at was taken away by the transaction.
 func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules DueRules, drafts map[int64]*preparedDraft) ([]int64, error) {
-	es, gone, domains, err := s.readDue(ctx, tx, seqs)
+	es, by, err := s.readDue(ctx, tx, seqs)
 	if err != nil {
 		return nil, err
 	}
 	var pass []int64
 	for _, e := range es {
-		why, err := s.whyNot(ctx, tx, e, rules, gone, domains)
+		why, err := s.whyNot(ctx, tx, e, rules, by)
 		if err != nil {
 			return nil, err
 		}
@@ -271,11 +319,11 @@ func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules D
 // failDue ends an email that must not leave: each of its recipients has failed.
 func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, why string) error {
 	const (
-		end   = `UPDATE messages SET status = 'failed' WHERE seq = $1 AND status = 'scheduled'`
+		end   = `UPDATE messages SET status = 'failed', settled_at = $2 WHERE seq = $1 AND status = 'scheduled'`
 		fail  = `UPDATE recipients SET status = 'failed', last_response = $2 WHERE message_seq = $1 AND status = 'queued' RETURNING email`
 		count = ` ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n`
 	)
-	res, err := tx.ExecContext(ctx, end, e.Seq)
+	res, err := tx.ExecContext(ctx, end, e.Seq, NewTime(s.now()))
 	if err != nil {
 		return err
 	}
@@ -314,7 +362,7 @@ func (e *dueEmail) message() Message {
 func (s *Store) holdDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, p *preparedDraft) error {
 	const (
 		wait   = `UPDATE emails SET due_at = $2 WHERE message_seq = $1`
-		cancel = `UPDATE messages SET status = 'cancelled' WHERE seq = $1 AND status = 'scheduled'`
+		cancel = `UPDATE messages SET status = 'cancelled', settled_at = $2 WHERE seq = $1 AND status = 'scheduled'`
 		say    = `UPDATE recipients SET last_response = $2 WHERE message_seq = $1 AND status = 'queued'`
 	)
 	now := NewTime(s.now())
@@ -325,7 +373,7 @@ func (s *Store) holdDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules Due
 		_, err := tx.ExecContext(ctx, wait, e.Seq, now)
 		return err
 	}
-	res, err := tx.ExecContext(ctx, cancel, e.Seq)
+	res, err := tx.ExecContext(ctx, cancel, e.Seq, now)
 	if err != nil {
 		return err
 	}

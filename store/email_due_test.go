@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -41,4 +42,107 @@ func TestChangeUnderWayWhenAnEmailIsDue(t *testing.T) {
 			t.Errorf("the email is %s", got.Status)
 		}
 	})
+}
+
+// An email that cannot leave when it is due ends then: retention counts from the
+// failure, not from when the email was accepted.
+func TestEmailThatFailsWhenDueIsKeptFromThen(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		const keep = store.DefaultEmailRetention
+		fails, holds := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		from := func(in store.Inbox) func(*store.NewEmail) {
+			return func(e *store.NewEmail) { e.FromInbox, e.FromEmail = &in.Seq, in.Address }
+		}
+		due := at(clock.Now().Add(20 * day))
+		failed := storetest.Email(t, s, fails.AccountID, []string{"ann@out.example"}, due, from(fails))
+		held := storetest.Email(t, s, holds.AccountID, []string{"ann@out.example"}, due, from(holds))
+		for in, policy := range map[*store.Inbox]store.SendPolicy{&fails: store.PolicyReplyOnly, &holds: store.PolicyApproval} {
+			_, err := s.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
+				in.SendPolicy = policy
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		rules := dueRules
+		rules.Draft = func(_ context.Context, e store.Email) (store.NewDraft, error) { return storetest.NewDraft(holds), nil }
+		clock.Add(20 * day)
+		if _, err := s.ReleaseScheduled(t.Context(), rules); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := email(t, s, failed), email(t, s, held); a.Status != store.MessageFailed || b.Status != store.EmailCancelled {
+			t.Fatalf("the emails are %s and %s", a.Status, b.Status)
+		}
+		expire := func(want int) {
+			t.Helper()
+			if gone, err := s.ExpireEmails(t.Context(), keep); err != nil || gone.Contents != want {
+				t.Errorf("removed %d contents, want %d: %v", gone.Contents, want, err)
+			}
+		}
+		clock.Add(keep - time.Second)
+		expire(0)
+		clock.Add(time.Second)
+		expire(2)
+	})
+}
+
+// A key that has expired and an account that is paused stop a scheduled email, as
+// a revoked key does.
+func TestExpiredKeyAndPausedAccountStopADueEmail(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		to := []string{"ann@out.example"}
+		due := at(clock.Now().Add(time.Hour))
+		expiring := func(after time.Duration) func(*store.NewEmail) {
+			account := storetest.Account(t, s)
+			k := storetest.Key(t, s, account.Seq, store.NewID("", clock.Now()), func(k *store.Key) {
+				at := store.NewTime(clock.Now().Add(after))
+				k.ExpiresAt = &at
+			})
+			return func(e *store.NewEmail) { e.AccountID, e.CreatedBy = account.Seq, k.ID }
+		}
+		test := func(e *store.NewEmail) { e.TestMode = true }
+		for _, tt := range []struct {
+			name string
+			edit []func(*store.NewEmail)
+			why  string
+		}{
+			{name: "the key is good for a second more", edit: []func(*store.NewEmail){due, expiring(time.Hour + time.Second)}},
+			{name: "the key has just expired", edit: []func(*store.NewEmail){due, expiring(time.Hour)}, why: "Not sent: the key that scheduled it has expired"},
+		} {
+			e := storetest.Email(t, s, storetest.Account(t, s).Seq, to, tt.edit...)
+			clock.Add(time.Hour)
+			release(t, s)
+			wantDue(t, s, tt.name, e, tt.why)
+			clock.Add(-time.Hour)
+		}
+		paused := storetest.Account(t, s)
+		e := storetest.Email(t, s, paused.Seq, to, due)
+		tested := storetest.Email(t, s, paused.Seq, to, due, test)
+		if err := s.PauseAccount(t.Context(), paused.ID, "unpaid"); err != nil {
+			t.Fatal(err)
+		}
+		clock.Add(time.Hour)
+		release(t, s)
+		wantDue(t, s, "the account is paused", e, "Not sent: sending is paused: unpaid")
+		wantDue(t, s, "the account is paused, in test mode", tested, "")
+	})
+}
+
+// wantDue checks that an email was queued, or why it failed.
+func wantDue(t *testing.T, s *store.Store, name string, e store.Email, why string) {
+	t.Helper()
+	got := email(t, s, e)
+	want, response := store.MessageQueued, ""
+	if why != "" {
+		want = store.MessageFailed
+	}
+	if r := got.Recipients[0].LastResponse; r != nil {
+		response = *r
+	}
+	if got.Status != want || response != why {
+		t.Errorf("%s: the email is %s, %q; want %s, %q", name, got.Status, response, want, why)
+	}
 }
