@@ -10,9 +10,10 @@ import (
 // it ended with before. No bare CR or LF ever leaves, so that no server can see
 // the end of the mail elsewhere than we do.
 type dotWriter struct {
-	w      *bufio.Writer
-	inLine bool // the line that is being written is not empty
-	cr     bool // the last byte was a CR, which is not written yet
+	w         *bufio.Writer
+	unstuffed bool // write the lines only: no added dots and no final dot
+	inLine    bool // the line that is being written is not empty
+	cr        bool // the last byte was a CR, which is not written yet
 }
 
 var crlf = []byte("\r\n")
@@ -28,7 +29,7 @@ func (d *dotWriter) Write(b []byte) (int, error) {
 			}
 			continue
 		}
-		if !d.inLine && b[0] == '.' {
+		if !d.inLine && !d.unstuffed && b[0] == '.' {
 			_ = d.w.WriteByte('.') // the writer keeps the error for the next call
 		}
 		end := firstLineEnd(b)
@@ -61,8 +62,8 @@ func (d *dotWriter) end() error {
 	if d.inLine || d.cr {
 		d.endLine()
 	}
-	if _, err := d.w.WriteString(".\r\n"); err != nil {
-		return err
+	if !d.unstuffed {
+		_, _ = d.w.WriteString(".\r\n") // Flush returns the error
 	}
 	return d.w.Flush()
 }

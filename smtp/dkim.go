@@ -61,10 +61,10 @@ func NewSigner(keys DKIMKeys, now func() time.Time) *Signer {
 	return &Signer{keys: keys, now: now, parsed: map[ownDomain]parsedKeys{}}
 }
 
-// Sign reads a mail once and returns the DKIM-Signature lines to put in front
-// of it: one for each key that the account has for domain, relaxed/relaxed. A
-// domain without keys is an error: no mail goes out unsigned. Memory does not
-// grow with the body.
+// Sign reads a message once and returns the DKIM-Signature fields to put in
+// front of it: one for each key that the account has for domain. It returns an
+// error if the domain has no keys, so that no message goes out unsigned. Memory
+// does not grow with the body.
 func (s *Signer) Sign(ctx context.Context, accountID int64, domain string, raw io.Reader) (string, error) {
 	domain = strings.ToLower(domain)
 	keys, err := s.keysOf(ctx, ownDomain{accountID, domain})
@@ -74,11 +74,7 @@ func (s *Signer) Sign(ctx context.Context, accountID int64, domain string, raw i
 	if len(keys) == 0 {
 		return "", fmt.Errorf("DKIM: %s has no key that signs", domain)
 	}
-	d, err := digestOf(raw)
-	if err != nil {
-		return "", err
-	}
-	return d.signatures(domain, keys, s.now())
+	return sign(domain, keys, raw)
 }
 
 // keysOf returns the parsed keys of a domain.

@@ -3,23 +3,25 @@ package smtp
 import (
 	"bufio"
 	"bytes"
-	"crypto"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/emersion/go-msgauth/dkim"
 )
 
-// maxSignedHeader is the largest header that is signed, in bytes.
-const maxSignedHeader = 1 << 20
+const (
+	// maxSignedHeader is the largest header that is signed, in bytes.
+	maxSignedHeader = 1 << 20
+	// maxSignedRepeats is how often one field is listed in h=. RFC 5322 allows
+	// each signed field once; the limit keeps h=, which is one line, under 998
+	// bytes whatever the header holds.
+	maxSignedRepeats = 3
+)
 
-// signedFields are the header fields that are signed when they are there.
+// signedFields are the header fields that are signed if present.
 var signedFields = []string{
 	"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "Sender", "In-Reply-To", "References",
 	"MIME-Version", "Content-Type", "Content-Transfer-Encoding",
@@ -27,132 +29,129 @@ var signedFields = []string{
 	"List-Archive",
 }
 
-// oversigned are signed once more than they are there, so that nobody can add
-// another one, which readers might show instead (RFC 6376 section 8.15).
+// oversigned fields are listed once more than they occur. Adding another one,
+// which mail software might show instead, breaks the signature (RFC 6376
+// section 8.15).
 var oversigned = []string{"From", "Subject"}
 
-// digest is what all signatures of a mail have in common. Reading the mail and
-// hashing its body is done once for all keys.
-type digest struct {
-	fields []string // the names in h=
-	header []byte   // those fields as they are hashed
-	body   string   // hash of the body, as in bh=
+// sign returns one DKIM-Signature field per key, relaxed/relaxed. It reads the
+// message once and hashes it with the line ends that dotWriter sends.
+func sign(domain string, keys []signingKey, message io.Reader) (string, error) {
+	s := &signing{domain: domain, keys: keys}
+	defer s.abort()
+	lines := dotWriter{w: bufio.NewWriterSize(s, 8<<10), unstuffed: true}
+	if _, err := io.Copy(&lines, message); err != nil {
+		return "", fmt.Errorf("DKIM: read the message: %w", err)
+	}
+	if err := lines.end(); err != nil {
+		return "", fmt.Errorf("DKIM: %w", err)
+	}
+	return s.signatures()
 }
 
-// digestOf reads a mail once. Memory does not grow with the body.
-func digestOf(raw io.Reader) (digest, error) {
-	r := bufio.NewReaderSize(raw, 8<<10)
-	header, err := readFields(r)
-	if err != nil {
-		return digest{}, err
+// signing collects the header of a message, then passes the signed fields and
+// the body to one signer per key.
+type signing struct {
+	domain string
+	keys   []signingKey
+
+	header  []byte
+	signers []*dkim.Signer
+	body    io.Writer // nil before the end of the header
+}
+
+// Write implements io.Writer.
+func (s *signing) Write(p []byte) (int, error) {
+	if s.body != nil {
+		return s.body.Write(p)
 	}
-	var d digest
+	searched := max(0, len(s.header)-len("\r\n\r"))
+	s.header = append(s.header, p...)
+	end := bytes.Index(s.header[searched:], []byte("\r\n\r\n"))
+	switch {
+	case end >= 0:
+		end += searched + len(crlf)
+	case len(s.header) > maxSignedHeader:
+		return 0, errors.New("header too large to sign")
+	default:
+		return len(p), nil
+	}
+	if err := s.start(string(s.header[:end])); err != nil {
+		return 0, err
+	}
+	if _, err := s.body.Write(s.header[end+len(crlf):]); err != nil {
+		return 0, err
+	}
+	s.header = nil
+	return len(p), nil
+}
+
+// unfold puts every field on one line. The relaxed form of a field does not
+// change, and the library reads long fields in linear time only when they are
+// not folded.
+var unfold = strings.NewReplacer("\r\n ", " ", "\r\n\t", "\t")
+
+// start creates the signers and passes them the signed fields.
+func (s *signing) start(header string) error {
+	var names []string
+	var signed bytes.Buffer
+	fields := strings.SplitAfter(unfold.Replace(header), "\r\n")
 	for _, name := range signedFields {
-		// The last one of a name is signed first (RFC 6376 section 5.4.2).
-		for _, field := range slices.Backward(header) {
+		count := 0
+		for _, field := range fields {
 			if isField(field, name) {
-				d.fields = append(d.fields, name)
-				d.header = append(relaxedField(d.header, field), crlf...)
+				signed.WriteString(field)
+				count++
 			}
 		}
 		if slices.Contains(oversigned, name) {
-			d.fields = append(d.fields, name)
+			count++
 		}
+		names = append(names, slices.Repeat([]string{name}, min(count, maxSignedRepeats))...)
 	}
-	body := relaxedBody{hash: sha256.New(), out: make([]byte, 0, r.Size())}
-	if _, err := r.WriteTo(&body); err != nil {
-		return digest{}, fmt.Errorf("DKIM: read the body: %w", err)
-	}
-	d.body = base64.StdEncoding.EncodeToString(body.sum())
-	return d, nil
-}
-
-// readFields reads a header with its empty line, and returns its fields with
-// their line ends.
-func readFields(r *bufio.Reader) (fields [][]byte, err error) {
-	size, begins := 0, true
-	for size <= maxSignedHeader {
-		piece, err := r.ReadSlice('\n')
-		size += len(piece)
-		folded := !begins || len(piece) > 0 && (piece[0] == ' ' || piece[0] == '\t')
-		switch {
-		case begins && len(bytes.TrimRight(piece, "\r\n")) == 0 && err == nil:
-			return fields, nil
-		case folded && len(fields) > 0:
-			last := &fields[len(fields)-1]
-			*last = append(*last, piece...)
-		default:
-			fields = append(fields, bytes.Clone(piece))
-		}
-		begins = err == nil
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, fmt.Errorf("DKIM: read the header: %w", err)
-		}
-	}
-	return nil, errors.New("DKIM: header too large to sign")
-}
-
-func isField(field []byte, name string) bool {
-	if len(field) <= len(name) || !bytes.EqualFold(field[:len(name)], []byte(name)) {
-		return false
-	}
-	rest := bytes.TrimLeft(field[len(name):], " \t")
-	return len(rest) > 0 && rest[0] == ':'
-}
-
-// maxSignatureLine is how long the lines of a DKIM-Signature get.
-const maxSignatureLine = 76
-
-// sign returns the DKIM-Signature field of one key (RFC 6376 section 3.5).
-func (d *digest) sign(domain string, k signingKey, now time.Time) (string, error) {
-	algorithm, hash := "rsa-sha256", crypto.SHA256
-	if _, ok := k.key.(ed25519.PrivateKey); ok {
-		// The hash is what is signed, and not hashed again (RFC 8463 section 3).
-		algorithm, hash = "ed25519-sha256", crypto.Hash(0)
-	}
-	var field bytes.Buffer
-	fmt.Fprintf(&field, "DKIM-Signature: v=1; a=%s; c=relaxed/relaxed; t=%d;\r\n d=%s; s=%s;\r\n bh=%s;\r\n h=",
-		algorithm, now.Unix(), domain, k.selector, d.body)
-	line := len(" h=")
-	for i, name := range d.fields {
-		if i > 0 {
-			field.WriteByte(':')
-			line++
-		}
-		if line+len(name) >= maxSignatureLine {
-			field.WriteString("\r\n ")
-			line = 1
-		}
-		field.WriteString(name)
-		line += len(name)
-	}
-	field.WriteString(";\r\n b=")
-	h := sha256.New()
-	_, _ = h.Write(d.header) // a hash never fails
-	_, _ = h.Write(relaxedField(nil, field.Bytes()))
-	signature, err := k.key.Sign(rand.Reader, h.Sum(nil), hash)
-	if err != nil {
-		return "", fmt.Errorf("DKIM key %s: %w", k.selector, err)
-	}
-	text := base64.StdEncoding.EncodeToString(signature)
-	line = len(" b=")
-	for len(text) > maxSignatureLine-line {
-		field.WriteString(text[:maxSignatureLine-line] + "\r\n ")
-		text, line = text[maxSignatureLine-line:], 1
-	}
-	field.WriteString(text + "\r\n")
-	return field.String(), nil
-}
-
-// signatures are the DKIM-Signature fields of all keys, to stand before a mail.
-func (d *digest) signatures(domain string, keys []signingKey, now time.Time) (string, error) {
-	var all strings.Builder
-	for _, k := range keys {
-		field, err := d.sign(domain, k, now)
+	signed.Write(crlf)
+	var all []io.Writer
+	for _, k := range s.keys {
+		signer, err := dkim.NewSigner(&dkim.SignOptions{
+			Domain: s.domain, Selector: k.selector, Signer: k.key, HeaderKeys: names,
+			HeaderCanonicalization: dkim.CanonicalizationRelaxed, BodyCanonicalization: dkim.CanonicalizationRelaxed,
+		})
 		if err != nil {
-			return "", err
+			return fmt.Errorf("key %s: %w", k.selector, err)
 		}
-		all.WriteString(field)
+		s.signers, all = append(s.signers, signer), append(all, signer)
+	}
+	s.body = io.MultiWriter(all...)
+	_, err := s.body.Write(signed.Bytes())
+	return err
+}
+
+// signatures returns the DKIM-Signature fields once the message is written.
+func (s *signing) signatures() (string, error) {
+	if s.body == nil {
+		return "", errors.New("DKIM: the header of the message does not end")
+	}
+	var all strings.Builder
+	for i, signer := range s.signers {
+		if err := signer.Close(); err != nil {
+			return "", fmt.Errorf("DKIM key %s: %w", s.keys[i].selector, err)
+		}
+		all.WriteString(signer.Signature())
 	}
 	return all.String(), nil
+}
+
+// abort ends the goroutines of the signers. It has no effect on signers that
+// are closed.
+func (s *signing) abort() {
+	for _, signer := range s.signers {
+		_ = signer.Close()
+	}
+}
+
+func isField(field, name string) bool {
+	if len(field) <= len(name) || !strings.EqualFold(field[:len(name)], name) {
+		return false
+	}
+	return strings.HasPrefix(strings.TrimLeft(field[len(name):], " \t"), ":")
 }

@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"context"
+	"crypto/ed25519"
 	"strings"
 	"testing"
 
@@ -26,6 +27,11 @@ func linearReaders(t *testing.T) []lineartest.Reader {
 			t.Error(err)
 		}
 	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signing := []signingKey{{"s1", key}, {"s2", key}}
 	return []lineartest.Reader{
 		{Name: "Receiver.Receive text", Units: []string{":", " 123456", "From:", "> ", "-"}, Short: 2, Read: func(m string) { receive("Subject: x\r\n\r\n" + m) }},
 		{Name: "Receiver.Receive html", Units: []string{"<p>", "x", "<a href=https://a.example/" + lineartest.Number + ">"}, Short: 2, Read: func(m string) { receive("Content-Type: text/html\r\n\r\n" + m) }},
@@ -41,8 +47,8 @@ func linearReaders(t *testing.T) []lineartest.Reader {
 				t.Error(err)
 			}
 		}},
-		{Name: "Signer.Sign", Units: []string{"a", "\r\n", " ", ":"}, Short: 3, Read: func(m string) {
-			_, _ = digestOf(strings.NewReader("From: a@b.example\r\nSubject: " + m + "\r\n\r\n" + m))
+		{Name: "Signer.Sign", Units: []string{"a", "\r\n", " ", "cc:\r\n", ":"}, Short: 4, Goroutines: true, Read: func(m string) {
+			_, _ = sign("in.example", signing, strings.NewReader("From: a@b.example\r\nSubject: "+m+"\r\n\r\n"+m))
 		}},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -118,5 +117,3 @@ func (q *Queue) logLost(ctx context.Context, j *job) {
 	q.log.WarnContext(ctx, "another claim has taken a recipient", "message_id", j.mail.message.ID,
 		"rcpt_domain", j.rcpts[0].Domain)
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -3,12 +3,16 @@ package smtp_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/emersion/go-msgauth/dkim"
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/smtptest"
@@ -205,4 +209,124 @@ func TestKeysAreMadeOnce(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// The signature covers the bytes that the remote server receives, whatever line
+// ends the stored message has and wherever a line begins with a dot.
+func TestSignatureHoldsOnTheWire(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for name, raw := range map[string]string{
+			"dots":                "From: a@in.example\r\nSubject: s\r\n\r\n.\r\n..\r\n.a\r\n \r\n.",
+			"bare LF":             "From: a@in.example\nSubject: s\n t\n\na\n\n.b\n",
+			"bare CR":             "From: a@in.example\r\nSubject: s\r\n\r\na\rb \r\r.c",
+			"bare CR in a header": "From: a@in.example\r\nSubject: s\rX-Other: t\r\n\r\na\r\n",
+			"header ends with CR": "From: a@in.example\rSubject: s\r\ra\r\n\r\nb\r\n",
+			"ends across blocks":  "From: a@in.example\r\n\r\n" + strings.Repeat("0123456\r\n", 8<<10) + "x \r\n\r\n",
+		} {
+			mx := smtptest.NewMX(t, smtptest.MXConfig{})
+			q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()),
+				func(c *smtp.QueueConfig) { c.Signer = w.signer(t, storetest.Domain) })
+			storetest.Sent(t, w.store, w.inbox, []string{"bob@out.example"}, func(m *store.NewMessage) {
+				m.Content.Raw, m.Size = []byte(raw), int64(len(raw))
+			})
+
+			round(t, q, 1)
+
+			data := mx.Wait(t, 1)[0].Data
+			vs := w.verify(t, storetest.Domain, bytes.NewReader(data))
+			if len(vs) != 2 {
+				t.Errorf("%s: %d signatures, want 2", name, len(vs))
+			}
+			for _, v := range vs {
+				if v.Err != nil {
+					t.Errorf("%s: %v in %q", name, v.Err, data)
+				}
+			}
+		}
+	})
+}
+
+// A header may repeat a field without limit. The h= line stays short, and the
+// signature covers the last ones.
+func TestRepeatedFieldsAreBounded(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		signer := w.signer(t, storetest.Domain)
+		const names = "From To Cc Subject Date Message-ID Reply-To Sender In-Reply-To References MIME-Version Content-Type " +
+			"Content-Transfer-Encoding List-Id List-Help List-Unsubscribe List-Unsubscribe-Post List-Subscribe List-Post List-Owner List-Archive"
+		var header strings.Builder
+		for i := range 1000 {
+			for name := range strings.FieldsSeq(names) {
+				fmt.Fprintf(&header, "%s: %d\r\n", name, i)
+			}
+		}
+		mail := header.String() + "\r\nx\r\n"
+		fields, err := signer.Sign(t.Context(), store.TheInstall, storetest.Domain, strings.NewReader(mail))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(fields, "\r\n") {
+			if len(line) > 998 {
+				t.Errorf("a line of %d bytes: %.80s", len(line), line)
+			}
+		}
+		for name, tt := range map[string]struct {
+			mail  string
+			valid bool
+		}{
+			"unchanged":      {mail, true},
+			"last Cc":        {strings.Replace(mail, "Cc: 999\r\n", "Cc: 1\r\n", 1), false},
+			"one Cc removed": {strings.Replace(mail, "Cc: 998\r\n", "", 1), false},
+		} {
+			vs := w.verify(t, storetest.Domain, strings.NewReader(fields+tt.mail))
+			if len(vs) != 2 {
+				t.Errorf("%s: %d signatures, want 2", name, len(vs))
+			}
+			for _, v := range vs {
+				if (v.Err == nil) != tt.valid {
+					t.Errorf("%s: %v, want valid %t", name, v.Err, tt.valid)
+				}
+			}
+		}
+	})
+}
+
+// A message that cannot be read to its end leaves no goroutine of the signers.
+//
+// Not parallel: goroutines of other tests would count.
+func TestFailedSigningLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see above
+	w := newWorld(t, storetest.Config(t, storetest.SQLite))
+	signer := w.signer(t, storetest.Domain)
+	before := goleak.IgnoreCurrent()
+	lost := errors.New("the blob is lost")
+	for _, begin := range []string{"From: a@in.example\r\n", "From: a@in.example\r\n\r\n" + strings.Repeat("x\r\n", 10_000)} {
+		message := io.MultiReader(strings.NewReader(begin), iotest.ErrReader(lost))
+		if fields, err := signer.Sign(t.Context(), store.TheInstall, storetest.Domain, message); !errors.Is(err, lost) || fields != "" {
+			t.Errorf("Sign() = %q, %v, want %v", fields, err, lost)
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// BenchmarkSign signs with an RSA-2048 and an Ed25519 key.
+func BenchmarkSign(b *testing.B) {
+	w := &world{store: storetest.OpenSQLite(b)}
+	if err := smtp.EnsureKeys(b.Context(), w.store, storetest.Domain); err != nil {
+		b.Fatal(err)
+	}
+	signer := smtp.NewSigner(w.store, nil)
+	for _, size := range []int{4 << 10, 50 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			mail := "From: Ann <ann@in.example>\r\nTo: bob@out.example\r\nSubject: bench\r\nDate: Tue, 2 Jan 2024 03:04:05 +0000\r\n" +
+				"Message-ID: <1@in.example>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain\r\n\r\n"
+			const line = "A line of text as people write it in their messages, more or less.\r\n"
+			mail += strings.Repeat(line, (size-len(mail))/len(line))
+			b.SetBytes(int64(len(mail)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := signer.Sign(b.Context(), store.TheInstall, storetest.Domain, strings.NewReader(mail)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/textproto"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -147,7 +148,7 @@ func TestLookupsAreKeptForAWhile(t *testing.T) {
 	now = now.Add(dnsLife)
 	get("a", 2)
 	for range 3 * maxLookups {
-		if _, err := l.get(strings.Repeat("k", asked%97)+itoa(asked), ask); err != nil {
+		if _, err := l.get(strings.Repeat("k", asked%97)+strconv.Itoa(asked), ask); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -75,6 +75,9 @@ type Reader struct {
 	Short int
 	// Read reads a message that contains the hostile text.
 	Read func(hostile string)
+	// Goroutines says that Read starts goroutines. The time of the whole process
+	// counts, and no other reader runs at the same time.
+	Goroutines bool
 }
 
 // Check fails the test for each reader and each pattern whose cost grows faster
@@ -89,10 +92,14 @@ func Check(t *testing.T, readers []Reader) {
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	for _, r := range readers {
 		t.Run(r.Name, func(t *testing.T) {
-			t.Parallel()
+			used := cputime.Used
+			if !r.Goroutines {
+				t.Parallel()
+				used = cpubudget.ThreadTime
+			}
 			all, faults, spent := patterns(r.units()), 0, time.Duration(0)
 			for _, p := range all {
-				fault, took := p.check(r.Read)
+				fault, took := p.check(r.Read, used)
 				spent += took
 				if fault != "" {
 					t.Error(fault)
@@ -174,10 +181,10 @@ func letter(i int) rune {
 }
 
 // check returns what is wrong, or "", and what it has cost to find that out.
-func (p pattern) check(read func(string)) (fault string, spent time.Duration) {
+func (p pattern) check(read func(string), used func() time.Duration) (fault string, spent time.Duration) {
 	little, big := p.build(small), p.build(large)
 	measure := func(input string, best *time.Duration) {
-		took := cost(read, input)
+		took := cost(read, input, used)
 		spent += took
 		*best = min(*best, took)
 	}
@@ -206,13 +213,13 @@ func (p pattern) check(read func(string)) (fault string, spent time.Duration) {
 	return "", spent
 }
 
-// cost returns the processor time of one call.
-func cost(read func(string), input string) time.Duration {
+// cost returns the processor time of one call, as used counts it.
+func cost(read func(string), input string, used func() time.Duration) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	begin := cpubudget.ThreadTime()
+	begin := used()
 	read(input)
-	return cpubudget.ThreadTime() - begin
+	return used() - begin
 }
 
 // Complete fails the test when an exported function or method of the package in
