@@ -1,8 +1,8 @@
 // Package client speaks to a Postroom server: it makes inboxes, waits for mail,
 // sends and answers it, follows events and verifies webhooks.
 //
-// A Client has a method for each operation of the contract, those of the
-// embedded [gen.Client], and some that save steps: iterators over lists
+// A Client has a method for each operation of the contract, and some that save
+// steps: iterators over lists
 // (Messages), waiting for as long as it takes (WaitForCode), downloads, the
 // stream of events (Events). What it promises:
 //
@@ -36,7 +36,7 @@ import (
 
 // Client calls a server with a key. New makes one.
 type Client struct {
-	*gen.Client
+	api    *gen.Client
 	caller *caller
 	stream streamTimes
 }
@@ -90,7 +90,7 @@ func New(baseURL, key string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postroom: %w", err)
 	}
-	return &Client{Client: api, caller: c, stream: defaultStreamTimes}, nil
+	return &Client{api: api, caller: c, stream: defaultStreamTimes}, nil
 }
 
 // parseBase checks the address of a server. Its errors do not show what may be a

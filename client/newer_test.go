@@ -130,6 +130,12 @@ func (s *newerServer) change(value, schema any) any {
 				v[name] = s.change(v[name], properties[name])
 			}
 		}
+		if n, limited := at(schema, "maxProperties").(float64); limited { // fields of any name
+			for i := range int(n) + 1 {
+				v[fmt.Sprintf("%0100d", i)] = "x"
+			}
+			s.changes["fields"]++
+		}
 		if ok {
 			v["brand_new"] = map[string]any{"a": []any{1, nil}}
 			s.changes["field"]++
@@ -167,7 +173,7 @@ func TestServersThatAreNewer(t *testing.T) {
 			read++
 		}
 	}
-	if read < 60 || s.changes["enum"] < 50 || s.changes["field"] < 100 || s.changes["number"] == 0 || s.changes["text"] == 0 {
+	if read < 60 || s.changes["enum"] < 50 || s.changes["field"] < 100 || s.changes["fields"] == 0 || s.changes["number"] == 0 || s.changes["text"] == 0 {
 		t.Errorf("%d answers were read, with %v changes", read, s.changes)
 	}
 	t.Logf("%d answers read, with changes %v", read, s.changes)

@@ -119,7 +119,7 @@ const maxFailed = 8
 // worth another.
 func (f *follower) next(ctx context.Context) (*gen.Message, error) {
 	p, callCtx := f.params(ctx)
-	res, err := f.client.Client.WaitForMessage(callCtx, p)
+	res, err := unwrap(f.client.api.WaitForMessage(callCtx, p))
 	if err != nil {
 		return nil, f.goOn(ctx, err)
 	}

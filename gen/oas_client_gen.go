@@ -819,7 +819,7 @@ func (c *Client) sendCallMcp(ctx context.Context, request FreeObject, params Cal
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -923,7 +923,7 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1021,7 +1021,7 @@ func (c *Client) sendCreateApiKey(ctx context.Context, request *ApiKeyCreate, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1135,7 +1135,7 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1250,7 +1250,7 @@ func (c *Client) sendCreateDomain(ctx context.Context, request *DomainCreate, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1363,7 +1363,7 @@ func (c *Client) sendCreateInbox(ctx context.Context, request OptInboxCreate, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1460,7 +1460,7 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1575,7 +1575,7 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1694,7 +1694,7 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1792,7 +1792,7 @@ func (c *Client) sendCreateWebhook(ctx context.Context, request *WebhookCreate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -1904,7 +1904,7 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2017,7 +2017,7 @@ func (c *Client) sendDeleteDomain(ctx context.Context, params DeleteDomainParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2130,7 +2130,7 @@ func (c *Client) sendDeleteInbox(ctx context.Context, params DeleteInboxParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2242,7 +2242,7 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2355,7 +2355,7 @@ func (c *Client) sendDeleteMessage(ctx context.Context, params DeleteMessagePara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2467,7 +2467,7 @@ func (c *Client) sendDeleteSuppression(ctx context.Context, params DeleteSuppres
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2579,7 +2579,7 @@ func (c *Client) sendDeleteTemplate(ctx context.Context, params DeleteTemplatePa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2691,7 +2691,7 @@ func (c *Client) sendDeleteWebhook(ctx context.Context, params DeleteWebhookPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -2787,7 +2787,7 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -2912,7 +2912,7 @@ func (c *Client) sendForwardMessage(ctx context.Context, request *MessageForward
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3043,7 +3043,7 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3155,7 +3155,7 @@ func (c *Client) sendGetContact(ctx context.Context, params GetContactParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3267,7 +3267,7 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3381,7 +3381,7 @@ func (c *Client) sendGetDraft(ctx context.Context, params GetDraftParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3512,7 +3512,7 @@ func (c *Client) sendGetDraftAttachment(ctx context.Context, params GetDraftAtta
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3624,7 +3624,7 @@ func (c *Client) sendGetEmail(ctx context.Context, params GetEmailParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3686,7 +3686,7 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3798,7 +3798,7 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -3910,7 +3910,7 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4024,7 +4024,7 @@ func (c *Client) sendGetMessageRaw(ctx context.Context, params GetMessageRawPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4085,7 +4085,7 @@ func (c *Client) sendGetOpenapi(ctx context.Context, requestOptions ...RequestOp
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -4210,7 +4210,7 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4322,7 +4322,7 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4455,7 +4455,7 @@ func (c *Client) sendGetThread(ctx context.Context, params GetThreadParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4549,7 +4549,7 @@ func (c *Client) sendGetUsage(ctx context.Context, requestOptions ...RequestOpti
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4661,7 +4661,7 @@ func (c *Client) sendGetWebhook(ctx context.Context, params GetWebhookParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4792,7 +4792,7 @@ func (c *Client) sendListApiKeys(ctx context.Context, params ListApiKeysParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -4940,7 +4940,7 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -5071,7 +5071,7 @@ func (c *Client) sendListDomains(ctx context.Context, params ListDomainsParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -5221,7 +5221,7 @@ func (c *Client) sendListDrafts(ctx context.Context, params ListDraftsParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -5403,7 +5403,7 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -5571,7 +5571,7 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -5824,7 +5824,7 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -5955,7 +5955,7 @@ func (c *Client) sendListInboxes(ctx context.Context, params ListInboxesParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -6086,7 +6086,7 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -6355,7 +6355,7 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -6487,7 +6487,7 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -6619,7 +6619,7 @@ func (c *Client) sendListTemplates(ctx context.Context, params ListTemplatesPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -6772,7 +6772,7 @@ func (c *Client) sendListThreads(ctx context.Context, params ListThreadsParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -6956,7 +6956,7 @@ func (c *Client) sendListWebhookDeliveries(ctx context.Context, params ListWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7087,7 +7087,7 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7206,7 +7206,7 @@ func (c *Client) sendPreviewTemplate(ctx context.Context, request *TemplatePrevi
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7338,7 +7338,7 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7453,7 +7453,7 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7590,7 +7590,7 @@ func (c *Client) sendReplyToMessage(ctx context.Context, request *MessageReply, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7706,7 +7706,7 @@ func (c *Client) sendRescheduleEmail(ctx context.Context, request *EmailUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7839,7 +7839,7 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -7951,7 +7951,7 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -8065,7 +8065,7 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -8199,7 +8199,7 @@ func (c *Client) sendSendDraft(ctx context.Context, request OptDraftSend, params
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -8313,7 +8313,7 @@ func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params S
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -8426,7 +8426,7 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -8559,7 +8559,7 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -8693,7 +8693,7 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -8856,7 +8856,7 @@ func (c *Client) sendStreamEvents(ctx context.Context, params StreamEventsParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -8962,7 +8962,7 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -9078,7 +9078,7 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -9194,7 +9194,7 @@ func (c *Client) sendUpdateDraft(ctx context.Context, request *DraftUpdate, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -9309,7 +9309,7 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -9424,7 +9424,7 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -9539,7 +9539,7 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -9654,7 +9654,7 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -9768,7 +9768,7 @@ func (c *Client) sendVerifyDomain(ctx context.Context, params VerifyDomainParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {
@@ -10005,7 +10005,7 @@ func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessagePa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, err
+		return res, errors.Wrap(err, "do request")
 	}
 	body := resp.Body
 	defer func() {

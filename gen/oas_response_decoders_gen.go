@@ -10,7 +10,6 @@ import (
 	"github.com/go-faster/errors"
 	"github.com/go-faster/jx"
 	"github.com/ogen-go/ogen/conv"
-	"github.com/ogen-go/ogen/ogenerrors"
 	"github.com/ogen-go/ogen/uri"
 	"github.com/ogen-go/ogen/validate"
 )
@@ -48,11 +47,7 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response CallMcpBadRequest
 			if err := func() error {
@@ -64,11 +59,6 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -83,11 +73,7 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response McpError
 			if err := func() error {
@@ -99,11 +85,6 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -119,11 +100,7 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -135,11 +112,6 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -214,31 +186,6 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -274,31 +221,6 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -338,31 +260,6 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -398,31 +295,6 @@ func decodeCallMcpResponse(resp *http.Response) (res CallMcpRes, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -489,11 +361,7 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Email
 			if err := func() error {
@@ -505,12 +373,16 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -525,11 +397,7 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -541,11 +409,6 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -620,31 +483,6 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -680,31 +518,6 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -744,31 +557,6 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -804,31 +592,6 @@ func decodeCancelEmailResponse(resp *http.Response) (res *Email, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -895,11 +658,7 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ApiKeyCreated
 			if err := func() error {
@@ -911,12 +670,16 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -931,11 +694,7 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -947,11 +706,6 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -1026,31 +780,6 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -1086,31 +815,6 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -1150,31 +854,6 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -1210,31 +889,6 @@ func decodeCreateApiKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ erro
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -1301,11 +955,7 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Contact
 			if err := func() error {
@@ -1317,11 +967,6 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -1337,11 +982,7 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -1353,11 +994,6 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -1432,31 +1068,6 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -1492,31 +1103,6 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -1556,31 +1142,6 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -1616,31 +1177,6 @@ func decodeCreateContactResponse(resp *http.Response) (res *Contact, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -1707,11 +1243,7 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Domain
 			if err := func() error {
@@ -1723,12 +1255,16 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -1743,11 +1279,7 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -1759,11 +1291,6 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -1838,31 +1365,6 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -1898,31 +1400,6 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -1962,31 +1439,6 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -2022,31 +1474,6 @@ func decodeCreateDomainResponse(resp *http.Response) (res *Domain, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -2113,11 +1540,7 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Inbox
 			if err := func() error {
@@ -2129,11 +1552,6 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -2149,11 +1567,7 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -2165,11 +1579,6 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -2244,31 +1653,6 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -2304,31 +1688,6 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -2368,31 +1727,6 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -2428,31 +1762,6 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -2519,11 +1828,7 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ApiKeyCreated
 			if err := func() error {
@@ -2535,12 +1840,16 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -2555,11 +1864,7 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -2571,11 +1876,6 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -2650,31 +1950,6 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -2710,31 +1985,6 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -2774,31 +2024,6 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -2834,31 +2059,6 @@ func decodeCreateKeyResponse(resp *http.Response) (res *ApiKeyCreated, _ error) 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -2925,11 +2125,7 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Suppression
 			if err := func() error {
@@ -2941,11 +2137,6 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -2961,11 +2152,7 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -2977,11 +2164,6 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -3056,31 +2238,6 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -3116,31 +2273,6 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -3180,31 +2312,6 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -3240,31 +2347,6 @@ func decodeCreateSuppressionResponse(resp *http.Response) (res *Suppression, _ e
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -3331,11 +2413,7 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Template
 			if err := func() error {
@@ -3347,11 +2425,6 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -3367,11 +2440,7 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -3383,11 +2452,6 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -3462,31 +2526,6 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -3522,31 +2561,6 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -3586,31 +2600,6 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -3646,31 +2635,6 @@ func decodeCreateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -3737,11 +2701,7 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookEndpointCreated
 			if err := func() error {
@@ -3753,11 +2713,6 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -3773,11 +2728,7 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -3789,11 +2740,6 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -3868,31 +2814,6 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -3928,31 +2849,6 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -3992,31 +2888,6 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -4052,31 +2923,6 @@ func decodeCreateWebhookResponse(resp *http.Response) (res *WebhookEndpointCreat
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -4143,11 +2989,7 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedContact
 			if err := func() error {
@@ -4159,11 +3001,6 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -4179,11 +3016,7 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -4195,11 +3028,6 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -4274,31 +3102,6 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -4334,31 +3137,6 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -4398,31 +3176,6 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -4458,31 +3211,6 @@ func decodeDeleteContactResponse(resp *http.Response) (res *DeletedContact, _ er
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -4549,11 +3277,7 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedDomain
 			if err := func() error {
@@ -4565,11 +3289,6 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -4585,11 +3304,7 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -4601,11 +3316,6 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -4680,31 +3390,6 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -4740,31 +3425,6 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -4804,31 +3464,6 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -4864,31 +3499,6 @@ func decodeDeleteDomainResponse(resp *http.Response) (res *DeletedDomain, _ erro
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -4955,11 +3565,7 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedInbox
 			if err := func() error {
@@ -4971,11 +3577,6 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -4991,11 +3592,7 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -5007,11 +3604,6 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -5086,31 +3678,6 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -5146,31 +3713,6 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -5210,31 +3752,6 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -5270,31 +3787,6 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -5361,11 +3853,7 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedApiKey
 			if err := func() error {
@@ -5377,11 +3865,6 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -5397,11 +3880,7 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -5413,11 +3892,6 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -5492,31 +3966,6 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -5552,31 +4001,6 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -5616,31 +4040,6 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -5676,31 +4075,6 @@ func decodeDeleteKeyResponse(resp *http.Response) (res *DeletedApiKey, _ error) 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -5767,11 +4141,7 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedMessage
 			if err := func() error {
@@ -5783,11 +4153,6 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -5803,11 +4168,7 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -5819,11 +4180,6 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -5898,31 +4254,6 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -5958,31 +4289,6 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -6022,31 +4328,6 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -6082,31 +4363,6 @@ func decodeDeleteMessageResponse(resp *http.Response) (res *DeletedMessage, _ er
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -6173,11 +4429,7 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedSuppression
 			if err := func() error {
@@ -6189,11 +4441,6 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -6209,11 +4456,7 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -6225,11 +4468,6 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -6304,31 +4542,6 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -6364,31 +4577,6 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -6428,31 +4616,6 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -6488,31 +4651,6 @@ func decodeDeleteSuppressionResponse(resp *http.Response) (res *DeletedSuppressi
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -6579,11 +4717,7 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedTemplate
 			if err := func() error {
@@ -6595,11 +4729,6 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -6615,11 +4744,7 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -6631,11 +4756,6 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -6710,31 +4830,6 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -6770,31 +4865,6 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -6834,31 +4904,6 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -6894,31 +4939,6 @@ func decodeDeleteTemplateResponse(resp *http.Response) (res *DeletedTemplate, _ 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -6985,11 +5005,7 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedWebhook
 			if err := func() error {
@@ -7001,11 +5017,6 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -7021,11 +5032,7 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -7037,11 +5044,6 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -7116,31 +5118,6 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -7176,31 +5153,6 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -7240,31 +5192,6 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -7300,31 +5227,6 @@ func decodeDeleteWebhookResponse(resp *http.Response) (res *DeletedWebhook, _ er
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -7422,11 +5324,7 @@ func decodeDownloadFileResponse(resp *http.Response) (res DownloadFileRes, _ err
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -7438,11 +5336,6 @@ func decodeDownloadFileResponse(resp *http.Response) (res DownloadFileRes, _ err
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -7517,31 +5410,6 @@ func decodeDownloadFileResponse(resp *http.Response) (res DownloadFileRes, _ err
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -7577,31 +5445,6 @@ func decodeDownloadFileResponse(resp *http.Response) (res DownloadFileRes, _ err
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -7641,31 +5484,6 @@ func decodeDownloadFileResponse(resp *http.Response) (res DownloadFileRes, _ err
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -7701,31 +5519,6 @@ func decodeDownloadFileResponse(resp *http.Response) (res DownloadFileRes, _ err
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -7792,11 +5585,7 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Message
 			if err := func() error {
@@ -7808,12 +5597,16 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -7827,11 +5620,7 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Draft
 			if err := func() error {
@@ -7843,12 +5632,16 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -7863,11 +5656,7 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -7879,11 +5668,6 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -7958,31 +5742,6 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -8018,31 +5777,6 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -8082,31 +5816,6 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -8142,31 +5851,6 @@ func decodeForwardMessageResponse(resp *http.Response) (res ForwardMessageRes, _
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -8233,11 +5917,7 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response AttachmentDownload
 			if err := func() error {
@@ -8249,11 +5929,6 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -8269,11 +5944,7 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -8285,11 +5956,6 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -8364,31 +6030,6 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -8424,31 +6065,6 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -8488,31 +6104,6 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -8548,31 +6139,6 @@ func decodeGetAttachmentResponse(resp *http.Response) (res *AttachmentDownload, 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -8639,11 +6205,7 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Contact
 			if err := func() error {
@@ -8655,11 +6217,6 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -8675,11 +6232,7 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -8691,11 +6244,6 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -8770,31 +6318,6 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -8830,31 +6353,6 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -8894,31 +6392,6 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -8954,31 +6427,6 @@ func decodeGetContactResponse(resp *http.Response) (res *Contact, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -9045,11 +6493,7 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Domain
 			if err := func() error {
@@ -9061,12 +6505,16 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -9081,11 +6529,7 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -9097,11 +6541,6 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -9176,31 +6615,6 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -9236,31 +6650,6 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -9300,31 +6689,6 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -9360,31 +6724,6 @@ func decodeGetDomainResponse(resp *http.Response) (res *Domain, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -9451,11 +6790,7 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Draft
 			if err := func() error {
@@ -9467,12 +6802,16 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -9487,11 +6826,7 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -9503,11 +6838,6 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -9582,31 +6912,6 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -9642,31 +6947,6 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -9706,31 +6986,6 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -9766,31 +7021,6 @@ func decodeGetDraftResponse(resp *http.Response) (res *Draft, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -9857,11 +7087,7 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DraftAttachmentDownload
 			if err := func() error {
@@ -9873,11 +7099,6 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -9893,11 +7114,7 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -9909,11 +7126,6 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -9988,31 +7200,6 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -10048,31 +7235,6 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -10112,31 +7274,6 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -10172,31 +7309,6 @@ func decodeGetDraftAttachmentResponse(resp *http.Response) (res *DraftAttachment
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -10263,11 +7375,7 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Email
 			if err := func() error {
@@ -10279,12 +7387,16 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -10299,11 +7411,7 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -10315,11 +7423,6 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -10394,31 +7497,6 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -10454,31 +7532,6 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -10518,31 +7571,6 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -10578,31 +7606,6 @@ func decodeGetEmailResponse(resp *http.Response) (res *Email, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -10669,11 +7672,7 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response GetHealthOK
 			if err := func() error {
@@ -10685,12 +7684,16 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -10704,11 +7707,7 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response GetHealthServiceUnavailable
 			if err := func() error {
@@ -10720,12 +7719,16 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -10740,11 +7743,7 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -10756,11 +7755,6 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -10835,31 +7829,6 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -10895,31 +7864,6 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -10959,31 +7903,6 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -11019,31 +7938,6 @@ func decodeGetHealthResponse(resp *http.Response) (res GetHealthRes, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -11110,11 +8004,7 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Inbox
 			if err := func() error {
@@ -11126,11 +8016,6 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -11146,11 +8031,7 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -11162,11 +8043,6 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -11241,31 +8117,6 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -11301,31 +8152,6 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -11365,31 +8191,6 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -11425,31 +8226,6 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -11516,11 +8292,7 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Message
 			if err := func() error {
@@ -11532,12 +8304,16 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -11552,11 +8328,7 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -11568,11 +8340,6 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -11647,31 +8414,6 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -11707,31 +8449,6 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -11771,31 +8488,6 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -11831,31 +8523,6 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -11960,11 +8627,7 @@ func decodeGetMessageRawResponse(resp *http.Response) (res *GetMessageRawFound, 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -11976,11 +8639,6 @@ func decodeGetMessageRawResponse(resp *http.Response) (res *GetMessageRawFound, 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -12055,31 +8713,6 @@ func decodeGetMessageRawResponse(resp *http.Response) (res *GetMessageRawFound, 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -12115,31 +8748,6 @@ func decodeGetMessageRawResponse(resp *http.Response) (res *GetMessageRawFound, 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -12179,31 +8787,6 @@ func decodeGetMessageRawResponse(resp *http.Response) (res *GetMessageRawFound, 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -12239,31 +8822,6 @@ func decodeGetMessageRawResponse(resp *http.Response) (res *GetMessageRawFound, 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -12346,11 +8904,7 @@ func decodeGetOpenapiResponse(resp *http.Response) (res GetOpenapiRes, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -12362,11 +8916,6 @@ func decodeGetOpenapiResponse(resp *http.Response) (res GetOpenapiRes, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -12441,31 +8990,6 @@ func decodeGetOpenapiResponse(resp *http.Response) (res GetOpenapiRes, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -12501,31 +9025,6 @@ func decodeGetOpenapiResponse(resp *http.Response) (res GetOpenapiRes, _ error) 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -12565,31 +9064,6 @@ func decodeGetOpenapiResponse(resp *http.Response) (res GetOpenapiRes, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -12625,31 +9099,6 @@ func decodeGetOpenapiResponse(resp *http.Response) (res GetOpenapiRes, _ error) 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -12716,11 +9165,7 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Stats
 			if err := func() error {
@@ -12732,12 +9177,16 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -12752,11 +9201,7 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -12768,11 +9213,6 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -12847,31 +9287,6 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -12907,31 +9322,6 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -12971,31 +9361,6 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -13031,31 +9396,6 @@ func decodeGetStatsResponse(resp *http.Response) (res *Stats, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -13122,11 +9462,7 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Template
 			if err := func() error {
@@ -13138,11 +9474,6 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -13158,11 +9489,7 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -13174,11 +9501,6 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -13253,31 +9575,6 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -13313,31 +9610,6 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -13377,31 +9649,6 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -13437,31 +9684,6 @@ func decodeGetTemplateResponse(resp *http.Response) (res *Template, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -13528,11 +9750,7 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ThreadWithMessages
 			if err := func() error {
@@ -13544,12 +9762,16 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -13564,11 +9786,7 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -13580,11 +9798,6 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -13659,31 +9872,6 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -13719,31 +9907,6 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -13783,31 +9946,6 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -13843,31 +9981,6 @@ func decodeGetThreadResponse(resp *http.Response) (res *ThreadWithMessages, _ er
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -13934,11 +10047,7 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Usage
 			if err := func() error {
@@ -13950,11 +10059,6 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -13970,11 +10074,7 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -13986,11 +10086,6 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -14065,31 +10160,6 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -14125,31 +10195,6 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -14189,31 +10234,6 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -14249,31 +10269,6 @@ func decodeGetUsageResponse(resp *http.Response) (res *Usage, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -14340,11 +10335,7 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookEndpoint
 			if err := func() error {
@@ -14356,11 +10347,6 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -14376,11 +10362,7 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -14392,11 +10374,6 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -14471,31 +10448,6 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -14531,31 +10483,6 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -14595,31 +10522,6 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -14655,31 +10557,6 @@ func decodeGetWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ erro
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -14746,11 +10623,7 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ApiKeyList
 			if err := func() error {
@@ -14762,12 +10635,16 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -14782,11 +10659,7 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -14798,11 +10671,6 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -14877,31 +10745,6 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -14937,31 +10780,6 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -15001,31 +10819,6 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -15061,31 +10854,6 @@ func decodeListApiKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -15152,11 +10920,7 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ContactList
 			if err := func() error {
@@ -15168,12 +10932,16 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -15188,11 +10956,7 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -15204,11 +10968,6 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -15283,31 +11042,6 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -15343,31 +11077,6 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -15407,31 +11116,6 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -15467,31 +11151,6 @@ func decodeListContactsResponse(resp *http.Response) (res *ContactList, _ error)
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -15558,11 +11217,7 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DomainList
 			if err := func() error {
@@ -15574,12 +11229,16 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -15594,11 +11253,7 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -15610,11 +11265,6 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -15689,31 +11339,6 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -15749,31 +11374,6 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -15813,31 +11413,6 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -15873,31 +11448,6 @@ func decodeListDomainsResponse(resp *http.Response) (res *DomainList, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -15964,11 +11514,7 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DraftList
 			if err := func() error {
@@ -15980,12 +11526,16 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -16000,11 +11550,7 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -16016,11 +11562,6 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -16095,31 +11636,6 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -16155,31 +11671,6 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -16219,31 +11710,6 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -16279,31 +11745,6 @@ func decodeListDraftsResponse(resp *http.Response) (res *DraftList, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -16370,11 +11811,7 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response EmailList
 			if err := func() error {
@@ -16386,12 +11823,16 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -16406,11 +11847,7 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -16422,11 +11859,6 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -16501,31 +11933,6 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -16561,31 +11968,6 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -16625,31 +12007,6 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -16685,31 +12042,6 @@ func decodeListEmailsResponse(resp *http.Response) (res *EmailList, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -16776,11 +12108,7 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DraftList
 			if err := func() error {
@@ -16792,12 +12120,16 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -16812,11 +12144,7 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -16828,11 +12156,6 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -16907,31 +12230,6 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -16967,31 +12265,6 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -17031,31 +12304,6 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -17091,31 +12339,6 @@ func decodeListInboxDraftsResponse(resp *http.Response) (res *DraftList, _ error
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -17182,11 +12405,7 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response MessageList
 			if err := func() error {
@@ -17198,12 +12417,16 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -17218,11 +12441,7 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -17234,11 +12453,6 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -17313,31 +12527,6 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -17373,31 +12562,6 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -17437,31 +12601,6 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -17497,31 +12636,6 @@ func decodeListInboxMessagesResponse(resp *http.Response) (res *MessageList, _ e
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -17588,11 +12702,7 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response InboxList
 			if err := func() error {
@@ -17604,12 +12714,16 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -17624,11 +12738,7 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -17640,11 +12750,6 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -17719,31 +12824,6 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -17779,31 +12859,6 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -17843,31 +12898,6 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -17903,31 +12933,6 @@ func decodeListInboxesResponse(resp *http.Response) (res *InboxList, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -17994,11 +12999,7 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ApiKeyList
 			if err := func() error {
@@ -18010,12 +13011,16 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -18030,11 +13035,7 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -18046,11 +13047,6 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -18125,31 +13121,6 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -18185,31 +13156,6 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -18249,31 +13195,6 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -18309,31 +13230,6 @@ func decodeListKeysResponse(resp *http.Response) (res *ApiKeyList, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -18400,11 +13296,7 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response MessageList
 			if err := func() error {
@@ -18416,12 +13308,16 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -18436,11 +13332,7 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -18452,11 +13344,6 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -18531,31 +13418,6 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -18591,31 +13453,6 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -18655,31 +13492,6 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -18715,31 +13527,6 @@ func decodeListMessagesResponse(resp *http.Response) (res *MessageList, _ error)
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -18806,11 +13593,7 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response SuppressionList
 			if err := func() error {
@@ -18822,12 +13605,16 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -18842,11 +13629,7 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -18858,11 +13641,6 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -18937,31 +13715,6 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -18997,31 +13750,6 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -19061,31 +13789,6 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -19121,31 +13824,6 @@ func decodeListSuppressionsResponse(resp *http.Response) (res *SuppressionList, 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -19212,11 +13890,7 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response TemplateList
 			if err := func() error {
@@ -19228,12 +13902,16 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -19248,11 +13926,7 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -19264,11 +13938,6 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -19343,31 +14012,6 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -19403,31 +14047,6 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -19467,31 +14086,6 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -19527,31 +14121,6 @@ func decodeListTemplatesResponse(resp *http.Response) (res *TemplateList, _ erro
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -19618,11 +14187,7 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ThreadList
 			if err := func() error {
@@ -19634,12 +14199,16 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -19654,11 +14223,7 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -19670,11 +14235,6 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -19749,31 +14309,6 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -19809,31 +14344,6 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -19873,31 +14383,6 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -19933,31 +14418,6 @@ func decodeListThreadsResponse(resp *http.Response) (res *ThreadList, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -20024,11 +14484,7 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookDeliveryList
 			if err := func() error {
@@ -20040,12 +14496,16 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -20060,11 +14520,7 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -20076,11 +14532,6 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -20155,31 +14606,6 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -20215,31 +14641,6 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -20279,31 +14680,6 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -20339,31 +14715,6 @@ func decodeListWebhookDeliveriesResponse(resp *http.Response) (res *WebhookDeliv
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -20430,11 +14781,7 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookList
 			if err := func() error {
@@ -20446,12 +14793,16 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -20466,11 +14817,7 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -20482,11 +14829,6 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -20561,31 +14903,6 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -20621,31 +14938,6 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -20685,31 +14977,6 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -20745,31 +15012,6 @@ func decodeListWebhooksResponse(resp *http.Response) (res *WebhookList, _ error)
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -20836,11 +15078,7 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response TemplatePreview
 			if err := func() error {
@@ -20852,12 +15090,16 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -20872,11 +15114,7 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -20888,11 +15126,6 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -20967,31 +15200,6 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -21027,31 +15235,6 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -21091,31 +15274,6 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -21151,31 +15309,6 @@ func decodePreviewTemplateResponse(resp *http.Response) (res *TemplatePreview, _
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -21242,11 +15375,7 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Draft
 			if err := func() error {
@@ -21258,12 +15387,16 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -21278,11 +15411,7 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -21294,11 +15423,6 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -21373,31 +15497,6 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -21433,31 +15532,6 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -21497,31 +15571,6 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -21557,31 +15606,6 @@ func decodeRejectDraftResponse(resp *http.Response) (res *Draft, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -21648,11 +15672,7 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Template
 			if err := func() error {
@@ -21664,11 +15684,6 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -21684,11 +15699,7 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -21700,11 +15711,6 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -21779,31 +15785,6 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -21839,31 +15820,6 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -21903,31 +15859,6 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -21963,31 +15894,6 @@ func decodeReplaceTemplateResponse(resp *http.Response) (res *Template, _ error)
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -22054,11 +15960,7 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Message
 			if err := func() error {
@@ -22070,12 +15972,16 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -22089,11 +15995,7 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Draft
 			if err := func() error {
@@ -22105,12 +16007,16 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -22125,11 +16031,7 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -22141,11 +16043,6 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -22220,31 +16117,6 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -22280,31 +16152,6 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -22344,31 +16191,6 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -22404,31 +16226,6 @@ func decodeReplyToMessageResponse(resp *http.Response) (res ReplyToMessageRes, _
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -22495,11 +16292,7 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Email
 			if err := func() error {
@@ -22511,12 +16304,16 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -22531,11 +16328,7 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -22547,11 +16340,6 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -22626,31 +16414,6 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -22686,31 +16449,6 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -22750,31 +16488,6 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -22810,31 +16523,6 @@ func decodeRescheduleEmailResponse(resp *http.Response) (res *Email, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -22901,11 +16589,7 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookDelivery
 			if err := func() error {
@@ -22917,11 +16601,6 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -22937,11 +16616,7 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -22953,11 +16628,6 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -23032,31 +16702,6 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -23092,31 +16737,6 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -23156,31 +16776,6 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -23216,31 +16811,6 @@ func decodeRetryWebhookDeliveryResponse(resp *http.Response) (res *WebhookDelive
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -23307,11 +16877,7 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DeletedApiKey
 			if err := func() error {
@@ -23323,11 +16889,6 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -23343,11 +16904,7 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -23359,11 +16916,6 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -23438,31 +16990,6 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -23498,31 +17025,6 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -23562,31 +17064,6 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -23622,31 +17099,6 @@ func decodeRevokeApiKeyResponse(resp *http.Response) (res *DeletedApiKey, _ erro
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -23713,11 +17165,7 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookEndpointRotated
 			if err := func() error {
@@ -23729,11 +17177,6 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -23749,11 +17192,7 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -23765,11 +17204,6 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -23844,31 +17278,6 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -23904,31 +17313,6 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -23968,31 +17352,6 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -24028,31 +17387,6 @@ func decodeRotateWebhookSecretResponse(resp *http.Response) (res *WebhookEndpoin
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -24119,11 +17453,7 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Message
 			if err := func() error {
@@ -24135,12 +17465,16 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -24155,11 +17489,7 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -24171,11 +17501,6 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -24250,31 +17575,6 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -24310,31 +17610,6 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -24374,31 +17649,6 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -24434,31 +17684,6 @@ func decodeSendDraftResponse(resp *http.Response) (res *Message, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -24525,11 +17750,7 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response EmailCreated
 			if err := func() error {
@@ -24541,12 +17762,16 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -24561,11 +17786,7 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -24577,11 +17798,6 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -24656,31 +17872,6 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -24716,31 +17907,6 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -24780,31 +17946,6 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -24840,31 +17981,6 @@ func decodeSendEmailResponse(resp *http.Response) (res *EmailCreated, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -24931,11 +18047,7 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response EmailBatch
 			if err := func() error {
@@ -24947,12 +18059,16 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -24967,11 +18083,7 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -24983,11 +18095,6 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -25062,31 +18169,6 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -25122,31 +18204,6 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -25186,31 +18243,6 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -25246,31 +18278,6 @@ func decodeSendEmailBatchResponse(resp *http.Response) (res *EmailBatch, _ error
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -25337,11 +18344,7 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Message
 			if err := func() error {
@@ -25353,12 +18356,16 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -25372,11 +18379,7 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Draft
 			if err := func() error {
@@ -25388,12 +18391,16 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -25408,11 +18415,7 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -25424,11 +18427,6 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -25503,31 +18501,6 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -25563,31 +18536,6 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -25627,31 +18575,6 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -25687,31 +18610,6 @@ func decodeSendMessageResponse(resp *http.Response) (res SendMessageRes, _ error
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -25778,11 +18676,7 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Message
 			if err := func() error {
@@ -25794,12 +18688,16 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -25814,11 +18712,7 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -25830,11 +18724,6 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -25909,31 +18798,6 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -25969,31 +18833,6 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -26033,31 +18872,6 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -26093,31 +18907,6 @@ func decodeSimulateMessageResponse(resp *http.Response) (res *Message, _ error) 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -26200,11 +18989,7 @@ func decodeStreamEventsResponse(resp *http.Response) (res StreamEventsRes, _ err
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -26216,11 +19001,6 @@ func decodeStreamEventsResponse(resp *http.Response) (res StreamEventsRes, _ err
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -26295,31 +19075,6 @@ func decodeStreamEventsResponse(resp *http.Response) (res StreamEventsRes, _ err
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -26355,31 +19110,6 @@ func decodeStreamEventsResponse(resp *http.Response) (res StreamEventsRes, _ err
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -26419,31 +19149,6 @@ func decodeStreamEventsResponse(resp *http.Response) (res StreamEventsRes, _ err
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -26479,31 +19184,6 @@ func decodeStreamEventsResponse(resp *http.Response) (res StreamEventsRes, _ err
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -26570,11 +19250,7 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookTestResult
 			if err := func() error {
@@ -26586,11 +19262,6 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -26606,11 +19277,7 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -26622,11 +19289,6 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -26701,31 +19363,6 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -26761,31 +19398,6 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -26825,31 +19437,6 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -26885,31 +19472,6 @@ func decodeTestWebhookResponse(resp *http.Response) (res *WebhookTestResult, _ e
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -26976,11 +19538,7 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Contact
 			if err := func() error {
@@ -26992,11 +19550,6 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -27012,11 +19565,7 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -27028,11 +19577,6 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -27107,31 +19651,6 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -27167,31 +19686,6 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -27231,31 +19725,6 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -27291,31 +19760,6 @@ func decodeUpdateContactResponse(resp *http.Response) (res *Contact, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -27382,11 +19826,7 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Draft
 			if err := func() error {
@@ -27398,12 +19838,16 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -27418,11 +19862,7 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -27434,11 +19874,6 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -27513,31 +19948,6 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -27573,31 +19983,6 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -27637,31 +20022,6 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -27697,31 +20057,6 @@ func decodeUpdateDraftResponse(resp *http.Response) (res *Draft, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -27788,11 +20123,7 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Inbox
 			if err := func() error {
@@ -27804,11 +20135,6 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -27824,11 +20150,7 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -27840,11 +20162,6 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -27919,31 +20236,6 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -27979,31 +20271,6 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -28043,31 +20310,6 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -28103,31 +20345,6 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -28194,11 +20411,7 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Template
 			if err := func() error {
@@ -28210,11 +20423,6 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -28230,11 +20438,7 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -28246,11 +20450,6 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -28325,31 +20524,6 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -28385,31 +20559,6 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -28449,31 +20598,6 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -28509,31 +20633,6 @@ func decodeUpdateTemplateResponse(resp *http.Response) (res *Template, _ error) 
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -28600,11 +20699,7 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WebhookEndpoint
 			if err := func() error {
@@ -28616,11 +20711,6 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -28636,11 +20726,7 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -28652,11 +20738,6 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -28731,31 +20812,6 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -28791,31 +20847,6 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -28855,31 +20886,6 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -28915,31 +20921,6 @@ func decodeUpdateWebhookResponse(resp *http.Response) (res *WebhookEndpoint, _ e
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -29006,11 +20987,7 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response ContactBatchResult
 			if err := func() error {
@@ -29022,11 +20999,6 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			return &response, nil
@@ -29042,11 +21014,7 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -29058,11 +21026,6 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -29137,31 +21100,6 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -29197,31 +21135,6 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -29261,31 +21174,6 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -29321,31 +21209,6 @@ func decodeUpsertContactsResponse(resp *http.Response) (res *ContactBatchResult,
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -29412,11 +21275,7 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response DomainVerification
 			if err := func() error {
@@ -29428,12 +21287,16 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -29448,11 +21311,7 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -29464,11 +21323,6 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -29543,31 +21397,6 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -29603,31 +21432,6 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -29667,31 +21471,6 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -29727,31 +21506,6 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -29818,11 +21572,7 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response WaitResult
 			if err := func() error {
@@ -29834,12 +21584,16 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -29854,11 +21608,7 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 		}
 		switch {
 		case ct == "application/json":
-			buf, err := io.ReadAll(resp.Body)
-			if err != nil {
-				return res, err
-			}
-			d := jx.DecodeBytes(buf)
+			d := jx.Decode(resp.Body, -1)
 
 			var response Error
 			if err := func() error {
@@ -29870,11 +21620,6 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 				}
 				return nil
 			}(); err != nil {
-				err = &ogenerrors.DecodeBodyError{
-					ContentType: ct,
-					Body:        buf,
-					Err:         err,
-				}
 				return res, err
 			}
 			var wrapper ErrorStatusCodeWithHeaders
@@ -29949,31 +21694,6 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitLimit.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -30009,31 +21729,6 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 							wrapper.RateLimitRemaining.SetTo(wrapperDotRateLimitRemainingVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitRemaining.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}
@@ -30073,31 +21768,6 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 						}); err != nil {
 							return err
 						}
-						if err := func() error {
-							if value, ok := wrapper.RateLimitReset.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
-							return err
-						}
 					}
 					return nil
 				}(); err != nil {
@@ -30133,31 +21803,6 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 							wrapper.RetryAfter.SetTo(wrapperDotRetryAfterVal)
 							return nil
 						}); err != nil {
-							return err
-						}
-						if err := func() error {
-							if value, ok := wrapper.RetryAfter.Get(); ok {
-								if err := func() error {
-									if err := (validate.Int{
-										MinSet:        true,
-										Min:           0,
-										MaxSet:        false,
-										Max:           0,
-										MinExclusive:  false,
-										MaxExclusive:  false,
-										MultipleOfSet: false,
-										MultipleOf:    0,
-										Pattern:       nil,
-									}).Validate(int64(value)); err != nil {
-										return errors.Wrap(err, "int")
-									}
-									return nil
-								}(); err != nil {
-									return err
-								}
-							}
-							return nil
-						}(); err != nil {
 							return err
 						}
 					}

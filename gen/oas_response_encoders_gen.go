@@ -23,10 +23,10 @@ func encodeCallMcpResponse(response CallMcpRes, w http.ResponseWriter) error {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(400)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
@@ -35,10 +35,10 @@ func encodeCallMcpResponse(response CallMcpRes, w http.ResponseWriter) error {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(404)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
@@ -49,126 +49,78 @@ func encodeCallMcpResponse(response CallMcpRes, w http.ResponseWriter) error {
 }
 
 func encodeCancelEmailResponse(response *Email, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeCreateApiKeyResponse(response *ApiKeyCreated, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeCreateContactResponse(response *Contact, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeCreateDomainResponse(response *Domain, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeCreateInboxResponse(response *Inbox, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeCreateKeyResponse(response *ApiKeyCreated, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -178,10 +130,10 @@ func encodeCreateSuppressionResponse(response *Suppression, w http.ResponseWrite
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -191,10 +143,10 @@ func encodeCreateTemplateResponse(response *Template, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -204,10 +156,10 @@ func encodeCreateWebhookResponse(response *WebhookEndpointCreated, w http.Respon
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -217,10 +169,10 @@ func encodeDeleteContactResponse(response *DeletedContact, w http.ResponseWriter
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -230,31 +182,23 @@ func encodeDeleteDomainResponse(response *DeletedDomain, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeDeleteInboxResponse(response *DeletedInbox, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -264,10 +208,10 @@ func encodeDeleteKeyResponse(response *DeletedApiKey, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -277,10 +221,10 @@ func encodeDeleteMessageResponse(response *DeletedMessage, w http.ResponseWriter
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -290,10 +234,10 @@ func encodeDeleteSuppressionResponse(response *DeletedSuppression, w http.Respon
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -303,10 +247,10 @@ func encodeDeleteTemplateResponse(response *DeletedTemplate, w http.ResponseWrit
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -316,10 +260,10 @@ func encodeDeleteWebhookResponse(response *DeletedWebhook, w http.ResponseWriter
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -335,41 +279,25 @@ func encodeDownloadFileResponse(response DownloadFileRes, w http.ResponseWriter)
 func encodeForwardMessageResponse(response ForwardMessageRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *Message:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(201)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
 
 	case *Draft:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(202)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
@@ -383,73 +311,49 @@ func encodeGetAttachmentResponse(response *AttachmentDownload, w http.ResponseWr
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeGetContactResponse(response *Contact, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeGetDomainResponse(response *Domain, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeGetDraftResponse(response *Draft, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -459,31 +363,23 @@ func encodeGetDraftAttachmentResponse(response *DraftAttachmentDownload, w http.
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeGetEmailResponse(response *Email, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -492,41 +388,25 @@ func encodeGetEmailResponse(response *Email, w http.ResponseWriter) error {
 func encodeGetHealthResponse(response GetHealthRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *GetHealthOK:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(200)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
 
 	case *GetHealthServiceUnavailable:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(503)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
@@ -537,42 +417,26 @@ func encodeGetHealthResponse(response GetHealthRes, w http.ResponseWriter) error
 }
 
 func encodeGetInboxResponse(response *Inbox, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeGetMessageResponse(response *Message, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -609,21 +473,13 @@ func encodeGetOpenapiResponse(response GetOpenapiRes, w http.ResponseWriter) err
 }
 
 func encodeGetStatsResponse(response *Stats, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -633,52 +489,36 @@ func encodeGetTemplateResponse(response *Template, w http.ResponseWriter) error 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeGetThreadResponse(response *ThreadWithMessages, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeGetUsageResponse(response *Usage, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -688,367 +528,231 @@ func encodeGetWebhookResponse(response *WebhookEndpoint, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListApiKeysResponse(response *ApiKeyList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListContactsResponse(response *ContactList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListDomainsResponse(response *DomainList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListDraftsResponse(response *DraftList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListEmailsResponse(response *EmailList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListInboxDraftsResponse(response *DraftList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListInboxMessagesResponse(response *MessageList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListInboxesResponse(response *InboxList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListKeysResponse(response *ApiKeyList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListMessagesResponse(response *MessageList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListSuppressionsResponse(response *SuppressionList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListTemplatesResponse(response *TemplateList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListThreadsResponse(response *ThreadList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListWebhookDeliveriesResponse(response *WebhookDeliveryList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeListWebhooksResponse(response *WebhookList, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodePreviewTemplateResponse(response *TemplatePreview, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeRejectDraftResponse(response *Draft, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1058,10 +762,10 @@ func encodeReplaceTemplateResponse(response *Template, w http.ResponseWriter) er
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1070,41 +774,25 @@ func encodeReplaceTemplateResponse(response *Template, w http.ResponseWriter) er
 func encodeReplyToMessageResponse(response ReplyToMessageRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *Message:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(201)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
 
 	case *Draft:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(202)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
@@ -1115,42 +803,26 @@ func encodeReplyToMessageResponse(response ReplyToMessageRes, w http.ResponseWri
 }
 
 func encodeRescheduleEmailResponse(response *Email, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeRetryWebhookDeliveryResponse(response *WebhookDelivery, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(202)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1160,10 +832,10 @@ func encodeRevokeApiKeyResponse(response *DeletedApiKey, w http.ResponseWriter) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1173,73 +845,49 @@ func encodeRotateWebhookSecretResponse(response *WebhookEndpointRotated, w http.
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeSendDraftResponse(response *Message, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeSendEmailResponse(response *EmailCreated, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeSendEmailBatchResponse(response *EmailBatch, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1248,41 +896,25 @@ func encodeSendEmailBatchResponse(response *EmailBatch, w http.ResponseWriter) e
 func encodeSendMessageResponse(response SendMessageRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *Message:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(201)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
 
 	case *Draft:
-		if err := func() error {
-			if err := response.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			return errors.Wrap(err, "validate")
-		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(202)
 
-		e := jx.NewStreamingEncoder(w, 8<<10)
+		e := jx.NewStreamingEncoder(w, -1)
 		response.Encode(e)
 		if err := e.Close(); err != nil {
-			return errors.Wrap(err, "write")
+			return errors.Wrap(err, "flush streaming")
 		}
 
 		return nil
@@ -1293,21 +925,13 @@ func encodeSendMessageResponse(response SendMessageRes, w http.ResponseWriter) e
 }
 
 func encodeSimulateMessageResponse(response *Message, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1324,73 +948,49 @@ func encodeTestWebhookResponse(response *WebhookTestResult, w http.ResponseWrite
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeUpdateContactResponse(response *Contact, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeUpdateDraftResponse(response *Draft, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeUpdateInboxResponse(response *Inbox, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1400,10 +1000,10 @@ func encodeUpdateTemplateResponse(response *Template, w http.ResponseWriter) err
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
@@ -1413,87 +1013,55 @@ func encodeUpdateWebhookResponse(response *WebhookEndpoint, w http.ResponseWrite
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeUpsertContactsResponse(response *ContactBatchResult, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeVerifyDomainResponse(response *DomainVerification, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeWaitForMessageResponse(response *WaitResult, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	return nil
 }
 
 func encodeErrorResponse(response *ErrorStatusCodeWithHeaders, w http.ResponseWriter) error {
-	if err := func() error {
-		if err := response.Validate(); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "validate")
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Access-Control-Expose-Headers", "Allow,Ratelimit-Limit,Ratelimit-Remaining,Ratelimit-Reset,Retry-After,X-Request-Id")
 	// Encoding response headers.
@@ -1597,10 +1165,10 @@ func encodeErrorResponse(response *ErrorStatusCodeWithHeaders, w http.ResponseWr
 	}
 	w.WriteHeader(code)
 
-	e := jx.NewStreamingEncoder(w, 8<<10)
+	e := jx.NewStreamingEncoder(w, -1)
 	response.Response.Encode(e)
 	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "write")
+		return errors.Wrap(err, "flush streaming")
 	}
 
 	if code >= http.StatusInternalServerError {

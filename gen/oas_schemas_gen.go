@@ -1153,7 +1153,7 @@ type Contact struct {
 	// Your own data.
 	Metadata FreeObject `json:"metadata"`
 	// Your own labels.
-	Tags Tags `json:"tags"`
+	Tags TagsResponse `json:"tags"`
 	// When the contact was created.
 	CreatedAt time.Time `json:"created_at"`
 	// When the contact was last changed.
@@ -1191,7 +1191,7 @@ func (s *Contact) GetMetadata() FreeObject {
 }
 
 // GetTags returns the value of Tags.
-func (s *Contact) GetTags() Tags {
+func (s *Contact) GetTags() TagsResponse {
 	return s.Tags
 }
 
@@ -1236,7 +1236,7 @@ func (s *Contact) SetMetadata(val FreeObject) {
 }
 
 // SetTags sets the value of Tags.
-func (s *Contact) SetTags(val Tags) {
+func (s *Contact) SetTags(val TagsResponse) {
 	s.Tags = val
 }
 
@@ -1624,7 +1624,7 @@ type DeletedInbox struct {
 	// How many days message content is kept before it is deleted.
 	RetentionDays int `json:"retention_days"`
 	// Your own key-value data.
-	Metadata Metadata `json:"metadata"`
+	Metadata MetadataResponse `json:"metadata"`
 	// When the inbox stops receiving and sending mail, or null for never.
 	ExpiresAt NilDateTime `json:"expires_at"`
 	// When the latest message was received or sent, or null if there is none.
@@ -1683,7 +1683,7 @@ func (s *DeletedInbox) GetRetentionDays() int {
 }
 
 // GetMetadata returns the value of Metadata.
-func (s *DeletedInbox) GetMetadata() Metadata {
+func (s *DeletedInbox) GetMetadata() MetadataResponse {
 	return s.Metadata
 }
 
@@ -1758,7 +1758,7 @@ func (s *DeletedInbox) SetRetentionDays(val int) {
 }
 
 // SetMetadata sets the value of Metadata.
-func (s *DeletedInbox) SetMetadata(val Metadata) {
+func (s *DeletedInbox) SetMetadata(val MetadataResponse) {
 	s.Metadata = val
 }
 
@@ -2566,7 +2566,7 @@ type Draft struct {
 	// The attachments, without their content.
 	Attachments []Attachment `json:"attachments"`
 	// Extra header fields, by name.
-	Headers MailHeaders `json:"headers"`
+	Headers MailHeadersResponse `json:"headers"`
 	// What to look at before the draft is approved.
 	Warnings []DraftWarning `json:"warnings"`
 	// The version of the content. Every edit that changes something raises it.
@@ -2681,7 +2681,7 @@ func (s *Draft) GetAttachments() []Attachment {
 }
 
 // GetHeaders returns the value of Headers.
-func (s *Draft) GetHeaders() MailHeaders {
+func (s *Draft) GetHeaders() MailHeadersResponse {
 	return s.Headers
 }
 
@@ -2821,7 +2821,7 @@ func (s *Draft) SetAttachments(val []Attachment) {
 }
 
 // SetHeaders sets the value of Headers.
-func (s *Draft) SetHeaders(val MailHeaders) {
+func (s *Draft) SetHeaders(val MailHeadersResponse) {
 	s.Headers = val
 }
 
@@ -3261,7 +3261,7 @@ type Email struct {
 	// The plain text body, or null if there is none.
 	Text NilString `json:"text"`
 	// Your own labels.
-	Tags Tags `json:"tags"`
+	Tags TagsResponse `json:"tags"`
 	// Your own data.
 	Metadata FreeObject `json:"metadata"`
 	// The kind of email.
@@ -3345,7 +3345,7 @@ func (s *Email) GetText() NilString {
 }
 
 // GetTags returns the value of Tags.
-func (s *Email) GetTags() Tags {
+func (s *Email) GetTags() TagsResponse {
 	return s.Tags
 }
 
@@ -3460,7 +3460,7 @@ func (s *Email) SetText(val NilString) {
 }
 
 // SetTags sets the value of Tags.
-func (s *Email) SetTags(val Tags) {
+func (s *Email) SetTags(val TagsResponse) {
 	s.Tags = val
 }
 
@@ -5126,7 +5126,7 @@ type Inbox struct {
 	// How many days message content is kept before it is deleted.
 	RetentionDays int `json:"retention_days"`
 	// Your own key-value data.
-	Metadata Metadata `json:"metadata"`
+	Metadata MetadataResponse `json:"metadata"`
 	// When the inbox stops receiving and sending mail, or null for never.
 	ExpiresAt NilDateTime `json:"expires_at"`
 	// When the latest message was received or sent, or null if there is none.
@@ -5183,7 +5183,7 @@ func (s *Inbox) GetRetentionDays() int {
 }
 
 // GetMetadata returns the value of Metadata.
-func (s *Inbox) GetMetadata() Metadata {
+func (s *Inbox) GetMetadata() MetadataResponse {
 	return s.Metadata
 }
 
@@ -5253,7 +5253,7 @@ func (s *Inbox) SetRetentionDays(val int) {
 }
 
 // SetMetadata sets the value of Metadata.
-func (s *Inbox) SetMetadata(val Metadata) {
+func (s *Inbox) SetMetadata(val MetadataResponse) {
 	s.Metadata = val
 }
 
@@ -5511,6 +5511,20 @@ func (s *MailAddress) SetName(val NilString) {
 type MailHeaders map[string]string
 
 func (s *MailHeaders) init() MailHeaders {
+	m := *s
+	if m == nil {
+		m = map[string]string{}
+		*s = m
+	}
+	return m
+}
+
+// Extra header fields, by name. You cannot set From, Sender, Return-Path, Bcc, DKIM-*, Received,
+// Message-ID or Date.
+// Ref: #/components/schemas/MailHeadersResponse
+type MailHeadersResponse map[string]string
+
+func (s *MailHeadersResponse) init() MailHeadersResponse {
 	m := *s
 	if m == nil {
 		m = map[string]string{}
@@ -6658,6 +6672,19 @@ func (s *MessageStatus) UnmarshalText(data []byte) error {
 type Metadata map[string]jx.Raw
 
 func (s *Metadata) init() Metadata {
+	m := *s
+	if m == nil {
+		m = map[string]jx.Raw{}
+		*s = m
+	}
+	return m
+}
+
+// Your own key-value data. Numbers keep their exact value.
+// Ref: #/components/schemas/MetadataResponse
+type MetadataResponse map[string]jx.Raw
+
+func (s *MetadataResponse) init() MetadataResponse {
 	m := *s
 	if m == nil {
 		m = map[string]jx.Raw{}
@@ -9731,6 +9758,19 @@ func (s *SuppressionList) SetCursor(val NilString) {
 type Tags map[string]jx.Raw
 
 func (s *Tags) init() Tags {
+	m := *s
+	if m == nil {
+		m = map[string]jx.Raw{}
+		*s = m
+	}
+	return m
+}
+
+// Your own labels, as key-value pairs.
+// Ref: #/components/schemas/TagsResponse
+type TagsResponse map[string]jx.Raw
+
+func (s *TagsResponse) init() TagsResponse {
 	m := *s
 	if m == nil {
 		m = map[string]jx.Raw{}

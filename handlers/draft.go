@@ -308,7 +308,7 @@ func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 		Expired: d.ExpiredAt != nil, TestMode: d.TestMode, SourceMessageID: nilString(d.SourceID), MessageID: nilString(d.MessageID),
 		To: addressesToAPI(as.To), Cc: addressesToAPI(as.Cc), Bcc: addressesToAPI(as.Bcc), ReplyTo: addressesToAPI(as.ReplyTo),
 		Subject: d.Subject, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true}, Attachments: []gen.Attachment{},
-		Headers: gen.MailHeaders{}, Warnings: []gen.DraftWarning{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
+		Headers: gen.MailHeadersResponse{}, Warnings: []gen.DraftWarning{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
 		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
 	}
 	if as.From != nil {

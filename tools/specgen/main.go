@@ -11,9 +11,10 @@
 // The ogen input is the contract minus what ogen cannot use or what would
 // make a client brittle; ogen.go lists the differences. The output depends on
 // the input alone, so that a second run changes nothing. What cannot be
-// written faithfully is an error, never left out. After ogen, -stream mends how
-// its server writes answers (stream.go), and -lenient how its client reads them
-// (lenient.go).
+// written faithfully is an error, never left out.
+//
+// With -client, specgen reads the code that ogen made and writes the file of the
+// Go client that has a method for each operation (client.go).
 package main
 
 import (
@@ -29,20 +30,13 @@ func main() {
 	in := flag.String("in", "openapi.yaml", "the contract")
 	gen := flag.String("gen", "gen", "folder of the generated package")
 	ogen := flag.String("ogen", "tmp/openapi.ogen.yaml", "where to write the input of ogen")
-	stream := flag.String("stream", "", "change only this file, which ogen made, so that answers are written as they are encoded")
-	lenient := flag.String("lenient", "", "change only this file, which ogen made, so that answers are not held against limits")
-	plain := flag.String("plain", "", "change only this file, which ogen made, so that errors of requests are returned as they are")
+	client := flag.String("client", "", "write only this file: the operations of the Go client")
 	flag.Parse()
 
 	var err error
-	switch {
-	case *stream != "":
-		err = streamAnswers(*stream)
-	case *lenient != "":
-		err = lenientAnswers(*lenient)
-	case *plain != "":
-		err = plainErrors(*plain)
-	default:
+	if *client != "" {
+		err = writeClient(filepath.Join(*gen, "oas_client_gen.go"), *client)
+	} else {
 		err = run(*in, *gen, *ogen)
 	}
 	if err != nil {

@@ -204,7 +204,12 @@ components:
     ThingCreate:
       type: object
       anyOf: [{required: [color]}, {required: [at]}]
-      properties: {color: {$ref: '#/components/schemas/Color'}, at: {type: string, format: date-time}}
+      properties:
+        color: {$ref: '#/components/schemas/Color'}
+        at: {type: string, format: date-time}
+        name: {type: string, maxLength: 9}
+        labels: {$ref: '#/components/schemas/Labels'}
+    Labels: {type: object, maxProperties: 5, patternProperties: {'^a+$': {type: string, maxLength: 9}}, additionalProperties: false}
     Thing:
       type: object
       properties:
@@ -212,6 +217,10 @@ components:
         size: {$ref: '#/components/schemas/Size'}
         kind: {type: string, enum: [a, b]}
         made_at: {type: string, format: date-time}
+        name: {type: string, maxLength: 9, pattern: '^a+$'}
+        by: {type: string, format: email, maxLength: 254}
+        labels: {$ref: '#/components/schemas/Labels'}
+        pattern: {type: [integer, 'null'], maximum: 3}
 webhooks: {thing.made: {post: {}}}
 `
 
@@ -231,7 +240,7 @@ paths:
       requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/ThingCreate'}}}}
       responses:
         '200':
-          content: {application/json: {schema: {$ref: '#/components/schemas/Thing'}}}
+          content: {application/json: {schema: {$ref: '#/components/schemas/Thing'}, x-ogen-json-streaming: true}}
         '302': {headers: {Location: {schema: {type: string}}}}
         '503': {description: written in place}
         default: {$ref: '#/components/responses/Error'}
@@ -249,6 +258,9 @@ components:
       properties:
         color: {$ref: '#/components/schemas/Color'}
         at: {type: string, format: date-time, x-ogen-time-format: '2006-01-02T15:04:05.999Z07:00'}
+        name: {type: string, maxLength: 9}
+        labels: {$ref: '#/components/schemas/Labels'}
+    Labels: {type: object, maxProperties: 5, patternProperties: {'^a+$': {type: string, maxLength: 9}}, additionalProperties: false}
     Thing:
       type: object
       properties:
@@ -256,6 +268,11 @@ components:
         size: {type: string}
         kind: {type: string}
         made_at: {type: string, format: date-time, x-ogen-time-format: '2006-01-02T15:04:05.000Z07:00'}
+        name: {type: string}
+        by: {type: string}
+        labels: {$ref: '#/components/schemas/LabelsResponse'}
+        pattern: {type: [integer, 'null']}
+    LabelsResponse: {type: object, additionalProperties: {type: string}}
 `, parse(t, string(got)))
 }
 

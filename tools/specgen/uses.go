@@ -68,6 +68,64 @@ func (u usage) layoutTimes() error {
 	return err
 }
 
+// limitKeys are the keywords that limit a value without changing its type.
+var limitKeys = []string{
+	"minLength", "maxLength", "pattern", "minimum", "maximum", "multipleOf",
+	"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
+}
+
+// dropLimits removes the limits of schemas that only responses use.
+func (u usage) dropLimits() {
+	walk(u.root, func(n *yaml.Node) {
+		if u.answers[n] && !u.requests[n] {
+			dropLimits(n)
+		}
+	})
+}
+
+// dropLimits removes the limits of one schema. Of an object whose fields have
+// any name, the names lose their pattern too.
+func dropLimits(n *yaml.Node) {
+	// A mapping of fields may have a field of the name type; its value is a mapping.
+	if t := get(n, "type"); t == nil || t.Kind == yaml.MappingNode {
+		return
+	}
+	dropKeys(n, limitKeys...)
+	if str(n, "format") == "email" {
+		dropKeys(n, "format")
+	}
+	for _, value := range pairs(get(n, "patternProperties")) {
+		dropKeys(n, "patternProperties")
+		set(n, "additionalProperties", value)
+	}
+}
+
+// splitLimited gives responses a schema of their own, named after the shared one,
+// where a component with limits is used in requests too.
+func (u usage) splitLimited() {
+	schemas := get(u.root, "components", "schemas")
+	limited := map[string]*yaml.Node{}
+	for name, s := range pairs(schemas) {
+		if u.requests[s] && u.answers[s] && str(s, "type") == "object" && get(s, "maxProperties") != nil {
+			limited["#/components/schemas/"+name] = s
+		}
+	}
+	walk(u.root, func(n *yaml.Node) {
+		ref := str(n, "$ref")
+		shared := limited[ref]
+		if shared == nil || !u.answers[n] || u.requests[n] {
+			return
+		}
+		name := strings.TrimPrefix(ref, "#/components/schemas/") + "Response"
+		if get(schemas, name) == nil {
+			own := clone(shared)
+			walk(own, dropLimits)
+			set(schemas, name, own)
+		}
+		set(n, "$ref", scalar("#/components/schemas/"+name))
+	})
+}
+
 // openEnums calls open for each schema in a response that is an enum, with the
 // schema that lists the values: itself, or the one it refers to. Requests keep
 // their enums. An enum inside an object that both use cannot be both, which is
