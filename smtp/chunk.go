@@ -6,96 +6,118 @@ import (
 	"strings"
 )
 
-// chunks is a mail that comes by BDAT (RFC 3030).
+// chunks is a message that arrives by BDAT (RFC 3030). The guard reads the chunks
+// and runs the library's DATA for the message as a whole, so that the library
+// never sees part of one.
 type chunks struct {
-	raw  *Spool
-	sink *dataSink
+	raw   *Spool
+	sink  *dataSink
+	fault *Reply // why the message is refused; nil if it is complete
 }
 
-// bdat answers BDAT. Its chunk comes whether the command is accepted or not.
-// The connection ends with a command whose chunk cannot be told from the
-// commands after it, and with one that is too large to read over.
-func (s *session) bdat(cmd command) {
+// bdat reads a chunk, which follows whether the command is accepted or not. It
+// ends the connection when the size of the chunk is malformed, since commands
+// cannot be told from data then, and when the chunk is too large to skip.
+func (g *guard) bdat(cmd command) {
 	size, last, ok := chunkSize(cmd.args)
-	if !ok {
-		s.hangUp(replyChunkSyntax)
-		return
-	}
+	s := g.session
 	switch {
+	case !ok:
+		g.hangUp(replyChunkSyntax)
 	case !s.open:
-		s.skipChunk(size, replyMailFirst)
+		g.skipChunk(size, replyMailFirst)
 	case s.rcpts == 0:
-		s.skipChunk(size, replyNoRecipients)
-	case s.taken()+size > s.server.cfg.MaxSize:
-		s.reset()
-		s.skipChunk(size, replyTooLarge)
+		g.skipChunk(size, replyNoRecipients)
 	default:
-		s.takeChunk(size, last)
+		g.takeChunk(size, last)
 	}
 }
 
-// taken is how many bytes of the mail have come.
-func (s *session) taken() int64 {
-	if s.chunks == nil {
-		return 0
+// skipChunk reads a chunk outside of a message and refuses it.
+func (g *guard) skipChunk(size int64, r *Reply) {
+	g.wire.pace = pace{}
+	if g.discardChunk(size, r) {
+		g.reply(r)
 	}
-	return s.chunks.sink.size
 }
 
-// skipChunk reads over a chunk that is not wanted and says why.
-func (s *session) skipChunk(size int64, r *Reply) {
+// discardChunk reads a chunk that is refused for r. It returns false when the
+// connection ends instead.
+func (g *guard) discardChunk(size int64, r *Reply) bool {
 	if size > overrun {
-		s.hangUp(r)
-		return
+		g.hangUp(r)
+		return false
 	}
-	s.wire.pace = pace{} // of no mail: not what an earlier one left
-	if err := s.wire.readChunk(size, func([]byte) error { return nil }); err != nil {
-		s.lose(err)
-		return
+	if err := g.wire.readChunk(size, func([]byte) error { return nil }); err != nil {
+		g.lose(err)
+		return false
 	}
-	s.answer(r)
+	return true
 }
 
-// takeChunk reads a chunk, and stores the mail when it is the last.
-func (s *session) takeChunk(size int64, last bool) {
+// takeChunk reads a chunk of the message. The last one, and one that is refused,
+// end the message.
+func (g *guard) takeChunk(size int64, last bool) {
+	s := g.session
 	if s.chunks == nil {
-		raw := s.server.receiver.NewSpool()
+		raw := g.server.receiver.NewSpool()
 		s.chunks = &chunks{raw: raw, sink: s.newSink(raw)}
 	}
+	if s.chunks.sink.size+size > g.server.cfg.MaxSize {
+		if !g.discardChunk(size, replyTooLarge) {
+			return
+		}
+		s.chunks.fault = replyTooLarge
+	} else {
+		s.chunks.fault = g.readChunk(size, last)
+	}
+	if s.chunks.fault == nil && !last {
+		g.reply(replyChunk)
+		return
+	}
+	g.silent = true
+	g.pass("DATA", replyStored)
+}
+
+// readChunk moves a chunk from the connection to the message and returns what is
+// wrong with it.
+func (g *guard) readChunk(size int64, last bool) *Reply {
+	sink := g.session.chunks.sink
 	var refused error
-	sink := s.chunks.sink
-	err := s.wire.readChunk(size, func(p []byte) error {
+	err := g.wire.readChunk(size, func(p []byte) error {
 		if refused == nil {
 			_, refused = sink.Write(p)
 		}
 		if errors.Is(refused, replyBareLineEnd) || errors.Is(refused, replyNUL) {
 			return refused
 		}
-		return nil // what is wrong at our side is said when the chunk is over
+		return nil // our own faults are reported when the chunk is over
 	})
 	if err == nil && refused == nil && last {
 		refused = sink.finish()
 	}
-	var r *Reply
-	switch {
-	case err != nil && refused == nil:
-		s.wire.unread, s.over = true, true
-		r = cutShort(err)
-	case refused != nil:
-		s.over = s.over || err != nil || errors.Is(refused, replyBareLineEnd)
-		s.wire.unread = s.wire.unread || s.over
-		r = s.refusal("read data", refused)
-	case !last:
-		s.answer(replyChunk)
-		return
-	default:
-		r = s.store(s.chunks.raw)
+	if err != nil || errors.Is(refused, replyBareLineEnd) {
+		g.over, g.wire.unread = true, true
 	}
-	s.reset()
-	s.answer(r)
+	switch {
+	case refused != nil:
+		return g.session.refusal("read data", refused)
+	case err != nil:
+		return cutShort(err)
+	}
+	return nil
 }
 
-// readChunk gives the next size bytes to use, in pieces, until it returns an
+// endChunks stores the message if all its chunks are there. It returns nil when
+// the message is stored.
+func (s *session) endChunks() *Reply {
+	if s.chunks.fault != nil {
+		return s.chunks.fault
+	}
+	return s.store(s.chunks.raw)
+}
+
+// readChunk passes the next size bytes to use, in pieces, until use returns an
 // error.
 func (w *wire) readChunk(size int64, use func([]byte) error) error {
 	w.pace.start()

@@ -93,11 +93,7 @@ func TestS4TrickledCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := keeping(t, func(c *ServerConfig) { c.LineTimeout = time.Minute })
 		ours, theirs := net.Pipe()
-		w := newWire(srv, ours)
-		if r := srv.conns.enter(w); r != nil {
-			t.Fatal(r)
-		}
-		go (&session{server: srv, wire: w}).run()
+		run(t, srv, newWire(srv, ours))
 		c := &client{t, theirs, bufio.NewReader(theirs)}
 		c.want("220")
 		c.cmd("250-", "EHLO x")

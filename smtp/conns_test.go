@@ -157,7 +157,7 @@ func TestShedClientIsAnswered(t *testing.T) {
 	w.shedded = true // it was read already
 	w.mu.Unlock()
 	srv.conns.leaving++
-	go (&session{server: srv, wire: w}).run()
+	serveAdmitted(t, srv, w)
 	b, err := io.ReadAll(theirs)
 	if err != nil || !strings.Contains(string(b), "421 4.7.0 Idle") {
 		t.Errorf("%q, %v", b, err)

@@ -81,7 +81,7 @@ func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
 	srv, k := NewServer(cfg), &keeper{spools: p}
 	srv.receiver = k
 	srv.rest = func(*wire, time.Duration) {}
-	srv.guesses.now = func() time.Time { return time.Time{} }
+	srv.unknownRcpts.now = func() time.Time { return time.Time{} }
 	return srv, k
 }
 
@@ -89,11 +89,8 @@ func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
 func converse(t testing.TB, srv *Server, in io.Reader) string {
 	t.Helper()
 	conn := &scriptConn{in: in}
-	w := newWire(srv, conn)
-	if r := srv.conns.enter(w); r != nil {
-		t.Fatalf("not let in: %v", r)
-	}
-	(&session{server: srv, wire: w}).run()
+	run(t, srv, newWire(srv, conn))
+	srv.running.Wait()
 	checkReplies(t, conn.out.Bytes())
 	if strings.Contains(conn.out.String(), replyPanic.Text) {
 		t.Error("a panic")

@@ -118,15 +118,7 @@ func TestS12AFloodIsCutOff(t *testing.T) {
 	for _, way := range []string{"DATA", "BDAT 1000000000", "BDAT 4000000000 LAST"} {
 		ours, theirs := net.Pipe() // what is written has been read
 		conn := &countingConn{Conn: ours}
-		w := newWire(srv, conn)
-		if r := srv.conns.enter(w); r != nil {
-			t.Fatal(r)
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			(&session{server: srv, wire: w}).run()
-		}()
+		run(t, srv, newWire(srv, conn))
 		answers := make(chan string)
 		go func() {
 			b, _ := io.ReadAll(theirs)
@@ -137,7 +129,7 @@ func TestS12AFloodIsCutOff(t *testing.T) {
 			_, err = theirs.Write(piece)
 		}
 		_ = theirs.Close()
-		<-done
+		srv.running.Wait()
 		if said := <-answers; !strings.HasSuffix(said, "552 5.3.4 Message too large\r\n") {
 			t.Errorf("%s: %q", way, said)
 		}
@@ -237,7 +229,7 @@ func TestS13UnknownRecipientsAreLimited(t *testing.T) {
 func TestS13RememberedGuessersAreBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	g := newGuesses(func() time.Time { return now })
+	g := newUnknownRcpts(func() time.Time { return now })
 	for i := range 3 * maxGuessers {
 		g.allow(network(ipv4(i)))
 	}

@@ -7,50 +7,6 @@ var (
 	lineEnd   = []byte("\r\n")
 )
 
-// data answers DATA, takes the mail and stores it.
-func (s *session) data(cmd command) {
-	switch {
-	case cmd.args != "":
-		s.refuseData(replySyntax)
-		return
-	case s.chunks != nil:
-		s.refuseData(replyInChunks)
-		return
-	case !s.open:
-		s.refuseData(replyMailFirst)
-		return
-	case s.rcpts == 0:
-		s.refuseData(replyNoRecipients)
-		return
-	}
-	s.wire.say(replyGoAhead)
-	raw := s.server.receiver.NewSpool()
-	defer s.server.receiver.close(s.server.ctx, raw)
-	var r *Reply
-	if err := s.wire.readData(s.newSink(raw)); err != nil {
-		r = s.refusal("read data", err)
-	} else {
-		r = s.store(raw)
-	}
-	s.over = s.over || s.wire.unread
-	s.reset()
-	s.answer(r)
-}
-
-// refuseData says why there can be no data. DATA ends what may be sent in one go
-// (RFC 2920 section 3.1): what follows it already is not commands but the mail
-// of a client that did not wait, and nothing of it may be run.
-func (s *session) refuseData(r *Reply) {
-	if len(s.wire.pending()) > 0 {
-		s.over, s.wire.unread = true, true
-	}
-	s.answer(r)
-}
-
-func (s *session) newSink(raw *Spool) *dataSink {
-	return &dataSink{spool: raw, limit: s.server.cfg.MaxSize, normalize: s.server.cfg.Normalize}
-}
-
 // readData reads the data after DATA up to its end, which only CRLF.CRLF is,
 // and takes the dots of transparency off (RFC 5321 section 4.5.2). Where the
 // end is not found or not looked for, the connection is of no more use: unread

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"syscall"
 
+	gosmtp "github.com/emersion/go-smtp"
+
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
@@ -32,6 +34,11 @@ func (r *Reply) append(b []byte) []byte {
 		b = append(append(b, r.Enhanced...), ' ')
 	}
 	return append(b, r.Text...)
+}
+
+// engineError returns the reply as the error that makes the SMTP library send it.
+func (r *Reply) engineError() *gosmtp.SMTPError {
+	return &gosmtp.SMTPError{Code: r.Code, EnhancedCode: gosmtp.NoEnhancedCode, Message: r.Enhanced + " " + r.Text}
 }
 
 func reply(code, class, subject, detail int, text string) *Reply {

@@ -6,11 +6,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
+
+	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postroom/postroom/store"
 )
@@ -84,86 +84,24 @@ type inboxes interface {
 type Server struct {
 	cfg      ServerConfig
 	receiver inboxes
+	engine   *gosmtp.Server
 	log      *slog.Logger
 	ctx      context.Context // of the server's life, for its sessions
 	end      context.CancelFunc
 
-	conns   conns
-	guesses *guesses
-	rest    func(w *wire, d time.Duration) // before the answer to a client that errs
-	running sync.WaitGroup                 // sessions
+	conns        conns
+	unknownRcpts *unknownRcpts
+	rest         func(w *wire, d time.Duration) // delays the reply to a client that makes errors
+	running      sync.WaitGroup                 // sessions
 }
 
 // NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, guesses: newGuesses(cfg.Now), rest: (*wire).rest}
+	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), rest: (*wire).rest}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.conns.init(cfg.MaxConns, cfg.MaxConnsPerIP)
 	return s
-}
-
-// Serve accepts connections until Shutdown, after which it returns nil. It
-// closes l.
-func (s *Server) Serve(l net.Listener) error {
-	if !s.conns.listen(l) {
-		return l.Close()
-	}
-	for {
-		conn, err := l.Accept()
-		switch {
-		case err == nil:
-			s.admit(conn)
-		case errors.Is(err, net.ErrClosed):
-			return nil
-		case isTemporary(err): // no more files, or the client is gone again
-			s.log.WarnContext(s.ctx, "no SMTP connection accepted", "error", err)
-			if !s.sleep(acceptPause) {
-				return l.Close()
-			}
-		default:
-			return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
-		}
-	}
-}
-
-const (
-	// acceptPause is how long we wait when connections cannot be accepted.
-	acceptPause = 100 * time.Millisecond
-	// refuseTimeout bounds the words to a client that is turned away. They fit the
-	// buffer of the socket, so that it never waits.
-	refuseTimeout = time.Second
-)
-
-// sleep waits for d and says whether the server is still there.
-func (s *Server) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
-}
-
-func isTemporary(err error) bool {
-	var t interface{ Temporary() bool }
-	return errors.As(err, &t) && t.Temporary()
-}
-
-// admit begins the session of a client that may come in.
-func (s *Server) admit(conn net.Conn) {
-	w := newWire(s, conn)
-	refusal := s.conns.enter(w)
-	if refusal == nil {
-		go (&session{server: s, wire: w}).run()
-		return
-	}
-	if conn.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
-		_, _ = io.WriteString(conn, refusal.Error()+"\r\n") // it goes either way
-	}
-	_ = conn.Close()
 }
 
 // Shutdown stops listening, lets mail whose data is coming in finish, and

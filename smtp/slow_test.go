@@ -107,10 +107,7 @@ func TestUnwantedChunkHasItsOwnTime(t *testing.T) {
 	ours, theirs := net.Pipe() // unlike a scriptConn it heeds deadlines
 	w := newWire(srv, ours)
 	w.pace = pace{began: time.Now().Add(-time.Hour), bytes: 1000}
-	if r := srv.conns.enter(w); r != nil {
-		t.Fatal(r)
-	}
-	go (&session{server: srv, wire: w}).run()
+	run(t, srv, w)
 	c := &client{t, theirs, bufio.NewReader(theirs)}
 	c.want("220")
 	c.cmd("250-", "EHLO x")

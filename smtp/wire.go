@@ -85,17 +85,9 @@ func (w *wire) say(r *Reply) {
 	w.flushFull()
 }
 
-// sayLines keeps a reply of several lines without enhanced codes.
-func (w *wire) sayLines(code string, lines ...string) {
-	for i, line := range lines {
-		mark := byte('-')
-		if i == len(lines)-1 {
-			mark = ' '
-		}
-		w.out = append(append(w.out, code...), mark)
-		w.out = append(append(w.out, line...), '\r', '\n')
-	}
-	w.flushFull()
+// sayMore keeps a line of the reply to EHLO that is not its last.
+func (w *wire) sayMore(line string) {
+	w.out = append(append(append(w.out, "250-"...), line...), lineEnd...)
 }
 
 func (w *wire) flushFull() {

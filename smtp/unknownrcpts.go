@@ -15,25 +15,25 @@ const (
 	maxGuessers = 10_000
 )
 
-// guesses counts unknown recipients over all connections of a network.
-type guesses struct {
+// unknownRcpts counts unknown recipients over all connections of a network.
+type unknownRcpts struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	by map[netip.Prefix]*guesser
+	by map[netip.Prefix]*guessCount
 }
 
-type guesser struct {
+type guessCount struct {
 	since time.Time
 	n     int
 }
 
-func newGuesses(now func() time.Time) *guesses {
-	return &guesses{now: now, by: map[netip.Prefix]*guesser{}}
+func newUnknownRcpts(now func() time.Time) *unknownRcpts {
+	return &unknownRcpts{now: now, by: map[netip.Prefix]*guessCount{}}
 }
 
 // allow counts one more, and says whether it is answered as others are.
-func (g *guesses) allow(from netip.Prefix) bool {
+func (g *unknownRcpts) allow(from netip.Prefix) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -42,11 +42,11 @@ func (g *guesses) allow(from netip.Prefix) bool {
 		if len(g.by) >= maxGuessers {
 			g.forget(now)
 		}
-		who = &guesser{since: now}
+		who = &guessCount{since: now}
 		g.by[from] = who
 	}
 	if now.Sub(who.since) >= guessTime {
-		*who = guesser{since: now}
+		*who = guessCount{since: now}
 	}
 	who.n++
 	return who.n <= maxGuesses
@@ -54,7 +54,7 @@ func (g *guesses) allow(from netip.Prefix) bool {
 
 // forget drops those whose time is over, and then anyone until there is room for
 // a while, so that a flood of new ones does not make every one of them costly.
-func (g *guesses) forget(now time.Time) {
+func (g *unknownRcpts) forget(now time.Time) {
 	for from, who := range g.by {
 		if now.Sub(who.since) >= guessTime {
 			delete(g.by, from)

@@ -20,29 +20,29 @@ const (
 	maxOverRcpts = 100
 )
 
-// conduct counts what a client did since its last mail that was accepted.
-type conduct struct {
+// commandCounts counts what a client did since its last mail that was accepted.
+type commandCounts struct {
 	junk, rcptCommands, errors int
 }
 
 // countCommand counts cmd, and says what there is to say when it is one too
 // many.
-func (s *session) countCommand(cmd command) *Reply {
+func (g *guard) countCommand(cmd command) *Reply {
 	switch cmd.verb {
 	case "RCPT":
-		s.rcptCommands++
-		if s.rcptCommands > s.server.cfg.MaxRecipients+maxOverRcpts {
+		g.rcptCommands++
+		if g.rcptCommands > g.server.cfg.MaxRecipients+maxOverRcpts {
 			return replyRcptFlood
 		}
 		return nil
 	case "BDAT":
-		if s.rcpts > 0 {
+		if g.session.rcpts > 0 {
 			if size, _, ok := chunkSize(cmd.args); ok && size > 0 {
 				return nil
 			}
 		}
 	}
-	if s.junk++; s.junk >= maxJunk {
+	if g.junk++; g.junk >= maxJunk {
 		return replyJunk
 	}
 	return nil
