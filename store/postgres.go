@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -17,10 +16,9 @@ import (
 	"github.com/lib/pq/pqerror"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-)
 
-//go:embed migrations/postgres/*.sql
-var postgresMigrations embed.FS
+	"github.com/postroom/postroom/store/migrations"
+)
 
 // Writers have connections of their own, so that a thousand woken readers do
 // not keep a commit waiting.
@@ -85,7 +83,7 @@ func (d *postgresDialect) pool(ctx context.Context, conns int) (*sqlx.DB, error)
 }
 
 func (*postgresDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
-	sub, err := fs.Sub(postgresMigrations, "migrations/postgres")
+	sub, err := fs.Sub(migrations.Files, "postgres")
 	if err != nil {
 		return "", nil, nil, err
 	}

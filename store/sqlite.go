@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,10 +15,9 @@ import (
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
-)
 
-//go:embed migrations/sqlite/*.sql
-var sqliteMigrations embed.FS
+	"github.com/postroom/postroom/store/migrations"
+)
 
 func init() { //nolint:gochecknoinits // sqlx keeps its table of drivers in a global
 	sqlx.BindDriver("sqlite", sqlx.DOLLAR)
@@ -99,7 +97,7 @@ func (d *sqliteDialect) connect(ctx context.Context, pragmas []string, more stri
 }
 
 func (d *sqliteDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
-	sub, err := fs.Sub(sqliteMigrations, "migrations/sqlite")
+	sub, err := fs.Sub(migrations.Files, "sqlite")
 	return goose.DialectSQLite3, sub, []goose.ProviderOption{goose.WithSessionLocker(&sqliteLocker{path: d.path})}, err
 }
 

@@ -13,27 +13,37 @@ const (
 	maxDatabases = 64
 	// maxTestConns bounds the connections that one test may open.
 	maxTestConns = 60
-	// claimLock is the first half of the advisory locks that claim databases.
-	claimLock = 0x706f7374
+)
+
+// kind is one set of numbered test databases.
+type kind struct {
+	prefix string
+	lock   int // the first half of the advisory locks that claim its databases
+}
+
+var (
+	emptyDatabases    = kind{"postroom_test_", 0x706f7374}
+	preparedDatabases = kind{"postroom_ready_", 0x706f7375}
 )
 
 // claim is one numbered test database, ours for as long as the session that
 // holds its advisory lock lives. So a test binary that was killed gives its
 // databases back too, and the next owner empties them first.
 type claim struct {
+	kind      kind
 	name, url string
 	pool      *sql.DB
 	session   *sql.Conn // the pool's only connection; holds the lock
 }
 
-// claimDatabase takes the first free test database of the server, makes it if
-// there never was one, and empties it.
-func claimDatabase(ctx context.Context, server string) (_ *claim, err error) {
+// claimDatabase takes the first free test database of this kind, and creates it
+// if it does not exist. A database that is to be empty is emptied.
+func claimDatabase(ctx context.Context, server string, k kind) (_ *claim, err error) {
 	pool, err := sql.Open("postgres", server)
 	if err != nil {
 		return nil, err
 	}
-	c := &claim{pool: pool}
+	c := &claim{kind: k, pool: pool}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
@@ -49,7 +59,7 @@ func claimDatabase(ctx context.Context, server string) (_ *claim, err error) {
 		return nil, err
 	}
 	created, err := c.create(ctx)
-	if err != nil || created {
+	if err != nil || created || k == preparedDatabases {
 		return c, err
 	}
 	return c, c.empty(ctx)
@@ -60,11 +70,11 @@ func (c *claim) lock(ctx context.Context) error {
 	const q = `SELECT pg_try_advisory_lock($1, $2)`
 	for n := 1; n <= maxDatabases; n++ {
 		var ok bool
-		if err := c.session.QueryRowContext(ctx, q, claimLock, n).Scan(&ok); err != nil {
+		if err := c.session.QueryRowContext(ctx, q, c.kind.lock, n).Scan(&ok); err != nil {
 			return err
 		}
 		if ok {
-			c.name = fmt.Sprintf("postroom_test_%d", n)
+			c.name = fmt.Sprintf("%s%d", c.kind.prefix, n)
 			return nil
 		}
 	}
@@ -85,10 +95,7 @@ func (c *claim) create(ctx context.Context) (created bool, err error) {
 
 // empty cuts every connection to the database and drops all that is in it.
 func (c *claim) empty(ctx context.Context) error {
-	const (
-		cut = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-			WHERE datname = $1 AND usename = current_user`
-		drop = `DO $$
+	const drop = `DO $$
 			DECLARE s name;
 			BEGIN
 				FOR s IN SELECT nspname FROM pg_namespace
@@ -97,9 +104,8 @@ func (c *claim) empty(ctx context.Context) error {
 				END LOOP;
 				CREATE SCHEMA public;
 			END $$`
-	)
-	if _, err := c.session.ExecContext(ctx, cut, c.name); err != nil {
-		return fmt.Errorf("cut connections: %w", err)
+	if err := c.cut(ctx); err != nil {
+		return err
 	}
 	db, err := sql.Open("postgres", c.url)
 	if err != nil {
@@ -107,6 +113,16 @@ func (c *claim) empty(ctx context.Context) error {
 	}
 	_, err = db.ExecContext(ctx, drop)
 	return errors.Join(err, db.Close())
+}
+
+// cut ends every connection to the database.
+func (c *claim) cut(ctx context.Context) error {
+	const q = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+		WHERE datname = $1 AND usename = current_user`
+	if _, err := c.session.ExecContext(ctx, q, c.name); err != nil {
+		return fmt.Errorf("cut connections: %w", err)
+	}
+	return nil
 }
 
 // release empties the database, so that the server's disk does not fill up,

@@ -25,6 +25,13 @@ const claimTimeout = time.Minute
 // but fails if CI or POSTROOM_TEST_POSTGRES_REQUIRED is set.
 func Schema(t testing.TB) string {
 	t.Helper()
+	return claimed(t, emptyDatabases, func(context.Context, *claim) error { return nil }, func(ctx context.Context, c *claim) error { return c.release(ctx) })
+}
+
+// claimed gives t a database of its own that ready has made ready. It is released
+// by release when the test and its clean-ups are done.
+func claimed(t testing.TB, k kind, ready, release func(context.Context, *claim) error) string {
+	t.Helper()
 	server, err := serverURL()
 	if err != nil {
 		if required(os.Getenv) {
@@ -35,17 +42,21 @@ func Schema(t testing.TB) string {
 
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	c, err := claimDatabase(ctx, server)
+	c, err := claimDatabase(ctx, server, k)
 	if err != nil {
 		t.Fatalf("get a test database from PostgreSQL: %v", err)
 	}
+	err = ready(ctx, c)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 		defer cancel()
-		if err := c.release(ctx); err != nil {
+		if err := release(ctx, c); err != nil {
 			t.Errorf("give the test database %s back: %v", c.name, err)
 		}
 	})
+	if err != nil {
+		t.Fatalf("prepare the test database %s: %v", c.name, err)
+	}
 	return c.url
 }
 

@@ -39,7 +39,7 @@ func TestTwoClaimsAreTwoDatabases(t *testing.T) {
 
 func TestReleaseCutsOpenConnections(t *testing.T) {
 	t.Parallel()
-	c, err := claimDatabase(t.Context(), startServer(t, Options{}).URL(DefaultDatabase))
+	c, err := claimDatabase(t.Context(), startServer(t, Options{}).URL(DefaultDatabase), emptyDatabases)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestClaimOfATestThatWasKilled(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{}).URL(DefaultDatabase)
 
-	killed, err := claimDatabase(t.Context(), server)
+	killed, err := claimDatabase(t.Context(), server, emptyDatabases)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +71,9 @@ func TestClaimOfATestThatWasKilled(t *testing.T) {
 	if err := killed.close(); err != nil { // its session ends, and nothing is emptied
 		t.Fatal(err)
 	}
-	waitForLock(t, server, 1)
+	waitForLock(t, server, emptyDatabases, 1)
 
-	next, err := claimDatabase(t.Context(), server)
+	next, err := claimDatabase(t.Context(), server, emptyDatabases)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestClaimOfATestThatWasKilled(t *testing.T) {
 
 // waitForLock waits until the server has noticed that the session which held
 // claim n is gone.
-func waitForLock(t *testing.T, server string, n int) {
+func waitForLock(t *testing.T, server string, k kind, n int) {
 	t.Helper()
 	session, err := open(t, server).Conn(t.Context())
 	if err != nil {
@@ -94,7 +94,7 @@ func waitForLock(t *testing.T, server string, n int) {
 	}
 	defer func() { _ = session.Close() }()
 	const q = `SELECT pg_advisory_lock($1, $2), pg_advisory_unlock($1, $2)`
-	if _, err := session.ExecContext(t.Context(), q, claimLock, n); err != nil {
+	if _, err := session.ExecContext(t.Context(), q, k.lock, n); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,7 +165,7 @@ func BenchmarkSchema(b *testing.B) {
 		b.Skip(err)
 	}
 	for b.Loop() {
-		c, err := claimDatabase(b.Context(), server)
+		c, err := claimDatabase(b.Context(), server, emptyDatabases)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -103,18 +103,22 @@ func OpenConfig(t testing.TB, cfg store.Config) *store.Store {
 // returns how to open them.
 func Config(t testing.TB, e Engine, opts ...Option) store.Config {
 	t.Helper()
-	cfg := EmptyConfig(t, e, opts...)
-	switch e {
-	case SQLite:
+	cfg := config(t, e, newestPostgres, opts)
+	if e == SQLite {
 		copySQLiteTemplate(t, cfg.Database)
-	case PostgreSQL:
-		fillPostgres(t, cfg)
 	}
 	return cfg
 }
 
 // EmptyConfig is Config without the schema: store.Migrate is still to be run.
 func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
+	t.Helper()
+	return config(t, e, testpg.Schema, opts)
+}
+
+// config returns how to open a store on e. The address of a PostgreSQL database
+// comes from postgres; the file of an SQLite database does not exist yet.
+func config(t testing.TB, e Engine, postgres func(testing.TB) string, opts []Option) store.Config {
 	t.Helper()
 	dir := t.TempDir()
 	set := settings{blobs: filepath.Join(dir, "blobs"), Config: store.Config{
@@ -132,7 +136,7 @@ func EmptyConfig(t testing.TB, e Engine, opts ...Option) store.Config {
 	case SQLite:
 		cfg.Database = filepath.Join(dir, "postroom.db")
 	case PostgreSQL:
-		cfg.Database = testpg.Schema(t)
+		cfg.Database = postgres(t)
 	default:
 		t.Fatalf("no such engine: %s", e)
 	}

@@ -2,14 +2,19 @@ package storetest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
+	"github.com/postroom/postroom/internal/testpg"
 	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/migrations"
 )
 
 // sqliteTemplate is the file that migrating an empty SQLite database makes:
@@ -39,11 +44,30 @@ func copySQLiteTemplate(t testing.TB, path string) {
 	}
 }
 
-// fillPostgres migrates the database. There is no template: CREATE DATABASE
-// would cost more than the migrations do.
-func fillPostgres(t testing.TB, cfg store.Config) {
-	t.Helper()
-	if _, err := store.Migrate(t.Context(), cfg); err != nil {
-		t.Fatal(fmt.Errorf("migrate PostgreSQL: %w", err))
+// schemaVersion is a checksum of all migrations.
+var schemaVersion = sync.OnceValue(func() string {
+	sum := sha256.New()
+	err := fs.WalkDir(migrations.Files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(migrations.Files, path)
+		fmt.Fprintf(sum, "%s %d %s", path, len(text), text)
+		return err
+	})
+	if err != nil {
+		panic(err) // the files are part of the program
 	}
+	return hex.EncodeToString(sum.Sum(nil))
+})
+
+// newestPostgres returns the address of a PostgreSQL database with the newest
+// schema.
+func newestPostgres(t testing.TB) string {
+	t.Helper()
+	return testpg.Prepared(t, testpg.Preparation{Version: schemaVersion(), Fill: func(ctx context.Context, address string) error {
+		cfg := store.Config{Database: address, CursorKey: make([]byte, 32), SealKey: make([]byte, 32)}
+		_, err := store.Migrate(ctx, cfg)
+		return err
+	}})
 }

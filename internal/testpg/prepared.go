@@ -1,0 +1,172 @@
+package testpg
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// Preparation says what a database holds before a test begins.
+type Preparation struct {
+	// Version changes whenever Fill would fill the database differently.
+	Version string
+	// Fill fills the empty database at this address.
+	Fill func(ctx context.Context, address string) error
+}
+
+// Prepared is like [Schema], but the database is filled by p. A database that a
+// test has used is restored for the next one: rows that the test added go, and
+// rows that p.Fill added come back. That costs a tenth of filling it again. When
+// a test has changed the schema, the database is filled again.
+func Prepared(t testing.TB, p Preparation) string {
+	t.Helper()
+	return claimed(t, preparedDatabases, func(ctx context.Context, c *claim) error { return c.prepare(ctx, p) }, func(ctx context.Context, c *claim) error { return c.restore(ctx) })
+}
+
+// saveSQL notes what a database holds, in a schema that the programs under test
+// do not see. Parameters: none.
+const saveSQL = `
+CREATE SCHEMA testpg;
+
+-- catalog returns a checksum of all that DDL can change.
+CREATE FUNCTION testpg.catalog() RETURNS text LANGUAGE sql AS $$
+	SELECT md5(string_agg(line, E'\n' ORDER BY line)) FROM (
+		SELECT concat_ws(' ', 'class', oid, relname, relnatts, reloptions::text, relpersistence) AS line FROM pg_class WHERE relnamespace = 'public'::regnamespace
+		UNION ALL SELECT concat_ws(' ', 'column', a.attrelid, a.attname, a.attnotnull, a.attisdropped)
+			FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE c.relnamespace = 'public'::regnamespace AND a.attnum > 0
+		UNION ALL SELECT concat_ws(' ', 'constraint', oid, conname, convalidated) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+		UNION ALL SELECT concat_ws(' ', 'trigger', g.oid, g.tgname, g.tgenabled)
+			FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE c.relnamespace = 'public'::regnamespace
+		UNION ALL SELECT concat_ws(' ', 'function', oid, md5(prosrc)) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+		UNION ALL SELECT concat_ws(' ', 'schema', nspname) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'
+		UNION ALL SELECT concat_ws(' ', 'setting', setconfig::text) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase WHERE d.datname = current_database()
+	) AS lines
+$$;
+
+-- restore removes and adds rows until the tables hold what they held when the
+-- database was saved. It returns false when the schema is not the same.
+CREATE FUNCTION testpg.restore() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	tab record;
+	used boolean;
+	list text;
+BEGIN
+	IF testpg.catalog() <> (SELECT catalog FROM testpg.state) THEN
+		RETURN false;
+	END IF;
+	FOR tab IN SELECT oid::regclass AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') LOOP
+		EXECUTE format('SELECT EXISTS (SELECT 1 FROM %s)', tab.name) INTO used;
+		IF used THEN
+			list := concat_ws(', ', list, tab.name::text);
+		END IF;
+	END LOOP;
+	IF list IS NOT NULL THEN
+		EXECUTE 'TRUNCATE ' || list || ' CASCADE';
+	END IF;
+	FOR tab IN SELECT relname AS name FROM pg_class WHERE relnamespace = 'testpg_rows'::regnamespace AND relkind = 'r' LOOP
+		EXECUTE format('INSERT INTO public.%I OVERRIDING SYSTEM VALUE TABLE testpg_rows.%I', tab.name, tab.name);
+	END LOOP;
+	FOR tab IN
+		SELECT s.sequencename AS name, w.last_value AS at FROM pg_sequences s JOIN testpg.sequences w USING (sequencename)
+		WHERE s.schemaname = 'public' AND s.last_value IS DISTINCT FROM w.last_value
+	LOOP
+		IF tab.at IS NULL THEN
+			EXECUTE format('ALTER SEQUENCE public.%I RESTART', tab.name);
+		ELSE
+			PERFORM setval(format('public.%I', tab.name)::regclass, tab.at);
+		END IF;
+	END LOOP;
+	UPDATE testpg.state SET clean = true;
+	RETURN true;
+END $$;
+
+CREATE TABLE testpg.sequences AS SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public';
+
+CREATE SCHEMA testpg_rows;
+DO $$
+DECLARE
+	tab record;
+	used boolean;
+BEGIN
+	FOR tab IN SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') LOOP
+		EXECUTE format('SELECT EXISTS (SELECT 1 FROM public.%I)', tab.name) INTO used;
+		IF used THEN
+			EXECUTE format('CREATE TABLE testpg_rows.%I AS TABLE public.%I', tab.name, tab.name);
+		END IF;
+	END LOOP;
+END $$;
+
+CREATE TABLE testpg.state AS SELECT testpg.catalog() AS catalog, ''::text AS version, false AS clean;
+`
+
+// prepare makes the database hold what p says. When the last test has released
+// it in order, that is so already.
+func (c *claim) prepare(ctx context.Context, p Preparation) error {
+	db, err := sql.Open("postgres", c.url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	const take = `UPDATE testpg.state SET clean = false WHERE clean AND version = $1`
+	if saved, err := c.saved(ctx, db); err != nil {
+		return err
+	} else if saved {
+		res, err := db.ExecContext(ctx, take, p.Version)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 1 {
+			return err
+		}
+	}
+	if err := c.empty(ctx); err != nil { // cuts the connections of a test that was killed
+		return err
+	}
+	if err := p.Fill(ctx, c.url); err != nil {
+		return fmt.Errorf("fill %s: %w", c.name, err)
+	}
+	if _, err := db.ExecContext(ctx, saveSQL); err != nil {
+		return fmt.Errorf("save what %s holds: %w", c.name, err)
+	}
+	_, err = db.ExecContext(ctx, `UPDATE testpg.state SET version = $1`, p.Version)
+	return err
+}
+
+// saved tells whether the database has been prepared before.
+func (*claim) saved(ctx context.Context, db *sql.DB) (saved bool, err error) {
+	err = db.QueryRowContext(ctx, `SELECT to_regclass('testpg.state') IS NOT NULL`).Scan(&saved)
+	return saved, err
+}
+
+// restore removes what the test has left, so that the next test can have the
+// database.
+func (c *claim) restore(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.cut(ctx); err != nil {
+		return err
+	}
+	if same, err := c.restoreRows(ctx); err != nil || same {
+		return err
+	}
+	return c.empty(ctx)
+}
+
+// restoreRows returns false when the schema has changed, so that the database
+// has to be filled again.
+func (c *claim) restoreRows(ctx context.Context) (same bool, err error) {
+	db, err := sql.Open("postgres", c.url)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	saved, err := c.saved(ctx, db)
+	if err != nil || !saved {
+		return false, err
+	}
+	if err := db.QueryRowContext(ctx, `SELECT testpg.restore()`).Scan(&same); err != nil {
+		return false, fmt.Errorf("restore %s: %w", c.name, err)
+	}
+	return same, nil
+}
