@@ -279,7 +279,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 	_, _ = c.CreateInbox(t.Context(), gen.OptInboxCreate{}, gen.CreateInboxParams{IdempotencyKey: Text("mine")})
 	_ = makeKey(c) // the answer is none of a key; what was asked counts
-	mail := &gen.EmailSend{From: "a@b.example", To: gen.NewMailboxMailboxes("c@d.example"), Subject: "s", Text: Text("t"), IdempotencyKey: Text("body")}
+	mail := &gen.EmailSend{From: "a@b.example", To: gen.NewMailboxMailboxes("c@d.example"), Subject: "s", Text: Body("t"), IdempotencyKey: Text("body")}
 	_, _ = c.SendEmail(t.Context(), mail, gen.SendEmailParams{})
 	var got []string
 	for _, r := range s.requests() {

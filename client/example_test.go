@@ -37,8 +37,8 @@ func Example() {
 // signUp does what a shop does: it sends a code.
 func signUp(ctx context.Context, c *client.Client, inbox *gen.Inbox) {
 	_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{
-		From:    gen.NewOptAddress(gen.NewEmailAddressAddress("noreply@shop.example")),
-		Subject: client.Text("Welcome to the shop"), Text: client.Text("Your verification code is 482913."),
+		From:    gen.NewOptNilAddress(gen.NewEmailAddressAddress("noreply@shop.example")),
+		Subject: client.Text("Welcome to the shop"), Text: client.Body("Your verification code is 482913."),
 	}, gen.SimulateMessageParams{InboxID: inbox.ID})
 	if err != nil {
 		log.Fatal(err)
@@ -54,7 +54,7 @@ func ExampleClient_Send() {
 		log.Fatal(err)
 	}
 	sent, err := c.Send(ctx, inbox.ID, gen.MessageSend{
-		To: client.To("ana@example.org"), Subject: "Offer", Text: client.Text("We pay 900."),
+		To: client.To("ana@example.org"), Subject: "Offer", Text: client.Body("We pay 900."),
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -52,8 +52,12 @@ func sentOf(res any, err error) (Sent, error) {
 	return Sent{}, fmt.Errorf("postroom: a send was answered with %T", res)
 }
 
-// Text is an optional text of a request.
+// Text sets an optional string of a request, such as a name.
 func Text(s string) gen.OptString { return gen.NewOptString(s) }
+
+// Body sets an optional string of a request that may also be null, such as the
+// text of a message.
+func Body(s string) gen.OptNilString { return gen.NewOptNilString(s) }
 
 // To are the recipients of a message.
 func To(addresses ...string) gen.Recipients {

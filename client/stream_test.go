@@ -202,14 +202,14 @@ func TestEventsOfARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, err := c.Send(ctx, in.ID, gen.MessageSend{To: To(in.Address), Subject: "to myself", Text: Text("hello")})
+	sent, err := c.Send(ctx, in.ID, gen.MessageSend{To: To(in.Address), Subject: "to myself", Text: Body("hello")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.SendDraft(ctx, gen.OptDraftSend{}, gen.SendDraftParams{DraftID: sent.Draft.ID}); err != nil {
 		t.Fatal(err)
 	}
-	mail := &gen.EmailSend{From: "a@postroom.localhost", To: gen.NewMailboxMailboxes(gen.Mailbox(in.Address)), Subject: "an email", Text: Text("hello")}
+	mail := &gen.EmailSend{From: "a@postroom.localhost", To: gen.NewMailboxMailboxes(gen.Mailbox(in.Address)), Subject: "an email", Text: Body("hello")}
 	email, err := c.SendEmail(ctx, mail, gen.SendEmailParams{})
 	if err != nil {
 		t.Fatal(err)

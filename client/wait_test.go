@@ -195,9 +195,9 @@ func TestNewMessagesOfARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := gen.NewOptAddress(gen.NewEmailAddressAddress("ana@example.org"))
+	from := gen.NewOptNilAddress(gen.NewEmailAddressAddress("ana@example.org"))
 	put := func(n int) {
-		_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{From: from, Subject: Text(fmt.Sprint("mail ", n)), Text: Text("hello")}, gen.SimulateMessageParams{InboxID: in.ID})
+		_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{From: from, Subject: Text(fmt.Sprint("mail ", n)), Text: Body("hello")}, gen.SimulateMessageParams{InboxID: in.ID})
 		if err != nil {
 			t.Error(err)
 		}

@@ -99,7 +99,7 @@ func (in *install) answers(t *testing.T, c *client.Client, agent, human *gen.Inb
 	t.Helper()
 	ctx := t.Context()
 	sent, ok := must[gen.SendMessageRes](t)(c.SendMessage(ctx, &gen.MessageSend{
-		To: client.To(agent.Address), Subject: "Purchase order 1042", Text: client.Text("Please confirm."),
+		To: client.To(agent.Address), Subject: "Purchase order 1042", Text: client.Body("Please confirm."),
 	}, gen.SendMessageParams{InboxID: human.ID, IdempotencyKey: gen.NewOptString("order-1042")})).(*gen.Message)
 	if !ok || sent.Status != string(gen.MessageStatusQueued) {
 		t.Fatalf("sent: %+v", sent)
@@ -108,7 +108,7 @@ func (in *install) answers(t *testing.T, c *client.Client, agent, human *gen.Inb
 	if order.Subject != sent.Subject || order.RfcMessageID != sent.RfcMessageID {
 		t.Errorf("received %q %v, sent %q %v", order.Subject, order.RfcMessageID, sent.Subject, sent.RfcMessageID)
 	}
-	reply := must[client.Sent](t)(c.Reply(ctx, order.ID, gen.MessageReply{Text: client.Text("Confirmed.")})).Message
+	reply := must[client.Sent](t)(c.Reply(ctx, order.ID, gen.MessageReply{Text: client.Body("Confirmed.")})).Message
 	if reply == nil || reply.ThreadID != order.ThreadID || reply.Subject != "Re: Purchase order 1042" {
 		t.Fatalf("reply: %+v", reply)
 	}

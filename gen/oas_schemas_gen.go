@@ -3674,11 +3674,11 @@ type EmailBatchSend struct {
 	// The subject line. Takes precedence over the subject of the template.
 	Subject string `json:"subject"`
 	// The HTML body.
-	HTML OptString `json:"html"`
+	HTML OptNilString `json:"html"`
 	// The plain text body. Replaces the text of the template.
-	Text OptString `json:"text"`
+	Text OptNilString `json:"text"`
 	// The ID of the template to render.
-	Template OptString `json:"template"`
+	Template OptNilString `json:"template"`
 	// The template variables for all recipients. Variables of a recipient take precedence.
 	TemplateData OptFreeObject `json:"templateData"`
 	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
@@ -3698,17 +3698,17 @@ func (s *EmailBatchSend) GetSubject() string {
 }
 
 // GetHTML returns the value of HTML.
-func (s *EmailBatchSend) GetHTML() OptString {
+func (s *EmailBatchSend) GetHTML() OptNilString {
 	return s.HTML
 }
 
 // GetText returns the value of Text.
-func (s *EmailBatchSend) GetText() OptString {
+func (s *EmailBatchSend) GetText() OptNilString {
 	return s.Text
 }
 
 // GetTemplate returns the value of Template.
-func (s *EmailBatchSend) GetTemplate() OptString {
+func (s *EmailBatchSend) GetTemplate() OptNilString {
 	return s.Template
 }
 
@@ -3738,17 +3738,17 @@ func (s *EmailBatchSend) SetSubject(val string) {
 }
 
 // SetHTML sets the value of HTML.
-func (s *EmailBatchSend) SetHTML(val OptString) {
+func (s *EmailBatchSend) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
 // SetText sets the value of Text.
-func (s *EmailBatchSend) SetText(val OptString) {
+func (s *EmailBatchSend) SetText(val OptNilString) {
 	s.Text = val
 }
 
 // SetTemplate sets the value of Template.
-func (s *EmailBatchSend) SetTemplate(val OptString) {
+func (s *EmailBatchSend) SetTemplate(val OptNilString) {
 	s.Template = val
 }
 
@@ -4099,19 +4099,19 @@ type EmailSend struct {
 	// The recipients.
 	To Mailboxes `json:"to"`
 	// The recipients of copies.
-	Cc OptOptionalMailboxes `json:"cc"`
+	Cc OptNilOptionalMailboxes `json:"cc"`
 	// The recipients of blind copies, whom the other recipients do not see.
-	Bcc OptOptionalMailboxes `json:"bcc"`
+	Bcc OptNilOptionalMailboxes `json:"bcc"`
 	// The address that replies go to. If omitted, replies go to the sender.
-	ReplyTo OptMailbox `json:"replyTo"`
+	ReplyTo OptNilMailbox `json:"replyTo"`
 	// The subject line. Takes precedence over the subject of the template.
 	Subject string `json:"subject"`
 	// The HTML body.
-	HTML OptString `json:"html"`
+	HTML OptNilString `json:"html"`
 	// The plain text body. Replaces the text of the template.
-	Text OptString `json:"text"`
+	Text OptNilString `json:"text"`
 	// The ID of the template to render.
-	Template OptString `json:"template"`
+	Template OptNilString `json:"template"`
 	// The template variables. If given, inline `subject`, `html` and `text` are rendered too.
 	Data OptFreeObject `json:"data"`
 	// Files to attach: at most 10, together at most 25 MB decoded.
@@ -4127,7 +4127,7 @@ type EmailSend struct {
 	// address was suppressed or its domain is no longer verified, it fails. If its inbox has come to need
 	// approval, the email is `cancelled` and becomes a draft. `last_response` of each recipient has the
 	// reason.
-	ScheduledAt OptDateTime `json:"scheduledAt"`
+	ScheduledAt OptNilDateTime `json:"scheduledAt"`
 	// The same as the `Idempotency-Key` header. If you give both, they must be equal.
 	IdempotencyKey OptString `json:"idempotencyKey"`
 }
@@ -4143,17 +4143,17 @@ func (s *EmailSend) GetTo() Mailboxes {
 }
 
 // GetCc returns the value of Cc.
-func (s *EmailSend) GetCc() OptOptionalMailboxes {
+func (s *EmailSend) GetCc() OptNilOptionalMailboxes {
 	return s.Cc
 }
 
 // GetBcc returns the value of Bcc.
-func (s *EmailSend) GetBcc() OptOptionalMailboxes {
+func (s *EmailSend) GetBcc() OptNilOptionalMailboxes {
 	return s.Bcc
 }
 
 // GetReplyTo returns the value of ReplyTo.
-func (s *EmailSend) GetReplyTo() OptMailbox {
+func (s *EmailSend) GetReplyTo() OptNilMailbox {
 	return s.ReplyTo
 }
 
@@ -4163,17 +4163,17 @@ func (s *EmailSend) GetSubject() string {
 }
 
 // GetHTML returns the value of HTML.
-func (s *EmailSend) GetHTML() OptString {
+func (s *EmailSend) GetHTML() OptNilString {
 	return s.HTML
 }
 
 // GetText returns the value of Text.
-func (s *EmailSend) GetText() OptString {
+func (s *EmailSend) GetText() OptNilString {
 	return s.Text
 }
 
 // GetTemplate returns the value of Template.
-func (s *EmailSend) GetTemplate() OptString {
+func (s *EmailSend) GetTemplate() OptNilString {
 	return s.Template
 }
 
@@ -4203,7 +4203,7 @@ func (s *EmailSend) GetCategory() OptEmailSendCategory {
 }
 
 // GetScheduledAt returns the value of ScheduledAt.
-func (s *EmailSend) GetScheduledAt() OptDateTime {
+func (s *EmailSend) GetScheduledAt() OptNilDateTime {
 	return s.ScheduledAt
 }
 
@@ -4223,17 +4223,17 @@ func (s *EmailSend) SetTo(val Mailboxes) {
 }
 
 // SetCc sets the value of Cc.
-func (s *EmailSend) SetCc(val OptOptionalMailboxes) {
+func (s *EmailSend) SetCc(val OptNilOptionalMailboxes) {
 	s.Cc = val
 }
 
 // SetBcc sets the value of Bcc.
-func (s *EmailSend) SetBcc(val OptOptionalMailboxes) {
+func (s *EmailSend) SetBcc(val OptNilOptionalMailboxes) {
 	s.Bcc = val
 }
 
 // SetReplyTo sets the value of ReplyTo.
-func (s *EmailSend) SetReplyTo(val OptMailbox) {
+func (s *EmailSend) SetReplyTo(val OptNilMailbox) {
 	s.ReplyTo = val
 }
 
@@ -4243,17 +4243,17 @@ func (s *EmailSend) SetSubject(val string) {
 }
 
 // SetHTML sets the value of HTML.
-func (s *EmailSend) SetHTML(val OptString) {
+func (s *EmailSend) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
 // SetText sets the value of Text.
-func (s *EmailSend) SetText(val OptString) {
+func (s *EmailSend) SetText(val OptNilString) {
 	s.Text = val
 }
 
 // SetTemplate sets the value of Template.
-func (s *EmailSend) SetTemplate(val OptString) {
+func (s *EmailSend) SetTemplate(val OptNilString) {
 	s.Template = val
 }
 
@@ -4283,7 +4283,7 @@ func (s *EmailSend) SetCategory(val OptEmailSendCategory) {
 }
 
 // SetScheduledAt sets the value of ScheduledAt.
-func (s *EmailSend) SetScheduledAt(val OptDateTime) {
+func (s *EmailSend) SetScheduledAt(val OptNilDateTime) {
 	s.ScheduledAt = val
 }
 
@@ -5295,7 +5295,7 @@ type InboxCreate struct {
 	// Your own key-value data.
 	Metadata OptMetadata `json:"metadata"`
 	// When the inbox stops receiving and sending mail. Must be in the future.
-	ExpiresAt OptDateTime `json:"expires_at"`
+	ExpiresAt OptNilDateTime `json:"expires_at"`
 }
 
 // GetName returns the value of Name.
@@ -5329,7 +5329,7 @@ func (s *InboxCreate) GetMetadata() OptMetadata {
 }
 
 // GetExpiresAt returns the value of ExpiresAt.
-func (s *InboxCreate) GetExpiresAt() OptDateTime {
+func (s *InboxCreate) GetExpiresAt() OptNilDateTime {
 	return s.ExpiresAt
 }
 
@@ -5364,7 +5364,7 @@ func (s *InboxCreate) SetMetadata(val OptMetadata) {
 }
 
 // SetExpiresAt sets the value of ExpiresAt.
-func (s *InboxCreate) SetExpiresAt(val OptDateTime) {
+func (s *InboxCreate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
 }
 
@@ -6167,15 +6167,15 @@ type MessageForward struct {
 	// The addresses that replies go to. If omitted, replies go to the inbox.
 	ReplyTo OptOptionalRecipients `json:"reply_to"`
 	// A note in plain text above the quoted original.
-	Text OptString `json:"text"`
+	Text OptNilString `json:"text"`
 	// A note in HTML above the quoted original.
-	HTML OptString `json:"html"`
+	HTML OptNilString `json:"html"`
 	// Whether to attach the files of the original.
 	IncludeAttachments OptBool `json:"include_attachments"`
 	// Files to attach: at most 10, together at most 25 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
-	Headers OptMailHeaders `json:"headers"`
+	Headers OptNilMailHeaders `json:"headers"`
 }
 
 // GetTo returns the value of To.
@@ -6199,12 +6199,12 @@ func (s *MessageForward) GetReplyTo() OptOptionalRecipients {
 }
 
 // GetText returns the value of Text.
-func (s *MessageForward) GetText() OptString {
+func (s *MessageForward) GetText() OptNilString {
 	return s.Text
 }
 
 // GetHTML returns the value of HTML.
-func (s *MessageForward) GetHTML() OptString {
+func (s *MessageForward) GetHTML() OptNilString {
 	return s.HTML
 }
 
@@ -6219,7 +6219,7 @@ func (s *MessageForward) GetAttachments() MessageAttachmentInputs {
 }
 
 // GetHeaders returns the value of Headers.
-func (s *MessageForward) GetHeaders() OptMailHeaders {
+func (s *MessageForward) GetHeaders() OptNilMailHeaders {
 	return s.Headers
 }
 
@@ -6244,12 +6244,12 @@ func (s *MessageForward) SetReplyTo(val OptOptionalRecipients) {
 }
 
 // SetText sets the value of Text.
-func (s *MessageForward) SetText(val OptString) {
+func (s *MessageForward) SetText(val OptNilString) {
 	s.Text = val
 }
 
 // SetHTML sets the value of HTML.
-func (s *MessageForward) SetHTML(val OptString) {
+func (s *MessageForward) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
@@ -6264,7 +6264,7 @@ func (s *MessageForward) SetAttachments(val MessageAttachmentInputs) {
 }
 
 // SetHeaders sets the value of Headers.
-func (s *MessageForward) SetHeaders(val OptMailHeaders) {
+func (s *MessageForward) SetHeaders(val OptNilMailHeaders) {
 	s.Headers = val
 }
 
@@ -6321,13 +6321,13 @@ type MessageReply struct {
 	// The addresses that replies go to. If omitted, replies go to the inbox.
 	ReplyTo OptOptionalRecipients `json:"reply_to"`
 	// The plain text body. If omitted, it is made from `html`.
-	Text OptString `json:"text"`
+	Text OptNilString `json:"text"`
 	// The HTML body.
-	HTML OptString `json:"html"`
+	HTML OptNilString `json:"html"`
 	// Files to attach: at most 10, together at most 25 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
-	Headers OptMailHeaders `json:"headers"`
+	Headers OptNilMailHeaders `json:"headers"`
 }
 
 // GetReplyAll returns the value of ReplyAll.
@@ -6351,12 +6351,12 @@ func (s *MessageReply) GetReplyTo() OptOptionalRecipients {
 }
 
 // GetText returns the value of Text.
-func (s *MessageReply) GetText() OptString {
+func (s *MessageReply) GetText() OptNilString {
 	return s.Text
 }
 
 // GetHTML returns the value of HTML.
-func (s *MessageReply) GetHTML() OptString {
+func (s *MessageReply) GetHTML() OptNilString {
 	return s.HTML
 }
 
@@ -6366,7 +6366,7 @@ func (s *MessageReply) GetAttachments() MessageAttachmentInputs {
 }
 
 // GetHeaders returns the value of Headers.
-func (s *MessageReply) GetHeaders() OptMailHeaders {
+func (s *MessageReply) GetHeaders() OptNilMailHeaders {
 	return s.Headers
 }
 
@@ -6391,12 +6391,12 @@ func (s *MessageReply) SetReplyTo(val OptOptionalRecipients) {
 }
 
 // SetText sets the value of Text.
-func (s *MessageReply) SetText(val OptString) {
+func (s *MessageReply) SetText(val OptNilString) {
 	s.Text = val
 }
 
 // SetHTML sets the value of HTML.
-func (s *MessageReply) SetHTML(val OptString) {
+func (s *MessageReply) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
@@ -6406,7 +6406,7 @@ func (s *MessageReply) SetAttachments(val MessageAttachmentInputs) {
 }
 
 // SetHeaders sets the value of Headers.
-func (s *MessageReply) SetHeaders(val OptMailHeaders) {
+func (s *MessageReply) SetHeaders(val OptNilMailHeaders) {
 	s.Headers = val
 }
 
@@ -6424,13 +6424,13 @@ type MessageSend struct {
 	// The subject line.
 	Subject string `json:"subject"`
 	// The plain text body. If omitted, it is made from `html`.
-	Text OptString `json:"text"`
+	Text OptNilString `json:"text"`
 	// The HTML body.
-	HTML OptString `json:"html"`
+	HTML OptNilString `json:"html"`
 	// Files to attach: at most 10, together at most 25 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
-	Headers OptMailHeaders `json:"headers"`
+	Headers OptNilMailHeaders `json:"headers"`
 }
 
 // GetTo returns the value of To.
@@ -6459,12 +6459,12 @@ func (s *MessageSend) GetSubject() string {
 }
 
 // GetText returns the value of Text.
-func (s *MessageSend) GetText() OptString {
+func (s *MessageSend) GetText() OptNilString {
 	return s.Text
 }
 
 // GetHTML returns the value of HTML.
-func (s *MessageSend) GetHTML() OptString {
+func (s *MessageSend) GetHTML() OptNilString {
 	return s.HTML
 }
 
@@ -6474,7 +6474,7 @@ func (s *MessageSend) GetAttachments() MessageAttachmentInputs {
 }
 
 // GetHeaders returns the value of Headers.
-func (s *MessageSend) GetHeaders() OptMailHeaders {
+func (s *MessageSend) GetHeaders() OptNilMailHeaders {
 	return s.Headers
 }
 
@@ -6504,12 +6504,12 @@ func (s *MessageSend) SetSubject(val string) {
 }
 
 // SetText sets the value of Text.
-func (s *MessageSend) SetText(val OptString) {
+func (s *MessageSend) SetText(val OptNilString) {
 	s.Text = val
 }
 
 // SetHTML sets the value of HTML.
-func (s *MessageSend) SetHTML(val OptString) {
+func (s *MessageSend) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
@@ -6519,7 +6519,7 @@ func (s *MessageSend) SetAttachments(val MessageAttachmentInputs) {
 }
 
 // SetHeaders sets the value of Headers.
-func (s *MessageSend) SetHeaders(val OptMailHeaders) {
+func (s *MessageSend) SetHeaders(val OptNilMailHeaders) {
 	s.Headers = val
 }
 
@@ -6527,19 +6527,19 @@ func (s *MessageSend) SetHeaders(val OptMailHeaders) {
 // Ref: #/components/schemas/MessageSimulate
 type MessageSimulate struct {
 	// The sender.
-	From OptAddress `json:"from"`
+	From OptNilAddress `json:"from"`
 	// The subject line.
 	Subject OptString `json:"subject"`
 	// The plain text body.
-	Text OptString `json:"text"`
+	Text OptNilString `json:"text"`
 	// The HTML body.
-	HTML OptString `json:"html"`
+	HTML OptNilString `json:"html"`
 	// A whole RFC 5322 message, as text.
 	Raw OptString `json:"raw"`
 }
 
 // GetFrom returns the value of From.
-func (s *MessageSimulate) GetFrom() OptAddress {
+func (s *MessageSimulate) GetFrom() OptNilAddress {
 	return s.From
 }
 
@@ -6549,12 +6549,12 @@ func (s *MessageSimulate) GetSubject() OptString {
 }
 
 // GetText returns the value of Text.
-func (s *MessageSimulate) GetText() OptString {
+func (s *MessageSimulate) GetText() OptNilString {
 	return s.Text
 }
 
 // GetHTML returns the value of HTML.
-func (s *MessageSimulate) GetHTML() OptString {
+func (s *MessageSimulate) GetHTML() OptNilString {
 	return s.HTML
 }
 
@@ -6564,7 +6564,7 @@ func (s *MessageSimulate) GetRaw() OptString {
 }
 
 // SetFrom sets the value of From.
-func (s *MessageSimulate) SetFrom(val OptAddress) {
+func (s *MessageSimulate) SetFrom(val OptNilAddress) {
 	s.From = val
 }
 
@@ -6574,12 +6574,12 @@ func (s *MessageSimulate) SetSubject(val OptString) {
 }
 
 // SetText sets the value of Text.
-func (s *MessageSimulate) SetText(val OptString) {
+func (s *MessageSimulate) SetText(val OptNilString) {
 	s.Text = val
 }
 
 // SetHTML sets the value of HTML.
-func (s *MessageSimulate) SetHTML(val OptString) {
+func (s *MessageSimulate) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
@@ -7092,52 +7092,6 @@ func (o NilString) Get() (v string, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o NilString) Or(d string) string {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
-// NewOptAddress returns new OptAddress with value set to v.
-func NewOptAddress(v Address) OptAddress {
-	return OptAddress{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptAddress is optional Address.
-type OptAddress struct {
-	Value Address
-	Set   bool
-}
-
-// IsSet returns true if OptAddress was set.
-func (o OptAddress) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptAddress) Reset() {
-	var v Address
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptAddress) SetTo(v Address) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptAddress) Get() (v Address, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptAddress) Or(d Address) Address {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -7834,98 +7788,6 @@ func (o OptInt) Or(d int) int {
 	return d
 }
 
-// NewOptMailHeaders returns new OptMailHeaders with value set to v.
-func NewOptMailHeaders(v MailHeaders) OptMailHeaders {
-	return OptMailHeaders{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptMailHeaders is optional MailHeaders.
-type OptMailHeaders struct {
-	Value MailHeaders
-	Set   bool
-}
-
-// IsSet returns true if OptMailHeaders was set.
-func (o OptMailHeaders) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptMailHeaders) Reset() {
-	var v MailHeaders
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptMailHeaders) SetTo(v MailHeaders) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptMailHeaders) Get() (v MailHeaders, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptMailHeaders) Or(d MailHeaders) MailHeaders {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
-// NewOptMailbox returns new OptMailbox with value set to v.
-func NewOptMailbox(v Mailbox) OptMailbox {
-	return OptMailbox{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptMailbox is optional Mailbox.
-type OptMailbox struct {
-	Value Mailbox
-	Set   bool
-}
-
-// IsSet returns true if OptMailbox was set.
-func (o OptMailbox) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptMailbox) Reset() {
-	var v Mailbox
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptMailbox) SetTo(v Mailbox) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptMailbox) Get() (v Mailbox, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptMailbox) Or(d Mailbox) Mailbox {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
 // NewOptMessageStatus returns new OptMessageStatus with value set to v.
 func NewOptMessageStatus(v MessageStatus) OptMessageStatus {
 	return OptMessageStatus{
@@ -8018,6 +7880,74 @@ func (o OptMetadata) Or(d Metadata) Metadata {
 	return d
 }
 
+// NewOptNilAddress returns new OptNilAddress with value set to v.
+func NewOptNilAddress(v Address) OptNilAddress {
+	return OptNilAddress{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilAddress is optional nullable Address.
+type OptNilAddress struct {
+	Value Address
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilAddress was set.
+func (o OptNilAddress) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilAddress) Reset() {
+	var v Address
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilAddress) SetTo(v Address) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilAddress) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilAddress) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v Address
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilAddress) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilAddress) Get() (v Address, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilAddress) Or(d Address) Address {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptNilDateTime returns new OptNilDateTime with value set to v.
 func NewOptNilDateTime(v time.Time) OptNilDateTime {
 	return OptNilDateTime{
@@ -8080,6 +8010,210 @@ func (o OptNilDateTime) Get() (v time.Time, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilDateTime) Or(d time.Time) time.Time {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilMailHeaders returns new OptNilMailHeaders with value set to v.
+func NewOptNilMailHeaders(v MailHeaders) OptNilMailHeaders {
+	return OptNilMailHeaders{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilMailHeaders is optional nullable MailHeaders.
+type OptNilMailHeaders struct {
+	Value MailHeaders
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilMailHeaders was set.
+func (o OptNilMailHeaders) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilMailHeaders) Reset() {
+	var v MailHeaders
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilMailHeaders) SetTo(v MailHeaders) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilMailHeaders) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilMailHeaders) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v MailHeaders
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilMailHeaders) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilMailHeaders) Get() (v MailHeaders, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilMailHeaders) Or(d MailHeaders) MailHeaders {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilMailbox returns new OptNilMailbox with value set to v.
+func NewOptNilMailbox(v Mailbox) OptNilMailbox {
+	return OptNilMailbox{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilMailbox is optional nullable Mailbox.
+type OptNilMailbox struct {
+	Value Mailbox
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilMailbox was set.
+func (o OptNilMailbox) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilMailbox) Reset() {
+	var v Mailbox
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilMailbox) SetTo(v Mailbox) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilMailbox) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilMailbox) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v Mailbox
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilMailbox) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilMailbox) Get() (v Mailbox, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilMailbox) Or(d Mailbox) Mailbox {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilOptionalMailboxes returns new OptNilOptionalMailboxes with value set to v.
+func NewOptNilOptionalMailboxes(v OptionalMailboxes) OptNilOptionalMailboxes {
+	return OptNilOptionalMailboxes{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilOptionalMailboxes is optional nullable OptionalMailboxes.
+type OptNilOptionalMailboxes struct {
+	Value OptionalMailboxes
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilOptionalMailboxes was set.
+func (o OptNilOptionalMailboxes) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilOptionalMailboxes) Reset() {
+	var v OptionalMailboxes
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilOptionalMailboxes) SetTo(v OptionalMailboxes) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilOptionalMailboxes) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilOptionalMailboxes) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v OptionalMailboxes
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilOptionalMailboxes) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilOptionalMailboxes) Get() (v OptionalMailboxes, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilOptionalMailboxes) Or(d OptionalMailboxes) OptionalMailboxes {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -8284,52 +8418,6 @@ func (o OptNilWebhookEvents) Get() (v WebhookEvents, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilWebhookEvents) Or(d WebhookEvents) WebhookEvents {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
-// NewOptOptionalMailboxes returns new OptOptionalMailboxes with value set to v.
-func NewOptOptionalMailboxes(v OptionalMailboxes) OptOptionalMailboxes {
-	return OptOptionalMailboxes{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptOptionalMailboxes is optional OptionalMailboxes.
-type OptOptionalMailboxes struct {
-	Value OptionalMailboxes
-	Set   bool
-}
-
-// IsSet returns true if OptOptionalMailboxes was set.
-func (o OptOptionalMailboxes) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptOptionalMailboxes) Reset() {
-	var v OptionalMailboxes
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptOptionalMailboxes) SetTo(v OptionalMailboxes) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptOptionalMailboxes) Get() (v OptionalMailboxes, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptOptionalMailboxes) Or(d OptionalMailboxes) OptionalMailboxes {
 	if v, ok := o.Get(); ok {
 		return v
 	}

@@ -13,7 +13,7 @@ import (
 // parts are what a request says of the text of an email.
 type parts struct {
 	subject              string
-	html, text, template gen.OptString
+	html, text, template gen.OptNilString
 	render               bool // whether inline parts have variables too
 }
 
@@ -26,11 +26,11 @@ type script struct {
 // scriptOf reads the template that a request names, or its own parts. The
 // request's subject and text win over the template's.
 func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
-	s := script{said: template.Source{Subject: p.subject, HTML: p.html.Value, Text: p.text.Value}}
+	s := script{said: template.Source{Subject: p.subject, HTML: p.html.Or(""), Text: p.text.Or("")}}
 	if id, ok := p.template.Get(); ok {
-		if p.html.Set {
+		if _, ok := p.html.Get(); ok {
 			return s, &apiError{
-				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateConflict, param: "template", message: "template does not go with html",
+				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateConflict, param: "template", message: "template and html cannot be combined: send one of them",
 			}
 		}
 		t, err := a.store.Template(ctx, callerOf(ctx).AccountID, id)
@@ -40,7 +40,8 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 		if err != nil {
 			return s, err
 		}
-		if s.said.HTML = t.HTML; !p.text.Set && t.Text != nil {
+		s.said.HTML = t.HTML
+		if _, ok := p.text.Get(); !ok && t.Text != nil {
 			s.said.Text = *t.Text
 		}
 	} else if !p.render {

@@ -18,8 +18,8 @@ func mailboxesFromAPI(field string, m gen.Mailboxes) ([]message.Address, error) 
 	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
 }
 
-// optionalMailboxes is mailboxesFromAPI for a field that may be absent or empty.
-func optionalMailboxes(field string, o gen.OptOptionalMailboxes) ([]message.Address, error) {
+// optionalMailboxes is mailboxesFromAPI for a field that may be absent, null or empty.
+func optionalMailboxes(field string, o gen.OptNilOptionalMailboxes) ([]message.Address, error) {
 	m, ok := o.Get()
 	if !ok {
 		return nil, nil

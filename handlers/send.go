@@ -111,7 +111,7 @@ func asRes[Res any](answer any, err error) (Res, error) {
 
 // extras reads the fields that all three ways to send share.
 func (s *submission) extras(
-	ctx context.Context, cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptMailHeaders, attachments gen.MessageAttachmentInputs,
+	ctx context.Context, cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptNilMailHeaders, attachments gen.MessageAttachmentInputs,
 ) (err error) {
 	if s.cc, err = optionalAddresses("cc", cc); err != nil {
 		return err
@@ -188,13 +188,13 @@ func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
 	if text == "" {
 		text = message.HTMLToText(body.HTML)
 	}
-	note := req.Text.Or("")
-	if note == "" && req.HTML.Set {
-		note = message.HTMLToText(req.HTML.Value)
+	note, noteHTML := req.Text.Or(""), req.HTML.Or("")
+	if note == "" {
+		note = message.HTMLToText(noteHTML)
 	}
 	s.text = message.ForwardText(note, h, text)
-	if body.HTML != "" || req.HTML.Set {
-		s.html = message.ForwardHTML(cmp.Or(req.HTML.Or(""), textToHTML(req.Text.Or(""))), h, cmp.Or(body.HTML, textToHTML(text)))
+	if _, ok := req.HTML.Get(); ok || body.HTML != "" {
+		s.html = message.ForwardHTML(cmp.Or(noteHTML, textToHTML(req.Text.Or(""))), h, cmp.Or(body.HTML, textToHTML(text)))
 	}
 	return nil
 }

@@ -73,14 +73,17 @@ func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, er
 
 // besideRaw is a field that a request with raw has too many, or empty.
 func besideRaw(req *gen.MessageSimulate) string {
+	_, from := req.From.Get()
+	_, text := req.Text.Get()
+	_, html := req.HTML.Get()
 	switch {
-	case req.From.Set: // a mail by its fields
+	case from: // a message by its fields
 		return "raw"
 	case req.Subject.Set:
 		return "subject"
-	case req.Text.Set:
+	case text:
 		return "text"
-	case req.HTML.Set:
+	case html:
 		return "html"
 	}
 	return ""

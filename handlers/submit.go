@@ -225,7 +225,7 @@ var ownHeaders = map[string]bool{
 	"to": true, "cc": true, "subject": true, "reply-to": true, "in-reply-to": true, "references": true, "mime-version": true,
 }
 
-func headersFromAPI(h gen.OptMailHeaders) ([][2]string, error) {
+func headersFromAPI(h gen.OptNilMailHeaders) ([][2]string, error) {
 	out := make([][2]string, 0, len(h.Value))
 	for name, value := range h.Value {
 		low := strings.ToLower(name)

@@ -116,7 +116,7 @@ type body struct {
 	text, textFile, htmlFile string
 	attach                   []string
 	read                     struct {
-		text, html gen.OptString
+		text, html gen.OptNilString
 		files      []file
 	}
 }
@@ -138,10 +138,12 @@ func (b *body) flags(cmd *cobra.Command) {
 
 // load reads the files that the flags name.
 func (b *body) load(p program) error {
-	b.read.text = opt(b.text)
+	if b.text != "" {
+		b.read.text = client.Body(b.text)
+	}
 	for _, f := range []struct {
 		name string
-		into *gen.OptString
+		into *gen.OptNilString
 	}{{b.textFile, &b.read.text}, {b.htmlFile, &b.read.html}} {
 		if f.name == "" {
 			continue

@@ -96,15 +96,15 @@ func mailboxesOf(all []string) gen.Mailboxes {
 	return gen.NewMailboxArrayMailboxes(list)
 }
 
-func copies(all []string) gen.OptOptionalMailboxes {
+func copies(all []string) gen.OptNilOptionalMailboxes {
 	if len(all) == 0 {
-		return gen.OptOptionalMailboxes{}
+		return gen.OptNilOptionalMailboxes{}
 	}
 	var list gen.OptionalMailboxArray
 	for _, m := range all {
 		list = append(list, gen.Mailbox(m))
 	}
-	return gen.NewOptOptionalMailboxes(gen.NewOptionalMailboxArrayOptionalMailboxes(list))
+	return gen.NewOptNilOptionalMailboxes(gen.NewOptionalMailboxArrayOptionalMailboxes(list))
 }
 
 func (b *body) emailAttachments() []gen.EmailAttachmentInput {

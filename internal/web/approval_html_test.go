@@ -48,8 +48,8 @@ func TestWhatIsNotShownIsNotSent(t *testing.T) {
 		for _, kind := range droppedHTML {
 			s.clock.Add(time.Minute) // the limit of calls begins anew
 			m := mailTo("ann@out.example", kind.what, "")
-			m.Text = gen.OptString{}
-			m.HTML = gen.NewOptString(`<p>Please <b>confirm</b>.</p>` + kind.source + `<p>Thank you.</p>`)
+			m.Text = gen.OptNilString{}
+			m.HTML = gen.NewOptNilString(`<p>Please <b>confirm</b>.</p>` + kind.source + `<p>Thank you.</p>`)
 			const clean = `<p>Please <b>confirm</b>.</p><p>Thank you.</p>`
 			d := s.hold(t, in, m)
 			if d.HTML.Value != clean {
@@ -82,7 +82,7 @@ func TestHiddenTextIsShownToTheApprover(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		m := mailTo("ann@out.example", "Order", "20 chairs")
-		m.HTML = gen.NewOptString(`<style>@media (max-width:600px){.m{display:none}}</style><p>20 chairs</p><p style="display:none">and 1</p>` +
+		m.HTML = gen.NewOptNilString(`<style>@media (max-width:600px){.m{display:none}}</style><p>20 chairs</p><p style="display:none">and 1</p>` +
 			`<p style="font-size:1px">and 2</p><p style="color:#fffffe">and 3</p><p class="m">and 4</p><p style="text-indent:-999px">and 5</p>` +
 			`<a href="https://evil.example/?q">www.bank.example</a>`)
 		d := s.hold(t, s.newInbox(t, "buyer", gen.SendPolicyApproval), m)

@@ -21,7 +21,7 @@ func (s *site) send(t *testing.T, to, subject string, edits ...func(*gen.EmailSe
 	t.Helper()
 	req := gen.EmailSend{
 		From: "Corner Shop <shop@" + storetest.Domain + ">", To: gen.NewMailboxMailboxes(gen.Mailbox(to)), Subject: subject,
-		Text: gen.NewOptString("Hello,\n\nyour order 4821 left our house this morning. It should be with you on Thursday.\n\nThe Corner Shop"),
+		Text: gen.NewOptNilString("Hello,\n\nyour order 4821 left our house this morning. It should be with you on Thursday.\n\nThe Corner Shop"),
 	}
 	for _, edit := range edits {
 		edit(&req)

@@ -139,7 +139,7 @@ func TestBrowserFollowsWhatWasSent(t *testing.T) {
 		s.send(t, "slow@careful.example", "Your table for tonight")
 		s.handOver(t)
 		later := s.send(t, "ann@out.example", "See you tomorrow", func(e *gen.EmailSend) {
-			e.ScheduledAt = gen.NewOptDateTime(s.clock.Now().Add(24 * time.Hour))
+			e.ScheduledAt = gen.NewOptNilDateTime(s.clock.Now().Add(24 * time.Hour))
 		})
 		b := s.browse(t)
 		b.open("/emails")

@@ -60,7 +60,7 @@ func fillForWalk(t *testing.T, s *site) string {
 	must(t, err)
 	s.send(t, "gone@nowhere.example", "Your invoice")
 	s.send(t, "ann@out.example", "See you tomorrow", func(e *gen.EmailSend) {
-		e.ScheduledAt = gen.NewOptDateTime(s.clock.Now().Add(24 * time.Hour))
+		e.ScheduledAt = gen.NewOptNilDateTime(s.clock.Now().Add(24 * time.Hour))
 	})
 	in, held := s.newInbox(t, "walk", gen.SendPolicyOpen), s.newInbox(t, "held", gen.SendPolicyApproval)
 	s.put(t, in, codeMail)
@@ -71,7 +71,7 @@ func fillForWalk(t *testing.T, s *site) string {
 	must(t, err)
 	for _, subject := range []string{"First draft", "Second draft", "Third draft"} {
 		m := mailTo("ann@out.example", subject, "Hello Ann")
-		m.HTML = gen.NewOptString("<p>Hello <b>Ann</b></p>")
+		m.HTML = gen.NewOptNilString("<p>Hello <b>Ann</b></p>")
 		m.Attachments = []gen.MessageAttachmentInput{{Filename: "note.txt", Content: []byte("A note")}}
 		s.hold(t, held, m)
 	}

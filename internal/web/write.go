@@ -69,7 +69,7 @@ func (d *Dashboard) write(p *page) error {
 	}
 	answer, err := d.api.SendMessage(p.ctx(), &gen.MessageSend{
 		To: gen.NewAddressArrayRecipients(addressesOf(f.To)), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc),
-		Subject: f.Subject, Text: gen.NewOptString(f.Text),
+		Subject: f.Subject, Text: gen.NewOptNilString(f.Text),
 	}, gen.SendMessageParams{InboxID: p.r.PathValue("inbox"), IdempotencyKey: optional(f.Once)})
 	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
 		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
@@ -132,7 +132,7 @@ func (d *Dashboard) reply(p *page) error {
 		return err
 	}
 	answer, err := d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
-		ReplyAll: gen.NewOptBool(f.All), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc), Text: gen.NewOptString(f.Text),
+		ReplyAll: gen.NewOptBool(f.All), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc), Text: gen.NewOptNilString(f.Text),
 	}, gen.ReplyToMessageParams{MessageID: p.r.PathValue("mail"), IdempotencyKey: optional(f.Once)})
 	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
 		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)

@@ -215,10 +215,17 @@ func dropRequiredChoices(doc *yaml.Node) {
 }
 
 // isRequiredChoice reports whether a keyword is an anyOf that only lists required
-// fields.
+// fields and the types that they need.
 func isRequiredChoice(key string, choices *yaml.Node) bool {
 	if key != "anyOf" || choices.Kind != yaml.SequenceNode {
 		return false
 	}
-	return !slices.ContainsFunc(choices.Content, func(c *yaml.Node) bool { return get(c, "required") == nil || len(c.Content) != 2 })
+	return !slices.ContainsFunc(choices.Content, func(c *yaml.Node) bool {
+		for key := range pairs(c) {
+			if key != "required" && key != "properties" {
+				return true
+			}
+		}
+		return get(c, "required") == nil
+	})
 }
