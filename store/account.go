@@ -44,7 +44,7 @@ func (s *Store) Account(ctx context.Context, id string) (Account, error) {
 func (s *Store) PublicAccountID(ctx context.Context, seq int64) (string, error) {
 	const q = `SELECT id FROM accounts WHERE seq = $1`
 	var id string
-	err := s.reads.scan(ctx, q, []any{seq}, &id)
+	err := s.reads.Scan(ctx, q, []any{seq}, &id)
 	return id, s.wrap(err, "account")
 }
 

@@ -82,7 +82,7 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, repo
 // could be in the way.
 func (b *hotBatch) holdAttempted(ctx context.Context, attempts []*Attempt, reports []*Report) error {
 	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
-	if b.store.dialect.lockRow() == "" {
+	if b.store.engine.LockRow() == "" {
 		return nil
 	}
 	var messages, recipients [][2]int64

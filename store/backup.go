@@ -12,13 +12,9 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-)
 
-// view reads a database as it was at one moment.
-type view interface {
-	sqlx.QueryerContext
-	Close() error
-}
+	"github.com/postroom/postroom/store/internal/engine"
+)
 
 // Snapshot is the database as it was at one moment: it lies in a file, and says
 // which blobs belong to it. No transaction is open for it: one that stayed open
@@ -62,8 +58,8 @@ func (s *Store) Snapshot(ctx context.Context, path string) (*Snapshot, error) {
 	if err != nil {
 		return nil, s.wrap(err, "schema version")
 	}
-	snap := &Snapshot{Engine: s.dialect.name(), Schema: schema, From: s.now()}
-	v, err := s.dialect.dump(ctx, path)
+	snap := &Snapshot{Engine: s.engine.Name(), Schema: schema, From: s.now()}
+	v, err := s.engine.Dump(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("write the database to %s: %w", path, err)
 	}
@@ -80,7 +76,7 @@ func (s *Store) Snapshot(ctx context.Context, path string) (*Snapshot, error) {
 
 // writeBlobKeys writes the keys of the blobs that rows name into a temporary
 // file in a folder.
-func writeBlobKeys(ctx context.Context, v view, dir string) (_ *os.File, err error) {
+func writeBlobKeys(ctx context.Context, v engine.View, dir string) (_ *os.File, err error) {
 	f, err := os.CreateTemp(dir, "blobs-*.tmp")
 	if err != nil {
 		return nil, err
@@ -165,8 +161,8 @@ const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
 // (see Hold), ends the sessions of people, and brings the schema up to date. When it fails before the last of
 // these the database is as empty as it was.
 func Load(ctx context.Context, cfg Config, path string) error {
-	d := newDialect(cfg.Database, 0)
-	if err := d.load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
+	d := engine.New(cfg.Database, 0)
+	if err := d.Load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
 		return fmt.Errorf("load the database from %s: %w", path, err)
 	}
 	_, err := Migrate(ctx, cfg)

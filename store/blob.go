@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/internal/disk"
 )
 
 // Blobs keeps raw mail that is too large for a row. A blob is written once and
@@ -90,7 +92,7 @@ func OpenBlobFolder(dir string, now func() time.Time) (*BlobFolder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the blob folder: %w", err)
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := disk.SyncDir(filepath.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("make the blob folder: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
@@ -98,15 +100,6 @@ func OpenBlobFolder(dir string, now func() time.Time) (*BlobFolder, error) {
 		return nil, fmt.Errorf("open the blob folder: %w", err)
 	}
 	return &BlobFolder{root: root, now: now, durable: map[string]bool{}}, nil
-}
-
-// syncDir makes the entries of a folder durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // Close closes the folder.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // statements are prepared for as long as the store is open. database/sql makes
@@ -48,20 +50,20 @@ type bulkInsert struct {
 	stmts   []*sql.Stmt
 }
 
-func (s *statements) addBulk(ctx context.Context, d dialect, table, columns string) bulkInsert {
+func (s *statements) addBulk(ctx context.Context, d engine.Engine, table, columns string) bulkInsert {
 	return s.addUpsert(ctx, d, table, columns, "")
 }
 
 // addUpsert is addBulk with what to do about rows that are there already.
-func (s *statements) addUpsert(ctx context.Context, d dialect, table, columns, conflict string) bulkInsert {
-	b := bulkInsert{columns: strings.Count(columns, ",") + 1, sizes: d.bulkSizes()}
+func (s *statements) addUpsert(ctx context.Context, d engine.Engine, table, columns, conflict string) bulkInsert {
+	b := bulkInsert{columns: strings.Count(columns, ",") + 1, sizes: d.BulkSizes()}
 	for _, rows := range b.sizes {
 		b.stmts = append(b.stmts, s.add(ctx, bulkQuery(d, table, columns, b.columns, rows)+conflict))
 	}
 	return b
 }
 
-func bulkQuery(d dialect, table, columns string, width, rows int) string {
+func bulkQuery(d engine.Engine, table, columns string, width, rows int) string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "INSERT INTO %s (%s) VALUES ", table, columns)
 	for row := range rows {
@@ -73,7 +75,7 @@ func bulkQuery(d dialect, table, columns string, width, rows int) string {
 			if col > 0 {
 				sb.WriteString(", ")
 			}
-			sb.WriteString(d.placeholder(row*width + col + 1))
+			sb.WriteString(d.Placeholder(row*width + col + 1))
 		}
 		sb.WriteString(")")
 	}

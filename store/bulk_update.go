@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // bulkUpdate changes many rows in few statements, as bulkInsert adds them: there
@@ -18,14 +20,14 @@ type bulkUpdate struct {
 
 // addUpdate prepares query, in which {rows} stands for the rows, whose columns
 // have these types.
-func (s *statements) addUpdate(ctx context.Context, d dialect, query string, types ...string) bulkUpdate {
-	u := bulkUpdate{columns: len(types), sizes: d.bulkSizes()}
+func (s *statements) addUpdate(ctx context.Context, d engine.Engine, query string, types ...string) bulkUpdate {
+	u := bulkUpdate{columns: len(types), sizes: d.BulkSizes()}
 	for _, size := range u.sizes {
 		rows := make([]string, size)
 		for row := range rows {
 			values := make([]string, len(types))
 			for i, typ := range types {
-				values[i] = "cast(" + d.placeholder(row*len(types)+i+1) + " AS " + typ + ")"
+				values[i] = "cast(" + d.Placeholder(row*len(types)+i+1) + " AS " + typ + ")"
 			}
 			rows[row] = "(" + strings.Join(values, ", ") + ")"
 		}

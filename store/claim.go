@@ -41,7 +41,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		return nil, nil
 	}
 	var w where
-	now := s.dialect.clock(w.arg(s.sharedNow()))
+	now := s.engine.Clock(w.arg(s.sharedNow()))
 	w.conds = append(w.conds, "next_attempt_at <= "+now, "next_attempt_at >= "+w.arg(s.due.at(s.now())))
 	if len(busy) > 0 {
 		w.notIn("domain", busy)
@@ -49,7 +49,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	// Materialized, or a plan may run the choice once for each row and take more
 	// than limit.
 	q := `WITH due AS MATERIALIZED (
-			SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.dialect.skipLocked() + `)
+			SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.engine.SkipLocked() + `)
 		UPDATE recipients SET next_attempt_at = ` + now + ` + ` + w.arg(lease.Microseconds()) + `, leased = true, fence = fence + 1, attempts = attempts + 1
 		WHERE seq IN (SELECT seq FROM due)
 		RETURNING ` + recipientColumns
@@ -66,7 +66,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 			return err
 		}
 		slices.SortFunc(rows, func(a, b Recipient) int { return cmp.Compare(a.Seq, b.Seq) })
-		if err := tx.GetContext(ctx, &name, `SELECT `+s.dialect.txName()); err != nil {
+		if err := tx.GetContext(ctx, &name, `SELECT `+s.engine.TxName()); err != nil {
 			return fmt.Errorf("name of the transaction: %w", err)
 		}
 		claimed, err = withMessages(ctx, tx, rows)

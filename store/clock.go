@@ -4,85 +4,35 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 )
 
 const (
-	// MaxSkew is by how much the clock of a node may differ from that of the
-	// database server. Beyond that the node neither claims nor deletes.
-	MaxSkew = 30 * time.Second
-	// minCorrection is the difference that is not worth a correction: clocks that
-	// NTP keeps are nearer to each other.
-	minCorrection = 50 * time.Millisecond
 	// clockEvery is how often a node asks the server for its time, and with every
 	// schemaLooks-th time whether a newer program has changed the schema.
 	clockEvery  = 2 * time.Second
 	schemaLooks = 5
 )
 
-// clock tells the time of the database server, as far as this node knows it. What
-// must not go wrong asks the server itself: see Store.mayDelete and
-// dialect.clock.
-type clock struct {
-	node  func() time.Time
-	alone bool // there is no server: the node's clock is right
-
-	correction atomic.Int64 // nanoseconds that are added to the node's time
-	ahead      atomic.Int64 // nanoseconds by which the server is ahead of the node
-}
-
-// now is the time of the server, to within minCorrection.
-func (c *clock) now() time.Time { return c.node().Add(time.Duration(c.correction.Load())) }
-
-// measured notes that the server's clock showed a time, between two moments of
-// the node's.
-func (c *clock) measured(before, server, after time.Time) {
-	if c.alone {
-		return
-	}
-	took := after.Sub(before)
-	ahead := server.Sub(before.Round(0)) - took/2
-	c.ahead.Store(int64(surely(ahead, took/2)))
-	if diff := ahead - time.Duration(c.correction.Load()); surely(diff, took/2).Abs() > minCorrection {
-		c.correction.Store(int64(ahead))
-	}
-}
-
-// surely is the part of a difference that is more than the error with which it
-// was measured.
-func surely(diff, most time.Duration) time.Duration {
-	switch {
-	case diff > most:
-		return diff - most
-	case diff < -most:
-		return diff + most
-	}
-	return 0
-}
-
-// skewed says whether the node's clock is too far off.
-func (c *clock) skewed() bool { return time.Duration(c.ahead.Load()).Abs() > MaxSkew }
-
 // Now is the time by the clock of the database server on PostgreSQL, as exactly as
 // the node could measure it, and by that of this machine on SQLite.
-func (s *Store) Now() time.Time { return s.clock.now() }
+func (s *Store) Now() time.Time { return s.clock.Now() }
 
 // now is Now.
-func (s *Store) now() time.Time { return s.clock.now() }
+func (s *Store) now() time.Time { return s.clock.Now() }
 
 // serverClock asks the database server for its time, and notes how it differs
 // from the node's. On SQLite, and in tests with a clock of their own, it is the
 // node's.
 func (s *Store) serverClock(ctx context.Context, from sqlx.QueryerContext) (time.Time, error) {
-	if s.clock.alone {
+	if s.clock.Alone {
 		return s.now(), nil
 	}
-	before := s.clock.node()
+	before := s.clock.Node()
 	var us int64
-	if err := sqlx.GetContext(ctx, from, &us, `SELECT `+s.dialect.clock("NULL")); err != nil {
+	if err := sqlx.GetContext(ctx, from, &us, `SELECT `+s.engine.Clock("NULL")); err != nil {
 		return time.Time{}, s.wrap(err, "clock of the server")
 	}
 	server := time.UnixMicro(us)
@@ -92,14 +42,14 @@ func (s *Store) serverClock(ctx context.Context, from sqlx.QueryerContext) (time
 
 // noteClock notes the server's time, which was asked for at before.
 func (s *Store) noteClock(ctx context.Context, before, server time.Time) {
-	s.clock.measured(before, server, s.clock.node())
+	s.clock.Measured(before, server, s.clock.Node())
 	s.notePause(ctx)
 }
 
-// sharedNow is the parameter for dialect.clock: nil when the server's clock
+// sharedNow is the parameter for engine.Clock: nil when the server's clock
 // counts.
 func (s *Store) sharedNow() any {
-	if s.clock.alone {
+	if s.clock.Alone {
 		return NewTime(s.now())
 	}
 	return nil
@@ -124,7 +74,7 @@ const (
 // Paused returns why the node neither claims nor deletes; nil when it does both.
 func (s *Store) Paused() []string {
 	var why []string
-	if s.clock.skewed() {
+	if s.clock.Skewed() {
 		why = append(why, PausedClock)
 	}
 	if s.schemaNewer.Load() {
@@ -134,7 +84,7 @@ func (s *Store) Paused() []string {
 }
 
 // ClockAhead is by how much the node's clock is ahead of the database server's.
-func (s *Store) ClockAhead() time.Duration { return -time.Duration(s.clock.ahead.Load()) }
+func (s *Store) ClockAhead() time.Duration { return -s.clock.Ahead() }
 
 // pauseLog remembers what was logged.
 type pauseLog struct {
@@ -164,7 +114,7 @@ func (s *Store) notePause(ctx context.Context) {
 // watchServer asks the server now and then for its time, and whether a newer
 // program has changed the schema. An error says nothing of either.
 func (s *Store) watchServer(ctx context.Context) {
-	if s.dialect.alone() {
+	if s.engine.Alone() {
 		return
 	}
 	tick := time.NewTicker(clockEvery)

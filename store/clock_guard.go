@@ -51,7 +51,7 @@ func newMono() func() time.Duration {
 
 // pass says whether something may be deleted now.
 func (g *clockGuard) pass(ctx context.Context, s *Store, now time.Time) (bool, error) {
-	if g.off || !s.dialect.alone() {
+	if g.off || !s.engine.Alone() {
 		return true, nil
 	}
 	g.mu.Lock()
@@ -116,7 +116,7 @@ func (s *Store) writeGuard(ctx context.Context, row heldDeletions) error {
 // DeletionsHeld returns until when nothing is deleted because the clock may be
 // wrong; nil when deletions go on.
 func (s *Store) DeletionsHeld(ctx context.Context) (*Time, error) {
-	if !s.dialect.alone() {
+	if !s.engine.Alone() {
 		return nil, nil //nolint:nilnil // nothing is held
 	}
 	row, err := s.readGuard(ctx)

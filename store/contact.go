@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // Contact is somebody whom an account writes to. An address is one contact's,
@@ -62,7 +64,7 @@ func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Conta
 func (s *Store) Contact(ctx context.Context, accountID int64, id string) (Contact, error) {
 	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND id = $2`
 	var c Contact
-	err := s.reads.get(ctx, &c, q, accountID, id)
+	err := s.reads.One(ctx, &c, q, accountID, id)
 	return c, s.wrap(err, "contact")
 }
 
@@ -82,7 +84,7 @@ func (s *Store) ListContacts(ctx context.Context, accountID int64, emailFold str
 	}
 	q := `SELECT ` + contactColumns + ` FROM contacts` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
 	var rows []Contact
-	if err := s.reads.all(ctx, &rows, q, w.args...); err != nil {
+	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
 		return List[Contact]{}, s.wrap(err, "list contacts")
 	}
 	return page(s, scope, p.Limit, rows, func(c Contact) position { return position{seq: c.Seq} }), nil
@@ -95,13 +97,13 @@ func (s *Store) UpdateContact(ctx context.Context, accountID int64, id string, e
 	var c Contact
 	err := s.inTx(ctx, "update contact", func(tx *sqlx.Tx) error {
 		c = Contact{}
-		if err := tx.GetContext(ctx, &c, q+s.dialect.lockRow(), accountID, id); err != nil {
+		if err := tx.GetContext(ctx, &c, q+s.engine.LockRow(), accountID, id); err != nil {
 			return err
 		}
 		edit(&c)
 		c.UpdatedAt = NewTime(s.now())
 		err := saveContact(ctx, tx, c)
-		if s.dialect.duplicate(err) {
+		if s.engine.Fault(err) == engine.Duplicate {
 			return fmt.Errorf("address %s: %w", c.Email, ErrContactExists)
 		}
 		return err

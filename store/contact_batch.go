@@ -80,7 +80,7 @@ func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64
 			NewTime(now), NewTime(now))
 	}
 	var folds []string
-	q := bulkQuery(s.dialect, "contacts", contactWritten, width, len(in)) +
+	q := bulkQuery(s.engine, "contacts", contactWritten, width, len(in)) +
 		` ON CONFLICT (account_id, email_fold) DO NOTHING RETURNING email_fold`
 	if err := tx.SelectContext(ctx, &folds, q, args...); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *Store) editContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, 
 		folds = append(folds, i.EmailFold)
 	}
 	var found []Contact
-	if err := selectIn(ctx, tx, &found, q+s.dialect.lockRow(), accountID, folds); err != nil {
+	if err := selectIn(ctx, tx, &found, q+s.engine.LockRow(), accountID, folds); err != nil {
 		return nil, err
 	}
 	for _, c := range found {

@@ -101,7 +101,7 @@ func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
 		signature string
 		size      int64
 	}
-	if err := s.reads.scan(ctx, q, []any{messageSeq}, &row.raw, &row.blobKey, &row.signature, &row.size); err != nil {
+	if err := s.reads.Scan(ctx, q, []any{messageSeq}, &row.raw, &row.blobKey, &row.signature, &row.size); err != nil {
 		return nil, s.wrap(err, "raw message")
 	}
 	raw := &Raw{Signature: row.signature, Size: row.size}

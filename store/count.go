@@ -64,9 +64,9 @@ const maxShards = 16
 // shards gives each committer a shard: those of one node, and mostly those of
 // several, do not wait for each other's counts of an account.
 func (s *Store) shards() []int64 {
-	n := s.dialect.committers()
+	n := s.engine.Committers()
 	all := make([]int64, n)
-	if s.dialect.alone() {
+	if s.engine.Alone() {
 		return all
 	}
 	first := rand.IntN(maxShards/n) * n //nolint:gosec // no secret

@@ -108,7 +108,7 @@ func (s *Store) HasDomain(ctx context.Context, accountID int64, name string) (bo
 // It is asked for every mail to a domain that is not the install's own.
 func (s *Store) DomainOwner(ctx context.Context, name string) (accountID int64, err error) {
 	const q = `SELECT account_id FROM domains WHERE domain = $1 AND status = 'verified'`
-	err = s.reads.scan(ctx, q, []any{name}, &accountID)
+	err = s.reads.Scan(ctx, q, []any{name}, &accountID)
 	return accountID, s.wrap(err, "domain")
 }
 
@@ -117,7 +117,7 @@ func (s *Store) DomainOwner(ctx context.Context, name string) (accountID int64, 
 func (s *Store) holdDomain(ctx context.Context, tx *sqlx.Tx, accountID int64, name string) error {
 	const q = `SELECT seq FROM domains WHERE account_id = $1 AND domain = $2 AND status = 'verified'`
 	var seq int64
-	err := tx.GetContext(ctx, &seq, q+s.dialect.lockRow(), accountID, name)
+	err := tx.GetContext(ctx, &seq, q+s.engine.LockRow(), accountID, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("domain %s: %w", name, ErrDomainNotVerified)
 	}
@@ -159,7 +159,7 @@ func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) er
 	for after, done := int64(0), false; !done; {
 		err := s.inTx(ctx, "delete domain", func(tx *sqlx.Tx) error {
 			var d Domain
-			if err := tx.GetContext(ctx, &d, read+s.dialect.lockRow(), accountID, id); err != nil {
+			if err := tx.GetContext(ctx, &d, read+s.engine.LockRow(), accountID, id); err != nil {
 				return err
 			}
 			some = nil
@@ -191,7 +191,7 @@ func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) er
 func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (string, error) {
 	const q = `SELECT records FROM domains WHERE domain = $1 AND account_id = $2 AND status = 'verified'`
 	var d Domain
-	err := s.reads.get(ctx, &d, q, name, accountID)
+	err := s.reads.One(ctx, &d, q, name, accountID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

@@ -69,7 +69,7 @@ func (d Domain) StatusOf(r DomainRecord) RecordStatus {
 func (s *Store) ClaimDomains(ctx context.Context, limit int) ([]Domain, error) {
 	now := s.now()
 	q := `WITH due AS MATERIALIZED (
-			SELECT seq FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $3` + s.dialect.skipLocked() + `)
+			SELECT seq FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $3` + s.engine.SkipLocked() + `)
 		UPDATE domains SET next_check_at = $2 WHERE seq IN (SELECT seq FROM due) RETURNING ` + domainColumns
 	var rows []Domain
 	err := s.inTx(ctx, "claim domains", func(tx *sqlx.Tx) error {
@@ -101,7 +101,7 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 	var lost []DomainRecord
 	err := s.inTx(ctx, "record a look-up", func(tx *sqlx.Tx) error {
 		var all []Domain
-		if err := tx.SelectContext(ctx, &all, claims+s.dialect.lockRow(), d.Name); err != nil {
+		if err := tx.SelectContext(ctx, &all, claims+s.engine.LockRow(), d.Name); err != nil {
 			return err
 		}
 		i := slices.IndexFunc(all, func(o Domain) bool { return o.Seq == d.Seq })

@@ -83,7 +83,7 @@ func (s *Store) RotateKeys(ctx context.Context, accountID int64, id string, keys
 	const q = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND id = $2`
 	rows := make([]Domain, 1)
 	err := s.inTx(ctx, "rotate keys", func(tx *sqlx.Tx) error {
-		if err := tx.GetContext(ctx, &rows[0], q+s.dialect.lockRow(), accountID, id); err != nil {
+		if err := tx.GetContext(ctx, &rows[0], q+s.engine.LockRow(), accountID, id); err != nil {
 			return err
 		}
 		if err := readDomainKeys(ctx, tx, rows); err != nil {

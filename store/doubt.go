@@ -27,7 +27,7 @@ func (s *Store) committed(ctx context.Context, tx string, err error, askFor time
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
 	defer cancel()
 	for {
-		known, committed, err := s.dialect.committed(ctx, tx)
+		known, committed, err := s.engine.Committed(ctx, tx)
 		if err == nil && known {
 			return committed
 		}

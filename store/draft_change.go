@@ -193,7 +193,7 @@ func (s *Store) lockPendingDraft(ctx context.Context, tx *sqlx.Tx, accountID int
 		keep  = `SELECT ` + draftContentColumns + ` FROM draft_contents WHERE draft_seq = $1`
 	)
 	var d Draft
-	if err := tx.GetContext(ctx, &d, lock+s.dialect.lockRow(), accountID, id); err != nil {
+	if err := tx.GetContext(ctx, &d, lock+s.engine.LockRow(), accountID, id); err != nil {
 		return d, s.wrap(err, "draft")
 	}
 	if err := tx.GetContext(ctx, &d.InboxID, inbox, d.InboxSeq); err != nil {

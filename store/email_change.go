@@ -100,7 +100,7 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, erro
 	now := NewTime(s.now())
 	var seqs []int64
 	// Mostly there is none, which needs no transaction to see.
-	if err := s.reads.all(ctx, &seqs, due, now); err != nil || len(seqs) == 0 {
+	if err := s.reads.All(ctx, &seqs, due, now); err != nil || len(seqs) == 0 {
 		return 0, s.wrap(err, "due emails")
 	}
 	drafts, err := s.prepareDrafts(ctx, rules, now)
@@ -109,7 +109,7 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, erro
 	}
 	err = s.inTx(ctx, "queue scheduled emails", func(tx *sqlx.Tx) error {
 		seqs = nil
-		err := tx.SelectContext(ctx, &seqs, q+s.dialect.skipLocked()+take, now, releaseBatch)
+		err := tx.SelectContext(ctx, &seqs, q+s.engine.SkipLocked()+take, now, releaseBatch)
 		if err != nil || len(seqs) == 0 {
 			return err
 		}

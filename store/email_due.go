@@ -95,7 +95,7 @@ func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*d
 		AccountID int64  `db:"account_id"`
 	}
 	const q = `SELECT domain, account_id FROM domains WHERE status = 'verified' AND domain IN (?) ORDER BY seq`
-	if err := selectIn(ctx, tx, &verified, q+s.dialect.lockRow(), names); err != nil {
+	if err := selectIn(ctx, tx, &verified, q+s.engine.LockRow(), names); err != nil {
 		return nil, by, errIn("domains of due emails", err)
 	}
 	for _, d := range verified {
@@ -108,7 +108,7 @@ func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*d
 func (s *Store) readDuePauses(ctx context.Context, tx *sqlx.Tx, accounts []int64, paused map[int64]string) error {
 	const q = `SELECT seq, paused_at, pause_reason FROM accounts WHERE seq IN (?) ORDER BY seq`
 	var rows []Account
-	if err := selectIn(ctx, tx, &rows, q+s.dialect.lockRow(), accounts); err != nil {
+	if err := selectIn(ctx, tx, &rows, q+s.engine.LockRow(), accounts); err != nil {
 		return errIn("accounts of due emails", err)
 	}
 	for _, a := range rows {
@@ -127,14 +127,14 @@ func (s *Store) readDueCreators(ctx context.Context, tx *sqlx.Tx, ids []string, 
 		users = `SELECT id, removed_at FROM users WHERE id IN (?) ORDER BY seq`
 	)
 	var rows []Key
-	if err := selectIn(ctx, tx, &rows, keys+s.dialect.lockRow(), ids); err != nil {
+	if err := selectIn(ctx, tx, &rows, keys+s.engine.LockRow(), ids); err != nil {
 		return errIn("keys that scheduled emails", err)
 	}
 	var people []struct {
 		ID        string `db:"id"`
 		RemovedAt *Time  `db:"removed_at"`
 	}
-	if err := selectIn(ctx, tx, &people, users+s.dialect.lockRow(), ids); err != nil {
+	if err := selectIn(ctx, tx, &people, users+s.engine.LockRow(), ids); err != nil {
 		return errIn("users who scheduled emails", err)
 	}
 	now := s.now()
@@ -166,7 +166,7 @@ func (s *Store) readDueInboxes(ctx context.Context, tx *sqlx.Tx, es []*dueEmail)
 	}
 	var inboxes []Inbox
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE seq IN (?) OR address IN (?) ORDER BY seq`
-	if err := selectIn(ctx, tx, &inboxes, q+s.dialect.lockRow(), seqs, addresses); err != nil {
+	if err := selectIn(ctx, tx, &inboxes, q+s.engine.LockRow(), seqs, addresses); err != nil {
 		return errIn("inboxes of due emails", err)
 	}
 	var from []int64

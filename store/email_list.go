@@ -41,7 +41,7 @@ func (s *Store) Email(ctx context.Context, accountID int64, inboxIDs []string, i
 	f := EmailFilter{AccountID: accountID, InboxIDs: inboxIDs}
 	f.senders(w, "e.message_seq")
 	var e Email
-	if err := s.reads.get(ctx, &e, `SELECT `+emailColumns+emailTables+w.sql(), w.args...); err != nil {
+	if err := s.reads.One(ctx, &e, `SELECT `+emailColumns+emailTables+w.sql(), w.args...); err != nil {
 		return Email{}, s.wrap(err, "email")
 	}
 	s.expireRead(&e.Message)
@@ -173,14 +173,14 @@ func (s *Store) scanEmails(ctx context.Context, f *EmailFilter, before int64, li
 	// Both databases go through the inner rows in their order and stop when they
 	// have enough.
 	q := `SELECT s.message_seq FROM (` + stream + ` LIMIT ` + strconv.Itoa(most) + `) s` + outer.sql() + ` LIMIT ` + outer.arg(limit+1)
-	if err := s.reads.all(ctx, &seqs, q, outer.args...); err != nil {
+	if err := s.reads.All(ctx, &seqs, q, outer.args...); err != nil {
 		return nil, 0, s.wrap(err, "list emails")
 	}
 	if len(seqs) > limit {
 		return seqs[:limit], seqs[limit-1], nil
 	}
 	var last []int64
-	if err := s.reads.all(ctx, &last, stream+` LIMIT 1 OFFSET `+strconv.Itoa(most-1), inner.args...); err != nil {
+	if err := s.reads.All(ctx, &last, stream+` LIMIT 1 OFFSET `+strconv.Itoa(most-1), inner.args...); err != nil {
 		return nil, 0, s.wrap(err, "list emails")
 	}
 	if len(last) == 1 {
@@ -195,8 +195,8 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 		return nil, nil
 	}
 	var es []Email
-	q := `SELECT ` + emailColumns + emailTables + ` WHERE ` + s.dialect.oneOf("e.message_seq", "$1")
-	if err := s.reads.all(ctx, &es, q, s.dialect.list(seqs)); err != nil {
+	q := `SELECT ` + emailColumns + emailTables + ` WHERE ` + s.engine.OneOf("e.message_seq", "$1")
+	if err := s.reads.All(ctx, &es, q, s.engine.List(seqs)); err != nil {
 		return nil, s.wrap(err, "list emails")
 	}
 	for i := range es {

@@ -3,10 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // What a caller can tell apart. Each comes wrapped with one fact, such as
@@ -57,35 +57,25 @@ func (s *Store) wrap(err error, what string) error {
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", what, err)
-	case s.dialect.cancelled(err):
+	}
+	switch s.engine.Fault(err) {
+	case engine.Cancelled:
 		return fmt.Errorf("%s: %w: %w", what, context.Canceled, err)
-	case s.dialect.badText(err):
+	case engine.BadText:
 		return fmt.Errorf("%s: %w: %w", what, ErrNotFound, err)
-	case s.dialect.locked(err):
+	case engine.Locked:
 		return fmt.Errorf("%s: %w: %w: %w", what, ErrUnavailable, errLocked, err)
-	case s.unavailable(err):
+	case engine.Unavailable:
 		return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
-	case s.dialect.full(err):
+	case engine.Full:
 		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isClosed says whether err is what database/sql says, without a name for it,
-// to who comes after Close.
-func isClosed(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if text := err.Error(); text == "sql: database is closed" || text == "sql: statement is closed" {
-			return true
-		}
-	}
-	return false
-}
-
 func (s *Store) unavailable(err error) bool {
-	var netErr net.Error
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
-		errors.As(err, &netErr) || isClosed(err) || s.dialect.unavailable(err)
+	f := s.engine.Fault(err)
+	return f == engine.Unavailable || f == engine.Locked
 }
 
 // one turns an UPDATE that should have touched exactly one row into an error

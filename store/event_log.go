@@ -23,13 +23,6 @@ type EventTail struct {
 	epoch   int        // how often the numbers have gone back
 }
 
-// logState is how the log is at one moment.
-type logState struct {
-	newest  int64    // the number of the newest event, or 0
-	last    int64    // the last number that was given out; 0 where numbers never go back
-	writers []string // transactions that have not ended, and may have a lower number than newest
-}
-
 // eventMark is how the log was at one moment.
 type eventMark struct {
 	newest  int64
@@ -44,16 +37,16 @@ func (s *Store) TailEvents() *EventTail { return &EventTail{store: s} }
 // for which it has to be called again when other transactions have had time to
 // end.
 func (t *EventTail) Settle(ctx context.Context) (settled int64, known, pending bool, err error) {
-	log, err := t.store.dialect.eventLog(ctx)
+	log, err := t.store.engine.EventLog(ctx)
 	if err != nil {
 		return t.settled, t.known, t.mark != nil, t.store.wrap(err, "newest event")
 	}
-	newest, writers := log.newest, log.writers
-	if log.last < t.last { // a standby has taken over that lacks the end of the log
+	newest, writers := log.Newest, log.Writers
+	if log.Last < t.last { // a standby has taken over that lacks the end of the log
 		t.settled, t.known, t.mark = 0, false, nil
 		t.epoch++
 	}
-	t.last = log.last
+	t.last = log.Last
 	if t.mark != nil {
 		t.mark.writers = slices.DeleteFunc(t.mark.writers, func(w string) bool { return !slices.Contains(writers, w) })
 		if len(t.mark.writers) == 0 {
@@ -83,7 +76,7 @@ func (t *EventTail) settle(seq int64) {
 func (s *Store) EventsBetween(ctx context.Context, after, upTo int64, limit int) ([]Event, error) {
 	const q = `SELECT ` + eventColumns + eventTables + ` WHERE e.seq > $1 AND e.seq <= $2 ORDER BY e.seq LIMIT $3`
 	var events []Event
-	err := s.reads.all(ctx, &events, q, after, upTo, limit)
+	err := s.reads.All(ctx, &events, q, after, upTo, limit)
 	return events, s.wrap(err, "events")
 }
 
@@ -92,7 +85,7 @@ func (s *Store) EventsOf(ctx context.Context, accountID, after, upTo int64, limi
 	const q = `SELECT ` + eventColumns + eventTables + `
 		WHERE e.account_id = $1 AND e.seq > $2 AND e.seq <= $3 ORDER BY e.seq LIMIT $4`
 	var events []Event
-	err := s.reads.all(ctx, &events, q, accountID, after, upTo, limit)
+	err := s.reads.All(ctx, &events, q, accountID, after, upTo, limit)
 	return events, s.wrap(err, "events of the account")
 }
 
@@ -104,7 +97,7 @@ func (s *Store) EventPlace(ctx context.Context, accountID int64, id string) (seq
 		Seq       int64 `db:"seq"`
 		CreatedAt Time  `db:"created_at"`
 	}
-	err = s.reads.get(ctx, &row, q, accountID, id)
+	err = s.reads.One(ctx, &row, q, accountID, id)
 	return row.Seq, row.CreatedAt, s.wrap(err, "event "+id)
 }
 
@@ -115,16 +108,16 @@ func (s *Store) EventsFrom(ctx context.Context, at time.Time) (int64, error) {
 	const q = `SELECT coalesce((SELECT seq - 1 FROM events WHERE id >= $1 ORDER BY id LIMIT 1),
 		(SELECT max(seq) FROM events), 0)`
 	var seq int64
-	err := s.reads.get(ctx, &seq, q, firstID("evt_", at))
+	err := s.reads.One(ctx, &seq, q, firstID("evt_", at))
 	return seq, s.wrap(err, "first event of a time")
 }
 
 // RevokedKeys returns those of the keys, by their numbers, that may no longer
 // be used: they are revoked, or have expired.
 func (s *Store) RevokedKeys(ctx context.Context, seqs []int64) ([]int64, error) {
-	q := `SELECT seq FROM api_keys WHERE ` + s.dialect.oneOf("seq", "$1") + `
+	q := `SELECT seq FROM api_keys WHERE ` + s.engine.OneOf("seq", "$1") + `
 		AND (revoked_at IS NOT NULL OR expires_at <= $2)`
 	var gone []int64
-	err := s.reads.all(ctx, &gone, q, s.dialect.list(seqs), NewTime(s.now()))
+	err := s.reads.All(ctx, &gone, q, s.engine.List(seqs), NewTime(s.now()))
 	return gone, s.wrap(err, "revoked keys")
 }

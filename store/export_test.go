@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // Pragma reads a setting of the connection that writes.
@@ -61,7 +63,7 @@ func HaveWrittenQuery(inboxSeq int64, addresses ...string) (query string, args [
 // Explain tells how the database would answer a query, were its tables large.
 func (s *Store) Explain(ctx context.Context, query string, args ...any) (string, error) {
 	explain := "EXPLAIN QUERY PLAN "
-	_, postgres := s.dialect.(*postgresDialect)
+	postgres := s.engine.Name() == engine.PostgreSQL
 	if postgres {
 		explain = "EXPLAIN "
 	}

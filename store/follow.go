@@ -59,7 +59,7 @@ func (f *follower) wake(ctx context.Context) error {
 		Seq      int64 `db:"seq"`
 		InboxSeq int64 `db:"inbox_seq"`
 	}
-	if err := f.store.reads.all(ctx, &rows, since, f.from, followMost+1); err != nil {
+	if err := f.store.reads.All(ctx, &rows, since, f.from, followMost+1); err != nil {
 		return f.store.wrap(err, "new events")
 	}
 	if len(rows) > followMost {

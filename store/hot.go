@@ -73,7 +73,7 @@ type hotStatements struct {
 
 // prepareHot prepares the statements of the hot writes.
 func (s *Store) prepareHot(ctx context.Context) error {
-	st, d := s.stmts, s.dialect
+	st, d := s.stmts, s.engine
 	s.hot = hotStatements{
 		threads: st.addBulk(ctx, d, "threads",
 			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at"),
@@ -97,26 +97,26 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
 			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
 
-		lockInboxes:    st.addList(ctx, d, 1, lockInboxes+d.lockRow()),
+		lockInboxes:    st.addList(ctx, d, 1, lockInboxes+d.LockRow()),
 		newest:         st.addList(ctx, d, 1, newestOfInboxes),
 		bySeq:          st.addList(ctx, d, 1, threadsBySeq),
 		byHeader:       st.addList(ctx, d, 2, threadsByHeader(d)),
 		byExpected:     st.addList(ctx, d, 2, threadsByExpected(d)),
 		bySubject:      st.addList(ctx, d, 2, threadsBySubject(d)),
 		recentSends:    st.addList(ctx, d, 1, recentSends),
-		lockMessages:   st.addList(ctx, d, 1, lockMessages+d.lockRow()),
-		lockRecipients: st.addList(ctx, d, 1, lockRecipients+d.lockRow()),
+		lockMessages:   st.addList(ctx, d, 1, lockMessages+d.LockRow()),
+		lockRecipients: st.addList(ctx, d, 1, lockRecipients+d.LockRow()),
 		statuses:       st.addList(ctx, d, 1, recipientStatuses),
 		webhooksOf:     st.addList(ctx, d, 1, webhooksOf),
 		accounts:       st.addList(ctx, d, 1, senders),
-		lockAccounts:   st.addList(ctx, d, 1, senders+d.lockRow()),
+		lockAccounts:   st.addList(ctx, d, 1, senders+d.LockRow()),
 
 		updateRecipients: st.addUpdate(ctx, d, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
 		keepSignatures:   st.addUpdate(ctx, d, keepSignatures, "bigint", "text"),
 		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint", "bigint"),
 		updateDeliveries: st.addUpdate(ctx, d, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
 
-		reserve:        st.add(ctx, d.reserve()),
+		reserve:        st.add(ctx, d.Reserve()),
 		updateThread:   st.add(ctx, updateThread),
 		reported:       st.add(ctx, reportedRecipient),
 		updateReported: st.add(ctx, updateReported),
@@ -134,7 +134,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite, again bool) error {
 	var b hotBatch
 	err := s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
-		if short := s.dialect.shortLocks(); again && short != "" {
+		if short := s.engine.ShortLocks(); again && short != "" {
 			if _, err := tx.ExecContext(ctx, short); err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ type hotBatch struct {
 	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
 	threads  []int64 // sequence numbers for new ones
-	txName   string  // to dialect.committed
+	txName   string  // to engine.Committed
 	complete bool    // all is written but the commit
 	events   []any   // rows
 	told     []told  // the same, for webhook endpoints

@@ -164,7 +164,7 @@ func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 // inboxes are held, and not at all when this process alone gives out times and
 // its clock has moved on.
 func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
-	if b.store.dialect.alone() && b.now.UnixMicro() >= b.store.newest.Load() {
+	if b.store.engine.Alone() && b.now.UnixMicro() >= b.store.newest.Load() {
 		return nil
 	}
 	return b.store.hot.newest.each(ctx, b.tx, list, func(rows *sql.Rows) error {
@@ -183,7 +183,7 @@ func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
 // readNewest begins to keep the time of the newest message, where one process
 // owns the database.
 func (s *Store) readNewest(ctx context.Context) error {
-	if !s.dialect.alone() {
+	if !s.engine.Alone() {
 		return nil
 	}
 	var newest int64

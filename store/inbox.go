@@ -130,7 +130,7 @@ func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, exists e
 func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
 	var in Inbox
-	err := s.reads.get(ctx, &in, q, accountID, id)
+	err := s.reads.One(ctx, &in, q, accountID, id)
 	return in, s.wrap(err, "inbox")
 }
 
@@ -139,7 +139,7 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 func (s *Store) InboxAt(ctx context.Context, address string) (Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE address = $1`
 	var in Inbox
-	err := s.reads.get(ctx, &in, q, address)
+	err := s.reads.One(ctx, &in, q, address)
 	return in, s.wrap(err, "inbox at an address")
 }
 
@@ -148,7 +148,7 @@ func (s *Store) InboxAt(ctx context.Context, address string) (Inbox, error) {
 func (s *Store) InboxExists(ctx context.Context, seq int64) error {
 	const q = `SELECT 1 FROM inboxes WHERE seq = $1 AND status <> 'deleted'`
 	var one int
-	return s.wrap(s.reads.scan(ctx, q, []any{seq}, &one), "inbox")
+	return s.wrap(s.reads.Scan(ctx, q, []any{seq}, &one), "inbox")
 }
 
 // ListInboxes returns a page of the account's inboxes, newest first. ids, when
@@ -250,6 +250,6 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 func (s *Store) lockInbox(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
 	var in Inbox
-	err := tx.GetContext(ctx, &in, q+s.dialect.lockRow(), accountID, id)
+	err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), accountID, id)
 	return in, s.wrap(err, "inbox "+id)
 }

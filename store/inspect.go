@@ -20,13 +20,6 @@ type Inspection struct {
 	LogSize int64
 }
 
-// engineState is what a database says of itself.
-type engineState struct {
-	version string
-	clock   *time.Time // nil when it has none of its own
-	logSize int64
-}
-
 // inspectPings is how often Inspect asks.
 const inspectPings = 5
 
@@ -40,16 +33,16 @@ func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 		}
 		took[i] = time.Since(start)
 	}
-	before := s.clock.node()
-	state, err := s.dialect.inspect(ctx)
+	before := s.clock.Node()
+	state, err := s.engine.Inspect(ctx)
 	if err != nil {
 		return Inspection{}, s.wrap(err, "inspect")
 	}
-	after := s.clock.node()
+	after := s.clock.Node()
 	slices.Sort(took)
-	out := Inspection{Engine: s.Engine(), Version: state.version, Latency: took[len(took)/2], LogSize: state.logSize}
-	if state.clock != nil {
-		ahead := state.clock.Sub(before.Round(0).Add(after.Sub(before) / 2))
+	out := Inspection{Engine: s.Engine(), Version: state.Version, Latency: took[len(took)/2], LogSize: state.LogSize}
+	if state.Clock != nil {
+		ahead := state.Clock.Sub(before.Round(0).Add(after.Sub(before) / 2))
 		out.Ahead = &ahead
 	}
 	return out, nil

@@ -46,7 +46,7 @@ func (s *Store) RecordInstallKeys(ctx context.Context, domain string, found map[
 func (s *Store) changeInstallKeys(ctx context.Context, domain string, change func(*sqlx.Tx, []DomainKey) error) error {
 	return s.inTx(ctx, "keys of the mail domain", func(tx *sqlx.Tx) error {
 		var have []DomainKey
-		if err := tx.SelectContext(ctx, &have, installKeys+s.dialect.lockRow(), domain); err != nil {
+		if err := tx.SelectContext(ctx, &have, installKeys+s.engine.LockRow(), domain); err != nil {
 			return err
 		}
 		return change(tx, have)

@@ -76,7 +76,7 @@ const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 // is none, or it is revoked or expired.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
 	var k Key
-	err := s.reads.get(ctx, &k, keyByHash, hash, NewTime(s.now()))
+	err := s.reads.One(ctx, &k, keyByHash, hash, NewTime(s.now()))
 	return k, s.wrap(err, "key")
 }
 
@@ -140,7 +140,7 @@ func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error
 	)
 	return s.inTx(ctx, "revoke key", func(tx *sqlx.Tx) error {
 		var n int64
-		if err := tx.GetContext(ctx, &n, lock+s.dialect.lockRow(), accountID); err != nil {
+		if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), accountID); err != nil {
 			return errIn("lock the account", err)
 		}
 		res, err := tx.ExecContext(ctx, revoke, accountID, id, NewTime(s.now()))

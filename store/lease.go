@@ -22,8 +22,8 @@ func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Dura
 	}
 	// In the order of seq, as attempts are recorded, so that nobody waits in a
 	// ring.
-	find := `SELECT seq, fence FROM recipients WHERE leased AND ` + s.dialect.oneOf("seq", "$1") + ` ORDER BY seq` + s.dialect.lockRow()
-	push := `UPDATE recipients SET next_attempt_at = ` + s.dialect.clock("$2") + ` + cast($3 AS bigint) WHERE ` + s.dialect.oneOf("seq", "$1")
+	find := `SELECT seq, fence FROM recipients WHERE leased AND ` + s.engine.OneOf("seq", "$1") + ` ORDER BY seq` + s.engine.LockRow()
+	push := `UPDATE recipients SET next_attempt_at = ` + s.engine.Clock("$2") + ` + cast($3 AS bigint) WHERE ` + s.engine.OneOf("seq", "$1")
 	seqs := make([]int64, len(claims))
 	for i, c := range claims {
 		seqs[i] = c.RecipientSeq
@@ -31,7 +31,7 @@ func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Dura
 	err = s.inTx(ctx, "renew leases", func(tx *sqlx.Tx) error {
 		lost = nil
 		var rows []Recipient
-		if err := tx.SelectContext(ctx, &rows, find, s.dialect.list(seqs)); err != nil {
+		if err := tx.SelectContext(ctx, &rows, find, s.engine.List(seqs)); err != nil {
 			return err
 		}
 		fences := make(map[int64]int64, len(rows))
@@ -49,7 +49,7 @@ func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Dura
 		if len(kept) == 0 {
 			return nil
 		}
-		_, err := tx.ExecContext(ctx, push, s.dialect.list(kept), s.sharedNow(), lease.Microseconds())
+		_, err := tx.ExecContext(ctx, push, s.engine.List(kept), s.sharedNow(), lease.Microseconds())
 		return err
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) ReleaseLeases(ctx context.Context) (int64, error) {
 // the only one can tell, which on SQLite it is: with several nodes on PostgreSQL
 // nothing is done, and a lease that nobody renews ends by itself.
 func (s *Store) releaseClaims(ctx context.Context, what, table string) (int64, error) {
-	if !s.dialect.alone() {
+	if !s.engine.Alone() {
 		return 0, nil
 	}
 	q := `UPDATE ` + table + ` SET next_attempt_at = $1, leased = false, fence = fence + 1

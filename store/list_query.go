@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // listSizes are the lengths of lists that list queries are prepared for.
@@ -23,7 +25,7 @@ type listQuery struct {
 
 // addList prepares query, in which {list} stands for the keys, one or two
 // numbers each, and {n} for the parameter that comes after them.
-func (s *statements) addList(ctx context.Context, d dialect, width int, query string) listQuery {
+func (s *statements) addList(ctx context.Context, d engine.Engine, width int, query string) listQuery {
 	q := listQuery{width: width}
 	for _, size := range listSizes {
 		var list strings.Builder
@@ -36,12 +38,12 @@ func (s *statements) addList(ctx context.Context, d dialect, width int, query st
 			case i > 0:
 				list.WriteString(", ")
 			}
-			list.WriteString("CAST(" + d.placeholder(i+1) + " AS bigint)")
+			list.WriteString("CAST(" + d.Placeholder(i+1) + " AS bigint)")
 		}
 		if width > 1 {
 			list.WriteString(")")
 		}
-		text := strings.NewReplacer("{list}", list.String(), "{n}", d.placeholder(size*width+1)).Replace(query)
+		text := strings.NewReplacer("{list}", list.String(), "{n}", d.Placeholder(size*width+1)).Replace(query)
 		q.stmts = append(q.stmts, s.add(ctx, text))
 	}
 	return q

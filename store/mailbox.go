@@ -31,6 +31,6 @@ const mailboxByAddress = `
 // it must.
 func (s *Store) MailboxByAddress(ctx context.Context, address string) (Mailbox, error) {
 	var m Mailbox
-	err := s.reads.scan(ctx, mailboxByAddress, []any{address}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
+	err := s.reads.Scan(ctx, mailboxByAddress, []any{address}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
 	return m, s.wrap(err, "inbox")
 }

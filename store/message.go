@@ -99,7 +99,7 @@ const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JO
 func (s *Store) Message(ctx context.Context, accountID int64, id string) (Message, error) {
 	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
 	var m Message
-	if err := s.reads.get(ctx, &m, q, accountID, id); err != nil {
+	if err := s.reads.One(ctx, &m, q, accountID, id); err != nil {
 		return Message{}, s.wrap(err, "message")
 	}
 	s.expireRead(&m)
@@ -117,7 +117,7 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 	f.add(w)
 	q := `SELECT ` + messageColumns + messageTables + w.sql() + ` ORDER BY m.created_at, m.seq LIMIT 1`
 	var m Message
-	if err := s.reads.get(ctx, &m, q, w.args...); err != nil {
+	if err := s.reads.One(ctx, &m, q, w.args...); err != nil {
 		return Message{}, s.wrap(err, "first message")
 	}
 	s.expireRead(&m)
@@ -150,9 +150,9 @@ func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs
 	if len(seqs) == 0 {
 		return nil
 	}
-	q := `SELECT ` + contentColumns + ` FROM contents WHERE ` + s.dialect.oneOf("message_seq", "$1")
+	q := `SELECT ` + contentColumns + ` FROM contents WHERE ` + s.engine.OneOf("message_seq", "$1")
 	rows := make([]Content, 0, len(seqs))
-	if err := s.reads.all(ctx, &rows, q, s.dialect.list(seqs)); err != nil {
+	if err := s.reads.All(ctx, &rows, q, s.engine.List(seqs)); err != nil {
 		return s.wrap(err, "read contents")
 	}
 	for i := range rows {
@@ -165,9 +165,9 @@ func (s *Store) fillRecipients(ctx context.Context, bySeq map[int64]*Message, se
 	if len(seqs) == 0 {
 		return nil
 	}
-	q := `SELECT ` + recipientColumns + ` FROM recipients WHERE ` + s.dialect.oneOf("message_seq", "$1") + ` ORDER BY seq`
+	q := `SELECT ` + recipientColumns + ` FROM recipients WHERE ` + s.engine.OneOf("message_seq", "$1") + ` ORDER BY seq`
 	var rows []Recipient
-	if err := s.reads.all(ctx, &rows, q, s.dialect.list(seqs)); err != nil {
+	if err := s.reads.All(ctx, &rows, q, s.engine.List(seqs)); err != nil {
 		return s.wrap(err, "read recipients")
 	}
 	for _, r := range rows {

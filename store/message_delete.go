@@ -44,7 +44,7 @@ func (s *Store) deleteMessage(ctx context.Context, tx *sqlx.Tx, m Message) (blob
 		recipients = `DELETE FROM recipients WHERE message_seq = $1`
 	)
 	var old oldMessage
-	if err := tx.GetContext(ctx, &old, lock+s.dialect.lockRow(), m.Seq); err != nil {
+	if err := tx.GetContext(ctx, &old, lock+s.engine.LockRow(), m.Seq); err != nil {
 		return nil, s.wrap(err, "message "+m.ID)
 	}
 	if _, err := tx.ExecContext(ctx, recipients, m.Seq); err != nil {

@@ -112,7 +112,7 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 		w.in("i.id", f.InboxIDs)
 	}
 	var seqs []int64
-	err := s.reads.all(ctx, &seqs, `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
+	err := s.reads.All(ctx, &seqs, `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
 	if len(seqs) == 1 {
 		f.threadSeq = seqs[0]
 	}
@@ -187,7 +187,7 @@ func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before po
 		At  int64 `db:"created_at"`
 		Seq int64 `db:"seq"`
 	}
-	if err := s.reads.all(ctx, &hits, q, outer.args...); err != nil {
+	if err := s.reads.All(ctx, &hits, q, outer.args...); err != nil {
 		return nil, nil, s.wrap(err, "list messages")
 	}
 	ps := make([]position, len(hits))
@@ -199,7 +199,7 @@ func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before po
 	}
 	hits = hits[:0]
 	q = `SELECT m.created_at, m.seq FROM messages m` + inner.sql() + order + ` LIMIT 1 OFFSET ` + inner.arg(most-1)
-	if err := s.reads.all(ctx, &hits, q, inner.args...); err != nil {
+	if err := s.reads.All(ctx, &hits, q, inner.args...); err != nil {
 		return nil, nil, s.wrap(err, "list messages")
 	}
 	if len(hits) == 0 {
@@ -229,7 +229,7 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 		return nil, nil
 	}
 	w := &where{}
-	w.add(s.dialect.oneOf("m.seq", w.arg(s.dialect.list(seqs))))
+	w.add(s.engine.OneOf("m.seq", w.arg(s.engine.List(seqs))))
 	if f != nil {
 		w.add("i.status <> 'deleted'")
 		switch {
@@ -237,12 +237,12 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 			// The sign keeps SQLite from going through the whole inbox by its index.
 			w.add("+m.inbox_seq = ?", f.InboxSeq)
 		case f.InboxIDs != nil:
-			w.add(s.dialect.oneOf("m.inbox_seq", w.arg(s.dialect.list(f.inboxes))))
+			w.add(s.engine.OneOf("m.inbox_seq", w.arg(s.engine.List(f.inboxes))))
 		}
 		f.add(w)
 	}
 	ms := make([]Message, 0, len(seqs))
-	err := s.reads.all(ctx, &ms, `SELECT `+messageColumns+messageTables+w.sql(), w.args...)
+	err := s.reads.All(ctx, &ms, `SELECT `+messageColumns+messageTables+w.sql(), w.args...)
 	for i := range ms {
 		s.expireRead(&ms[i])
 	}

@@ -37,7 +37,7 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 }
 
 func (s *Store) migrator() (*goose.Provider, error) {
-	name, files, opts, err := s.dialect.migrations()
+	name, files, opts, err := s.engine.Migrations()
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}

@@ -142,7 +142,7 @@ const answerWithin = time.Second
 func holeStore(t *testing.T) (*hole, *store.Store, store.Inbox) {
 	t.Helper()
 	h, cfg := newHole(t, storetest.Config(t, storetest.PostgreSQL))
-	cfg.AnswerWithin = answerWithin
+	cfg.StatementTimeout = answerWithin
 	s := storetest.OpenConfig(t, cfg)
 	in := storetest.Inbox(t, s)
 	storetest.Received(t, s, in)
@@ -228,7 +228,7 @@ func TestLostListenerIsReplaced(t *testing.T) {
 	t.Parallel()
 	direct := storetest.Config(t, storetest.PostgreSQL)
 	h, cfg := newHole(t, direct)
-	cfg.AnswerWithin = answerWithin
+	cfg.StatementTimeout = answerWithin
 	s := storetest.OpenConfig(t, cfg)
 	db := openRaw(t, direct)
 	listeners := func() (pids []int) {

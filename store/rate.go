@@ -56,7 +56,7 @@ type rateCounter interface {
 
 // openRates chooses the counter: one process can count in memory.
 func (s *Store) openRates(ctx context.Context) error {
-	if s.dialect.alone() {
+	if s.engine.Alone() {
 		s.rates = &memoryRates{}
 		return nil
 	}

@@ -59,7 +59,7 @@ func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage
 	if len(threaded) > 0 {
 		inboxes := rising(threaded, func(m oldMessage) int64 { return m.InboxSeq })
 		var held []int64
-		if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.dialect.lockRow(), inboxes); err != nil {
+		if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.engine.LockRow(), inboxes); err != nil {
 			return errIn("hold inboxes", err)
 		}
 	}
@@ -108,7 +108,7 @@ func (s *Store) Scrub(ctx context.Context) error {
 	if !s.unscrubbed.Swap(false) {
 		return nil
 	}
-	done, err := s.dialect.scrub(ctx)
+	done, err := s.engine.Scrub(ctx)
 	if !done {
 		s.unscrubbed.Store(true)
 	}

@@ -112,7 +112,7 @@ func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error
 	err := s.inTx(ctx, "expire mail", func(tx *sqlx.Tx) error {
 		gone, blobs = Removed{}, nil
 		var in heldInbox
-		err := tx.GetContext(ctx, &in, q+s.dialect.lockRow(), inboxSeq)
+		err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), inboxSeq)
 		if err != nil || in.PurgedAt != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, 
 // may delete.
 func (s *Store) holdOld(ctx context.Context, tx *sqlx.Tx, q string, args ...any) ([]oldMessage, error) {
 	var old []oldMessage
-	if err := tx.SelectContext(ctx, &old, q+s.dialect.skipLocked(), args...); err != nil {
+	if err := tx.SelectContext(ctx, &old, q+s.engine.SkipLocked(), args...); err != nil {
 		return nil, err
 	}
 	bytes := int64(0)

@@ -5,11 +5,11 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/postroom/postroom/store/internal/index"
 )
 
 const (
-	// searchTerms bounds how many words are looked up by one query.
-	searchTerms = 512
 	// searchSkew is how much the clocks of two nodes may differ before a search
 	// since some time misses what was stored at that time.
 	searchSkew = 10 * time.Minute
@@ -31,10 +31,8 @@ func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit
 	if err := sr.readTail(ctx, below, floor); err != nil {
 		return found{}, err
 	}
-	sr.index = &indexReader{
-		store: s, account: f.AccountID, query: indexQuery{words: f.Text.Words, marks: f.marks()},
-		below: below, oldest: floor, known: math.MaxInt64,
-	}
+	q := index.Query{Words: f.Text.Words, Marks: f.marks()}
+	sr.index = index.NewReader(s.index, s.reads, f.AccountID, q, below, floor, s.bounds.searchBuckets)
 	return sr.run(ctx)
 }
 
@@ -52,7 +50,7 @@ func (s *Store) searchFloor(ctx context.Context, f *MessageFilter) (int64, error
 	w.add("created_at >= ?", NewTime(f.Since.Add(-searchSkew)))
 	var seqs []int64
 	q := `SELECT seq FROM messages` + w.sql() + ` ORDER BY created_at, seq LIMIT 1`
-	if err := s.reads.all(ctx, &seqs, q, w.args...); err != nil {
+	if err := s.reads.All(ctx, &seqs, q, w.args...); err != nil {
 		return 0, s.wrap(err, "search")
 	}
 	if len(seqs) == 0 {
@@ -69,7 +67,7 @@ type searcher struct {
 
 	tail      []int64 // numbers, falling
 	tailFloor int64   // the tail is known from this number on
-	index     *indexReader
+	index     *index.Reader
 
 	looks, reads, bytes int // what is left of them
 	out                 found
@@ -81,7 +79,7 @@ func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
 	most := sr.store.bounds.searchRead
 	q := `SELECT message_seq FROM search_tail WHERE account_id = $1 AND message_seq < $2 AND message_seq >= $3
 		ORDER BY message_seq DESC LIMIT ` + strconv.Itoa(most)
-	if err := sr.store.reads.all(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
+	if err := sr.store.reads.All(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
 		return sr.store.wrap(err, "search")
 	}
 	if len(sr.tail) == most {
@@ -103,7 +101,7 @@ func (sr *searcher) run(ctx context.Context) (found, error) {
 			return sr.out, err
 		}
 		if len(cs) < size {
-			if floor := max(sr.tailFloor, sr.index.floor()); floor > 0 {
+			if floor := max(sr.tailFloor, sr.index.Floor()); floor > 0 {
 				sr.out.end = &position{seq: floor}
 			}
 			return sr.out, nil
@@ -126,14 +124,14 @@ type candidate struct {
 func (sr *searcher) next(ctx context.Context, n int) ([]candidate, error) {
 	cs := make([]candidate, 0, n)
 	for len(cs) < n {
-		tail, index := head(sr.tail), head(sr.index.seqs)
-		seq := max(tail, index)
-		if seq == 0 || seq < sr.index.known {
-			if sr.index.known <= sr.tailFloor || sr.index.done {
+		tail, indexed := head(sr.tail), head(sr.index.Seqs)
+		seq := max(tail, indexed)
+		if seq == 0 || seq < sr.index.Known {
+			if sr.index.Known <= sr.tailFloor || sr.index.Done {
 				return cs, nil
 			}
-			if err := sr.index.read(ctx); err != nil {
-				return nil, err
+			if err := sr.index.Read(ctx); err != nil {
+				return nil, sr.store.wrap(err, "search")
 			}
 			continue
 		}
@@ -141,12 +139,12 @@ func (sr *searcher) next(ctx context.Context, n int) ([]candidate, error) {
 			return cs, nil
 		}
 		// One that both have has just been indexed.
-		cs = append(cs, candidate{seq, index != seq || len(sr.filter.Text.Phrases) > 0})
+		cs = append(cs, candidate{seq, indexed != seq || len(sr.filter.Text.Phrases) > 0})
 		if tail == seq {
 			sr.tail = sr.tail[1:]
 		}
-		if index == seq {
-			sr.index.seqs = sr.index.seqs[1:]
+		if indexed == seq {
+			sr.index.Seqs = sr.index.Seqs[1:]
 		}
 	}
 	return cs, nil

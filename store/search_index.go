@@ -3,13 +3,15 @@ package store
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/engine"
+	"github.com/postroom/postroom/store/internal/index"
 )
 
 const (
@@ -22,30 +24,6 @@ const (
 // separated by single spaces, the subject first. Of a message without content
 // these are the words of its subject.
 type IndexText func(m Message) (string, error)
-
-// indexed is a message on its way into the full-text index.
-type indexed struct {
-	seq   int64
-	words []string // with their bucket, none twice
-}
-
-// word makes of a folded word what is indexed for a bucket, and mark of a mark.
-func (b bucket) word(folded string) string { return strconv.FormatInt(b.Seq, 36) + "." + folded }
-
-func (b bucket) mark(mark string) string { return strconv.FormatInt(b.Seq, 36) + "-" + mark }
-
-// bucket is a part of the full-text index: messages of one account.
-type bucket struct {
-	Seq       int64 `db:"seq"`
-	AccountID int64 `db:"account_id"`
-	// The numbers of its messages lie between these two, and between those of
-	// another bucket only when messages were stored by several nodes at once.
-	Oldest   int64 `db:"oldest"`
-	Newest   int64 `db:"newest"`
-	Messages int64 `db:"messages"`
-}
-
-const bucketColumns = `seq, account_id, oldest, newest, messages`
 
 // marks are what the index knows of a message beside its words: narrower
 // searches then cost less, not more.
@@ -70,8 +48,8 @@ func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	tail := `DELETE FROM search_tail WHERE message_seq IN (` + numbers(seqs) + `)`
-	index := `DELETE FROM search_index WHERE ` + s.dialect.indexKey() + ` IN (` + numbers(seqs) + `)`
+	tail := `DELETE FROM search_tail WHERE message_seq IN (` + engine.Numbers(seqs) + `)`
+	index := `DELETE FROM search_index WHERE ` + s.index.Key() + ` IN (` + engine.Numbers(seqs) + `)`
 	for _, q := range []string{tail, index} {
 		if _, err := tx.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("take out of the index: %w", err)
@@ -79,18 +57,6 @@ func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	}
 	s.unmerged.Store(true)
 	return nil
-}
-
-// numbers is a list for IN.
-func numbers(seqs []int64) string {
-	b := make([]byte, 0, 8*len(seqs))
-	for i, seq := range seqs {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, seq, 10)
-	}
-	return string(b)
 }
 
 // Index adds up to limit messages, the oldest that it does not hold, to the
@@ -163,7 +129,7 @@ func distinct(text string) []string {
 // indexWaits says whether there is anything to index.
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
 	var waits bool
-	err := s.reads.get(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM search_tail)`)
+	err := s.reads.One(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM search_tail)`)
 	return waits, s.wrap(err, "look for messages to index")
 }
 
@@ -175,7 +141,7 @@ func (s *Store) holdIndex(ctx context.Context, holder string) (bool, error) {
 	)
 	now := s.now()
 	var n int64
-	if err := s.reads.get(ctx, &n, mine, holder, NewTime(now.Add(indexLease/2))); err != nil {
+	if err := s.reads.One(ctx, &n, mine, holder, NewTime(now.Add(indexLease/2))); err != nil {
 		return false, s.wrap(err, "hold the index")
 	}
 	if n > 0 {
@@ -207,7 +173,7 @@ func (s *Store) LetIndexGo(ctx context.Context, holder string) error {
 func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 	const list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT $1`
 	var waiting []Message
-	if err := s.reads.all(ctx, &waiting, list, limit); err != nil {
+	if err := s.reads.All(ctx, &waiting, list, limit); err != nil {
 		return nil, s.wrap(err, "read what to index")
 	}
 	if len(waiting) == 0 {
@@ -244,8 +210,8 @@ func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms [
 	if err != nil {
 		return err
 	}
-	buckets := map[int64]*bucket{}
-	docs := make([]indexed, 0, len(ms))
+	buckets := map[int64]*index.Bucket{} // by account
+	docs := make([]index.Doc, 0, len(ms))
 	for i := range ms {
 		m := &ms[i]
 		if !waiting[m.Seq] || m.Content == nil {
@@ -253,30 +219,19 @@ func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms [
 		}
 		b := buckets[m.AccountID]
 		if b == nil {
-			if b, err = s.openBucket(ctx, tx, m.AccountID); err != nil {
+			if b, err = index.OpenBucket(ctx, tx, m.AccountID, s.bounds.bucketSize); err != nil {
 				return err
 			}
 			buckets[m.AccountID] = b
 		}
-		b.Oldest, b.Newest, b.Messages = min(b.Oldest, m.Seq), max(b.Newest, m.Seq), b.Messages+1
-		docs = append(docs, indexed{m.Seq, b.words(words[i], m.marks())})
+		docs = append(docs, b.Add(m.Seq, words[i], m.marks()))
 	}
-	if err := s.saveBuckets(ctx, tx, buckets); err != nil {
-		return err
+	for _, b := range buckets {
+		if err := b.Save(ctx, tx); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
 	}
-	return s.dialect.addIndexed(ctx, tx, docs)
-}
-
-// words are what is indexed for a message of the bucket.
-func (b bucket) words(folded, marks []string) []string {
-	out := make([]string, 0, len(folded)+len(marks))
-	for _, w := range folded {
-		out = append(out, b.word(w))
-	}
-	for _, m := range marks {
-		out = append(out, b.mark(m))
-	}
-	return out
+	return s.index.Add(ctx, tx, docs)
 }
 
 // takeWaiting removes messages from the list of what to index and returns those
@@ -288,7 +243,7 @@ func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map
 		seqs[i] = ms[i].Seq
 	}
 	var taken []int64
-	if err := tx.SelectContext(ctx, &taken, fmt.Sprintf(q, numbers(seqs))); err != nil {
+	if err := tx.SelectContext(ctx, &taken, fmt.Sprintf(q, engine.Numbers(seqs))); err != nil {
 		return nil, err
 	}
 	waiting := make(map[int64]bool, len(taken))
@@ -298,46 +253,10 @@ func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map
 	return waiting, nil
 }
 
-// openBucket returns the account's bucket that takes messages. A new one begins
-// with the newest number of the one before, so that it is the first of all.
-func (s *Store) openBucket(ctx context.Context, tx *sqlx.Tx, accountID int64) (*bucket, error) {
-	const (
-		last = `SELECT ` + bucketColumns + ` FROM search_buckets WHERE account_id = $1 ORDER BY newest DESC, seq DESC LIMIT 1`
-		add  = `INSERT INTO search_buckets (account_id, oldest, newest, messages) VALUES ($1, $2, $3, 0) RETURNING ` + bucketColumns
-	)
-	var found []bucket
-	if err := tx.SelectContext(ctx, &found, last, accountID); err != nil {
-		return nil, err
-	}
-	var newest int64
-	if len(found) == 1 {
-		if found[0].Messages < s.bounds.bucketSize {
-			return &found[0], nil
-		}
-		newest = found[0].Newest
-	}
-	var b bucket
-	return &b, tx.GetContext(ctx, &b, add, accountID, int64(math.MaxInt64), newest)
-}
-
-func (s *Store) saveBuckets(ctx context.Context, tx *sqlx.Tx, buckets map[int64]*bucket) error {
-	const q = `UPDATE search_buckets SET oldest = $2, newest = $3, messages = $4 WHERE seq = $1`
-	for _, b := range buckets {
-		res, err := tx.ExecContext(ctx, q, b.Seq, b.Oldest, b.Newest, b.Messages)
-		if err != nil {
-			return err
-		}
-		if err := one(res, "bucket of the index", ErrUnavailable); err != nil { // swept away just now
-			return err
-		}
-	}
-	return nil
-}
-
 // SweepIndex forgets the buckets of the full-text index whose messages are all
 // gone, and returns how many.
 func (s *Store) SweepIndex(ctx context.Context) (int, error) {
-	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.dialect.indexKey() + `) FROM search_index)`
+	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
 	var n int64
 	err := s.inTx(ctx, "sweep the index", func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, q)

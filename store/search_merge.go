@@ -26,12 +26,12 @@ const (
 // short transaction. It returns how many steps were done, 1 or 0: none when
 // there is nothing to merge.
 func (s *Store) MergeIndex(ctx context.Context) (int, error) {
-	if !s.dialect.mergesIndex() || !s.unmerged.Swap(false) {
+	if !s.index.Merges() || !s.unmerged.Swap(false) {
 		return 0, nil
 	}
 	more := false
 	err := s.inTx(ctx, "merge the index", func(tx *sqlx.Tx) (err error) {
-		more, err = s.dialect.mergeIndex(ctx, tx, mergePages)
+		more, err = s.index.Merge(ctx, tx, mergePages)
 		return err
 	})
 	if more || err != nil {
@@ -60,10 +60,10 @@ func (s *Store) MergeIndexSome(ctx context.Context) (int, error) {
 // then does it step by step. A message that was taken out of the index cannot be
 // found by a word any more; what this removes is the word itself.
 func (s *Store) RewriteIndex(ctx context.Context) error {
-	if !s.dialect.mergesIndex() {
+	if !s.index.Merges() {
 		return nil
 	}
-	pages, deleted, err := s.dialect.indexSize(ctx)
+	pages, deleted, err := s.index.Size(ctx)
 	if err != nil {
 		return s.wrap(err, "read the size of the index")
 	}
@@ -72,7 +72,7 @@ func (s *Store) RewriteIndex(ctx context.Context) error {
 		return nil
 	}
 	s.rewriteFrom.Store(now.Add(rewriteEvery).UnixMicro())
-	err = s.inTx(ctx, "rewrite the index", func(tx *sqlx.Tx) error { return s.dialect.rewriteIndex(ctx, tx, mergePages) })
+	err = s.inTx(ctx, "rewrite the index", func(tx *sqlx.Tx) error { return s.index.Rewrite(ctx, tx, mergePages) })
 	s.unmerged.Store(true)
 	return err
 }

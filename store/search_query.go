@@ -29,55 +29,6 @@ func (q *TextQuery) matches(text string) bool {
 	return true
 }
 
-// indexQuery asks the full-text index for messages of some buckets that have all
-// words, and of each group of marks at least one.
-type indexQuery struct {
-	buckets []bucket
-	words   []string
-	marks   [][]string
-}
-
-// terms is how many words and marks are looked up for a bucket.
-func (q indexQuery) terms() int {
-	n := len(q.words)
-	for _, group := range q.marks {
-		n += len(group)
-	}
-	return n
-}
-
-// text writes the query in the language of the database. Words are letters and
-// digits, marks too: there is nothing to escape.
-func (q indexQuery) text(quote, and, or string) string {
-	var sb strings.Builder
-	for i, b := range q.buckets {
-		if i > 0 {
-			sb.WriteString(or)
-		}
-		sb.WriteString("(")
-		for j, w := range q.words {
-			if j > 0 {
-				sb.WriteString(and)
-			}
-			sb.WriteString(quote + b.word(w) + quote)
-		}
-		for _, group := range q.marks {
-			for j, m := range group {
-				switch {
-				case j > 0:
-					sb.WriteString(or)
-				default:
-					sb.WriteString(and + "(")
-				}
-				sb.WriteString(quote + b.mark(m) + quote)
-			}
-			sb.WriteString(")")
-		}
-		sb.WriteString(")")
-	}
-	return sb.String()
-}
-
 // maxMarks bounds how many inboxes a search looks up in the index: more of them
 // are left to the filters.
 const maxMarks = 8

@@ -19,12 +19,14 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/engine"
+	"github.com/postroom/postroom/store/internal/index"
 )
 
 // Config is what a store needs. All fields but Now and Log are required.
@@ -55,29 +57,29 @@ type Config struct {
 	// TrustNow takes Now for the right time, wherever it jumps to. Tests set it to
 	// move the time.
 	TrustNow bool
-	// AnswerWithin is how long a PostgreSQL server may take to answer a statement
-	// before its connection counts as lost; 0 means AnswerWithin.
-	AnswerWithin time.Duration
+	// StatementTimeout is how long a PostgreSQL server may take to answer a statement
+	// before its connection counts as lost; 0 means StatementTimeout.
+	StatementTimeout time.Duration
 	// Log takes what an operator may act on; nil means slog.Default().
 	Log *slog.Logger
 }
 
 // Store is the database and the blobs behind it.
 type Store struct {
-	dialect dialect
+	engine  engine.Engine
 	write   *sqlx.DB
 	read    *sqlx.DB
 	blobs   Blobs
 	cursors cursorSigner
 	seal    sealer
-	clock   clock
+	clock   engine.Clock
 	guard   clockGuard
 	pauses  pauseLog
 	log     *slog.Logger
 	wake    *hub
 	commits []*committer[hotWrite]
 	results *committer[*DeliveryResult]
-	newest  atomic.Int64 // microseconds; of all messages, where dialect.alone
+	newest  atomic.Int64 // microseconds; of all messages, where engine.Alone
 	stored  atomic.Int64 // messages, by this process
 
 	emailRetention time.Duration
@@ -103,7 +105,8 @@ type Store struct {
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-	reads     *reads
+	reads     *engine.Reads
+	index     index.Index
 	held      heldInboxes
 	schema    int64 // the version of this program's
 	// schemaNewer says that a newer program has changed the schema.
@@ -115,8 +118,8 @@ type Store struct {
 // Open connects and checks that the schema is there (see Migrate). The store
 // must be closed after use.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.AnswerWithin == 0 {
-		cfg.AnswerWithin = AnswerWithin
+	if cfg.StatementTimeout == 0 {
+		cfg.StatementTimeout = engine.StatementTimeout
 	}
 	s, err := connect(ctx, cfg)
 	if err != nil {
@@ -150,7 +153,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.results = newCommitter(&s.running, committing[*DeliveryResult]{
 		work: s.commitResults, alone: itemAtFault, weigh: func(*DeliveryResult) int { return 1 },
 	})
-	s.running.Go(func() { s.dialect.follow(background, s.log, newFollower(s).look) })
+	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
 	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
 	s.running.Go(func() { s.noteUsedKeys(background) })
@@ -160,8 +163,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // connect opens the pools without looking at the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, bounds: usualBounds}
-	if s.clock.node = cfg.Now; cfg.Now == nil {
-		s.clock.node = time.Now
+	if s.clock.Node = cfg.Now; cfg.Now == nil {
+		s.clock.Node = time.Now
 	}
 	s.guard.off, s.guard.mono = cfg.TrustNow, newMono()
 	if s.log == nil {
@@ -177,28 +180,17 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	if s.seal, err = newSealer(cfg.SealKey); err != nil {
 		return nil, err
 	}
-	s.dialect = newDialect(cfg.Database, cfg.AnswerWithin)
-	s.clock.alone = cfg.TrustNow || s.dialect.alone()
-	if s.write, s.read, err = s.dialect.open(ctx); err != nil {
+	s.engine = engine.New(cfg.Database, cfg.StatementTimeout)
+	s.clock.Alone = cfg.TrustNow || s.engine.Alone()
+	if s.write, s.read, err = s.engine.Open(ctx); err != nil {
 		if s.unavailable(err) {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		return nil, err
 	}
-	s.stmts, s.reads = &statements{db: s.write}, newReads(s.read)
+	s.stmts, s.reads = &statements{db: s.write}, engine.NewReads(s.read)
+	s.index = index.New(s.engine, s.reads)
 	return s, nil
-}
-
-// newDialect returns the dialect of a database by its address, not yet connected.
-func newDialect(database string, within time.Duration) dialect {
-	if isPostgresURL(database) {
-		return newPostgres(database, within)
-	}
-	return &sqliteDialect{path: database}
-}
-
-func isPostgresURL(s string) bool {
-	return strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://")
 }
 
 // Close lets running hot writes finish and closes the database. Connections
@@ -219,8 +211,8 @@ func (s *Store) Close() error {
 			errs = append(errs, s.rates.close())
 		}
 		errs = append(errs, s.stmts.close()...)
-		errs = append(errs, s.reads.close()...)
-		errs = append(errs, s.dialect.close(), s.write.Close(), s.read.Close())
+		errs = append(errs, s.reads.Close()...)
+		errs = append(errs, s.engine.Close(), s.write.Close(), s.read.Close())
 		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
 	})
 	return s.closeErr
@@ -228,10 +220,10 @@ func (s *Store) Close() error {
 
 // lost says that err is of a connection that is gone. Such a one cannot be
 // closed in order, and nothing is amiss by that.
-func (s *Store) lost(err error) bool { return !s.dialect.alone() && s.unavailable(err) }
+func (s *Store) lost(err error) bool { return !s.engine.Alone() && s.unavailable(err) }
 
 // Engine is the name of the database: "sqlite" or "postgresql".
-func (s *Store) Engine() string { return s.dialect.name() }
+func (s *Store) Engine() string { return s.engine.Name() }
 
 // Stored is how many messages this process has stored since it opened the store.
 func (s *Store) Stored() int64 { return s.stored.Load() }
@@ -251,7 +243,7 @@ const maxTries = 3
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	err := s.tryTx(ctx, do)
-	for try := 1; try < maxTries && s.dialect.again(err); try++ {
+	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
 		err = s.tryTx(ctx, do)
 	}
 	return s.wrap(err, what)

@@ -117,7 +117,7 @@ func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []str
 	}
 	read := s.read.SelectContext
 	if len(addresses) == 1 { // as most mail has
-		read = s.reads.all
+		read = s.reads.All
 	}
 	var found []string
 	err := read(ctx, &found, `SELECT email_fold FROM suppressions`+w.sql(), w.args...)
@@ -164,7 +164,7 @@ func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (
 		return List[Suppression]{}, err
 	}
 	var rows []Suppression
-	if err := s.reads.all(ctx, &rows, q, accountID, before, p.Limit+1); err != nil {
+	if err := s.reads.All(ctx, &rows, q, accountID, before, p.Limit+1); err != nil {
 		return List[Suppression]{}, s.wrap(err, "list suppressions")
 	}
 	return page(s, scope, p.Limit, rows, func(sup Suppression) position { return position{seq: sup.Seq} }), nil

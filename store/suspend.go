@@ -28,7 +28,7 @@ func (s *Store) turnInbox(ctx context.Context, what, name string, from, to Inbox
 	var in Inbox
 	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
 		in = Inbox{}
-		if err := tx.GetContext(ctx, &in, q+s.dialect.lockRow(), name); err != nil {
+		if err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), name); err != nil {
 			return s.wrap(err, "inbox "+name)
 		}
 		if in.Status != from {

@@ -44,7 +44,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Tem
 func (s *Store) Template(ctx context.Context, accountID int64, id string) (Template, error) {
 	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
 	var t Template
-	err := s.reads.get(ctx, &t, q, accountID, id)
+	err := s.reads.One(ctx, &t, q, accountID, id)
 	return t, s.wrap(err, "template")
 }
 
@@ -99,7 +99,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, 
 	var t Template
 	err := s.inTx(ctx, "update template", func(tx *sqlx.Tx) error {
 		t = Template{}
-		if err := tx.GetContext(ctx, &t, q+s.dialect.lockRow(), accountID, id); err != nil {
+		if err := tx.GetContext(ctx, &t, q+s.engine.LockRow(), accountID, id); err != nil {
 			return err
 		}
 		edit(&t)

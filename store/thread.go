@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 const (
@@ -37,14 +39,14 @@ const (
 
 // threadsByHeader finds threads by pairs of inbox and hash of a Message-ID,
 // threadsBySubject by pairs of inbox and hash of a subject.
-func threadsByHeader(d dialect) string {
+func threadsByHeader(d engine.Engine) string {
 	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, m.header_id
-		FROM k ` + d.lateral("messages", "m", headerMatch) + ` JOIN threads t ON t.seq = m.thread_seq ORDER BY m.seq DESC`
+		FROM k ` + d.Lateral("messages", "m", headerMatch) + ` JOIN threads t ON t.seq = m.thread_seq ORDER BY m.seq DESC`
 }
 
-func threadsBySubject(d dialect) string {
+func threadsBySubject(d engine.Engine) string {
 	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, ''
-		FROM k ` + d.lateral("threads", "t", subjectMatch) + ` ORDER BY t.last_message_at DESC, t.seq DESC`
+		FROM k ` + d.Lateral("threads", "t", subjectMatch) + ` ORDER BY t.last_message_at DESC, t.seq DESC`
 }
 
 // hotThread is a thread that messages of a batch join or begin.

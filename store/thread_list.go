@@ -51,7 +51,7 @@ func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread]
 	q := listedThreads + ` AND (t.last_message_at, t.seq) < ($2, $3)` + andMessages +
 		` ORDER BY last_message_at DESC, seq DESC LIMIT $4`
 	var rows []Thread
-	if err := s.reads.all(ctx, &rows, q, in.Seq, before.at, before.seq, p.Limit+1); err != nil {
+	if err := s.reads.All(ctx, &rows, q, in.Seq, before.at, before.seq, p.Limit+1); err != nil {
 		return List[Thread]{}, s.wrap(err, "list threads")
 	}
 	l := page(s, scope, p.Limit, rows, func(t Thread) position { return position{t.LastMessageAt.UnixMicro(), t.Seq} })
@@ -65,7 +65,7 @@ func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread]
 func (s *Store) Thread(ctx context.Context, in Inbox, id string) (Thread, []Message, error) {
 	q := listedThreads + ` AND t.id = $2` + andMessages
 	one := make([]Thread, 1)
-	if err := s.reads.get(ctx, &one[0], q, in.Seq, id); err != nil {
+	if err := s.reads.One(ctx, &one[0], q, in.Seq, id); err != nil {
 		return Thread{}, nil, s.wrap(err, "thread")
 	}
 	if err := s.fillLatest(ctx, one); err != nil {
@@ -90,8 +90,8 @@ func (s *Store) fillLatest(ctx context.Context, ts []Thread) error {
 		return err
 	}
 	var contents []Content
-	q := `SELECT message_seq, snippet, auth FROM contents WHERE ` + s.dialect.oneOf("message_seq", "$1")
-	if err := s.reads.all(ctx, &contents, q, s.dialect.list(seqs)); err != nil {
+	q := `SELECT message_seq, snippet, auth FROM contents WHERE ` + s.engine.OneOf("message_seq", "$1")
+	if err := s.reads.All(ctx, &contents, q, s.engine.List(seqs)); err != nil {
 		return s.wrap(err, "read snippets")
 	}
 	bySeq := make(map[int64]*Message, len(ms))

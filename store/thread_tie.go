@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"slices"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // tieMost is up to how many messages the smaller of two threads may have that
@@ -15,7 +17,7 @@ const maxExpected = 20
 
 // threadsByExpected finds threads by pairs of inbox and hash of the Message-ID
 // of mail that their mail refers to and that has not come.
-func threadsByExpected(d dialect) string {
+func threadsByExpected(d engine.Engine) string {
 	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, r.header_id
 		FROM k CROSS JOIN thread_references r JOIN threads t ON t.seq = r.thread_seq WHERE r.inbox_seq = k.a AND r.header_hash = k.b`
 }

@@ -44,7 +44,7 @@ func (s *Store) TakeTurn(ctx context.Context, work string, every time.Duration) 
 	}
 	now := s.now()
 	next := now.Add(every)
-	if s.dialect.alone() {
+	if s.engine.Alone() {
 		return s.turns.take(work, now, next), nil
 	}
 	var n int64

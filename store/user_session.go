@@ -60,7 +60,7 @@ func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 		LastUsedAt Time `db:"last_used_at"`
 	}
 	now := s.now()
-	if err := s.reads.get(ctx, &row, q, hash, NewTime(now), NewTime(now.Add(-SessionIdle))); err != nil {
+	if err := s.reads.One(ctx, &row, q, hash, NewTime(now), NewTime(now.Add(-SessionIdle))); err != nil {
 		return User{}, s.wrap(err, "session")
 	}
 	if now.Sub(row.LastUsedAt.Time) < sessionUsedEvery {

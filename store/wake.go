@@ -123,7 +123,7 @@ func (s *Store) changed(topics []topic, n int) {
 	if len(topics) > 0 {
 		s.wake.wakeUp(topics...)
 	}
-	s.dialect.wrote(n)
+	s.engine.Wrote(n)
 }
 
 // wakeFollowed wakes the sleepers of this node for what another node changed.

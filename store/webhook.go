@@ -129,7 +129,7 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 	var out Webhook
 	err := s.inTx(ctx, "create webhook endpoint", func(tx *sqlx.Tx) error {
 		var n int64
-		if err := tx.GetContext(ctx, &n, lock+s.dialect.lockRow(), w.AccountID); err != nil {
+		if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), w.AccountID); err != nil {
 			return errIn("lock the account", err)
 		}
 		if w.OwnerKey != nil {
@@ -275,6 +275,6 @@ func (s *Store) DeleteWebhook(ctx context.Context, accountID int64, id string) e
 func (s *Store) lockWebhook(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Webhook, error) {
 	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
 	var w Webhook
-	err := tx.GetContext(ctx, &w, q+s.dialect.lockRow(), accountID, id)
+	err := tx.GetContext(ctx, &w, q+s.engine.LockRow(), accountID, id)
 	return w, s.wrap(err, "webhook endpoint "+id)
 }

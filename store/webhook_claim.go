@@ -67,7 +67,7 @@ func (s *Store) dueEndpoints(now time.Time) (q string, args []any, all bool) {
 			 WHERE w.active) found
 		 WHERE due IS NOT NULL` + orderEndpoints
 	from, older, all := s.endpoints.at(now)
-	if all || s.dialect.alone() {
+	if all || s.engine.Alone() {
 		return whole, nil, true
 	}
 	values := []string{"(0, 0)"} // no endpoint has the number 0
@@ -135,7 +135,7 @@ func (s *Store) claimFirst(ctx context.Context, tx *sqlx.Tx, endpointSeq int64, 
 		SELECT d.seq, (SELECT min(h.seq) FROM webhook_deliveries h
 				WHERE h.endpoint_seq = $1 AND h.message_seq = d.message_seq AND h.next_attempt_at IS NOT NULL) AS head
 		  FROM webhook_deliveries d WHERE d.endpoint_seq = $1 AND d.next_attempt_at <= $2
-		 ORDER BY d.next_attempt_at, d.seq LIMIT $3` + s.dialect.skipLocked()
+		 ORDER BY d.next_attempt_at, d.seq LIMIT $3` + s.engine.SkipLocked()
 	const (
 		claim = `
 		UPDATE webhook_deliveries SET next_attempt_at = ?, leased = true, fence = fence + 1, attempts = attempts + 1

@@ -76,7 +76,7 @@ func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter,
 	q := `SELECT ` + deliveryColumns + ` FROM (SELECT ` + deliveryColumns + from + inner.sql() + ` ORDER BY seq DESC LIMIT ` + strconv.Itoa(most) + `) d` +
 		outer.sql() + ` ORDER BY seq DESC LIMIT ` + outer.arg(p.Limit+1)
 	var rows []Delivery
-	if err := s.reads.all(ctx, &rows, q, outer.args...); err != nil {
+	if err := s.reads.All(ctx, &rows, q, outer.args...); err != nil {
 		return List[Delivery]{}, s.wrap(err, "list deliveries")
 	}
 	l := page(s, scope, p.Limit, rows, func(d Delivery) position { return position{seq: d.Seq} })
@@ -85,7 +85,7 @@ func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter,
 	}
 	var last []int64
 	q = `SELECT seq` + from + inner.sql() + ` ORDER BY seq DESC LIMIT 1 OFFSET ` + strconv.Itoa(most-1)
-	if err := s.reads.all(ctx, &last, q, inner.args...); err != nil {
+	if err := s.reads.All(ctx, &last, q, inner.args...); err != nil {
 		return List[Delivery]{}, s.wrap(err, "list deliveries")
 	}
 	if len(last) == 1 {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/disk"
 	"github.com/postroom/postroom/store"
 )
 
@@ -76,7 +77,7 @@ func Write(ctx context.Context, cfg Config) (m Manifest, err error) {
 	if err := os.Rename(part, cfg.Dir); err != nil {
 		return m, err
 	}
-	return m, syncDir(parent)
+	return m, disk.SyncDir(parent)
 }
 
 // keepBlobs keeps blobs from being deleted until free is called. When it cannot go
@@ -154,9 +155,9 @@ func (w *writer) write(ctx context.Context) (m Manifest, err error) {
 	}
 	err = errors.Join(err, w.sums.Close())
 	for folder := range w.folders {
-		err = errors.Join(err, syncDir(folder))
+		err = errors.Join(err, disk.SyncDir(folder))
 	}
-	return m, errors.Join(err, syncDir(w.dir))
+	return m, errors.Join(err, disk.SyncDir(w.dir))
 }
 
 // writeRest writes what is small, and sums up the database.
@@ -233,13 +234,4 @@ func (w *writer) makeFolder(name string) error {
 func (w *writer) note(name string, sum []byte) error {
 	_, err := fmt.Fprintf(w.sums, "%s  %s\n", hex.EncodeToString(sum), name)
 	return err
-}
-
-// syncDir makes the entries of a folder durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

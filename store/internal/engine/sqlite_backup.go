@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -11,10 +11,12 @@ import (
 	"slices"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/disk"
 )
 
-// dump copies the file as one transaction sees it; others write on meanwhile.
-func (d *sqliteDialect) dump(ctx context.Context, path string) (view, error) {
+// Dump copies the file as one transaction sees it; others write on meanwhile.
+func (d *sqliteEngine) Dump(ctx context.Context, path string) (View, error) {
 	if err := makePrivate(path); err != nil { // an empty file, which SQLite accepts
 		return nil, err
 	}
@@ -27,10 +29,10 @@ func (d *sqliteDialect) dump(ctx context.Context, path string) (view, error) {
 	if err = errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
-	if err := syncFile(path); err != nil {
+	if err := disk.SyncFile(path); err != nil {
 		return nil, err
 	}
-	copied, err := (&sqliteDialect{path: path}).connect(ctx, []string{"query_only(1)"}, "&mode=ro")
+	copied, err := (&sqliteEngine{path: path}).connect(ctx, []string{"query_only(1)"}, "&mode=ro")
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +63,9 @@ func checkSQLite(ctx context.Context, db *sqlx.DB) error {
 	return rows.Err()
 }
 
-// load works on a copy under another name, which takes its place when all is
+// Load works on a copy under another name, which takes its place when all is
 // done.
-func (d *sqliteDialect) load(ctx context.Context, path, then string) (err error) {
+func (d *sqliteEngine) Load(ctx context.Context, path, then string) (err error) {
 	if _, err := os.Stat(d.path); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("there is a database at %s already", d.path), err)
 	}
@@ -79,7 +81,7 @@ func (d *sqliteDialect) load(ctx context.Context, path, then string) (err error)
 	if err := copyFile(path, temp); err != nil {
 		return err
 	}
-	db, err := (&sqliteDialect{path: temp}).connect(ctx, []string{"synchronous(FULL)", "foreign_keys(1)"}, "")
+	db, err := (&sqliteEngine{path: temp}).connect(ctx, []string{"synchronous(FULL)", "foreign_keys(1)"}, "")
 	if err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (d *sqliteDialect) load(ctx context.Context, path, then string) (err error)
 	if err := os.Rename(temp, d.path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(d.path))
+	return disk.SyncDir(filepath.Dir(d.path))
 }
 
 // removeSQLite removes a database with the files beside it.
@@ -125,12 +127,4 @@ func copyFile(from, to string) (err error) {
 		err = dst.Sync()
 	}
 	return errors.Join(err, dst.Close())
-}
-
-func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -1,8 +1,9 @@
-package store
+package engine
 
 import (
 	"context"
 	"database/sql"
+	"strconv"
 	"sync"
 
 	"github.com/jmoiron/sqlx"
@@ -12,27 +13,28 @@ import (
 // shapes; those that would be too many are run as they are.
 const maxPrepared = 256
 
-// reads runs queries that requests need again and again, each prepared once:
+// Reads runs queries that requests need again and again, each prepared once:
 // compiling its text takes SQLite longer than running it. database/sql makes a
 // statement again on a connection that does not have it yet.
-type reads struct {
-	db    *sqlx.DB
+type Reads struct {
+	*sqlx.DB
 	mu    sync.RWMutex
 	stmts map[string]*sqlx.Stmt // nil once closed
 }
 
-func newReads(db *sqlx.DB) *reads { return &reads{db: db, stmts: map[string]*sqlx.Stmt{}} }
+// NewReads returns a Reads on a pool.
+func NewReads(db *sqlx.DB) *Reads { return &Reads{DB: db, stmts: map[string]*sqlx.Stmt{}} }
 
 // prepared returns the statement of a query, or nil when it is not to be
 // prepared.
-func (r *reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+func (r *Reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	r.mu.RLock()
 	st, full := r.stmts[query], r.stmts == nil || len(r.stmts) >= maxPrepared
 	r.mu.RUnlock()
 	if st != nil || full {
 		return st, nil
 	}
-	st, err := r.db.PreparexContext(ctx, query)
+	st, err := r.DB.PreparexContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -46,46 +48,46 @@ func (r *reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) 
 	return known, st.Close() //nolint:sqlclosecheck // somebody else was faster
 }
 
-// get reads one row.
-func (r *reads) get(ctx context.Context, dest any, query string, args ...any) error {
+// One reads one row.
+func (r *Reads) One(ctx context.Context, dest any, query string, args ...any) error {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	switch {
 	case err != nil:
 		return err
 	case st == nil:
-		return r.db.GetContext(ctx, dest, query, args...)
+		return r.DB.GetContext(ctx, dest, query, args...)
 	}
 	return st.GetContext(ctx, dest, args...)
 }
 
-// all reads all rows.
-func (r *reads) all(ctx context.Context, dest any, query string, args ...any) error {
+// All reads all rows.
+func (r *Reads) All(ctx context.Context, dest any, query string, args ...any) error {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	switch {
 	case err != nil:
 		return err
 	case st == nil:
-		return r.db.SelectContext(ctx, dest, query, args...)
+		return r.DB.SelectContext(ctx, dest, query, args...)
 	}
 	return st.SelectContext(ctx, dest, args...)
 }
 
-// scan reads one row without the help of reflection.
-func (r *reads) scan(ctx context.Context, query string, args []any, dest ...any) error {
+// Scan reads one row without the help of reflection.
+func (r *Reads) Scan(ctx context.Context, query string, args []any, dest ...any) error {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	if err != nil {
 		return err
 	}
 	var row *sql.Row
 	if st == nil {
-		row = r.db.QueryRowContext(ctx, query, args...)
+		row = r.DB.QueryRowContext(ctx, query, args...)
 	} else {
 		row = st.QueryRowContext(ctx, args...)
 	}
 	return row.Scan(dest...)
 }
 
-func (r *reads) close() (errs []error) {
+func (r *Reads) Close() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, st := range r.stmts {
@@ -93,4 +95,16 @@ func (r *reads) close() (errs []error) {
 	}
 	r.stmts = nil
 	return errs
+}
+
+// Numbers is a list of numbers, separated by commas.
+func Numbers(list []int64) string {
+	b := make([]byte, 0, 8*len(list))
+	for i, n := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(b)
 }

@@ -1,8 +1,9 @@
-package store
+package engine
 
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/lib/pq"
@@ -14,10 +15,10 @@ const (
 	followEvery     = time.Second
 )
 
-// scrub: the server looks after its own files.
-func (*postgresDialect) scrub(context.Context) (bool, error) { return true, nil }
+// Scrub: the server looks after its own files.
+func (*postgresEngine) Scrub(context.Context) (bool, error) { return true, nil }
 
-func (d *postgresDialect) wrote(int) {
+func (d *postgresEngine) Wrote(int) {
 	select {
 	case d.kick <- struct{}{}:
 	default: // one is waiting already
@@ -27,7 +28,7 @@ func (d *postgresDialect) wrote(int) {
 // notifier sends at most one NOTIFY each notifyEvery, outside of any
 // transaction: inside, it would make all commits wait for each other. A lost
 // one is no harm, since every node polls too.
-func (d *postgresDialect) notifier() {
+func (d *postgresEngine) notifier() {
 	defer close(d.notifierDone)
 	for {
 		select {
@@ -46,9 +47,9 @@ func (d *postgresDialect) notifier() {
 	}
 }
 
-// follow looks for events of other nodes on their hint, and every second
+// Follow looks for events of other nodes on their hint, and every second
 // whatever happens to the hints.
-func (d *postgresDialect) follow(ctx context.Context, log *slog.Logger, look func(context.Context) error) {
+func (d *postgresEngine) Follow(ctx context.Context, log *slog.Logger, look func(context.Context) error) {
 	l := pq.NewDialListener(d.dialer, d.url, 100*time.Millisecond, time.Second, nil)
 	listening := make(chan struct{})
 	go func() { // Listen blocks for as long as the server is away
@@ -86,7 +87,7 @@ func (d *postgresDialect) follow(ctx context.Context, log *slog.Logger, look fun
 
 // keepListening asks the listener's connection for a sign of life, more often
 // than a read on it may take. A connection that the network has lost is replaced.
-func (d *postgresDialect) keepListening(ctx context.Context, l *pq.Listener) {
+func (d *postgresEngine) keepListening(ctx context.Context, l *pq.Listener) {
 	tick := time.NewTicker(min(5*time.Second, d.within/4))
 	defer tick.Stop()
 	for {
@@ -97,4 +98,26 @@ func (d *postgresDialect) keepListening(ctx context.Context, l *pq.Listener) {
 			_ = l.Ping() // the listener sees for itself that the connection is gone
 		}
 	}
+}
+
+// EventLog reads the lock that every INSERT holds on its table, from before it
+// takes a number until its transaction has ended: its holder may bring an event
+// with a number lower than the newest, and no other transaction can. Unlike the
+// oldest transaction of the server this says nothing of other work on it, which
+// may take long. A transaction is visible to others before it gives its locks
+// back, so a reader that reads events after this sees those of the transactions
+// that are not named.
+func (d *postgresEngine) EventLog(ctx context.Context) (LogState, error) {
+	const q = `SELECT coalesce((SELECT max(seq) FROM events), 0) AS newest,
+		coalesce(pg_sequence_last_value(cast(pg_get_serial_sequence('events', 'seq') AS regclass)), 0) AS last_number,
+		coalesce((SELECT string_agg(DISTINCT virtualtransaction, ' ') FROM pg_locks
+			WHERE locktype = 'relation' AND relation = cast('events' AS regclass) AND mode = 'RowExclusiveLock' AND granted
+			  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())), '') AS writers`
+	var row struct {
+		Newest  int64  `db:"newest"`
+		Last    int64  `db:"last_number"`
+		Writers string `db:"writers"`
+	}
+	err := d.read.GetContext(ctx, &row, q)
+	return LogState{Newest: row.Newest, Last: row.Last, Writers: strings.Fields(row.Writers)}, err
 }

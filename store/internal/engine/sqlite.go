@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -13,8 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	_ "modernc.org/sqlite" // the driver
 
 	"github.com/postroom/postroom/store/migrations"
 )
@@ -23,18 +22,18 @@ func init() { //nolint:gochecknoinits // sqlx keeps its table of drivers in a gl
 	sqlx.BindDriver("sqlite", sqlx.DOLLAR)
 }
 
-// sqliteDialect is one file, one writer and many readers.
-type sqliteDialect struct {
+// sqliteEngine is one file, one writer and many readers.
+type sqliteEngine struct {
 	path       string
 	read       *sqlx.DB
 	checkpoint *checkpointer
 }
 
-func (*sqliteDialect) name() string { return "sqlite" }
+func (*sqliteEngine) Name() string { return SQLite }
 
-// open returns one connection for writes, so that writers wait in our own
+// Open returns one connection for writes, so that writers wait in our own
 // queue and never see SQLITE_BUSY, and a pool that cannot write for reads.
-func (d *sqliteDialect) open(ctx context.Context) (write, read *sqlx.DB, err error) {
+func (d *sqliteEngine) Open(ctx context.Context) (write, read *sqlx.DB, err error) {
 	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make the folder of the database: %w", err)
 	}
@@ -83,7 +82,7 @@ func makePrivate(path string) error {
 	return f.Close()
 }
 
-func (d *sqliteDialect) connect(ctx context.Context, pragmas []string, more string) (*sqlx.DB, error) {
+func (d *sqliteEngine) connect(ctx context.Context, pragmas []string, more string) (*sqlx.DB, error) {
 	q := url.Values{"_pragma": pragmas}
 	dsn := "file:" + (&url.URL{Path: d.path}).EscapedPath() + "?" + q.Encode() + more
 	db, err := sqlx.Open("sqlite", dsn)
@@ -96,34 +95,34 @@ func (d *sqliteDialect) connect(ctx context.Context, pragmas []string, more stri
 	return db, nil
 }
 
-func (d *sqliteDialect) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
+func (d *sqliteEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
 	sub, err := fs.Sub(migrations.Files, "sqlite")
 	return goose.DialectSQLite3, sub, []goose.ProviderOption{goose.WithSessionLocker(&sqliteLocker{path: d.path})}, err
 }
 
-func (*sqliteDialect) alone() bool { return true }
+func (*sqliteEngine) Alone() bool { return true }
 
-func (d *sqliteDialect) inspect(ctx context.Context) (engineState, error) {
-	var state engineState
-	if err := d.read.GetContext(ctx, &state.version, `SELECT sqlite_version()`); err != nil {
+func (d *sqliteEngine) Inspect(ctx context.Context) (State, error) {
+	var state State
+	if err := d.read.GetContext(ctx, &state.Version, `SELECT sqlite_version()`); err != nil {
 		return state, err
 	}
 	log, err := os.Stat(d.path + "-wal")
 	switch {
 	case err == nil:
-		state.logSize = log.Size()
+		state.LogSize = log.Size()
 	case !errors.Is(err, fs.ErrNotExist):
 		return state, err
 	}
 	return state, nil
 }
 
-func (*sqliteDialect) clock(param string) string { return "cast(" + param + " AS bigint)" }
+func (*sqliteEngine) Clock(param string) string { return "cast(" + param + " AS bigint)" }
 
-func (*sqliteDialect) committers() int { return 1 }
+func (*sqliteEngine) Committers() int { return 1 }
 
-// reserve relies on the one writer: nobody else can take the numbers.
-func (*sqliteDialect) reserve() string {
+// Reserve relies on the one writer: nobody else can take the numbers.
+func (*sqliteEngine) Reserve() string {
 	return `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1),
 			last (message, thread) AS (SELECT
 				coalesce(max(CASE name WHEN 'messages' THEN seq END), 0), coalesce(max(CASE name WHEN 'threads' THEN seq END), 0)
@@ -131,79 +130,46 @@ func (*sqliteDialect) reserve() string {
 		SELECT message + i, thread + i, '' FROM last CROSS JOIN n`
 }
 
-func (*sqliteDialect) txName() string { return "''" }
+func (*sqliteEngine) TxName() string { return "''" }
 
-// committed is never asked: there is no server between us and the file.
-func (*sqliteDialect) committed(context.Context, string) (known, committed bool, err error) {
+// Committed is never asked: there is no server between us and the file.
+func (*sqliteEngine) Committed(context.Context, string) (known, committed bool, err error) {
 	return true, false, nil
 }
 
-// placeholder has no number: the driver looks numbers up one by one, from the
+// Placeholder has no number: the driver looks numbers up one by one, from the
 // first, for each parameter of each row.
-func (*sqliteDialect) placeholder(int) string { return "?" }
+func (*sqliteEngine) Placeholder(int) string { return "?" }
 
-func (*sqliteDialect) bulkSizes() []int { return []int{16, 4, 1} }
+func (*sqliteEngine) BulkSizes() []int { return []int{16, 4, 1} }
 
-func (*sqliteDialect) lateral(table, alias, match string) string {
+func (*sqliteEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN %[1]s %[2]s ON %[2]s.seq IN (SELECT seq FROM %[1]s WHERE %[3]s)`, table, alias, match)
 }
 
-func (*sqliteDialect) oneOf(column, param string) string {
+func (*sqliteEngine) OneOf(column, param string) string {
 	return column + ` IN (SELECT value FROM json_each(` + param + `))`
 }
 
-func (*sqliteDialect) list(seqs []int64) string { return "[" + numbers(seqs) + "]" }
+func (*sqliteEngine) List(seqs []int64) string { return "[" + Numbers(seqs) + "]" }
 
-func (*sqliteDialect) lockRow() string    { return "" }
-func (*sqliteDialect) skipLocked() string { return "" }
+func (*sqliteEngine) LockRow() string    { return "" }
+func (*sqliteEngine) SkipLocked() string { return "" }
 
-// again: there is one writer, and nobody is in its way.
-func (*sqliteDialect) again(error) bool { return false }
+func (*sqliteEngine) ShortLocks() string { return "" }
 
-func (*sqliteDialect) duplicate(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE
-}
-
-// locked: there is one writer, and nobody is in its way.
-func (*sqliteDialect) locked(error) bool { return false }
-
-func (*sqliteDialect) shortLocks() string { return "" }
-
-func (*sqliteDialect) unavailable(err error) bool {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
-		return true
-	}
-	return false
-}
-
-// cancelled: the driver itself answers with the error of the context.
-func (*sqliteDialect) cancelled(error) bool { return false }
-
-func (*sqliteDialect) badText(error) bool { return false }
-
-func (*sqliteDialect) full(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
-}
-
-// eventLog: one transaction writes at a time, so numbers appear in order.
-func (d *sqliteDialect) eventLog(ctx context.Context) (logState, error) {
-	var log logState
-	err := d.read.GetContext(ctx, &log.newest, `SELECT coalesce(max(seq), 0) FROM events`)
+// EventLog: one transaction writes at a time, so numbers appear in order.
+func (d *sqliteEngine) EventLog(ctx context.Context) (LogState, error) {
+	var log LogState
+	err := d.read.GetContext(ctx, &log.Newest, `SELECT coalesce(max(seq), 0) FROM events`)
 	return log, err
 }
 
-// wrote: one process writes mail into the file, so there is nobody to tell.
-func (d *sqliteDialect) wrote(n int) { d.checkpoint.wrote(n) }
+// Wrote: one process writes mail into the file, so there is nobody to tell.
+func (d *sqliteEngine) Wrote(n int) { d.checkpoint.wrote(n) }
 
-func (d *sqliteDialect) scrub(ctx context.Context) (bool, error) { return d.checkpoint.truncate(ctx) }
+func (d *sqliteEngine) Scrub(ctx context.Context) (bool, error) { return d.checkpoint.truncate(ctx) }
 
-func (*sqliteDialect) follow(context.Context, *slog.Logger, func(context.Context) error) {}
+func (*sqliteEngine) Follow(context.Context, *slog.Logger, func(context.Context) error) {}
 
-func (d *sqliteDialect) close() error { return d.checkpoint.close() }
+func (d *sqliteEngine) Close() error { return d.checkpoint.close() }

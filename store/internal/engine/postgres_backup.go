@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/disk"
 )
 
 // pgView is a transaction that exported its snapshot, which is worth something as
@@ -22,9 +24,9 @@ type pgView struct{ *sqlx.Tx }
 
 func (v pgView) Close() error { return v.Rollback() }
 
-// dump lets pg_dump write what one transaction sees, which stays open as the view
+// Dump lets pg_dump write what one transaction sees, which stays open as the view
 // of that moment.
-func (d *postgresDialect) dump(ctx context.Context, path string) (_ view, err error) {
+func (d *postgresEngine) Dump(ctx context.Context, path string) (_ View, err error) {
 	tx, err := d.read.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func (d *postgresDialect) dump(ctx context.Context, path string) (_ view, err er
 	if err := run(dump); err != nil {
 		return nil, err
 	}
-	if err := syncFile(path); err != nil {
+	if err := disk.SyncFile(path); err != nil {
 		return nil, err
 	}
 	again, err := d.reader(ctx, path, os.DevNull)
@@ -64,7 +66,7 @@ func (d *postgresDialect) dump(ctx context.Context, path string) (_ view, err er
 
 // reader is pg_restore, which writes the statements that make up what is in the
 // file at path.
-func (d *postgresDialect) reader(ctx context.Context, path, out string) (*exec.Cmd, error) {
+func (d *postgresEngine) reader(ctx context.Context, path, out string) (*exec.Cmd, error) {
 	cmd, err := program(ctx, "pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", "--file="+out, path)
 	if err != nil {
 		return nil, err
@@ -73,9 +75,9 @@ func (d *postgresDialect) reader(ctx context.Context, path, out string) (*exec.C
 	return cmd, nil
 }
 
-// load lets psql do, as one transaction, what pg_restore reads out of the file,
+// Load lets psql do, as one transaction, what pg_restore reads out of the file,
 // and the statement. pg_restore alone would commit before that.
-func (d *postgresDialect) load(ctx context.Context, path, then string) error {
+func (d *postgresEngine) Load(ctx context.Context, path, then string) error {
 	if err := d.wantEmpty(ctx); err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (d *postgresDialect) load(ctx context.Context, path, then string) error {
 }
 
 // wantEmpty refuses a database that has tables.
-func (d *postgresDialect) wantEmpty(ctx context.Context) error {
+func (d *postgresEngine) wantEmpty(ctx context.Context) error {
 	const q = `SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'S') AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'`
 	db, err := d.pool(ctx, 1)
@@ -138,7 +140,7 @@ var libpqParams = []string{
 
 // tool is a program of PostgreSQL that connects to the database. The password is
 // not among its arguments, which every user of the machine can read.
-func (d *postgresDialect) tool(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+func (d *postgresEngine) tool(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	u, err := url.Parse(d.url)
 	if err != nil {
 		return nil, errors.New("the database address is not a URL") // err would show the password

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// AnswerWithin is how long PostgreSQL may take to answer a statement, or to send
+// StatementTimeout is how long PostgreSQL may take to answer a statement, or to send
 // the next part of a result, before its connection counts as lost.
-const AnswerWithin = 20 * time.Second
+const StatementTimeout = 20 * time.Second
 
 // redialAfter is the pause between two attempts to reach a server that is away.
 // Until one of them succeeds nobody else waits for a connection.

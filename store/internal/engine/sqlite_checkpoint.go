@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func newCheckpointer(db *sqlx.DB) *checkpointer {
 	return c
 }
 
-// wrote counts n hot writes.
+// Wrote counts n hot writes.
 func (c *checkpointer) wrote(n int) {
 	if c.writes.Add(int64(n)) < checkpointEvery {
 		return

@@ -1,15 +1,16 @@
-package store
+package index
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
 
-func (*sqliteDialect) indexKey() string { return "rowid" }
+func (*sqliteIndex) Key() string { return "rowid" }
 
-func (*sqliteDialect) addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexed) error {
+func (*sqliteIndex) Add(ctx context.Context, tx *sqlx.Tx, docs []Doc) error {
 	if len(docs) == 0 {
 		return nil
 	}
@@ -19,41 +20,41 @@ func (*sqliteDialect) addIndexed(ctx context.Context, tx *sqlx.Tx, docs []indexe
 	}
 	defer func() { _ = add.Close() }() // its error is that of the inserts
 	for _, d := range docs {
-		if _, err := add.ExecContext(ctx, d.seq, strings.Join(d.words, " ")); err != nil {
+		if _, err := add.ExecContext(ctx, d.Seq, strings.Join(d.Words, " ")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (*sqliteDialect) mergesIndex() bool { return true }
+func (*sqliteIndex) Merges() bool { return true }
 
 const mergeFTS = `INSERT INTO search_index (search_index, rank) VALUES ('merge', $1)`
 
-// mergeIndex lets FTS5 write some pages. A merge that has begun goes on, but
+// Merge lets FTS5 write some pages. A merge that has begun goes on, but
 // FTS5 leaves it alone while another level has more segments and too few to
 // merge; then a negative number puts all of them into one merge.
-func (d *sqliteDialect) mergeIndex(ctx context.Context, tx *sqlx.Tx, pages int) (bool, error) {
+func (d *sqliteIndex) Merge(ctx context.Context, tx *sqlx.Tx, pages int) (bool, error) {
 	index, err := readStructure(ctx, tx)
 	if err != nil || !index.wantsMerge() {
 		return false, err
 	}
 	changed, err := changesOf(ctx, tx, mergeFTS, pages)
 	if err == nil && changed < 2 && index.merging() {
-		return true, d.rewriteIndex(ctx, tx, pages)
+		return true, d.Rewrite(ctx, tx, pages)
 	}
 	return changed >= 2, err
 }
 
-// rewriteIndex begins to merge all segments into one. FTS5 only notes that a row
+// Rewrite begins to merge all segments into one. FTS5 only notes that a row
 // is deleted, and keeps its words until the segment that holds them is merged.
-func (*sqliteDialect) rewriteIndex(ctx context.Context, tx *sqlx.Tx, pages int) error {
+func (*sqliteIndex) Rewrite(ctx context.Context, tx *sqlx.Tx, pages int) error {
 	_, err := tx.ExecContext(ctx, mergeFTS, -pages)
 	return err
 }
 
-func (d *sqliteDialect) indexSize(ctx context.Context) (pages, deleted int64, err error) {
-	index, err := readStructure(ctx, d.read)
+func (d *sqliteIndex) Size(ctx context.Context) (pages, deleted int64, err error) {
+	index, err := readStructure(ctx, d.reads.DB)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -67,7 +68,7 @@ func readStructure(ctx context.Context, from sqlx.QueryerContext) (ftsStructure,
 	var record []byte
 	err := sqlx.GetContext(ctx, from, &record, `SELECT block FROM search_index_data WHERE id = 10`)
 	if err != nil {
-		return nil, errIn("read the structure of the index", err)
+		return nil, fmt.Errorf("read the structure of the index: %w", err)
 	}
 	return parseStructure(record)
 }
@@ -87,11 +88,11 @@ func changesOf(ctx context.Context, tx *sqlx.Tx, q string, args ...any) (int64, 
 	return after - before, err
 }
 
-// find asks FTS5, which goes through the rows that match in the order that is
+// Find asks FTS5, which goes through the rows that match in the order that is
 // asked for, and stops.
-func (*sqliteDialect) find(ctx context.Context, r *reads, q indexQuery, below int64, n int) ([]int64, error) {
+func (d *sqliteIndex) Find(ctx context.Context, q Query, below int64, n int) ([]int64, error) {
 	const find = `SELECT rowid FROM search_index WHERE search_index MATCH $1 AND rowid < $2 ORDER BY rowid DESC LIMIT $3`
 	var seqs []int64
-	err := r.all(ctx, &seqs, find, q.text(`"`, " AND ", " OR "), below, n)
+	err := d.reads.All(ctx, &seqs, find, q.text(`"`, " AND ", " OR "), below, n)
 	return seqs, err
 }

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/postroom/postroom/store/migrations"
+)
+
+// Writers have connections of their own, so that a thousand woken readers do
+// not keep a commit waiting.
+const (
+	postgresWriters = 6
+	postgresReaders = 10
+)
+
+// postgresEngine is one PostgreSQL database, shared by any number of nodes.
+type postgresEngine struct {
+	url string
+	// within is how long the server may take to answer a statement; 0: it has all
+	// the time that it needs, and sessions have no settings of ours.
+	within       time.Duration
+	dialer       *postgresDialer
+	read         *sqlx.DB
+	kick         chan struct{} // asks the notifier for one NOTIFY; holds one
+	done         chan struct{} // ends the notifier
+	notifierDone chan struct{}
+}
+
+func newPostgres(url string, within time.Duration) *postgresEngine {
+	return &postgresEngine{
+		url: url, within: within, dialer: newPostgresDialer(within), kick: make(chan struct{}, 1), done: make(chan struct{}), notifierDone: make(chan struct{}),
+	}
+}
+
+func (*postgresEngine) Name() string { return PostgreSQL }
+
+func (d *postgresEngine) Open(ctx context.Context) (write, read *sqlx.DB, err error) {
+	u, err := url.Parse(d.url)
+	if err != nil {
+		return nil, nil, errors.New("the database address is not a URL") // err would show the password
+	}
+	q := u.Query()
+	// Parameters travel as bytes, in one round trip, and raw mail unescaped.
+	q.Set("binary_parameters", "yes")
+	if !q.Has("connect_timeout") {
+		q.Set("connect_timeout", "5")
+	}
+	u.RawQuery = q.Encode()
+	d.url = u.String()
+	if write, err = d.pool(ctx, postgresWriters); err != nil {
+		return nil, nil, err
+	}
+	if read, err = d.pool(ctx, postgresReaders); err != nil {
+		return nil, nil, errors.Join(err, write.Close())
+	}
+	d.read = read
+	go d.notifier() //nolint:gosec // it lives until close, longer than ctx
+	return write, read, nil
+}
+
+func (d *postgresEngine) pool(ctx context.Context, conns int) (*sqlx.DB, error) {
+	db, err := openPostgres(ctx, d.url, d.dialer, d.within > 0)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+func (*postgresEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
+	sub, err := fs.Sub(migrations.Files, "postgres")
+	if err != nil {
+		return "", nil, nil, err
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // look every second, for 5 minutes
+	return goose.DialectPostgres, sub, []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
+}
+
+func (*postgresEngine) Alone() bool { return false }
+
+func (d *postgresEngine) Inspect(ctx context.Context) (State, error) {
+	const q = `SELECT current_setting('server_version') AS version, cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS clock`
+	var row struct {
+		Version string `db:"version"`
+		Clock   int64  `db:"clock"`
+	}
+	err := d.read.GetContext(ctx, &row, q)
+	clock := time.UnixMicro(row.Clock)
+	return State{Version: row.Version, Clock: &clock}, err
+}
+
+// Clock does not change within a statement, so that it can be looked up by index.
+func (*postgresEngine) Clock(param string) string {
+	return `coalesce(cast(` + param + ` AS bigint), cast(floor(extract(epoch FROM statement_timestamp()) * 1000) AS bigint) * 1000)`
+}
+
+func (*postgresEngine) Committers() int { return 2 }
+
+func (*postgresEngine) TxName() string { return "cast(pg_current_xact_id() AS text)" }
+
+func (d *postgresEngine) Reserve() string {
+	return `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
+			` + d.TxName() + `
+		FROM generate_series(1, cast($1 AS bigint))`
+}
+
+// Committed asks the server for the state of a transaction: one that a crash
+// cut off counts as aborted.
+func (d *postgresEngine) Committed(ctx context.Context, tx string) (known, committed bool, err error) {
+	const q = `SELECT coalesce(pg_xact_status(cast(cast($1 AS text) AS xid8)), '')`
+	var status string
+	if err := d.read.GetContext(ctx, &status, q, tx); err != nil {
+		return false, false, err
+	}
+	return status == "committed" || status == "aborted", status == "committed", nil
+}
+
+func (*postgresEngine) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
+
+func (*postgresEngine) BulkSizes() []int { return []int{64, 16, 4, 1} }
+
+func (*postgresEngine) Lateral(table, alias, match string) string {
+	return fmt.Sprintf(`CROSS JOIN LATERAL (SELECT * FROM %s WHERE %s) %s`, table, match, alias)
+}
+
+func (*postgresEngine) OneOf(column, param string) string {
+	return column + ` = ANY (cast(cast(` + param + ` AS text) AS bigint[]))`
+}
+
+func (*postgresEngine) List(seqs []int64) string { return "{" + Numbers(seqs) + "}" }
+
+func (*postgresEngine) LockRow() string    { return " FOR NO KEY UPDATE" }
+func (*postgresEngine) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
+
+func (*postgresEngine) ShortLocks() string { return "SET LOCAL lock_timeout = '500ms'" }
+
+func (d *postgresEngine) Close() error {
+	close(d.done)
+	<-d.notifierDone
+	return nil
+}

@@ -1,0 +1,52 @@
+package index
+
+import "strings"
+
+// Query asks for messages of some buckets that have all words and at least one
+// mark of each group.
+type Query struct {
+	Buckets []Bucket
+	Words   []string
+	Marks   [][]string
+}
+
+// terms is how many words and marks are looked up for a bucket.
+func (q Query) terms() int {
+	n := len(q.Words)
+	for _, group := range q.Marks {
+		n += len(group)
+	}
+	return n
+}
+
+// text writes the query in the language of the database. Words and marks are
+// letters and digits, so nothing is escaped.
+func (q Query) text(quote, and, or string) string {
+	var sb strings.Builder
+	for i, b := range q.Buckets {
+		if i > 0 {
+			sb.WriteString(or)
+		}
+		sb.WriteString("(")
+		for j, w := range q.Words {
+			if j > 0 {
+				sb.WriteString(and)
+			}
+			sb.WriteString(quote + b.word(w) + quote)
+		}
+		for _, group := range q.Marks {
+			for j, m := range group {
+				switch {
+				case j > 0:
+					sb.WriteString(or)
+				default:
+					sb.WriteString(and + "(")
+				}
+				sb.WriteString(quote + b.mark(m) + quote)
+			}
+			sb.WriteString(")")
+		}
+		sb.WriteString(")")
+	}
+	return sb.String()
+}
