@@ -21,12 +21,14 @@ VERSITYGW := bin/versitygw-$(VERSITYGW_VERSION)
 PEBBLE_VERSION := v2.10.1
 PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 
-# The translated C of SQLite shares nothing with us but through its driver, and
-# watched by the race detector it takes more time than all our code.
+# The translated C of SQLite shares memory with our code only through its driver.
+# Under the race detector it takes more time than all our code.
 RACE := -race -gcflags=modernc.org/...=-race=false
 
-# The packages that read mail, whose tests measure processor time.
-COSTLY := ./internal/message ./internal/mailauth ./internal/mailhtml ./internal/search ./internal/feedback ./smtp
+# The packages whose goroutines share memory. The others have nothing for the race
+# detector to find.
+CONCURRENT := ./store/... ./smtp/... ./handlers/... ./internal/httpapi/... ./internal/work/... ./internal/webhook \
+	./internal/stream ./internal/maintenance ./internal/mailauth ./internal/mcp ./client ./cmd/postroom
 
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
@@ -35,7 +37,7 @@ VERIFIERS := internal/webhook/testdata/verify
 MCP_CLIENTS := contract/testdata/mcp
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui run build test test-costly vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
+.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
@@ -49,17 +51,11 @@ run: ## build and start Postroom on SQLite
 build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
-# vet looks at what the race build compiles anyway, so nothing is built twice.
-test: test-tools check-generated test-costly $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test with the race detector, on SQLite and PostgreSQL
-	CGO_ENABLED=1 go vet $(RACE) $(PKG)
-	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 30m $(ARGS) $(PKG)
+test: test-tools check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
+	exec bin/withpg -- go test -p 2 -timeout 30m $(ARGS) $(PKG)
 
-# Tests that measure processor time would measure the race detector, and leave
-# out the costly part under it. They run here without it, before all others.
-test-costly:
-ifneq (,$(filter ./... $(COSTLY) $(COSTLY:%=%/...),$(PKG)))
-	go test -timeout 5m -run '^(TestHostileMails|TestHTMLToTextIsLinear|TestReadersAreLinear)$$' $(if $(filter ./...,$(PKG)),$(COSTLY),$(PKG))
-endif
+race: test-tools $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
+	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 30m $(ARGS) $(CONCURRENT)
 
 check: format vet lint check-contract ## check format, vet, lint and the contract
 
