@@ -73,7 +73,7 @@ bench: ## measure speed (bench/README.md says what and how)
 	./bench/run.sh
 
 score: ## count how much mail is read right: make score CORPUS=folder [ARGS=-v]
-	@test -n "$(CORPUS)" || { echo "set CORPUS to a folder of mail with right answers"; exit 2; }
+	@test -n "$(CORPUS)" || { echo "set CORPUS to a folder of labelled messages"; exit 2; }
 	@go run ./tools/score $(ARGS) $(CORPUS)
 
 fuzz: ## fuzz every target for FUZZTIME (30s) each
