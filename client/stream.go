@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ogen-go/ogen/sse"
+
 	"github.com/postroom/postroom/gen"
 )
 
@@ -110,12 +112,10 @@ func (l *listener) listen(ctx context.Context, yield func(Event, error) bool) er
 	defer func() { _ = res.Body.Close() }() // it has ended, or is of no use any more
 	alive := time.AfterFunc(l.client.stream.silence, func() { cancel(errSilent) })
 	defer alive.Stop()
-	frames := newFrameReader(res.Body, func() { alive.Reset(l.client.stream.silence) })
+	frames := newFrames(res.Body, l.retry, func() { alive.Reset(l.client.stream.silence) })
 	for {
 		f, err := frames.next()
-		if frames.retry > 0 {
-			l.retry = frames.retry
-		}
+		l.retry = frames.events.Retry()
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			return cause
 		} else if err != nil {
@@ -125,8 +125,8 @@ func (l *listener) listen(ctx context.Context, yield func(Event, error) bool) er
 		if err != nil {
 			return err
 		}
-		if f.id != "" {
-			l.last = f.id
+		if f.ID != "" {
+			l.last = f.ID
 		}
 		if ok && !yield(e, nil) {
 			return errLeft
@@ -161,17 +161,19 @@ func (l *listener) open(ctx context.Context) (*http.Response, error) {
 	return raw.Response, nil
 }
 
-// event reads a frame, and says whether it is for the caller.
-func (l *listener) event(f frame) (Event, bool, error) {
-	if f.event == StreamGap {
+// event reads the data of f. The result is false for an event that the caller
+// does not get.
+func (l *listener) event(f sse.Event) (Event, bool, error) {
+	text := []byte(f.Data)
+	if f.Type == StreamGap {
 		var gap struct {
 			ReplayedFrom time.Time `json:"replayed_from"`
 		}
-		err := json.Unmarshal(f.data, &gap)
+		err := json.Unmarshal(text, &gap)
 		known := l.quiet && err == nil && !gap.ReplayedFrom.After(l.opened)
-		return Event{Type: StreamGap, Data: f.data, JSON: f.data}, !known, nil
+		return Event{Type: StreamGap, Data: text, JSON: text}, !known, nil
 	}
-	e, err := parseEvent(f.data)
+	e, err := parseEvent(text)
 	if l.quiet && e.CreatedAt.Before(l.opened) {
 		return e, false, err
 	}

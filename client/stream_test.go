@@ -132,8 +132,9 @@ func TestStreamEnds(t *testing.T) {
 		{"nobody there", []http.HandlerFunc{hangUp(""), hangUp(""), hangUp(""), hangUp("")}, "follow events", 3},
 		{"nobody there any more", []http.HandlerFunc{streamed(eventAt(1, 1)), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp("")}, "follow events", 1 + 3 + 1 + 3 + 1 + 3},
 		{"what is no event", []http.HandlerFunc{streamed("data: {\n\n")}, errBadEvent.Error(), 0},
-		{"what is no end of a line", []http.HandlerFunc{streamed("data: " + strings.Repeat("x", maxFrame+1))}, "longer than any", 0},
-		{"what is no end of an event", []http.HandlerFunc{streamed(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 5))}, "longer than any", 0},
+		{"what is no end of a line", []http.HandlerFunc{streamed("data: " + strings.Repeat("x", maxFrame+64<<10))}, "longer than 4 MB", 0},
+		{"an event that does not end", []http.HandlerFunc{endless}, "longer than 4 MB", 0},
+		{"what is no end of an event", []http.HandlerFunc{streamed(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 5))}, "longer than 4 MB", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,6 +149,17 @@ func TestStreamEnds(t *testing.T) {
 				t.Errorf("%v after %d pauses, want %q after %d", failed, len(n.naps), tt.want, tt.naps)
 			}
 		})
+	}
+}
+
+// endless writes an event until the client hangs up.
+func endless(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	line := []byte("data: " + strings.Repeat("x", 1<<20) + "\n")
+	for {
+		if _, err := w.Write(line); err != nil {
+			return
+		}
 	}
 }
 

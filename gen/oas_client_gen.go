@@ -555,12 +555,12 @@ type TemplatesInvoker interface {
 	// CreateTemplate invokes createTemplate operation.
 	//
 	// Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
-	// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
-	// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-	// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
-	// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
-	// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
-	// 10,000 of them.
+	// inside an object. The server escapes values in html for where they stand; `{{{name}}}` inserts the
+	// value without escaping. A link whose scheme comes from a variable works only with http, https,
+	// mailto, tel, sms and cid. A value in a style is dropped unless it has only letters, digits, spaces
+	// and `#%.,_-`. The response is 400 for braces that do not hold a variable, for a variable in a
+	// script, inside a tag but outside a quoted attribute value, or in an attribute like `onclick`, and
+	// for more than 10,000 variables.
 	//
 	// POST /v1/templates
 	CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error)
@@ -1601,12 +1601,12 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 // CreateTemplate invokes createTemplate operation.
 //
 // Variables are written `{{name}}` in subject, html and text, and `{{order.number}}` for what is
-// inside an object. Values are escaped in html, for the place that they stand in; `{{{name}}}` puts
-// them in as they are. A link whose scheme comes out of a variable goes nowhere unless that is http,
-// https, mailto, tel, sms or cid, and a value in a style is left out unless it is made of letters,
-// digits, spaces and `#%.,_-`. 400 for braces that are no variable, for a variable in a script, in a
-// tag but not in the quotes of an attribute, or in an attribute such as `onclick`, and for more than
-// 10,000 of them.
+// inside an object. The server escapes values in html for where they stand; `{{{name}}}` inserts the
+// value without escaping. A link whose scheme comes from a variable works only with http, https,
+// mailto, tel, sms and cid. A value in a style is dropped unless it has only letters, digits, spaces
+// and `#%.,_-`. The response is 400 for braces that do not hold a variable, for a variable in a
+// script, inside a tag but outside a quoted attribute value, or in an attribute like `onclick`, and
+// for more than 10,000 variables.
 //
 // POST /v1/templates
 func (c *Client) CreateTemplate(ctx context.Context, request *TemplateCreate, params CreateTemplateParams, options ...RequestOption) (*Template, error) {
