@@ -52,10 +52,10 @@ build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 test: test-tools check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
-	exec bin/withpg -- go test -p 2 -timeout 30m $(ARGS) $(PKG)
+	exec bin/withpg -- scripts/ci-test -p 2 -timeout 30m $(ARGS) -- $(PKG)
 
 race: test-tools $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
-	exec env CGO_ENABLED=1 bin/withpg -- go test $(RACE) -p 2 -timeout 30m $(ARGS) $(CONCURRENT)
+	exec env CGO_ENABLED=1 bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
 
 check: format vet lint check-contract ## check format, vet, lint and the contract
 
