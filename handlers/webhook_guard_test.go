@@ -15,10 +15,13 @@ import (
 )
 
 // hostTable resolves names from a table.
-type hostTable map[string]string
+type hostTable struct {
+	*net.Resolver
+	addrs map[string]string
+}
 
 func (h hostTable) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	if addr, ok := h[host]; ok {
+	if addr, ok := h.addrs[host]; ok {
 		return []netip.Addr{netip.MustParseAddr(addr)}, nil
 	}
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
@@ -34,7 +37,7 @@ func TestPrivateWebhookTargetsAreRefused(t *testing.T) {
 	}
 	targets := strings.Fields(string(text))
 	guard := netguard.New(netguard.Config{Own: []netip.Addr{netip.MustParseAddr("9.9.9.9")}})
-	names := hostTable{"hooks.example": "1.1.1.1", "private.example": "10.0.0.1", "loop6.example": "::1", "own.example": "9.9.9.9"}
+	names := hostTable{addrs: map[string]string{"hooks.example": "1.1.1.1", "private.example": "10.0.0.1", "loop6.example": "::1", "own.example": "9.9.9.9"}}
 	each(t, func(t *testing.T, s *server) {
 		path := "/v1/webhooks/" + s.newWebhook(t, ``).str(t, "id")
 		refused := 0

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
@@ -134,7 +135,7 @@ func TestA6MailIsAcceptedWithoutDNS(t *testing.T) {
 	broken := smtptest.NewDNS(t, smtptest.Zones{"out.example.": {Err: errors.New("broken")}, "_dmarc.out.example.": {Err: errors.New("broken")}})
 
 	none := store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "temperror"}
-	for name, resolver := range map[string]mailauth.Resolver{
+	for name, resolver := range map[string]dns.Resolver{
 		"no answer":   NewResolver(silent.LocalAddr().String()),
 		"no server":   NewResolver(closed.LocalAddr().String()),
 		"SERVFAIL":    NewResolver(broken),
@@ -205,7 +206,7 @@ func TestHeaderTooLargeIsRefusedByTheJudgeToo(t *testing.T) {
 // slowDNS answers no question before it is told to, and tells of those for a
 // policy.
 type slowDNS struct {
-	mailauth.Resolver
+	dns.Resolver
 	policies chan struct{}
 	answer   chan struct{}
 }

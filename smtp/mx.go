@@ -12,15 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/net/idna"
-)
 
-// Resolver is the part of net.Resolver that finds the servers of a domain, and
-// what the domain says of them.
-type Resolver interface {
-	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
-	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
-	LookupTXT(ctx context.Context, name string) ([]string, error)
-}
+	"github.com/postroom/postroom/internal/dns"
+)
 
 // NewResolver returns a resolver that asks server, as host:port, or the
 // system's servers when it is empty.
@@ -52,12 +46,12 @@ var errNoDomain = errors.New("no such domain")
 
 // directory finds the servers of a domain.
 type directory struct {
-	resolver Resolver
+	resolver dns.Resolver
 	mx       *lookups[[]*net.MX]
 	addrs    *lookups[[]netip.Addr]
 }
 
-func newDirectory(r Resolver, now func() time.Time) *directory {
+func newDirectory(r dns.Resolver, now func() time.Time) *directory {
 	return &directory{
 		resolver: r,
 		mx:       newLookups[[]*net.MX](now, dnsLife),
@@ -111,7 +105,7 @@ func (d *directory) lookupMX(ctx context.Context, name string) ([]*net.MX, error
 	records, err := d.resolver.LookupMX(ctx, name)
 	// Some of the records may be unusable: the others are returned beside the
 	// error.
-	if len(records) > 0 || isNotFound(err) {
+	if len(records) > 0 || dns.IsNotFound(err) {
 		return records, nil
 	}
 	if err != nil {
@@ -133,25 +127,17 @@ func (d *directory) addresses(ctx context.Context, host string) ([]netip.Addr, e
 func (d *directory) lookupAddresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
-	found, err := d.resolver.LookupIPAddr(ctx, host)
-	if isNotFound(err) || err == nil && len(found) == 0 {
+	found, err := d.resolver.LookupNetIP(ctx, "ip", host)
+	if dns.IsNotFound(err) || err == nil && len(found) == 0 {
 		return nil, errNoDomain
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look up address: %w", err)
 	}
-	addrs := make([]netip.Addr, 0, len(found))
-	for _, f := range found {
-		if addr, ok := netip.AddrFromSlice(f.IP); ok {
-			addrs = append(addrs, addr.Unmap())
-		}
+	for i := range found {
+		found[i] = found[i].Unmap()
 	}
-	return addrs, nil
-}
-
-func isNotFound(err error) bool {
-	e, ok := errors.AsType[*net.DNSError](err)
-	return ok && e.IsNotFound
+	return found, nil
 }
 
 // asciiDomain is the form of a domain that the DNS knows.

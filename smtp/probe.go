@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/netguard"
 )
 
@@ -20,7 +21,7 @@ type ProberConfig struct {
 	HELO string
 	// MailFrom is the reverse-path that a mailbox is asked about with.
 	MailFrom string
-	Resolver Resolver
+	Resolver dns.Resolver
 	// Guard says which addresses servers of other domains may have.
 	Guard *netguard.Guard
 	// RootCAs are who may have signed certificates; nil means the system's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -329,8 +330,13 @@ func (d noDNS) LookupTXT(context.Context, string) ([]string, error) {
 	return nil, nil
 }
 
-func (d noDNS) LookupIPAddr(context.Context, string) ([]net.IPAddr, error) {
+func (d noDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
 	d.t.Error("an address was looked up")
+	return nil, nil
+}
+
+func (d noDNS) LookupAddr(context.Context, string) ([]string, error) {
+	d.t.Error("a name was looked up")
 	return nil, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store"
 )
@@ -27,7 +28,7 @@ type QueueConfig struct {
 	// Domain is the mail domain of the install.
 	Domain string
 	// Resolver finds the servers of other domains; nil means NewResolver("").
-	Resolver Resolver
+	Resolver dns.Resolver
 	// Guard says which addresses mail may be sent to; nil means public ones. The
 	// relay is not asked about.
 	Guard *netguard.Guard

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
@@ -38,14 +39,14 @@ const queueGrace = 20 * time.Second
 func (n *node) assemble(
 	ctx context.Context, s *store.Store, in install, doors listeners, temp string, stopping chan struct{},
 ) ([]part, error) {
-	dns := smtp.NewResolver(string(n.cfg.Resolver))
+	resolver := smtp.NewResolver(string(n.cfg.Resolver))
 	answers, err := feedback.NewSigner(in.keys.feedback)
 	if err != nil {
 		return nil, err
 	}
 	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{
 		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: answers,
-		Auth: mailauth.NewChecker(mailauth.NewCache(dns, n.now), mailauth.DefaultTimeout, n.now),
+		Auth: mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
 		Now:  n.now, Log: n.log,
 	})
 	if err != nil {
@@ -53,7 +54,7 @@ func (n *node) assemble(
 	}
 	told := &metrics{store: s}
 	owned, err := domains.New(domains.Config{
-		Store: s, Resolver: dns, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
+		Store: s, Resolver: resolver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
 		Relayed: n.cfg.Relay != "", TokenKey: in.keys.domains, NewKeys: smtp.NewKeys, Log: n.log,
 	})
 	if err != nil {
@@ -79,7 +80,7 @@ func (n *node) assemble(
 		return nil, err
 	}
 	base, _ := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
-	queue, err := n.queuePart(s, receiver, dns, &smtp.Feedback{Signer: answers, BaseURL: base}, told)
+	queue, err := n.queuePart(s, receiver, resolver, &smtp.Feedback{Signer: answers, BaseURL: base}, told)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners, certs certificates) (
 // queuePart makes the domain's signing keys before the queue runs. That takes
 // some tenths of a second, which at the first start nobody has to wait for.
 func (n *node) queuePart(
-	s *store.Store, local *smtp.Receiver, dns smtp.Resolver, answers *smtp.Feedback, told *metrics,
+	s *store.Store, local *smtp.Receiver, resolver dns.Resolver, answers *smtp.Feedback, told *metrics,
 ) (part, error) {
 	domain := string(n.cfg.MailDomain)
 	own, err := netguard.InterfaceAddrs()
@@ -190,7 +191,7 @@ func (n *node) queuePart(
 	}
 	cfg := smtp.QueueConfig{
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
-		Resolver: dns, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
+		Resolver: resolver, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
 		Signer: smtp.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
 		Grace: queueGrace, Now: n.now, Log: n.log,
 	}

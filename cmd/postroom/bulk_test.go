@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/smtp"
@@ -61,7 +62,7 @@ func TestMailKeepsTheRulesForBulkSenders(t *testing.T) {
 // linter holds mails against rules.
 type linter struct {
 	records  map[string]string
-	resolver mailauth.Resolver
+	resolver dns.Resolver
 }
 
 // faults lists what a mail breaks.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 // Timeout is the longest that Check takes.
@@ -22,20 +24,11 @@ const (
 	Found
 )
 
-// Resolver is the part of net.Resolver that Check needs. Names end with a dot.
-// An error is a *net.DNSError with IsNotFound when there is no such record; any
-// other error is trouble of the DNS that may pass.
-type Resolver interface {
-	// LookupTXT returns the strings of each record joined without a space.
-	LookupTXT(ctx context.Context, name string) ([]string, error)
-	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
-}
-
 // maxAtOnce is how many questions one Check asks at the same time.
 const maxAtOnce = 4
 
 // Check looks all records up and returns what it found, in their order.
-func Check(ctx context.Context, r Resolver, records []Record) []Finding {
+func Check(ctx context.Context, r dns.Resolver, records []Record) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	found := make([]Finding, len(records))
@@ -53,7 +46,7 @@ func Check(ctx context.Context, r Resolver, records []Record) []Finding {
 }
 
 // look asks for one record.
-func look(ctx context.Context, r Resolver, rec Record) Finding {
+func look(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	switch {
 	case rec.Type == "MX":
 		return lookMX(ctx, r, rec)
@@ -63,14 +56,14 @@ func look(ctx context.Context, r Resolver, rec Record) Finding {
 	return lookTXT(ctx, r, rec.Name, func(texts []string) bool { return matchTXT(rec, texts) })
 }
 
-func lookTXT(ctx context.Context, r Resolver, name string, match func([]string) bool) Finding {
+func lookTXT(ctx context.Context, r dns.Resolver, name string, match func([]string) bool) Finding {
 	texts, err := r.LookupTXT(ctx, name+".")
 	return finding(err, match(texts))
 }
 
 // lookMX wants our host among those of the name. net.Resolver returns the
 // usable hosts beside an error about the others.
-func lookMX(ctx context.Context, r Resolver, rec Record) Finding {
+func lookMX(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	hosts, err := r.LookupMX(ctx, rec.Name+".")
 	for _, h := range hosts {
 		if strings.EqualFold(strings.TrimSuffix(h.Host, "."), rec.Value) {
@@ -85,7 +78,7 @@ func lookMX(ctx context.Context, r Resolver, rec Record) Finding {
 
 // lookDMARC is content with a policy of a domain above, which then holds for
 // this one (RFC 7489 section 6.6.3).
-func lookDMARC(ctx context.Context, r Resolver, rec Record) Finding {
+func lookDMARC(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	const prefix = "_dmarc."
 	all := Missing
 	for d := strings.TrimPrefix(rec.Name, prefix); strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {

@@ -12,6 +12,7 @@ import (
 	"github.com/foxcpp/go-mockdns"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
@@ -105,7 +106,7 @@ func TestDMARCOfADomainAboveWillDo(t *testing.T) {
 }
 
 // silent is a DNS that never answers.
-type silent struct{}
+type silent struct{ dns.Resolver }
 
 func (silent) LookupTXT(ctx context.Context, _ string) ([]string, error) {
 	<-ctx.Done()

@@ -2,18 +2,13 @@ package dnsrec
 
 import (
 	"context"
-	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
-)
 
-// HostResolver is the part of net.Resolver that CheckHost needs. Errors are as
-// those of Resolver.
-type HostResolver interface {
-	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
-	LookupAddr(ctx context.Context, addr string) (names []string, err error)
-}
+	"github.com/postroom/postroom/internal/dns"
+)
 
 // Host is what the DNS knows of the host that mail is sent from, which greets as
 // Name (EHLO, RFC 5321 section 4.1.1.1). Many receivers take mail only from an
@@ -43,11 +38,11 @@ const (
 
 // CheckHost looks up the addresses of name, their names, and whether these lead
 // back. It takes at most Timeout.
-func CheckHost(ctx context.Context, r HostResolver, name string) Host {
+func CheckHost(ctx context.Context, r dns.Resolver, name string) Host {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	h := Host{Name: name}
-	addrs, err := r.LookupIPAddr(ctx, name+".")
+	addrs, err := r.LookupNetIP(ctx, "ip", name+".")
 	if err != nil || len(addrs) == 0 {
 		h.Finding = finding(err, false)
 		return h
@@ -56,7 +51,7 @@ func CheckHost(ctx context.Context, r HostResolver, name string) Host {
 	h.Addresses = make([]HostAddress, len(addrs))
 	var wg sync.WaitGroup
 	for i, a := range addrs {
-		wg.Go(func() { h.Addresses[i] = lookBack(ctx, r, a.IP, name) })
+		wg.Go(func() { h.Addresses[i] = lookBack(ctx, r, a.Unmap(), name) })
 	}
 	wg.Wait()
 	h.Finding = Found
@@ -69,7 +64,7 @@ func CheckHost(ctx context.Context, r HostResolver, name string) Host {
 }
 
 // lookBack follows an address to its names and from there back.
-func lookBack(ctx context.Context, r HostResolver, ip net.IP, host string) HostAddress {
+func lookBack(ctx context.Context, r dns.Resolver, ip netip.Addr, host string) HostAddress {
 	out := HostAddress{Address: ip.String()}
 	names, err := r.LookupAddr(ctx, ip.String())
 	if len(names) == 0 {
@@ -86,8 +81,8 @@ func lookBack(ctx context.Context, r HostResolver, ip net.IP, host string) HostA
 	slices.SortStableFunc(names, func(a, b string) int { return own(a) - own(b) })
 	out.PTR, out.Finding = strings.TrimSuffix(names[0], "."), Missing
 	for _, name := range names[:min(len(names), maxPTR)] {
-		back, err := r.LookupIPAddr(ctx, strings.TrimSuffix(name, ".")+".")
-		if slices.ContainsFunc(back, func(a net.IPAddr) bool { return a.IP.Equal(ip) }) {
+		back, err := r.LookupNetIP(ctx, "ip", strings.TrimSuffix(name, ".")+".")
+		if slices.ContainsFunc(back, func(a netip.Addr) bool { return a.Unmap() == ip }) {
 			return HostAddress{Address: out.Address, PTR: strings.TrimSuffix(name, "."), Finding: Found}
 		}
 		if finding(err, false) == Unknown {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/mailauth"
@@ -21,21 +22,21 @@ const maxDomains = 20
 
 // recorder keeps what a resolver answers, to tell of it.
 type recorder struct {
-	dnsrec.Resolver
+	dns.Resolver
 	mu   sync.Mutex
 	said map[string][]string // by name and type
 }
 
-func record(r dnsrec.Resolver) *recorder { return &recorder{Resolver: r, said: map[string][]string{}} }
+func record(r dns.Resolver) *recorder { return &recorder{Resolver: r, said: map[string][]string{}} }
 
-// LookupTXT implements dnsrec.Resolver.
+// LookupTXT implements dns.Resolver.
 func (r *recorder) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	texts, err := r.Resolver.LookupTXT(ctx, name)
 	r.note(name+" TXT", texts, err)
 	return texts, err
 }
 
-// LookupMX implements dnsrec.Resolver.
+// LookupMX implements dns.Resolver.
 func (r *recorder) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
 	hosts, err := r.Resolver.LookupMX(ctx, name)
 	var names []string
@@ -291,7 +292,7 @@ func (v *visit) spfOfRelay(ctx context.Context, publish string) Result {
 			return ok("%q; whether it names the relay's hosts, its operator knows", text)
 		}
 	}
-	if err != nil && !notFound(err) {
+	if err != nil && !dns.IsNotFound(err) {
 		return warn("the DNS does not answer: %v", err)
 	}
 	return fail("%s says nothing about who may send for it", v.cfg.MailDomain).

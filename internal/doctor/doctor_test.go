@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/doctor"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store/storetest"
@@ -54,7 +55,7 @@ func TestNothingIsWrong(t *testing.T) {
 }
 
 // hanging is a DNS that says nothing until the question is given up.
-type hanging struct{ doctor.Resolver }
+type hanging struct{ dns.Resolver }
 
 func (hanging) LookupTXT(ctx context.Context, _ string) ([]string, error) {
 	<-ctx.Done()
@@ -66,7 +67,7 @@ func (hanging) LookupMX(ctx context.Context, _ string) ([]*net.MX, error) {
 	return nil, ctx.Err()
 }
 
-func (hanging) LookupIPAddr(ctx context.Context, _ string) ([]net.IPAddr, error) {
+func (hanging) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

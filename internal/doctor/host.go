@@ -2,9 +2,7 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"net"
 	"net/netip"
 
 	"github.com/postroom/postroom/internal/dnsrec"
@@ -65,9 +63,4 @@ func reverse(name string, a dnsrec.HostAddress) Result {
 		return fail("%s has no name: large receivers refuse its mail", a.Address).advise("%s", ask)
 	}
 	return fail("%s is called %s, which does not lead back to it: large receivers refuse its mail", a.Address, a.PTR).advise("%s", ask)
-}
-
-func notFound(err error) bool {
-	e, is := errors.AsType[*net.DNSError](err)
-	return is && e.IsNotFound
 }

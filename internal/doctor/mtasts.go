@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/mtasts"
 )
 
@@ -16,7 +17,7 @@ func (v *visit) mtaSTS(ctx context.Context) []Result {
 	}
 	texts, err := v.cfg.Resolver.LookupTXT(ctx, mtasts.RecordName(domain)+".")
 	switch {
-	case err != nil && !notFound(err):
+	case err != nil && !dns.IsNotFound(err):
 		return one(warn("the DNS does not answer: %v", err).advise("ask again in some minutes"))
 	case len(texts) == 0:
 		return one(skipped("%s has no policy", domain))
@@ -54,13 +55,13 @@ func (v *visit) dialByResolver(ctx context.Context, network, address string) (ne
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := v.cfg.Resolver.LookupIPAddr(ctx, host+".")
+	addrs, err := v.cfg.Resolver.LookupNetIP(ctx, "ip", host+".")
 	if err != nil {
 		return nil, err
 	}
 	err = &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
 	for _, a := range addrs {
-		conn, dialErr := new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(a.IP.String(), port))
+		conn, dialErr := new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(a.Unmap().String(), port))
 		if dialErr == nil {
 			return conn, nil
 		}

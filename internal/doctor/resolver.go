@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 // resolver asks the resolver for what every one can know: without answers no
@@ -13,7 +15,7 @@ func (v *visit) resolver(ctx context.Context) []Result {
 		return one(skipped("an install that is tried out asks nobody"))
 	}
 	_, err := v.cfg.Resolver.LookupTXT(ctx, "com.")
-	if err == nil || notFound(err) { // that is an answer too
+	if err == nil || dns.IsNotFound(err) { // a reply that the name does not exist is enough
 		return one(ok("it answers"))
 	}
 	why, who := err.Error(), "the system's resolver"

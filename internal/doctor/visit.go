@@ -8,18 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
-	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
-
-// Resolver is the part of net.Resolver that the checks need.
-type Resolver interface {
-	mailauth.Resolver
-	smtp.Resolver
-}
 
 // Config is what is looked at. Resolver, MailDomain, Hostname, Data, OpenStore
 // and OpenBlobs are required.
@@ -32,7 +26,7 @@ type Config struct {
 	To string
 
 	MailDomain, Hostname string // in A-labels, lower case
-	Resolver             Resolver
+	Resolver             dns.Resolver
 	// ResolverAddr is the resolver that the settings name; empty means the system's.
 	ResolverAddr string
 	// Allow are private ranges that mail may be sent to, and Own the addresses of

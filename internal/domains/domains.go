@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"strconv"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/store"
 )
@@ -22,10 +23,7 @@ import (
 // Config is what Domains needs. All fields but Relayed are required.
 type Config struct {
 	Store    *store.Store
-	Resolver interface {
-		dnsrec.Resolver
-		dnsrec.HostResolver
-	}
+	Resolver dns.Resolver
 	// MailDomain is the install's own mail domain, lower case, and Hostname the
 	// host that takes mail.
 	MailDomain, Hostname string

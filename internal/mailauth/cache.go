@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 const (
@@ -39,7 +41,7 @@ var errPanic = errors.New("the resolver broke down")
 // Trouble is remembered for five seconds, so that a DNS that is down delays
 // some mail and not all of it.
 type Cache struct {
-	resolver Resolver
+	resolver dns.Resolver
 	now      func() time.Time
 	slots    chan struct{}
 
@@ -49,7 +51,7 @@ type Cache struct {
 	downTill time.Time // nobody is waited for long before
 }
 
-var _ Resolver = (*Cache)(nil)
+var _ dns.Resolver = (*Cache)(nil)
 
 type question struct{ kind, name string }
 
@@ -61,7 +63,7 @@ type answer struct {
 }
 
 // NewCache returns an empty cache. now is the clock; nil is time.Now.
-func NewCache(r Resolver, now func() time.Time) *Cache {
+func NewCache(r dns.Resolver, now func() time.Time) *Cache {
 	if now == nil {
 		now = time.Now
 	}
@@ -185,7 +187,7 @@ func (c *Cache) keep(q question, a *answer, value any, err error) {
 	a.value, a.err = value, err
 	now := c.now()
 	life := answerLife
-	if err != nil && !isNotFound(err) {
+	if err != nil && !dns.IsNotFound(err) {
 		life = troubleLife
 	}
 	a.until = now.Add(life)

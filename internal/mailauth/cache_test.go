@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 // clock is a time that a test moves.
@@ -109,7 +111,7 @@ func TestCacheAsksOnce(t *testing.T) {
 
 // held answers TXT when it is released.
 type held struct {
-	Resolver
+	dns.Resolver
 	asked            atomic.Int64
 	entered, release chan struct{}
 }
@@ -175,7 +177,7 @@ func TestSlowNamesDoNotSilenceOthers(t *testing.T) {
 
 // deaf is a server that does not answer about names that hold dead.
 type deaf struct {
-	Resolver
+	dns.Resolver
 	dead     string
 	patience time.Duration // of the last question
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/message"
 )
 
@@ -17,7 +18,7 @@ const DefaultTimeout = 10 * time.Second
 
 // Checker judges mail. It is safe for use by many goroutines.
 type Checker struct {
-	resolver Resolver
+	resolver dns.Resolver
 	cache    *Cache // resolver, when it is one
 	timeout  time.Duration
 	now      func() time.Time
@@ -26,7 +27,7 @@ type Checker struct {
 // NewChecker returns a checker that asks r. timeout bounds each check, 0 is
 // DefaultTimeout; now is the clock for the times in signatures, nil is
 // time.Now.
-func NewChecker(r Resolver, timeout time.Duration, now func() time.Time) *Checker {
+func NewChecker(r dns.Resolver, timeout time.Duration, now func() time.Time) *Checker {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
@@ -177,7 +178,7 @@ func (k *Check) recallRest(e evidence) bool {
 }
 
 // judge asks the DNS for what was signed, and gives DKIM and DMARC.
-func (k *Check) judge(ctx context.Context, r Resolver, e evidence) {
+func (k *Check) judge(ctx context.Context, r dns.Resolver, e evidence) {
 	var asking sync.WaitGroup
 	for _, s := range e.signed {
 		if s.Result != "" {

@@ -19,11 +19,12 @@ import (
 
 	"github.com/emersion/go-msgauth/dkim"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/message"
 )
 
 // judge gives a mail from 192.0.2.10 to a checker with that zone.
-func judge(t *testing.T, z Resolver, mail, mailFrom string) Verdicts {
+func judge(t *testing.T, z dns.Resolver, mail, mailFrom string) Verdicts {
 	t.Helper()
 	c := NewChecker(z, 0, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	k := c.Start(t.Context(), Envelope{Client: netip.MustParseAddr("192.0.2.10"), HELO: "helo.example", MailFrom: mailFrom})

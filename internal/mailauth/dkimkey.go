@@ -7,6 +7,8 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"strings"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 // Sizes of RSA keys, in bits: shorter ones prove nothing (RFC 8301 section
@@ -18,7 +20,7 @@ const (
 
 // verify asks for the key of a signature that has no verdict yet, and gives it
 // one (RFC 6376 sections 6.1.2 and 6.1.3).
-func (c *dkimCheck) verify(ctx context.Context, r Resolver) {
+func (c *dkimCheck) verify(ctx context.Context, r dns.Resolver) {
 	if c.Result != "" {
 		return
 	}

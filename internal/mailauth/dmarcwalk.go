@@ -3,6 +3,8 @@ package mailauth
 import (
 	"context"
 	"strings"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 // maxWalk is how many labels of a long name are looked at after the name itself
@@ -12,7 +14,7 @@ const maxWalk = 7
 // walker finds policy records and organizational domains for one mail. It asks
 // for a name once.
 type walker struct {
-	resolver Resolver
+	resolver dns.Resolver
 	asked    map[string]dmarcAnswer
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 var errNotRemembered = errors.New("not remembered")
@@ -15,7 +17,7 @@ type recall struct {
 	missed bool // something was not remembered: what came of it counts for nothing
 }
 
-var _ Resolver = (*recall)(nil)
+var _ dns.Resolver = (*recall)(nil)
 
 func (r *recall) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return remembered[[]string](r, question{"TXT", name})

@@ -2,39 +2,19 @@ package mailauth
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"strings"
 
 	"golang.org/x/net/idna"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
-// Resolver is the part of net.Resolver that verdicts need. Names end with a
-// dot. An error is a *net.DNSError with IsNotFound when the name, or the type
-// of record there, does not exist; any other error is trouble of the DNS that
-// may pass.
-type Resolver interface {
-	// LookupTXT returns the strings of each record joined without a space.
-	LookupTXT(ctx context.Context, name string) ([]string, error)
-	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
-	// LookupNetIP returns the addresses of one family: network is "ip4" or "ip6".
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// LookupAddr returns the names that an address has in the reverse tree.
-	LookupAddr(ctx context.Context, addr string) ([]string, error)
-}
-
-// isNotFound reports whether the DNS has answered that there is no such name or
-// record.
-func isNotFound(err error) bool {
-	e, ok := errors.AsType[*net.DNSError](err)
-	return ok && e.IsNotFound
-}
-
 // lookupTXT returns the TXT records of domain, none when there is no such name.
-func lookupTXT(ctx context.Context, r Resolver, domain string) ([]string, error) {
+func lookupTXT(ctx context.Context, r dns.Resolver, domain string) ([]string, error) {
 	records, err := r.LookupTXT(ctx, domain+".")
-	if isNotFound(err) {
+	if dns.IsNotFound(err) {
 		return nil, nil
 	}
 	return records, err
@@ -42,9 +22,9 @@ func lookupTXT(ctx context.Context, r Resolver, domain string) ([]string, error)
 
 // lookupIP returns the addresses of host of one family, none when there is no
 // such name.
-func lookupIP(ctx context.Context, r Resolver, network, host string) ([]netip.Addr, error) {
+func lookupIP(ctx context.Context, r dns.Resolver, network, host string) ([]netip.Addr, error) {
 	addrs, err := r.LookupNetIP(ctx, network, host+".")
-	if isNotFound(err) {
+	if dns.IsNotFound(err) {
 		return nil, nil
 	}
 	return addrs, err
@@ -52,9 +32,9 @@ func lookupIP(ctx context.Context, r Resolver, network, host string) ([]netip.Ad
 
 // lookupMX returns the MX hosts of domain, none when there is no such name.
 // net.Resolver returns the usable ones beside an error about the others.
-func lookupMX(ctx context.Context, r Resolver, domain string) ([]*net.MX, error) {
+func lookupMX(ctx context.Context, r dns.Resolver, domain string) ([]*net.MX, error) {
 	records, err := r.LookupMX(ctx, domain+".")
-	if len(records) > 0 || isNotFound(err) {
+	if len(records) > 0 || dns.IsNotFound(err) {
 		return records, nil
 	}
 	return nil, err

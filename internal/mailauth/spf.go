@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 // What RFC 7208 section 4.6.4 allows.
@@ -38,11 +40,11 @@ type SPF struct {
 // over. helo is what the client called itself, mailFrom the reverse-path;
 // empty, it is null and postmaster@helo counts in its place (section 2.4). It
 // returns no error: what goes wrong is in the verdict.
-func CheckHost(ctx context.Context, r Resolver, ip netip.Addr, helo, mailFrom string) SPF {
+func CheckHost(ctx context.Context, r dns.Resolver, ip netip.Addr, helo, mailFrom string) SPF {
 	return checkHost(ctx, r, time.Now, ip, helo, mailFrom)
 }
 
-func checkHost(ctx context.Context, r Resolver, now func() time.Time, ip netip.Addr, helo, mailFrom string) SPF {
+func checkHost(ctx context.Context, r dns.Resolver, now func() time.Time, ip netip.Addr, helo, mailFrom string) SPF {
 	out := SPF{HELO: mailFrom == "", Result: None}
 	sender := mailFrom
 	if out.HELO {
@@ -82,7 +84,7 @@ func cutAddress(email string) (local, domain string) {
 
 // spfCheck is one run of check_host with all that it includes.
 type spfCheck struct {
-	resolver     Resolver
+	resolver     dns.Resolver
 	now          func() time.Time
 	ip           netip.Addr
 	helo         string

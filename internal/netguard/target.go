@@ -10,27 +10,24 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/postroom/postroom/internal/dns"
 )
 
 // lookupTimeout is how long a name may take to resolve when a URL is given.
 const lookupTimeout = 5 * time.Second
-
-// Resolver finds the addresses of a name. net.DefaultResolver is one.
-type Resolver interface {
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
 
 // Targets says which URLs we may post to: https ones, on any port of an address
 // that the guard lets through. In the ranges that the operator allows plain http
 // is open too.
 type Targets struct {
 	guard    *Guard
-	resolver Resolver
+	resolver dns.Resolver
 }
 
 // NewTargets returns targets for a guard that has no list of ports. resolver may
 // be nil for the system's.
-func NewTargets(g *Guard, resolver Resolver) *Targets {
+func NewTargets(g *Guard, resolver dns.Resolver) *Targets {
 	if resolver == nil {
 		resolver = net.DefaultResolver
 	}

@@ -10,14 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/netguard"
 )
 
 // names resolves from a table.
-type names map[string][]netip.Addr
+type names struct {
+	dns.Resolver
+	addrs map[string][]netip.Addr
+}
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	if addrs := n[host]; addrs != nil {
+	if addrs := n.addrs[host]; addrs != nil {
 		return addrs, nil
 	}
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
@@ -25,10 +29,10 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 
 func testNames() names {
 	public, private := netip.MustParseAddr("1.1.1.1"), netip.MustParseAddr("10.0.0.1")
-	return names{
+	return names{addrs: map[string][]netip.Addr{
 		"hooks.example": {public}, "private.example": {private}, "mixed.example": {private, public},
 		"own.example": {netip.MustParseAddr("9.9.9.9")}, "loop6.example": {netip.IPv6Loopback()},
-	}
+	}}
 }
 
 // refusedTargets are 64 ways to ask for what may not be reached.

@@ -157,7 +157,7 @@ func (z zone) get(name string, pick func(*zoneName) []string) ([]string, error) 
 	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-// LookupTXT implements mailauth.Resolver. The records give policies under the
+// LookupTXT implements dns.Resolver. The records give policies under the
 // type SPF, which is no more, unless they say that TXT has another or none.
 func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return z.get(name, func(n *zoneName) []string {
@@ -171,7 +171,7 @@ func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
 	})
 }
 
-// LookupMX implements mailauth.Resolver.
+// LookupMX implements dns.Resolver.
 func (z zone) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
 	var found []*net.MX
 	_, err := z.get(name, func(n *zoneName) []string {
@@ -181,7 +181,7 @@ func (z zone) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
 	return found, err
 }
 
-// LookupNetIP implements mailauth.Resolver.
+// LookupNetIP implements dns.Resolver.
 func (z zone) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
 	values, err := z.get(host, func(n *zoneName) []string {
 		if network == "ip4" {
@@ -200,7 +200,7 @@ func (z zone) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr
 	return out, err
 }
 
-// LookupAddr implements mailauth.Resolver.
+// LookupAddr implements dns.Resolver.
 func (z zone) LookupAddr(_ context.Context, addr string) ([]string, error) {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil {
