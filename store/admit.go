@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 const (
-	senders = `SELECT seq, plan, paused_at, coalesce(pause_reason, '') FROM accounts WHERE seq IN ({list}) ORDER BY seq`
+	senders = `SELECT seq, plan, paused_at, coalesce(pause_reason, '') FROM accounts WHERE seq IN ({rows}) ORDER BY seq`
 
 	acceptedSince = `SELECT day, cast(sum(n) AS bigint) FROM daily_counts
 		WHERE account_id = $1 AND inbox_seq = 0 AND day >= $2 AND kind = 'accepted' GROUP BY day`
@@ -28,27 +30,24 @@ type sender struct {
 // admit counts the recipients that the batch is to send to, and leaves out what
 // an account may not send: it is paused, or its plan allows no more. An account
 // with such limits is held until the commit, so that they are exact.
-func (b *hotBatch) admit(ctx context.Context, batch []hotWrite) error {
+func (b *hotBatch) admit(ctx context.Context) error {
 	var accounts [][2]int64
 	for _, h := range b.all() {
 		if h.sendsForReal() {
 			accounts = append(accounts, [2]int64{h.msg.AccountID})
 		}
 	}
-	for i := range batch {
-		*batch[i].refused = nil // of a try before
-	}
 	if len(accounts) == 0 {
 		return nil
 	}
-	all, err := b.readSenders(ctx, sorted(accounts))
+	all, err := b.readSenders(ctx, batch.Sorted(accounts))
 	if err != nil {
 		return errIn("read the sending accounts", err)
 	}
 	b.messages, b.emails = b.messages[:0], b.emails[:0]
-	for i := range batch {
-		w := &batch[i]
-		if *w.refused = b.admitOne(w, all); *w.refused == nil {
+	for i := range b.writes {
+		w := &b.writes[i]
+		if b.refused[i] = b.admitOne(w, all); b.refused[i] == nil {
 			b.messages = append(b.messages, w.messages...)
 			b.emails = append(b.emails, w.emails...)
 		}
@@ -124,7 +123,7 @@ func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]
 		all[seq] = &a
 		return nil
 	}
-	if err := b.store.hot.accounts.each(ctx, b.tx, list, read); err != nil {
+	if err := b.store.hot.accounts.Find(ctx, b.tx, list, read); err != nil {
 		return nil, err
 	}
 	var limited [][2]int64
@@ -133,7 +132,7 @@ func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]
 			limited = append(limited, key)
 		}
 	}
-	if err := b.store.hot.lockAccounts.each(ctx, b.tx, limited, read); err != nil {
+	if err := b.store.hot.lockAccounts.Find(ctx, b.tx, limited, read); err != nil {
 		return nil, err
 	}
 	for _, key := range limited {
@@ -147,7 +146,7 @@ func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]
 func (b *hotBatch) readAccepted(ctx context.Context, account int64, a *sender) error {
 	first, _ := monthOf(b.now.Time)
 	today := dayOf(b.now.Time)
-	return scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.accepted), []any{account, first}, func(rows *sql.Rows) error {
+	return batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.accepted), []any{account, first}, func(rows *sql.Rows) error {
 		var day, n int64
 		if err := rows.Scan(&day, &n); err != nil {
 			return err
@@ -207,7 +206,7 @@ func (b *hotBatch) pauseSenders(ctx context.Context) error {
 			accounts = append(accounts, [2]int64{k.account})
 		}
 	}
-	for _, key := range sorted(accounts) {
+	for _, key := range batch.Sorted(accounts) {
 		if err := b.pauseSender(ctx, key[0]); err != nil {
 			return err
 		}
@@ -218,7 +217,7 @@ func (b *hotBatch) pauseSenders(ctx context.Context) error {
 func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
 	today := dayOf(b.now.Time)
 	n := map[countKind]int64{}
-	err := scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.watched), []any{account, today - watchDays}, func(rows *sql.Rows) error {
+	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.watched), []any{account, today - watchDays}, func(rows *sql.Rows) error {
 		var kind countKind
 		var sum int64
 		err := rows.Scan(&kind, &sum)

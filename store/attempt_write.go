@@ -6,12 +6,14 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // The names of v are those of no column.
 const (
-	lockMessages     = `SELECT seq FROM messages WHERE seq IN ({list}) ORDER BY seq`
-	lockRecipients   = `SELECT seq FROM recipients WHERE seq IN ({list}) ORDER BY seq`
+	lockMessages     = `SELECT seq FROM messages WHERE seq IN ({rows}) ORDER BY seq`
+	lockRecipients   = `SELECT seq FROM recipients WHERE seq IN ({rows}) ORDER BY seq`
 	updateRecipients = `
 	WITH v (rcpt, claim, became, untried, again_at, said, sent, delivered, bounced) AS (VALUES {rows})
 	UPDATE recipients
@@ -23,7 +25,7 @@ const (
 	keepSignatures = `
 	WITH v (msg, line) AS (VALUES {rows})
 	UPDATE contents SET signature = line FROM v WHERE message_seq = msg AND signature IS NULL`
-	recipientStatuses = `SELECT message_seq, seq, status, attempts FROM recipients WHERE message_seq IN ({list}) ORDER BY seq`
+	recipientStatuses = `SELECT message_seq, seq, status, attempts FROM recipients WHERE message_seq IN ({rows}) ORDER BY seq`
 	moveMessages      = `
 	WITH v (msg, became, sent, delivered, settled) AS (VALUES {rows})
 	UPDATE messages
@@ -93,21 +95,21 @@ func (b *hotBatch) holdAttempted(ctx context.Context, attempts []*Attempt, repor
 		messages, recipients = append(messages, [2]int64{r.MessageSeq}), append(recipients, [2]int64{r.RecipientSeq})
 	}
 	none := func(*sql.Rows) error { return nil }
-	if err := b.store.hot.lockMessages.each(ctx, b.tx, sorted(messages), none); err != nil {
+	if err := b.store.hot.lockMessages.Find(ctx, b.tx, batch.Sorted(messages), none); err != nil {
 		return errIn("lock messages", err)
 	}
-	return errIn("lock recipients", b.store.hot.lockRecipients.each(ctx, b.tx, sorted(recipients), none))
+	return errIn("lock recipients", b.store.hot.lockRecipients.Find(ctx, b.tx, batch.Sorted(recipients), none))
 }
 
 // updateRecipients writes the attempts. ErrState when one of them is of a claim
 // that has ended; then nothing of the batch may stay.
 func (b *hotBatch) updateRecipients(ctx context.Context, attempts []*Attempt) ([]outcome, error) {
-	args := make([]any, 0, len(attempts)*b.store.hot.updateRecipients.columns)
+	args := make([]any, 0, len(attempts)*b.store.hot.updateRecipients.Columns)
 	written := make(map[int64]outcome, len(attempts))
 	for _, a := range attempts {
 		args = append(args, b.attemptRow(a)...)
 	}
-	err := b.store.hot.updateRecipients.each(ctx, b.tx, args, func(rows *sql.Rows) error {
+	err := b.store.hot.updateRecipients.Each(ctx, b.tx, args, func(rows *sql.Rows) error {
 		var seq int64
 		var o outcome
 		err := rows.Scan(&seq, &o.messageSeq, &o.email)
@@ -163,7 +165,7 @@ func (b *hotBatch) keepSignatures(ctx context.Context, outcomes []outcome) error
 			kept[o.messageSeq] = true
 		}
 	}
-	return b.store.hot.keepSignatures.each(ctx, b.tx, args, func(*sql.Rows) error { return nil })
+	return b.store.hot.keepSignatures.Each(ctx, b.tx, args, func(*sql.Rows) error { return nil })
 }
 
 // moveMessages brings the status of messages up to their recipients', and
@@ -176,9 +178,9 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 			list = append(list, [2]int64{o.messageSeq})
 		}
 	}
-	list = sorted(list)
+	list = batch.Sorted(list)
 	states := make(map[int64][]numberedState, len(list))
-	err := b.store.hot.statuses.each(ctx, b.tx, list, func(rows *sql.Rows) error {
+	err := b.store.hot.statuses.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
 		var seq int64
 		var state numberedState
 		err := rows.Scan(&seq, &state.seq, &state.Status, &state.Attempts)
@@ -188,7 +190,7 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 	if err != nil {
 		return nil, nil, err
 	}
-	args := make([]any, 0, len(list)*b.store.hot.moveMessages.columns)
+	args := make([]any, 0, len(list)*b.store.hot.moveMessages.Columns)
 	for _, key := range list {
 		status, _ := moments(states).of(key[0])
 		var sent, delivered, settled any
@@ -204,7 +206,7 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 		args = append(args, key[0], string(status), sent, delivered, settled)
 	}
 	moved := make(map[int64]Message, len(list))
-	err = b.store.hot.moveMessages.each(ctx, b.tx, args, func(rows *sql.Rows) error {
+	err = b.store.hot.moveMessages.Each(ctx, b.tx, args, func(rows *sql.Rows) error {
 		var m Message
 		err := rows.Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.ID, &m.TestMode, &m.Status)
 		moved[m.Seq] = m

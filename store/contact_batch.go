@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // ContactInput is one of a batch of contacts.
@@ -80,8 +82,8 @@ func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64
 			NewTime(now), NewTime(now))
 	}
 	var folds []string
-	q := bulkQuery(s.engine, "contacts", contactWritten, width, len(in)) +
-		` ON CONFLICT (account_id, email_fold) DO NOTHING RETURNING email_fold`
+	q := `INSERT INTO contacts (` + contactWritten + `) VALUES ` + batch.Values(s.engine, len(in), make([]string, width)) + `
+		ON CONFLICT (account_id, email_fold) DO NOTHING RETURNING email_fold`
 	if err := tx.SelectContext(ctx, &folds, q, args...); err != nil {
 		return err
 	}

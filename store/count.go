@@ -149,9 +149,9 @@ func (b *hotBatch) addCounts(ctx context.Context) error {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, countKey.compare)
-	rows := make([]any, 0, len(keys)*b.store.hot.counts.columns)
+	rows := make([]any, 0, len(keys)*b.store.hot.counts.Columns)
 	for _, k := range keys {
 		rows = append(rows, k.account, k.inbox, k.day, string(k.kind), b.shard, b.counts[k])
 	}
-	return errIn("count", b.store.hot.counts.exec(ctx, b.tx, rows))
+	return errIn("count", b.store.hot.counts.Exec(ctx, b.tx, rows))
 }

@@ -154,14 +154,14 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules Du
 // emailEvents writes an event about each of the emails.
 func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, data string, ms []Message) error {
 	now := NewTime(s.now())
-	rows := make([]any, 0, len(ms)*s.hot.events.columns)
+	rows := make([]any, 0, len(ms)*s.hot.events.Columns)
 	all := make([]told, 0, len(ms))
 	for _, m := range ms {
 		id := NewID("evt_", now.Time)
 		rows = append(rows, m.AccountID, nil, id, string(typ), m.Seq, m.TestMode, data, now.UnixMicro())
 		all = append(all, told{account: m.AccountID, message: m.Seq, id: id, typ: typ})
 	}
-	if err := s.hot.events.exec(ctx, tx, rows); err != nil {
+	if err := s.hot.events.Exec(ctx, tx, rows); err != nil {
 		return errIn("insert events", err)
 	}
 	_, err := s.tellWebhooks(ctx, tx, all, now)

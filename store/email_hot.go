@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // insertRows are the rows of new messages, for each table.
@@ -26,7 +28,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 	hot := &b.store.hot
 	for _, t := range []struct {
 		name  string
-		table *bulkInsert
+		table *batch.Rows
 		rows  []any
 	}{
 		{"messages", &hot.messages, r.messages},
@@ -36,7 +38,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 		{"emails", &hot.emails, r.emails},
 		{"tags of emails", &hot.emailTags, r.tags},
 	} {
-		if err := t.table.exec(ctx, b.tx, t.rows); err != nil {
+		if err := t.table.Exec(ctx, b.tx, t.rows); err != nil {
 			return fmt.Errorf("insert %s: %w", t.name, err)
 		}
 	}

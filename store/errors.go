@@ -40,13 +40,10 @@ var (
 	ErrLoop = errors.New("too many sends in one thread")
 	// ErrUnavailable means that the database or the blob storage does not answer,
 	// or that the store is closed. Trying again later may help.
-	ErrUnavailable = errors.New("storage unavailable")
+	ErrUnavailable = engine.ErrUnavailable
 	// ErrFull means that the disk has no room.
 	ErrFull = errors.New("no space left")
 )
-
-// errClosed is the answer of a committer after Close.
-var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 
 // wrap adds what to err and marks faults of the connection as ErrUnavailable.
 func (s *Store) wrap(err error, what string) error {

@@ -136,5 +136,5 @@ func (s *Store) SetMono(mono func() time.Duration) { s.guard.mono = mono }
 // Queued is how many hot writes to an inbox, or to others of its committer, wait
 // for a transaction.
 func (s *Store) Queued(inboxSeq int64) int {
-	return len(s.commits[uint64(inboxSeq)%uint64(len(s.commits))].queue) //nolint:gosec // sequence numbers are positive
+	return s.commits[uint64(inboxSeq)%uint64(len(s.commits))].Queued() //nolint:gosec // sequence numbers are positive
 }

@@ -71,8 +71,8 @@ func (s *Store) busySince() (oldest time.Time) {
 		}
 	}
 	for _, c := range s.commits {
-		note(c.busySince())
+		note(c.BusySince())
 	}
-	note(s.results.busySince())
+	note(s.results.BusySince())
 	return oldest
 }

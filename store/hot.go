@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // hotWrite is one of the changes that share transactions: messages that arrive
@@ -27,9 +28,6 @@ type hotWrite struct {
 	// probe says that one of the inboxes was held by another transaction a while
 	// ago.
 	probe bool
-	// refused is set when they must not be sent: then they are left out
-	// of the transaction.
-	refused *error
 }
 
 // itemAtFault says whether one item of a batch may be why the batch failed.
@@ -43,18 +41,17 @@ func itemAtFault(err error) bool {
 // do hands w to the committer. Everything about one inbox, and everything about
 // one recipient, goes through the same one, in order.
 func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
-	var refused, err error
-	w.refused = &refused
+	var err error
 	if w.probe, err = s.held.check(w.inboxes(), time.Now()); err != nil {
 		return err
 	}
-	if err := s.commits[uint64(shard)%uint64(len(s.commits))].do(ctx, w); err != nil { //nolint:gosec // sequence numbers are positive
+	if err := s.commits[uint64(shard)%uint64(len(s.commits))].Do(ctx, w); err != nil { //nolint:gosec // sequence numbers are positive
 		return err
 	}
 	if w.once != nil {
 		crashpoint.Reach(crashpoint.Queue)
 	}
-	return refused
+	return nil
 }
 
 // weight is how many writes it stands for.
@@ -62,11 +59,11 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions bulkInsert
+	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions batch.Rows
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf listQuery
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
-	updateRecipients, keepSignatures, moveMessages, updateDeliveries bulkUpdate
+	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
 	reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
 }
@@ -75,65 +72,66 @@ type hotStatements struct {
 func (s *Store) prepareHot(ctx context.Context) error {
 	st, d := s.stmts, s.engine
 	s.hot = hotStatements{
-		threads: st.addBulk(ctx, d, "threads",
-			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at"),
-		references: st.addUpsert(ctx, d, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
-		messages: st.addBulk(ctx, d, "messages",
+		threads: st.Insert(ctx, "threads",
+			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at", ""),
+		references: st.Insert(ctx, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
+		messages: st.Insert(ctx, "messages",
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
-				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at"),
-		contents: st.addBulk(ctx, d, "contents",
-			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments"),
-		recipients: st.addBulk(ctx, d, "recipients",
-			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at"),
-		searchTail: st.addBulk(ctx, d, "search_tail", "message_seq, account_id"),
-		emails: st.addBulk(ctx, d, "emails",
-			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by"),
-		emailTags: st.addBulk(ctx, d, "email_tags", "account_id, name, value, message_seq"),
-		events: st.addBulk(ctx, d, "events",
-			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at"),
-		suppressions: st.addUpsert(ctx, d, "suppressions", suppressionWritten, widen),
-		deliveries: st.addBulk(ctx, d, "webhook_deliveries",
-			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at"),
-		counts: st.addUpsert(ctx, d, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
+				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at", ""),
+		contents: st.Insert(ctx, "contents",
+			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments", ""),
+		recipients: st.Insert(ctx, "recipients",
+			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at", ""),
+		searchTail: st.Insert(ctx, "search_tail", "message_seq, account_id", ""),
+		emails: st.Insert(ctx, "emails",
+			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by", ""),
+		emailTags: st.Insert(ctx, "email_tags", "account_id, name, value, message_seq", ""),
+		events: st.Insert(ctx, "events",
+			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at", ""),
+		suppressions: st.Insert(ctx, "suppressions", suppressionWritten, widen),
+		deliveries: st.Insert(ctx, "webhook_deliveries",
+			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at", ""),
+		counts: st.Insert(ctx, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
 			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
 
-		lockInboxes:    st.addList(ctx, d, 1, lockInboxes+d.LockRow()),
-		newest:         st.addList(ctx, d, 1, newestOfInboxes),
-		bySeq:          st.addList(ctx, d, 1, threadsBySeq),
-		byHeader:       st.addList(ctx, d, 2, threadsByHeader(d)),
-		byExpected:     st.addList(ctx, d, 2, threadsByExpected(d)),
-		bySubject:      st.addList(ctx, d, 2, threadsBySubject(d)),
-		recentSends:    st.addList(ctx, d, 1, recentSends),
-		lockMessages:   st.addList(ctx, d, 1, lockMessages+d.LockRow()),
-		lockRecipients: st.addList(ctx, d, 1, lockRecipients+d.LockRow()),
-		statuses:       st.addList(ctx, d, 1, recipientStatuses),
-		webhooksOf:     st.addList(ctx, d, 1, webhooksOf),
-		accounts:       st.addList(ctx, d, 1, senders),
-		lockAccounts:   st.addList(ctx, d, 1, senders+d.LockRow()),
+		lockInboxes:    st.Lookup(ctx, 1, lockInboxes+d.LockRow()),
+		newest:         st.Lookup(ctx, 1, newestOfInboxes),
+		bySeq:          st.Lookup(ctx, 1, threadsBySeq),
+		byHeader:       st.Lookup(ctx, 2, threadsByHeader(d)),
+		byExpected:     st.Lookup(ctx, 2, threadsByExpected(d)),
+		bySubject:      st.Lookup(ctx, 2, threadsBySubject(d)),
+		recentSends:    st.Lookup(ctx, 1, recentSends),
+		lockMessages:   st.Lookup(ctx, 1, lockMessages+d.LockRow()),
+		lockRecipients: st.Lookup(ctx, 1, lockRecipients+d.LockRow()),
+		statuses:       st.Lookup(ctx, 1, recipientStatuses),
+		webhooksOf:     st.Lookup(ctx, 1, webhooksOf),
+		accounts:       st.Lookup(ctx, 1, senders),
+		lockAccounts:   st.Lookup(ctx, 1, senders+d.LockRow()),
 
-		updateRecipients: st.addUpdate(ctx, d, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
-		keepSignatures:   st.addUpdate(ctx, d, keepSignatures, "bigint", "text"),
-		moveMessages:     st.addUpdate(ctx, d, moveMessages, "bigint", "text", "bigint", "bigint", "bigint"),
-		updateDeliveries: st.addUpdate(ctx, d, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
+		updateRecipients: st.Update(ctx, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
+		keepSignatures:   st.Update(ctx, keepSignatures, "bigint", "text"),
+		moveMessages:     st.Update(ctx, moveMessages, "bigint", "text", "bigint", "bigint", "bigint"),
+		updateDeliveries: st.Update(ctx, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
 
-		reserve:        st.add(ctx, d.Reserve()),
-		updateThread:   st.add(ctx, updateThread),
-		reported:       st.add(ctx, reportedRecipient),
-		updateReported: st.add(ctx, updateReported),
-		openEmail:      st.add(ctx, openEmail),
-		accepted:       st.add(ctx, acceptedSince),
-		watched:        st.add(ctx, watchedSince),
-		pause:          st.add(ctx, pauseSender),
-		approveDraft:   st.add(ctx, approveDraft),
+		reserve:        st.Add(ctx, d.Reserve()),
+		updateThread:   st.Add(ctx, updateThread),
+		reported:       st.Add(ctx, reportedRecipient),
+		updateReported: st.Add(ctx, updateReported),
+		openEmail:      st.Add(ctx, openEmail),
+		accepted:       st.Add(ctx, acceptedSince),
+		watched:        st.Add(ctx, watchedSince),
+		pause:          st.Add(ctx, pauseSender),
+		approveDraft:   st.Add(ctx, approveDraft),
 	}
-	return s.wrap(st.err, "open")
+	return s.wrap(st.Err, "open")
 }
 
-// commitHot writes the batch in one transaction, all of it or nothing, and
-// wakes those who wait for it.
-func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite, again bool) error {
+// commitHot writes all of the writes, or nothing, in one transaction and wakes the
+// waiters. refused has an error for each write that was left out because it must
+// not be sent.
+func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, again bool) (refused []error, err error) {
 	var b hotBatch
-	err := s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
+	err = s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
 		if short := s.engine.ShortLocks(); again && short != "" {
 			if _, err := tx.ExecContext(ctx, short); err != nil {
 				return err
@@ -145,28 +143,28 @@ func (s *Store) commitHot(ctx context.Context, shard int64, batch []hotWrite, ag
 		}
 		// The transaction's own watch over ctx is enough: another for each
 		// statement would cost a goroutine each.
-		err := b.write(context.WithoutCancel(ctx), batch)
+		err := b.write(context.WithoutCancel(ctx), writes)
 		b.complete = err == nil
 		return err
 	})
-	if err != nil && ctx.Err() != nil { // commitTimeout is over
+	if err != nil && ctx.Err() != nil { // batch.Timeout has passed
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if len(batch) == 1 {
-		s.noteHeld(&batch[0], err)
+	if len(writes) == 1 {
+		s.noteHeld(&writes[0], err)
 	}
 	if err != nil && (!b.complete || !s.committed(ctx, b.txName, err, askFor, len(b.messages)+len(b.emails))) {
-		return err
+		return nil, err
 	}
 	topics := make([]topic, 0, len(b.topics))
 	for t := range b.topics {
 		topics = append(topics, t)
 	}
 	s.stored.Add(int64(len(b.messages) + len(b.emails)))
-	s.changed(topics, len(batch))
+	s.changed(topics, len(writes))
 	s.tally.add(&b)
 	b.tellOfPauses(ctx)
-	return nil
+	return b.refused, nil
 }
 
 // noteHeld notes whether another transaction holds the inboxes of a write that
@@ -186,7 +184,8 @@ func (s *Store) noteHeld(w *hotWrite, err error) {
 // counts, cached responses, drafts; each kind by its key.
 type hotBatch struct {
 	store    *Store
-	batch    []hotWrite
+	writes   []hotWrite
+	refused  []error // for each of writes: why it is left out, or nil
 	tx       *sqlx.Tx
 	shard    int64 // of the counts
 	now      Time
@@ -204,19 +203,19 @@ type hotBatch struct {
 	topics   map[topic]struct{}
 }
 
-func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
-	b.batch = batch
+func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
+	b.writes, b.refused = writes, make([]error, len(writes))
 	var attempts []*Attempt
 	var reports []*Report
-	for i := range batch {
-		b.messages = append(b.messages, batch[i].messages...)
-		b.emails = append(b.emails, batch[i].emails...)
-		attempts = append(attempts, batch[i].attempts...)
-		reports = append(reports, batch[i].reports...)
+	for i := range writes {
+		b.messages = append(b.messages, writes[i].messages...)
+		b.emails = append(b.emails, writes[i].emails...)
+		attempts = append(attempts, writes[i].attempts...)
+		reports = append(reports, writes[i].reports...)
 	}
-	for i := range batch {
-		if err := checkBlobs(b.now.Time, batch[i].blobs()...); err != nil {
-			return errItem(i, err)
+	for i := range writes {
+		if err := checkBlobs(b.now.Time, writes[i].blobs()...); err != nil {
+			return batch.OfItem(i, err)
 		}
 	}
 	if err := b.recordAttempts(ctx, attempts, reports); err != nil {
@@ -225,20 +224,20 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 	if len(attempts) > 0 {
 		crashpoint.Reach(crashpoint.Mark)
 	}
-	if err := b.addMessages(ctx, batch); err != nil {
+	if err := b.addMessages(ctx); err != nil {
 		return err
 	}
 	if err := b.addCounts(ctx); err != nil {
 		return err
 	}
-	if err := b.finish(ctx, batch); err != nil {
+	if err := b.finish(ctx); err != nil {
 		return err
 	}
 	if len(b.events) == 0 {
 		return nil
 	}
 	b.wake(topic{kind: topicEvents})
-	if err := b.store.hot.events.exec(ctx, b.tx, b.events); err != nil {
+	if err := b.store.hot.events.Exec(ctx, b.tx, b.events); err != nil {
 		return errIn("insert events", err)
 	}
 	n, err := b.store.tellWebhooks(ctx, b.tx, b.told, b.now)
@@ -253,9 +252,9 @@ func (b *hotBatch) write(ctx context.Context, batch []hotWrite) error {
 
 // itemOf makes err the error of the write that is meant.
 func (b *hotBatch) itemOf(err error, is func(*hotWrite) bool) error {
-	for i := range b.batch {
-		if err != nil && is(&b.batch[i]) {
-			return errItem(i, err)
+	for i := range b.writes {
+		if err != nil && is(&b.writes[i]) {
+			return batch.OfItem(i, err)
 		}
 	}
 	return err
@@ -273,31 +272,31 @@ func (b *hotBatch) ofMessage(h *hotMessage, err error) error {
 // order of their keys, then the approved drafts in the order of their numbers.
 // Two batches that write the same ones do so in the same order, and neither
 // waits for the other in a circle.
-func (b *hotBatch) finish(ctx context.Context, batch []hotWrite) error {
-	var answers, approvals []int
-	for i := range batch {
-		w := &batch[i]
-		if *w.refused != nil {
+func (b *hotBatch) finish(ctx context.Context) error {
+	var responses, approvals []int
+	for i := range b.writes {
+		w := &b.writes[i]
+		if b.refused[i] != nil {
 			continue
 		}
 		if w.once != nil {
-			answers = append(answers, i)
+			responses = append(responses, i)
 		}
 		if w.approval != nil {
 			approvals = append(approvals, i)
 		}
 	}
-	slices.SortStableFunc(answers, func(i, j int) int { return batch[i].once.compare(batch[j].once) })
-	slices.SortStableFunc(approvals, func(i, j int) int { return cmp.Compare(batch[i].approval.DraftSeq, batch[j].approval.DraftSeq) })
-	for _, i := range answers {
-		id, row := batch[i].stored()
-		if err := b.store.saveAnswer(ctx, b.tx, batch[i].once, id, row); err != nil {
+	slices.SortStableFunc(responses, func(i, j int) int { return b.writes[i].once.compare(b.writes[j].once) })
+	slices.SortStableFunc(approvals, func(i, j int) int { return cmp.Compare(b.writes[i].approval.DraftSeq, b.writes[j].approval.DraftSeq) })
+	for _, i := range responses {
+		id, row := b.writes[i].stored()
+		if err := b.store.saveAnswer(ctx, b.tx, b.writes[i].once, id, row); err != nil {
 			return itemState(i, err)
 		}
 		crashpoint.Reach(crashpoint.Accept)
 	}
 	for _, i := range approvals {
-		if err := b.approve(ctx, batch[i].approval, &batch[i].messages[0].msg); err != nil {
+		if err := b.approve(ctx, b.writes[i].approval, &b.writes[i].messages[0].msg); err != nil {
 			return itemState(i, err)
 		}
 	}
@@ -308,7 +307,7 @@ func (b *hotBatch) finish(ctx context.Context, batch []hotWrite) error {
 // that it is this item's alone.
 func itemState(i int, err error) error {
 	if errors.Is(err, ErrIdempotencyRaced) || errors.Is(err, ErrState) {
-		return errItem(i, err)
+		return batch.OfItem(i, err)
 	}
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // hotInbox is what a new message needs of its inbox.
@@ -20,22 +22,22 @@ type hotInbox struct {
 
 const (
 	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at FROM inboxes
-		WHERE seq IN ({list}) ORDER BY seq`
+		WHERE seq IN ({rows}) ORDER BY seq`
 	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
 		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq AND inbox_seq IS NOT NULL) AS newest
 			FROM accounts) a`
 	newestOfInboxes = `SELECT seq, (SELECT max(created_at) FROM messages WHERE inbox_seq = inboxes.seq) FROM inboxes
-		WHERE seq IN ({list})`
+		WHERE seq IN ({rows})`
 )
 
-func (b *hotBatch) addMessages(ctx context.Context, batch []hotWrite) error {
+func (b *hotBatch) addMessages(ctx context.Context) error {
 	if len(b.messages)+len(b.emails) == 0 {
 		return nil
 	}
 	if err := b.readInboxes(ctx); err != nil {
 		return err
 	}
-	if err := b.admit(ctx, batch); err != nil {
+	if err := b.admit(ctx); err != nil {
 		return err
 	}
 	if len(b.messages)+len(b.emails) == 0 {
@@ -59,7 +61,7 @@ func (b *hotBatch) reserve(ctx context.Context) error {
 	all := b.all()
 	b.threads = make([]int64, 0, len(all))
 	n := 0
-	err := scanAll(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(all))}, func(rows *sql.Rows) error {
+	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(all))}, func(rows *sql.Rows) error {
 		var message, thread int64
 		if err := rows.Scan(&message, &thread, &b.txName); err != nil {
 			return err
@@ -96,7 +98,7 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 			list = append(list, [2]int64{*h.email.FromInbox})
 		}
 	}
-	list = sorted(list)
+	list = batch.Sorted(list)
 	if err := b.lockInboxes(ctx, list); err != nil {
 		return errIn("lock inboxes", err)
 	}
@@ -149,7 +151,7 @@ func (in *hotInbox) takes(d Direction, now Time) bool {
 
 func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 	b.inboxes = make(map[int64]*hotInbox, len(list))
-	return b.store.hot.lockInboxes.each(ctx, b.tx, list, func(rows *sql.Rows) error {
+	return b.store.hot.lockInboxes.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
 		in := hotInbox{at: b.now}
 		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt); err != nil {
 			return err
@@ -167,7 +169,7 @@ func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
 	if b.store.engine.Alone() && b.now.UnixMicro() >= b.store.newest.Load() {
 		return nil
 	}
-	return b.store.hot.newest.each(ctx, b.tx, list, func(rows *sql.Rows) error {
+	return b.store.hot.newest.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
 		var seq int64
 		var newest *Time
 		if err := rows.Scan(&seq, &newest); err != nil {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 )
 
 const recentSends = `SELECT thread_seq, count(*) FROM messages
-	WHERE thread_seq IN ({list}) AND direction = 'out' AND created_at > {n} GROUP BY thread_seq`
+	WHERE thread_seq IN ({rows}) AND direction = 'out' AND created_at > {n} GROUP BY thread_seq`
 
 // guardThreads refuses a message that would be one too many of ours in its
 // thread: two programs that answer each other would go on for ever. The inboxes
@@ -32,7 +34,7 @@ func (b *hotBatch) guardThreads(ctx context.Context) error {
 		return nil
 	}
 	sends := map[int64]int{}
-	err := b.store.hot.recentSends.each(ctx, b.tx, sorted(known), func(rows *sql.Rows) error {
+	err := b.store.hot.recentSends.Find(ctx, b.tx, batch.Sorted(known), func(rows *sql.Rows) error {
 		var thread int64
 		var n int
 		err := rows.Scan(&thread, &n)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
 )
@@ -77,8 +78,8 @@ type Store struct {
 	pauses  pauseLog
 	log     *slog.Logger
 	wake    *hub
-	commits []*committer[hotWrite]
-	results *committer[*DeliveryResult]
+	commits []*batch.Committer[hotWrite]
+	results *batch.Committer[*DeliveryResult]
 	newest  atomic.Int64 // microseconds; of all messages, where engine.Alone
 	stored  atomic.Int64 // messages, by this process
 
@@ -96,7 +97,7 @@ type Store struct {
 	plans plans
 	watch bool // Config.AutoPause
 	rates rateCounter
-	stmts *statements
+	stmts *batch.Statements
 	hot   hotStatements
 	used  usedKeys
 	tally tally
@@ -143,15 +144,15 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	for _, shard := range s.shards() {
-		s.commits = append(s.commits, newCommitter(&s.running, committing[hotWrite]{
-			work: func(ctx context.Context, batch []hotWrite, again bool) error {
-				return s.commitHot(ctx, shard, batch, again)
+		s.commits = append(s.commits, batch.NewCommitter(&s.running, batch.Config[hotWrite]{
+			Work: func(ctx context.Context, writes []hotWrite, again bool) ([]error, error) {
+				return s.commitHot(ctx, shard, writes, again)
 			},
-			alone: itemAtFault, apart: func(w hotWrite) bool { return w.probe }, weigh: hotWrite.weight,
+			Alone: itemAtFault, Apart: func(w hotWrite) bool { return w.probe }, Weigh: hotWrite.weight,
 		}))
 	}
-	s.results = newCommitter(&s.running, committing[*DeliveryResult]{
-		work: s.commitResults, alone: itemAtFault, weigh: func(*DeliveryResult) int { return 1 },
+	s.results = batch.NewCommitter(&s.running, batch.Config[*DeliveryResult]{
+		Work: s.commitResults, Alone: itemAtFault, Weigh: func(*DeliveryResult) int { return 1 },
 	})
 	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
 	s.running.Go(func() { s.watchServer(background) })
@@ -188,7 +189,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		}
 		return nil, err
 	}
-	s.stmts, s.reads = &statements{db: s.write}, engine.NewReads(s.read)
+	s.stmts, s.reads = batch.NewStatements(s.write, s.engine), engine.NewReads(s.read)
 	s.index = index.New(s.engine, s.reads)
 	return s, nil
 }
@@ -199,10 +200,10 @@ func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
 		for _, c := range s.commits {
-			c.close()
+			c.Close()
 		}
 		if s.results != nil {
-			s.results.close()
+			s.results.Close()
 		}
 		s.running.Wait()
 		s.wake.close()
@@ -210,7 +211,7 @@ func (s *Store) Close() error {
 		if s.rates != nil {
 			errs = append(errs, s.rates.close())
 		}
-		errs = append(errs, s.stmts.close()...)
+		errs = append(errs, s.stmts.Close()...)
 		errs = append(errs, s.reads.Close()...)
 		errs = append(errs, s.engine.Close(), s.write.Close(), s.read.Close())
 		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)

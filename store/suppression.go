@@ -97,13 +97,13 @@ func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[i
 	places := slices.SortedFunc(maps.Keys(found), func(x, y place) int {
 		return cmp.Or(cmp.Compare(x.account, y.account), cmp.Compare(x.fold, y.fold))
 	})
-	rows := make([]any, 0, len(places)*b.store.hot.suppressions.columns)
+	rows := make([]any, 0, len(places)*b.store.hot.suppressions.Columns)
 	for _, p := range places {
 		o := found[p]
 		rows = append(rows, p.account, NewID("sup_", b.now.Time), o.email, storable(p.fold), string(o.Suppress), string(SuppressAll),
 			moved[o.messageSeq].ID, b.now.UnixMicro())
 	}
-	return b.store.hot.suppressions.exec(ctx, b.tx, rows)
+	return b.store.hot.suppressions.Exec(ctx, b.tx, rows)
 }
 
 // Suppressed returns those of the addresses, folded, that the account does not

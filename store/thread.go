@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 )
 
@@ -26,7 +27,7 @@ const (
 const (
 	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants, t.message_count`
 
-	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({list})`
+	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({rows})`
 	// Of the messages of an inbox with the same Message-ID the oldest few are
 	// looked at, and of the threads with the same subject the newest 50, for a
 	// shared participant: nobody can make a lookup slow by sending more of them.
@@ -40,12 +41,12 @@ const (
 // threadsByHeader finds threads by pairs of inbox and hash of a Message-ID,
 // threadsBySubject by pairs of inbox and hash of a subject.
 func threadsByHeader(d engine.Engine) string {
-	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, m.header_id
+	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, m.header_id
 		FROM k ` + d.Lateral("messages", "m", headerMatch) + ` JOIN threads t ON t.seq = m.thread_seq ORDER BY m.seq DESC`
 }
 
 func threadsBySubject(d engine.Engine) string {
-	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, ''
+	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, ''
 		FROM k ` + d.Lateral("threads", "t", subjectMatch) + ` ORDER BY t.last_message_at DESC, t.seq DESC`
 }
 
@@ -152,18 +153,18 @@ func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 	}
 	hot := &b.store.hot
 	add := func(rows *sql.Rows) error { return b.addThread(ix, ix.byHeader, rows) }
-	if err := hot.bySeq.each(ctx, b.tx, sorted(seqs), add); err != nil {
+	if err := hot.bySeq.Find(ctx, b.tx, batch.Sorted(seqs), add); err != nil {
 		return errIn("threads", err)
 	}
-	if err := hot.byHeader.each(ctx, b.tx, sorted(headers), add); err != nil {
+	if err := hot.byHeader.Find(ctx, b.tx, batch.Sorted(headers), add); err != nil {
 		return errIn("threads by reference", err)
 	}
 	await := func(rows *sql.Rows) error { return b.addThread(ix, ix.expected, rows) }
-	if err := hot.byExpected.each(ctx, b.tx, sorted(append(expected, headers...)), await); err != nil {
+	if err := hot.byExpected.Find(ctx, b.tx, batch.Sorted(append(expected, headers...)), await); err != nil {
 		return errIn("threads by expected mail", err)
 	}
 	since := b.now.Add(-subjectWindow).UnixMicro()
-	return errIn("threads by subject", hot.bySubject.each(ctx, b.tx, sorted(subjects), add, since))
+	return errIn("threads by subject", hot.bySubject.Find(ctx, b.tx, batch.Sorted(subjects), add, since))
 }
 
 // addThread adds a thread that was found to ix, and to known by the Message-ID
@@ -267,7 +268,7 @@ func (b *hotBatch) writeThreads(ctx context.Context, w *threadWrite) error {
 		return errIn("update thread", err)
 	}
 	fresh := slices.DeleteFunc(all, func(t *hotThread) bool { return !t.isNew })
-	rows := make([]any, 0, len(fresh)*b.store.hot.threads.columns)
+	rows := make([]any, 0, len(fresh)*b.store.hot.threads.Columns)
 	for i, t := range fresh {
 		t.seq = b.threads[i]
 		people, err := json.Marshal(t.people)
@@ -277,7 +278,7 @@ func (b *hotBatch) writeThreads(ctx context.Context, w *threadWrite) error {
 		at := t.inbox.at.UnixMicro()
 		rows = append(rows, t.seq, t.inbox.accountID, t.inbox.seq, t.id, t.subject, t.subjectHash, string(people), t.joined, at, at)
 	}
-	if err := b.store.hot.threads.exec(ctx, b.tx, rows); err != nil {
+	if err := b.store.hot.threads.Exec(ctx, b.tx, rows); err != nil {
 		return errIn("insert threads", err)
 	}
 	return errIn("put threads together", b.mergeThreads(ctx, w.merges))

@@ -18,7 +18,7 @@ const maxExpected = 20
 // threadsByExpected finds threads by pairs of inbox and hash of the Message-ID
 // of mail that their mail refers to and that has not come.
 func threadsByExpected(d engine.Engine) string {
-	return `WITH k (a, b) AS (VALUES {list}) SELECT ` + threadColumns + `, r.header_id
+	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, r.header_id
 		FROM k CROSS JOIN thread_references r JOIN threads t ON t.seq = r.thread_seq WHERE r.inbox_seq = k.a AND r.header_hash = k.b`
 }
 
@@ -142,5 +142,5 @@ func (b *hotBatch) expect(ctx context.Context) error {
 			rows = append(rows, h.inbox.seq, hash64(id), id, h.msg.ThreadSeq)
 		}
 	}
-	return errIn("expect mail", b.store.hot.references.exec(ctx, b.tx, rows))
+	return errIn("expect mail", b.store.hot.references.Exec(ctx, b.tx, rows))
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // DeliveryLife is how long deliveries are kept.
@@ -175,7 +177,7 @@ type told struct {
 	typ            EventType
 }
 
-const webhooksOf = `SELECT seq, account_id, events, inboxes FROM webhook_endpoints WHERE account_id IN ({list}) AND active ORDER BY seq`
+const webhooksOf = `SELECT seq, account_id, events, inboxes FROM webhook_endpoints WHERE account_id IN ({rows}) AND active ORDER BY seq`
 
 // tellWebhooks makes, in the transaction that wrote these events, a delivery of
 // each for each endpoint that wants it, and returns how many.
@@ -185,7 +187,7 @@ func (s *Store) tellWebhooks(ctx context.Context, tx *sqlx.Tx, events []told, no
 		accounts[i][0] = e.account
 	}
 	endpoints := map[int64][]Webhook{} // by account
-	err := s.hot.webhooksOf.each(ctx, tx, sorted(accounts), func(rows *sql.Rows) error {
+	err := s.hot.webhooksOf.Find(ctx, tx, batch.Sorted(accounts), func(rows *sql.Rows) error {
 		var w Webhook
 		if err := rows.Scan(&w.Seq, &w.AccountID, &w.Events, &w.Inboxes); err != nil {
 			return err
@@ -213,5 +215,5 @@ func (s *Store) tellWebhooks(ctx context.Context, tx *sqlx.Tx, events []told, no
 			n++
 		}
 	}
-	return n, errIn("insert deliveries", s.hot.deliveries.exec(ctx, tx, rows))
+	return n, errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // DeliveryResult is what came of an attempt.
@@ -50,12 +51,12 @@ func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 	if (r.Status == DeliveryPending) != (r.Next != nil) && !r.Untried {
 		return fmt.Errorf("a delivery that is %s and its next attempt do not agree", r.Status)
 	}
-	return errIn("record delivery", s.results.do(ctx, &r))
+	return errIn("record delivery", s.results.Do(ctx, &r))
 }
 
 // commitResults writes results in one transaction.
-func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult, _ bool) error {
-	results := slices.Clone(batch)
+func (s *Store) commitResults(ctx context.Context, all []*DeliveryResult, _ bool) ([]error, error) {
+	results := slices.Clone(all)
 	slices.SortFunc(results, func(a, b *DeliveryResult) int { return cmp.Compare(a.Seq, b.Seq) })
 	now := NewTime(s.now())
 	var off []turnedOff
@@ -75,15 +76,15 @@ func (s *Store) commitResults(ctx context.Context, batch []*DeliveryResult, _ bo
 		return nil
 	})
 	if bad, ok := errors.AsType[*resultError](err); ok {
-		return errItem(slices.Index(batch, bad.result), err)
+		return nil, batch.OfItem(slices.Index(all, bad.result), err)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, w := range off {
 		s.log.WarnContext(ctx, "webhook endpoint turned off", "webhook_id", w.ID, "reason", w.Reason)
 	}
-	return nil
+	return nil, nil
 }
 
 // resultError is an error that one of the results causes.
@@ -150,7 +151,7 @@ func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*Deliv
 		left[r.Seq] = struct{}{}
 		args = append(args, r.Seq, r.Fence, string(r.Status), r.Next, r.StatusCode, r.Error, r.Body, r.DurationMs, now)
 	}
-	err := s.hot.updateDeliveries.each(ctx, tx, args, func(rows *sql.Rows) error {
+	err := s.hot.updateDeliveries.Each(ctx, tx, args, func(rows *sql.Rows) error {
 		var seq int64
 		err := rows.Scan(&seq)
 		delete(left, seq)

@@ -12,6 +12,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
+// ErrUnavailable means that the database or the blob storage does not respond, or
+// that the store is closed. A later attempt may pass.
+var ErrUnavailable = errors.New("storage unavailable")
+
 // Fault is the kind of an error.
 type Fault int
 

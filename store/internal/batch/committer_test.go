@@ -1,4 +1,4 @@
-package store
+package batch
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 var errBadItem = errors.New("bad item")
@@ -19,15 +21,15 @@ type memoryWork struct {
 	batches []int // their sizes
 }
 
-func (w *memoryWork) write(_ context.Context, items []int, _ bool) error {
+func (w *memoryWork) write(_ context.Context, items []int, _ bool) ([]error, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.batches = append(w.batches, len(items))
 	if slices.Min(items) < 0 {
-		return errBadItem
+		return nil, errBadItem
 	}
 	w.written = append(w.written, items...)
-	return nil
+	return nil, nil
 }
 
 func anyItem(error) bool { return true }
@@ -39,13 +41,13 @@ func TestCommitterWeighsItems(t *testing.T) {
 	t.Parallel()
 	const each = 100 // so that the third one is the last of a batch
 	w := &memoryWork{}
-	c := &committer[int]{
-		committing: committing[int]{work: w.write, alone: anyItem, weigh: func(int) int { return each }}, queue: make(chan *pending[int], 8),
+	c := &Committer[int]{
+		Config: Config[int]{Work: w.write, Alone: anyItem, Weigh: func(int) int { return each }}, queue: make(chan *pending[int], 8),
 	}
 	for n := range 8 {
 		c.queue <- newPending(n)
 	}
-	c.close()
+	c.Close()
 	c.run()
 	if want := []int{3, 3, 2}; !slices.Equal(w.batches, want) {
 		t.Errorf("batches of %v items, want %v", w.batches, want)
@@ -58,7 +60,7 @@ func TestCommitterWritesAllThatWaitsAtOnce(t *testing.T) {
 		var running sync.WaitGroup
 		w := &memoryWork{}
 		first, hold := make(chan struct{}), make(chan struct{})
-		c := newCommitter(&running, committing[int]{alone: anyItem, weigh: alike, work: func(ctx context.Context, items []int, again bool) error {
+		c := NewCommitter(&running, Config[int]{Alone: anyItem, Weigh: alike, Work: func(ctx context.Context, items []int, again bool) ([]error, error) {
 			if items[0] == 0 {
 				close(first)
 				<-hold
@@ -66,22 +68,22 @@ func TestCommitterWritesAllThatWaitsAtOnce(t *testing.T) {
 			return w.write(ctx, items, again)
 		}})
 		var callers sync.WaitGroup
-		callers.Go(func() { _ = c.do(t.Context(), 0) })
+		callers.Go(func() { _ = c.Do(t.Context(), 0) })
 		<-first
-		for n := 1; n <= 2*maxBatch; n++ {
-			callers.Go(func() { _ = c.do(t.Context(), n) })
+		for n := 1; n <= 2*MaxItems; n++ {
+			callers.Go(func() { _ = c.Do(t.Context(), n) })
 		}
 		synctest.Wait() // all callers are queued, or at the door of the queue
 		close(hold)
 		callers.Wait()
-		c.close()
+		c.Close()
 		running.Wait()
 
-		if len(w.written) != 2*maxBatch+1 {
-			t.Errorf("%d items were written, want %d", len(w.written), 2*maxBatch+1)
+		if len(w.written) != 2*MaxItems+1 {
+			t.Errorf("%d items were written, want %d", len(w.written), 2*MaxItems+1)
 		}
-		if got := w.batches[:2]; !slices.Equal(got, []int{1, maxBatch}) {
-			t.Errorf("the first batches held %v items, want 1 and then %d", got, maxBatch)
+		if got := w.batches[:2]; !slices.Equal(got, []int{1, MaxItems}) {
+			t.Errorf("the first batches held %v items, want 1 and then %d", got, MaxItems)
 		}
 	})
 }
@@ -90,9 +92,9 @@ func TestCommitterLetsABadItemFailAlone(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
-	c := newCommitter(&running, committing[int]{work: w.write, alone: anyItem, weigh: alike})
+	c := NewCommitter(&running, Config[int]{Work: w.write, Alone: anyItem, Weigh: alike})
 	defer running.Wait()
-	defer c.close()
+	defer c.Close()
 
 	errs := c.commit([]int{1, -2, 3})
 	want := []error{nil, errBadItem, nil}
@@ -110,9 +112,9 @@ func TestCommitterDoesNotTryOneByOneWhenNoItemIsAtFault(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
-	c := newCommitter(&running, committing[int]{work: w.write, alone: func(error) bool { return false }, weigh: alike})
+	c := NewCommitter(&running, Config[int]{Work: w.write, Alone: func(error) bool { return false }, Weigh: alike})
 	defer running.Wait()
-	defer c.close()
+	defer c.Close()
 
 	for i, err := range c.commit([]int{1, -2, 3}) {
 		if !errors.Is(err, errBadItem) {
@@ -131,7 +133,7 @@ func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 	for range 100 {
 		w := &memoryWork{}
 		var running, callers sync.WaitGroup
-		c := newCommitter(&running, committing[int]{work: w.write, alone: anyItem, weigh: alike})
+		c := NewCommitter(&running, Config[int]{Work: w.write, Alone: anyItem, Weigh: alike})
 		var mu sync.Mutex
 		said := map[int]error{}
 		for n := range 64 {
@@ -141,21 +143,21 @@ func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 					cancel()
 				}
 				defer cancel()
-				err := c.do(ctx, n)
+				err := c.Do(ctx, n)
 				mu.Lock()
 				defer mu.Unlock()
 				said[n] = err
 			})
 		}
-		c.close()
+		c.Close()
 		callers.Wait()
 		running.Wait()
 		for n, err := range said {
 			if written := slices.Contains(w.written, n); written != (err == nil) {
 				t.Fatalf("item %d: written is %v, but the caller was told %v", n, written, err)
 			}
-			if err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.Canceled) {
-				t.Fatalf("item %d: got %v, want ErrUnavailable or the context's error", n, err)
+			if err != nil && !errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+				t.Fatalf("item %d: got %v, want engine.ErrUnavailable or the context's error", n, err)
 			}
 		}
 	}
@@ -166,19 +168,19 @@ func TestCommitterStopsWaitingForAPlaceWhenTheCallerGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, callers sync.WaitGroup
 		hold := make(chan struct{})
-		c := newCommitter(&running, committing[int]{alone: anyItem, weigh: alike, work: func(context.Context, []int, bool) error { <-hold; return nil }})
-		for n := range maxBatch + 1 { // one is being written, the queue is full
-			callers.Go(func() { _ = c.do(t.Context(), n) })
+		c := NewCommitter(&running, Config[int]{Alone: anyItem, Weigh: alike, Work: func(context.Context, []int, bool) ([]error, error) { <-hold; return nil, nil }})
+		for n := range MaxItems + 1 { // one is being written, the queue is full
+			callers.Go(func() { _ = c.Do(t.Context(), n) })
 			synctest.Wait()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := c.do(ctx, -1); !errors.Is(err, context.DeadlineExceeded) {
+		if err := c.Do(ctx, -1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 		close(hold)
 		callers.Wait()
-		c.close()
+		c.Close()
 		running.Wait()
 	})
 }
@@ -186,10 +188,10 @@ func TestCommitterStopsWaitingForAPlaceWhenTheCallerGoes(t *testing.T) {
 // errNamed is the error of -1, which the work can name; it cannot name any other.
 var errNamed = errors.New("named item")
 
-func (w *memoryWork) writeNamed(ctx context.Context, items []int, again bool) error {
+func (w *memoryWork) writeNamed(ctx context.Context, items []int, again bool) ([]error, error) {
 	if i := slices.Index(items, -1); i >= 0 {
-		_ = w.write(ctx, []int{-1}, again) // count it
-		return errItem(i, errNamed)
+		_, _ = w.write(ctx, []int{-1}, again) // count it
+		return nil, OfItem(i, errNamed)
 	}
 	return w.write(ctx, items, again)
 }
@@ -203,8 +205,8 @@ func TestCommitterDoesNotWriteOneByOneForABadItem(t *testing.T) {
 	} {
 		w := &memoryWork{}
 		var running sync.WaitGroup
-		c := newCommitter(&running, committing[int]{work: w.writeNamed, alone: anyItem, weigh: alike})
-		items := make([]int, maxBatch)
+		c := NewCommitter(&running, Config[int]{Work: w.writeNamed, Alone: anyItem, Weigh: alike})
+		items := make([]int, MaxItems)
 		for i := range items {
 			items[i] = i
 		}
@@ -214,12 +216,39 @@ func TestCommitterDoesNotWriteOneByOneForABadItem(t *testing.T) {
 				t.Errorf("%s: item %d: %v", name, i, err)
 			}
 		}
-		if len(w.batches) > tt.most || len(w.written) != maxBatch-1 {
-			t.Errorf("%s: %d transactions wrote %d items, want at most %d and %d", name, len(w.batches), len(w.written), tt.most, maxBatch-1)
+		if len(w.batches) > tt.most || len(w.written) != MaxItems-1 {
+			t.Errorf("%s: %d transactions wrote %d items, want at most %d and %d", name, len(w.batches), len(w.written), tt.most, MaxItems-1)
 		}
-		c.close()
+		c.Close()
 		running.Wait()
 	}
+}
+
+// An item that the work refuses has its own error, and the others are written.
+func TestCommitterReturnsTheErrorsOfRefusedItems(t *testing.T) {
+	t.Parallel()
+	var running sync.WaitGroup
+	c := NewCommitter(&running, Config[int]{Alone: anyItem, Weigh: alike, Work: func(_ context.Context, items []int, _ bool) ([]error, error) {
+		if i := slices.Index(items, -1); i >= 0 {
+			return nil, OfItem(i, errNamed)
+		}
+		refused := make([]error, len(items))
+		for i, n := range items {
+			if n%2 == 1 {
+				refused[i] = errBadItem
+			}
+		}
+		return refused, nil
+	}})
+	got := c.commit([]int{0, 1, -1, 2, 3})
+	want := []error{nil, errBadItem, errNamed, nil, errBadItem}
+	for i := range want {
+		if !errors.Is(got[i], want[i]) {
+			t.Errorf("item %d: %v, want %v", i, got[i], want[i])
+		}
+	}
+	c.Close()
+	running.Wait()
 }
 
 // When every item is bad the work stays linear.
@@ -227,10 +256,10 @@ func TestCommitterBoundsTheWorkForBadItems(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
-	c := newCommitter(&running, committing[int]{work: w.writeNamed, alone: anyItem, weigh: alike})
+	c := NewCommitter(&running, Config[int]{Work: w.writeNamed, Alone: anyItem, Weigh: alike})
 	defer running.Wait()
-	defer c.close()
-	items := make([]int, maxBatch)
+	defer c.Close()
+	items := make([]int, MaxItems)
 	for i := range items {
 		items[i] = -1
 	}
@@ -239,13 +268,13 @@ func TestCommitterBoundsTheWorkForBadItems(t *testing.T) {
 			t.Errorf("item %d: %v", i, err)
 		}
 	}
-	if len(w.batches) > 2*maxBatch {
-		t.Errorf("%d transactions for %d bad items", len(w.batches), maxBatch)
+	if len(w.batches) > 2*MaxItems {
+		t.Errorf("%d transactions for %d bad items", len(w.batches), MaxItems)
 	}
 }
 
 // A caller does not wait for a database that hangs for longer than its own
-// deadline, or than commitTimeout, and what it gave up before its turn is not
+// deadline, or than Timeout, and what it gave up before its turn is not
 // written.
 func TestCommitterLetsCallersKeepTheirDeadline(t *testing.T) {
 	t.Parallel()
@@ -253,7 +282,7 @@ func TestCommitterLetsCallersKeepTheirDeadline(t *testing.T) {
 		w := &memoryWork{}
 		var running, callers sync.WaitGroup
 		hold := make(chan struct{})
-		c := newCommitter(&running, committing[int]{alone: anyItem, weigh: alike, work: func(ctx context.Context, items []int, again bool) error {
+		c := NewCommitter(&running, Config[int]{Alone: anyItem, Weigh: alike, Work: func(ctx context.Context, items []int, again bool) ([]error, error) {
 			<-hold
 			return w.write(ctx, items, again)
 		}})
@@ -266,27 +295,27 @@ func TestCommitterLetsCallersKeepTheirDeadline(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, deadline)
 					defer cancel()
 				}
-				err := c.do(ctx, n)
+				err := c.Do(ctx, n)
 				if took := time.Since(begin); !errors.Is(err, kind) || took != want {
 					t.Errorf("item %d was answered after %v with %v, want %v and %v", n, took, err, want, kind)
 				}
 			})
 			synctest.Wait()
 		}
-		call(1, 10*time.Second, 10*time.Second, ErrUnavailable)         // it is being written
+		call(1, 10*time.Second, 10*time.Second, engine.ErrUnavailable)  // it is being written
 		call(2, 5*time.Second, 5*time.Second, context.DeadlineExceeded) // it waits
-		call(3, 0, commitTimeout, ErrUnavailable)
-		if since, busy := c.busySince(); !busy || !since.Equal(begin) {
+		call(3, 0, Timeout, engine.ErrUnavailable)
+		if since, busy := c.BusySince(); !busy || !since.Equal(begin) {
 			t.Errorf("busy since %v, %v", since, busy)
 		}
 		callers.Wait()
 		close(hold)
-		c.close()
+		c.Close()
 		running.Wait()
 		if !slices.Equal(w.written, []int{1}) {
 			t.Errorf("written: %v, want only what was begun", w.written)
 		}
-		if _, busy := c.busySince(); busy {
+		if _, busy := c.BusySince(); busy {
 			t.Error("still busy")
 		}
 	})

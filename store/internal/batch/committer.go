@@ -1,4 +1,6 @@
-package store
+// Package batch writes many changes in few transactions: the group committer, and
+// statements for sets of rows.
+package batch
 
 import (
 	"context"
@@ -9,24 +11,29 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
-// commitTimeout is after how long a database that does not answer is given up.
-const commitTimeout = 30 * time.Second
+// ErrClosed is the error of a committer after Close.
+var ErrClosed = fmt.Errorf("%w: the store is closed", engine.ErrUnavailable)
 
-// maxBatch is the most that shares one transaction: in writes, which weigh more
+// Timeout is after how long a database that does not answer is given up.
+const Timeout = 30 * time.Second
+
+// MaxItems is the most that shares one transaction: in writes, which weigh more
 // than one when they make many rows. A batch of emails alone may exceed it.
-const maxBatch = 256
+const MaxItems = 256
 
-// maxLeftOut bounds how many bad items are left out of a batch one by one. What
+// maxFailures bounds how many bad items are left out of a batch one by one. What
 // is left after that is halved.
-const maxLeftOut = 8
+const maxFailures = 8
 
 // committer writes many small changes in few transactions: it takes all that
 // waits, writes it at once, and answers every caller after the commit. So the
 // cost of a synced commit is shared, and no caller waits for a timer.
-type committer[T any] struct {
-	committing[T]
+type Committer[T any] struct {
+	Config[T]
 	queue chan *pending[T]
 
 	mu     sync.RWMutex // held for reading while sending to queue
@@ -34,6 +41,9 @@ type committer[T any] struct {
 
 	began atomic.Int64 // when the batch that is being written was begun, in Unix nanoseconds; 0: none is
 }
+
+// Queued is the number of items that wait for a transaction.
+func (c *Committer[T]) Queued() int { return len(c.queue) }
 
 // pending is an item and its caller.
 type pending[T any] struct {
@@ -56,54 +66,56 @@ func newPending[T any](item T) *pending[T] {
 func (p *pending[T]) take() bool  { return p.state.CompareAndSwap(itemWaits, itemTaken) }
 func (p *pending[T]) leave() bool { return p.state.CompareAndSwap(itemWaits, itemLeft) }
 
-// itemError is the error of a batch that one of its items caused.
-type itemError struct {
-	index int // of the item in the batch
-	err   error
+// ItemError is the error of a batch that one of its items caused.
+type ItemError struct {
+	Index int // of the item in the batch
+	Err   error
 }
 
-func (e *itemError) Error() string { return e.err.Error() }
-func (e *itemError) Unwrap() error { return e.err }
+func (e *ItemError) Error() string { return e.Err.Error() }
+func (e *ItemError) Unwrap() error { return e.Err }
 
-// errItem returns err as the error of one item, or nil.
-func errItem(index int, err error) error {
+// OfItem returns err as the error of one item, or nil.
+func OfItem(index int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &itemError{index, err}
+	return &ItemError{index, err}
 }
 
 // committing is what a committer does with its items.
-type committing[T any] struct {
-	// work writes 1 to maxBatch items in one transaction, all or none. again says
-	// that they were part of a batch that failed. An itemError names the item that
-	// is at fault.
-	work func(ctx context.Context, items []T, again bool) error
-	// alone says of an error whether one of the items may be its cause.
-	alone func(error) bool
-	// apart says that an item is written alone, as one that may fail; nil: none is.
-	apart func(T) bool
-	// weigh is how many writes an item stands for, at least 1.
-	weigh func(T) int
+type Config[T any] struct {
+	// Work writes 1 to MaxItems items in one transaction. again reports that they
+	// were part of a batch that failed. err means that nothing was written; an
+	// ItemError names the item that caused it. Otherwise refused, unless nil, has an
+	// error for each item that Work left out of the transaction.
+	Work func(ctx context.Context, items []T, again bool) (refused []error, err error)
+	// Alone reports whether one of the items may have caused an error.
+	Alone func(error) bool
+	// Apart reports whether an item is written alone because it may fail; nil means
+	// that no item is.
+	Apart func(T) bool
+	// Weigh is the number of writes that an item stands for, at least 1.
+	Weigh func(T) int
 }
 
-// newCommitter starts the goroutine that commits; it ends after close.
-func newCommitter[T any](running *sync.WaitGroup, do committing[T]) *committer[T] {
-	c := &committer[T]{committing: do, queue: make(chan *pending[T], maxBatch)}
+// NewCommitter starts the goroutine that commits; it ends after close.
+func NewCommitter[T any](running *sync.WaitGroup, do Config[T]) *Committer[T] {
+	c := &Committer[T]{Config: do, queue: make(chan *pending[T], MaxItems)}
 	running.Go(c.run)
 	return c
 }
 
 // do hands item over and waits for its commit. nil means "written". An error
 // means "not written", with one exception: a caller whose deadline passes while
-// its item is being written gets ErrUnavailable, and the item may be written.
-// Nobody waits longer than commitTimeout.
-func (c *committer[T]) do(ctx context.Context, item T) error {
+// its item is being written gets engine.ErrUnavailable, and the item may be written.
+// Nobody waits longer than Timeout.
+func (c *Committer[T]) Do(ctx context.Context, item T) error {
 	p := newPending(item)
 	if err := c.enqueue(ctx, p); err != nil {
 		return err
 	}
-	limit := time.NewTimer(commitTimeout)
+	limit := time.NewTimer(Timeout)
 	defer limit.Stop()
 	ended := ctx.Done()
 	for {
@@ -115,28 +127,28 @@ func (c *committer[T]) do(ctx context.Context, item T) error {
 				return ctx.Err()
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("%w: the write did not end before its deadline", ErrUnavailable)
+				return fmt.Errorf("%w: the write did not end before its deadline", engine.ErrUnavailable)
 			}
 			ended = nil // the caller has gone, and learns the outcome if it can
 		case <-limit.C:
 			p.leave()
-			return fmt.Errorf("%w: the write did not end within %v", ErrUnavailable, commitTimeout)
+			return fmt.Errorf("%w: the write did not end within %v", engine.ErrUnavailable, Timeout)
 		}
 	}
 }
 
-func (c *committer[T]) enqueue(ctx context.Context, p *pending[T]) error {
+func (c *Committer[T]) enqueue(ctx context.Context, p *pending[T]) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.closed {
-		return errClosed
+		return ErrClosed
 	}
 	select {
 	case c.queue <- p:
 		return nil
 	default:
 	}
-	limit := time.NewTimer(commitTimeout)
+	limit := time.NewTimer(Timeout)
 	defer limit.Stop()
 	select {
 	case c.queue <- p:
@@ -144,12 +156,12 @@ func (c *committer[T]) enqueue(ctx context.Context, p *pending[T]) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-limit.C:
-		return fmt.Errorf("%w: no turn to write within %v", ErrUnavailable, commitTimeout)
+		return fmt.Errorf("%w: no turn to write within %v", engine.ErrUnavailable, Timeout)
 	}
 }
 
 // close lets what waits be written and ends the goroutine.
-func (c *committer[T]) close() {
+func (c *Committer[T]) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -159,14 +171,14 @@ func (c *committer[T]) close() {
 }
 
 // busySince returns when the batch that is being written was begun.
-func (c *committer[T]) busySince() (since time.Time, busy bool) {
+func (c *Committer[T]) BusySince() (since time.Time, busy bool) {
 	ns := c.began.Load()
 	return time.Unix(0, ns), ns != 0
 }
 
-func (c *committer[T]) run() {
-	batch := make([]*pending[T], 0, maxBatch)
-	items := make([]T, 0, maxBatch)
+func (c *Committer[T]) run() {
+	batch := make([]*pending[T], 0, MaxItems)
+	items := make([]T, 0, MaxItems)
 	for first := range c.queue {
 		batch = c.gather(append(batch[:0], first))
 		batch = slices.DeleteFunc(batch, func(p *pending[T]) bool { return !p.take() })
@@ -189,16 +201,16 @@ func (c *committer[T]) run() {
 // gather adds to batch all that waits. Callers that the last commit has just
 // answered get one chance to bring their next item first: a batch of all of
 // them and one commit cost less than two.
-func (c *committer[T]) gather(batch []*pending[T]) []*pending[T] {
+func (c *Committer[T]) gather(batch []*pending[T]) []*pending[T] {
 	yielded := false
-	for weight := c.weigh(batch[0].item); weight < maxBatch; {
+	for weight := c.Weigh(batch[0].item); weight < MaxItems; {
 		select {
 		case p, ok := <-c.queue:
 			if !ok {
 				return batch
 			}
 			batch = append(batch, p)
-			weight += c.weigh(p.item)
+			weight += c.Weigh(p.item)
 			continue
 		default:
 		}
@@ -214,7 +226,7 @@ func (c *committer[T]) gather(batch []*pending[T]) []*pending[T] {
 // commit writes the batch at once and returns one error (or nil) for each item.
 // When it fails because of an item that is known, that one is left out and the
 // others are written again. When the item is not known, the batch is halved.
-func (c *committer[T]) commit(items []T) []error {
+func (c *Committer[T]) commit(items []T) []error {
 	all := part[T]{errs: make([]error, len(items))}
 	for i, item := range items {
 		all.errs[i] = errNotTried
@@ -222,7 +234,7 @@ func (c *committer[T]) commit(items []T) []error {
 	}
 	rest := part[T]{errs: all.errs}
 	for i, item := range items {
-		if c.apart == nil || !c.apart(item) {
+		if c.Apart == nil || !c.Apart(item) {
 			rest.items, rest.at = append(rest.items, item), append(rest.at, i)
 			continue
 		}
@@ -267,25 +279,29 @@ func (p part[T]) without(i int, err error) part[T] {
 
 // commitPart writes a part of a batch. It returns an error that is not an item's:
 // then nothing more is to be tried.
-func (c *committer[T]) commitPart(p part[T], again bool) error {
+func (c *Committer[T]) commitPart(p part[T], again bool) error {
+	var refused []error
 	var err error
 	for left := 0; len(p.items) > 0; left++ {
-		err = c.write(p.items, again)
-		bad, known := errors.AsType[*itemError](err)
-		if !known || left == maxLeftOut {
+		refused, err = c.write(p.items, again)
+		bad, known := errors.AsType[*ItemError](err)
+		if !known || left == maxFailures {
 			break
 		}
-		p, again = p.without(bad.index, bad.err), true
+		p, again = p.without(bad.Index, bad.Err), true
 	}
 	switch {
 	case len(p.items) == 0:
 		return nil
 	case err == nil:
-		for _, at := range p.at {
+		for i, at := range p.at {
 			p.errs[at] = nil
+			if refused != nil {
+				p.errs[at] = refused[i]
+			}
 		}
 		return nil
-	case !c.alone(err):
+	case !c.Alone(err):
 		return err
 	case len(p.items) == 1:
 		p.fail(err)
@@ -300,8 +316,8 @@ func (c *committer[T]) commitPart(p part[T], again bool) error {
 
 // write does not listen to the callers' contexts: a commit that was begun is
 // brought to its end.
-func (c *committer[T]) write(items []T, again bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+func (c *Committer[T]) write(items []T, again bool) ([]error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	return c.work(ctx, items, again)
+	return c.Work(ctx, items, again)
 }
