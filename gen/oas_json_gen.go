@@ -16560,6 +16560,8 @@ func (s *SuppressionCreateCategory) Decode(d *jx.Decoder) error {
 	switch SuppressionCreateCategory(v) {
 	case SuppressionCreateCategoryAll:
 		*s = SuppressionCreateCategoryAll
+	case SuppressionCreateCategoryEmails:
+		*s = SuppressionCreateCategoryEmails
 	case SuppressionCreateCategoryMarketing:
 		*s = SuppressionCreateCategoryMarketing
 	default:

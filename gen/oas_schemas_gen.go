@@ -9734,7 +9734,8 @@ func (s *Suppression) SetCreatedAt(val time.Time) {
 type SuppressionCreate struct {
 	// The email address.
 	Email EmailAddress `json:"email"`
-	// What is not sent: `marketing` stops marketing emails only, `all` stops everything.
+	// What is not sent: `marketing` stops marketing emails, `emails` all emails but not messages of
+	// inboxes, and `all` stops everything.
 	Category OptSuppressionCreateCategory `json:"category"`
 }
 
@@ -9758,11 +9759,13 @@ func (s *SuppressionCreate) SetCategory(val OptSuppressionCreateCategory) {
 	s.Category = val
 }
 
-// What is not sent: `marketing` stops marketing emails only, `all` stops everything.
+// What is not sent: `marketing` stops marketing emails, `emails` all emails but not messages of
+// inboxes, and `all` stops everything.
 type SuppressionCreateCategory string
 
 const (
 	SuppressionCreateCategoryAll       SuppressionCreateCategory = "all"
+	SuppressionCreateCategoryEmails    SuppressionCreateCategory = "emails"
 	SuppressionCreateCategoryMarketing SuppressionCreateCategory = "marketing"
 )
 
@@ -9770,6 +9773,7 @@ const (
 func (SuppressionCreateCategory) AllValues() []SuppressionCreateCategory {
 	return []SuppressionCreateCategory{
 		SuppressionCreateCategoryAll,
+		SuppressionCreateCategoryEmails,
 		SuppressionCreateCategoryMarketing,
 	}
 }
@@ -9778,6 +9782,8 @@ func (SuppressionCreateCategory) AllValues() []SuppressionCreateCategory {
 func (s SuppressionCreateCategory) MarshalText() ([]byte, error) {
 	switch s {
 	case SuppressionCreateCategoryAll:
+		return []byte(s), nil
+	case SuppressionCreateCategoryEmails:
 		return []byte(s), nil
 	case SuppressionCreateCategoryMarketing:
 		return []byte(s), nil
@@ -9791,6 +9797,9 @@ func (s *SuppressionCreateCategory) UnmarshalText(data []byte) error {
 	switch SuppressionCreateCategory(data) {
 	case SuppressionCreateCategoryAll:
 		*s = SuppressionCreateCategoryAll
+		return nil
+	case SuppressionCreateCategoryEmails:
+		*s = SuppressionCreateCategoryEmails
 		return nil
 	case SuppressionCreateCategoryMarketing:
 		*s = SuppressionCreateCategoryMarketing

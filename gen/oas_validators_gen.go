@@ -3803,6 +3803,8 @@ func (s SuppressionCreateCategory) Validate() error {
 	switch s {
 	case "all":
 		return nil
+	case "emails":
+		return nil
 	case "marketing":
 		return nil
 	default:

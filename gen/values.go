@@ -108,5 +108,6 @@ const (
 // Values of SuppressionCategory in this version. Answers of a later one may hold others.
 const (
 	SuppressionCategoryAll       = "all"
+	SuppressionCategoryEmails    = "emails"
 	SuppressionCategoryMarketing = "marketing"
 )

@@ -151,7 +151,7 @@ func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.
 		}
 		subs[i] = &s.submission
 	}
-	if err := a.skipSuppressed(ctx, all[0].category == store.CategoryMarketing, subs...); err != nil {
+	if err := a.skipSuppressed(ctx, all[0].category, subs...); err != nil {
 		return nil, all[0].ofAll(err)
 	}
 	ns := make([]*store.NewEmail, len(all))

@@ -21,8 +21,8 @@ func TestSuppressedRecipientsOfEmails(t *testing.T) {
 		send("transactional", `"gone@OUT.example"`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
 		send("marketing", `["Gone@out.example","quiet@out.example"]`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to").
 			says(t, "error.details", `[{"param":"to","message":"gone@out.example is suppressed"},{"param":"to","message":"quiet@out.example is suppressed"}]`).
-			says(t, "error.message", `"every recipient is on the list of addresses that are not sent to: gone@out.example, quiet@out.example. `+
-				`DELETE /v1/suppressions/{email} takes one off it"`)
+			says(t, "error.message", `"every recipient is suppressed: gone@out.example, quiet@out.example. `+
+				`To send to an address again, call DELETE /v1/suppressions/{email}"`)
 		send("transactional", `"quiet@out.example"`).want(t, http.StatusCreated)
 
 		id := send("transactional", `["ann@out.example","gone@out.example"]`).want(t, http.StatusCreated).str(t, "id")

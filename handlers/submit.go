@@ -66,7 +66,7 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
 		return a.hold(ctx, s)
 	}
-	if err := a.skipSuppressed(ctx, false, &s); err != nil {
+	if err := a.skipSuppressed(ctx, "", &s); err != nil {
 		return nil, err
 	}
 	return a.enqueue(ctx, s, mail)

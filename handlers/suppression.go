@@ -56,16 +56,17 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 	return &gen.DeletedSuppression{Object: "suppression", ID: sup.ID, Email: sup.Email, Deleted: true}, nil
 }
 
-// skipSuppressed notes which recipients of mails of one account it does not send
-// to, and refuses to send when none are left in all of the mails together.
-func (a *API) skipSuppressed(ctx context.Context, marketing bool, mails ...*submission) error {
+// skipSuppressed notes which recipients of one account are suppressed for mail of
+// the category, which is empty for messages of inboxes. It refuses to send when no
+// recipients are left in all of the mail together.
+func (a *API) skipSuppressed(ctx context.Context, mail store.Category, mails ...*submission) error {
 	var all []string
 	for _, s := range mails {
 		for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
 			all = append(all, message.FoldAddress(to.Email))
 		}
 	}
-	found, err := a.store.Suppressed(ctx, mails[0].account, all, marketing)
+	found, err := a.store.Suppressed(ctx, mails[0].account, all, mail)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -112,8 +113,7 @@ func errSuppressed(mails []*submission) error {
 	if more := len(names) - shown; more > 0 {
 		who += fmt.Sprintf(" and %d more", more)
 	}
-	e.message = "every recipient is on the list of addresses that are not sent to: " + who +
-		". DELETE /v1/suppressions/{email} takes one off it"
+	e.message = "every recipient is suppressed: " + who + ". To send to an address again, call DELETE /v1/suppressions/{email}"
 	return e
 }
 

@@ -85,3 +85,22 @@ func TestDraftToTheSuppressedStaysPending(t *testing.T) {
 		s.do(t, http.MethodPost, path+"/send", "").want(t, http.StatusCreated)
 	})
 }
+
+// An address that is suppressed for emails gets none of POST /v1/emails. Sends and
+// replies of inboxes reach it.
+func TestSuppressedForEmails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		m := s.receive(t, in, mail(in, "Hello."))
+		from := m.Addresses.V.From.Email
+		s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"`+from+`","category":"emails"}`).want(t, http.StatusCreated).wantAt(t, "category", `"emails"`)
+
+		email := `{"from":"` + sender + `","to":"` + from + `","subject":"s","text":"t"`
+		s.do(t, http.MethodPost, "/v1/emails", email+`}`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		s.do(t, http.MethodPost, "/v1/emails", email+`,"category":"marketing"}`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"`+from+`","subject":"s","text":"t"}`).
+			want(t, http.StatusCreated).wantAt(t, "recipients.0.status", `"queued"`)
+		s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).want(t, http.StatusCreated).wantAt(t, "recipients.0.status", `"queued"`)
+	})
+}

@@ -83,7 +83,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 	}
 	if v.status != store.RecipientQueued {
 		if a.Suppress = suppressionOf(c, v); a.Suppress != "" {
-			a.EmailFold = message.FoldAddress(c.Email)
+			a.EmailFold, a.SuppressFor = message.FoldAddress(c.Email), suppressedMail(enhancedOf(v.response))
 		}
 		return a
 	}

@@ -163,7 +163,7 @@ func (t *told) add(rep message.Report, sent store.SentTo) {
 		r.Status, r.Soft = store.RecipientBounced, !about.Hard
 		r.Response, r.Code, r.Enhanced, r.Reason = about.Diagnostic, about.Code, about.Status, string(about.Reason)
 		if about.Hard {
-			r.Suppress = store.SuppressedHardBounce
+			r.Suppress, r.SuppressFor = store.SuppressedHardBounce, suppressedMail(about.Status)
 		}
 	case message.Delivered:
 		r.Status, r.Response = store.RecipientDelivered, about.Diagnostic

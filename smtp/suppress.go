@@ -29,11 +29,10 @@ func suppressionOf(c store.Claimed, v verdict) store.SuppressionReason {
 // against us, or against the way that it came says nothing about the address:
 // neither does 5.1.7 or 5.1.8, about the sender's, nor 5.2.3, about the size.
 func aboutRecipient(response string) bool {
-	code, rest, _ := strings.Cut(response, " ")
-	if !strings.HasPrefix(code, "5") {
+	if !strings.HasPrefix(response, "5") {
 		return false // a soft bounce: the retries are used up
 	}
-	enhanced, _, _ := strings.Cut(rest, " ")
+	enhanced := enhancedOf(response)
 	class, isEnhanced := strings.CutPrefix(enhanced, "5.")
 	switch subject, _, _ := strings.Cut(class, "."); {
 	case !isEnhanced:
@@ -45,6 +44,24 @@ func aboutRecipient(response string) bool {
 	}
 }
 
+// suppressedMail is the mail that an address is not sent after a hard bounce with
+// that enhanced code. An address in a domain that does not exist (5.1.2) or that
+// has no mail server (5.1.10) is suppressed for emails only: the domain may be new,
+// and an inbox may still send to it.
+func suppressedMail(enhanced string) store.SuppressionCategory {
+	if enhanced == "5.1.2" || enhanced == "5.1.10" {
+		return store.SuppressEmails
+	}
+	return store.SuppressAll
+}
+
+// enhancedOf is the enhanced status code of a response such as 550 5.1.1 No.
+func enhancedOf(response string) string {
+	_, rest, _ := strings.Cut(response, " ")
+	enhanced, _, _ := strings.Cut(rest, " ")
+	return enhanced
+}
+
 // splitSuppressed takes those out of what was claimed who are on the list of
 // their account: who bounced, complained or unsubscribed after the mail was
 // accepted gets it no more, also when it is scheduled or tried again.
@@ -52,7 +69,7 @@ func (q *Queue) splitSuppressed(ctx context.Context, claimed []store.Claimed) (s
 	about := make([]store.Addressee, len(claimed))
 	for i, c := range claimed {
 		about[i] = store.Addressee{
-			AccountID: c.AccountID, EmailFold: message.FoldAddress(c.Email), Marketing: c.Category == store.CategoryMarketing,
+			AccountID: c.AccountID, EmailFold: message.FoldAddress(c.Email), Category: c.Category,
 		}
 	}
 	suppressed, err := q.store.SuppressedAmong(ctx, about)

@@ -2,6 +2,7 @@ package smtp_test
 
 import (
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +134,42 @@ func TestSuppressedMeanwhile(t *testing.T) {
 		}
 		if mails := mx.Mails(); len(mails) != 1 || mails[0].To[0] != "quiet@out.example" {
 			t.Errorf("the server has %+v", mails)
+		}
+	})
+}
+
+// A domain that does not exist, or that has no mail server, may be one that the
+// user is still setting up or misspelled once: its addresses are suppressed for
+// emails. An inbox may still send to them and reply.
+func TestMissingDomainIsSuppressedForEmailsOnly(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		zones := smtptest.Zones{}
+		zones["null.example."] = smtptest.Zone{MX: []net.MX{{Host: "."}}}
+		q := w.queue(t, 25, zones)
+		to := []string{"ann@missing.example", "ann@null.example"}
+		send := func() (fromInbox, email []store.RecipientStatus) {
+			m := storetest.Sent(t, w.store, w.inbox, to)
+			e := storetest.Email(t, w.store, w.inbox.AccountID, to)
+			round(t, q, 4)
+			for i := range to {
+				fromInbox = append(fromInbox, w.message(t, m).Recipients[i].Status)
+				email = append(email, w.email(t, e).Recipients[i].Status)
+			}
+			return fromInbox, email
+		}
+		bounced := []store.RecipientStatus{store.RecipientBounced, store.RecipientBounced}
+		if fromInbox, email := send(); !slices.Equal(fromInbox, bounced) || !slices.Equal(email, bounced) {
+			t.Fatalf("the recipients are %s, of the email %s", fromInbox, email)
+		}
+		for _, address := range to {
+			w.wantListed(t, address, store.SuppressedHardBounce)
+		}
+		fromInbox, email := send()
+		if !slices.Equal(fromInbox, bounced) {
+			t.Errorf("the inbox's recipients are %s after the first bounce, want a new attempt", fromInbox)
+		}
+		if want := []store.RecipientStatus{store.RecipientSuppressed, store.RecipientSuppressed}; !slices.Equal(email, want) {
+			t.Errorf("the email's recipients are %s after the first bounce, want %s", email, want)
 		}
 	})
 }

@@ -51,7 +51,7 @@ var (
 	verdictUntried  = verdict{status: store.RecipientQueued, untried: true}
 	verdictLost     = verdict{recorded: true}
 
-	verdictSuppressed = verdict{status: store.RecipientSuppressed, response: "Suppressed: on the list of addresses that are not sent to"}
+	verdictSuppressed = verdict{status: store.RecipientSuppressed, response: "Suppressed: the address is on the suppression list"}
 )
 
 // all gives each of n recipients the same verdict.

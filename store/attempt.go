@@ -35,8 +35,10 @@ type Attempt struct {
 	// Suppress, when not empty, is why the recipient, whose address is EmailFold
 	// without regard to case, is put on the account's list of those that are not
 	// sent to.
-	Suppress  SuppressionReason
-	EmailFold string
+	Suppress SuppressionReason
+	// SuppressFor is the mail that the address is not sent; empty for all.
+	SuppressFor SuppressionCategory
+	EmailFold   string
 }
 
 // maxResponse bounds, in bytes, what is kept of another server's words.

@@ -189,7 +189,7 @@ func (h *hotMessage) encode() error {
 }
 
 // suppressedResponse is what an event says in the place of a server's answer.
-const suppressedResponse = "Suppressed: on the list of addresses that are not sent to"
+const suppressedResponse = "Suppressed: the address is on the suppression list"
 
 // storable makes of s what both databases keep: PostgreSQL refuses a mail for
 // one NUL or one byte that is not UTF-8.

@@ -25,9 +25,10 @@ type Report struct {
 	Code             int
 	Enhanced, Reason string
 	Soft             bool
-	// Suppress and EmailFold are as in Attempt.
-	Suppress  SuppressionReason
-	EmailFold string
+	// Suppress, SuppressFor and EmailFold are as in Attempt.
+	Suppress    SuppressionReason
+	SuppressFor SuppressionCategory
+	EmailFold   string
 	// Bot says of an open or click that a machine did it, which moves nothing,
 	// and Link of a click where it leads.
 	Bot  bool
@@ -87,7 +88,7 @@ func (b *hotBatch) recordReport(ctx context.Context, r *Report) (o outcome, ok b
 		return o, false, nil
 	}
 	o = outcome{
-		Attempt:    &Attempt{Status: status, Response: storable(r.Response[:min(len(r.Response), maxResponse)]), Suppress: r.Suppress, EmailFold: r.EmailFold},
+		Attempt:    &Attempt{Status: status, Response: storable(r.Response[:min(len(r.Response), maxResponse)]), Suppress: r.Suppress, SuppressFor: r.SuppressFor, EmailFold: r.EmailFold},
 		messageSeq: r.MessageSeq, recipientSeq: r.RecipientSeq, old: old, email: email, report: r, told: told,
 	}
 	var response, sent, delivered, bounced any

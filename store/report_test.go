@@ -174,7 +174,7 @@ func TestReportsSuppress(t *testing.T) {
 			got[0].Category != store.SuppressAll || got[0].Source == nil || *got[0].Source != e.ID || got[0].CreatedAt.IsZero() {
 			t.Errorf("the list is %+v", got)
 		}
-		if found, err := s.Suppressed(t.Context(), other, []string{"ann@out.example"}, true); err != nil || len(found) != 0 {
+		if found, err := s.Suppressed(t.Context(), other, []string{"ann@out.example"}, store.CategoryMarketing); err != nil || len(found) != 0 {
 			t.Errorf("another account suppresses %v, %v", found, err)
 		}
 		l, err := s.ListSuppressions(t.Context(), other, store.Page{Limit: 10})

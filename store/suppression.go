@@ -22,14 +22,28 @@ const (
 	SuppressedManual      SuppressionReason = "manual"
 )
 
-// SuppressionCategory is which mail an address is not sent.
+// SuppressionCategory says which mail is not sent to an address. Each category
+// covers those after it.
 type SuppressionCategory string
 
 // The categories of a suppression.
 const (
 	SuppressAll       SuppressionCategory = "all"
+	SuppressEmails    SuppressionCategory = "emails" // of /v1/emails, not messages of inboxes
 	SuppressMarketing SuppressionCategory = "marketing"
 )
+
+// suppressing lists the categories that stop mail of a category, which is empty for
+// a message of an inbox.
+func suppressing(mail Category) []string {
+	switch mail {
+	case "":
+		return []string{string(SuppressAll)}
+	case CategoryMarketing:
+		return []string{string(SuppressAll), string(SuppressEmails), string(SuppressMarketing)}
+	}
+	return []string{string(SuppressAll), string(SuppressEmails)}
+}
 
 // Suppression is an address that an account does not send to.
 type Suppression struct {
@@ -51,13 +65,12 @@ const (
 	// narrowed, and says what made it as wide as it is.
 	widen = `
 		ON CONFLICT (account_id, email_fold) DO UPDATE
-		   SET reason = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
-		                     THEN excluded.reason ELSE suppressions.reason END,
-		       source = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
-		                     THEN excluded.source ELSE suppressions.source END,
-		       created_at = CASE WHEN suppressions.category = 'marketing' AND excluded.category = 'all'
-		                     THEN excluded.created_at ELSE suppressions.created_at END,
-		       category = CASE WHEN excluded.category = 'all' THEN excluded.category ELSE suppressions.category END`
+		   SET reason = CASE WHEN ` + wider + ` THEN excluded.reason ELSE suppressions.reason END,
+		       source = CASE WHEN ` + wider + ` THEN excluded.source ELSE suppressions.source END,
+		       created_at = CASE WHEN ` + wider + ` THEN excluded.created_at ELSE suppressions.created_at END,
+		       category = CASE WHEN ` + wider + ` THEN excluded.category ELSE suppressions.category END`
+	wider = `(suppressions.category = 'marketing' AND excluded.category <> 'marketing'
+		      OR suppressions.category = 'emails' AND excluded.category = 'all')`
 )
 
 // Suppress puts an address on the account's list; sup carries AccountID, Email,
@@ -89,8 +102,12 @@ func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[i
 	}
 	found := map[place]outcome{}
 	for _, o := range outcomes {
-		if o.Suppress != "" && o.Status != RecipientQueued {
-			found[place{moved[o.messageSeq].AccountID, o.EmailFold}] = o
+		if o.Suppress == "" || o.Status == RecipientQueued {
+			continue
+		}
+		at := place{moved[o.messageSeq].AccountID, o.EmailFold}
+		if other, ok := found[at]; !ok || other.SuppressFor == SuppressEmails { // all mail wins
+			found[at] = o
 		}
 	}
 	// In one order, so that two transactions never wait for each other.
@@ -100,21 +117,19 @@ func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[i
 	rows := make([]any, 0, len(places)*b.store.hot.suppressions.Columns)
 	for _, p := range places {
 		o := found[p]
-		rows = append(rows, p.account, NewID("sup_", b.now.Time), o.email, storable(p.fold), string(o.Suppress), string(SuppressAll),
+		rows = append(rows, p.account, NewID("sup_", b.now.Time), o.email, storable(p.fold), string(o.Suppress), string(cmp.Or(o.SuppressFor, SuppressAll)),
 			moved[o.messageSeq].ID, b.now.UnixMicro())
 	}
 	return b.store.hot.suppressions.Exec(ctx, b.tx, rows)
 }
 
 // Suppressed returns those of the addresses, folded, that the account does not
-// send to; marketing says that such mail is meant.
-func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []string, marketing bool) ([]string, error) {
+// send mail of the category to. It is empty for messages of inboxes.
+func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []string, mail Category) ([]string, error) {
 	var w where
 	w.add("account_id = ?", accountID)
 	w.in("email_fold", addresses)
-	if !marketing {
-		w.add("category = 'all'")
-	}
+	w.in("category", suppressing(mail))
 	read := s.read.SelectContext
 	if len(addresses) == 1 { // as most mail has
 		read = s.reads.All
@@ -127,8 +142,8 @@ func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []str
 // Addressee is a recipient of an account's mail.
 type Addressee struct {
 	AccountID int64
-	EmailFold string // the address without regard to case
-	Marketing bool   // that such mail is meant
+	EmailFold string   // the address without regard to case
+	Category  Category // of the email; empty for a message of an inbox
 }
 
 // SuppressedAmong says of each of the addressees whether they are not sent to.
@@ -149,7 +164,7 @@ func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, e
 	}
 	for i, a := range all {
 		found[i] = slices.ContainsFunc(rows, func(sup Suppression) bool {
-			return sup.AccountID == a.AccountID && sup.EmailFold == a.EmailFold && (a.Marketing || sup.Category == SuppressAll)
+			return sup.AccountID == a.AccountID && sup.EmailFold == a.EmailFold && slices.Contains(suppressing(a.Category), string(sup.Category))
 		})
 	}
 	return found, nil

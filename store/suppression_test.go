@@ -25,28 +25,36 @@ func TestSuppressionIsWidenedAndNeverNarrowed(t *testing.T) {
 			}
 			return sup
 		}
-		wantSuppressed := func(marketing bool, want ...string) {
+		wantSuppressed := func(mail store.Category, want ...string) {
 			t.Helper()
-			got, err := s.Suppressed(t.Context(), mine, []string{"gone@example.org", "here@example.org"}, marketing)
+			got, err := s.Suppressed(t.Context(), mine, []string{"gone@example.org", "here@example.org"}, mail)
 			if err != nil || cmp.Diff(want, got) != "" {
-				t.Errorf("marketing %t: %v, %v", marketing, got, err)
+				t.Errorf("%q: %v, %v", mail, got, err)
 			}
 		}
 		first := suppress(store.SuppressedUnsubscribe, store.SuppressMarketing)
-		wantSuppressed(false)
-		wantSuppressed(true, "gone@example.org")
-		wide := suppress(store.SuppressedHardBounce, store.SuppressAll)
-		wantSuppressed(false, "gone@example.org")
+		wantSuppressed("")
+		wantSuppressed(store.CategoryTransactional)
+		wantSuppressed(store.CategoryMarketing, "gone@example.org")
+		if sup := suppress(store.SuppressedHardBounce, store.SuppressEmails); sup.Category != store.SuppressEmails || sup.Reason != store.SuppressedHardBounce {
+			t.Errorf("widened to emails: %+v", sup)
+		}
+		wantSuppressed("")
+		wantSuppressed(store.CategoryTransactional, "gone@example.org")
+		wantSuppressed(store.CategoryMarketing, "gone@example.org")
+		wide := suppress(store.SuppressedComplaint, store.SuppressAll)
+		wantSuppressed("", "gone@example.org")
+		suppress(store.SuppressedHardBounce, store.SuppressEmails)
 		again := suppress(store.SuppressedManual, store.SuppressMarketing)
 		want := first
 		want.CreatedAt = wide.CreatedAt // since when it is about all mail
-		want.Reason, want.Category = store.SuppressedHardBounce, store.SuppressAll
+		want.Reason, want.Category = store.SuppressedComplaint, store.SuppressAll
 		if d := cmp.Diff([]store.Suppression{want, want}, []store.Suppression{wide, again}); d != "" {
 			t.Error(d)
 		}
 
 		other := storetest.Account(t, s).Seq
-		if found, err := s.Suppressed(t.Context(), other, []string{"gone@example.org"}, true); err != nil || len(found) > 0 {
+		if found, err := s.Suppressed(t.Context(), other, []string{"gone@example.org"}, store.CategoryMarketing); err != nil || len(found) > 0 {
 			t.Errorf("in another account: %v, %v", found, err)
 		}
 		if _, err := s.DeleteSuppression(t.Context(), other, "gone@example.org"); !errors.Is(err, store.ErrNotFound) {
@@ -55,7 +63,7 @@ func TestSuppressionIsWidenedAndNeverNarrowed(t *testing.T) {
 		if gone, err := s.DeleteSuppression(t.Context(), mine, "gone@example.org"); err != nil || gone != want {
 			t.Errorf("deleted %+v, %v", gone, err)
 		}
-		wantSuppressed(true)
+		wantSuppressed(store.CategoryMarketing)
 	})
 }
 
@@ -145,7 +153,7 @@ func TestAttemptsSuppress(t *testing.T) {
 			{AccountID: account, EmailFold: "gone@out.example"},
 			{AccountID: other, EmailFold: "gone@out.example"},
 			{AccountID: account, EmailFold: "here@out.example"},
-			{AccountID: account, EmailFold: "angry@out.example", Marketing: true},
+			{AccountID: account, EmailFold: "angry@out.example", Category: store.CategoryMarketing},
 		})
 		if d := cmp.Diff([]bool{true, false, false, true}, among); d != "" || err != nil {
 			t.Error(d, err)
