@@ -1,12 +1,16 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // Attempt is what came of one try for one recipient.
@@ -144,4 +148,231 @@ func statusOf(rs []RecipientStatus) MessageStatus {
 		return MessageBounced
 	}
 	return MessageFailed
+}
+
+// The names of v are those of no column.
+const (
+	lockMessages     = `SELECT seq FROM messages WHERE seq IN ({rows}) ORDER BY seq`
+	lockRecipients   = `SELECT seq FROM recipients WHERE seq IN ({rows}) ORDER BY seq`
+	updateRecipients = `
+	WITH v (rcpt, claim, became, untried, again_at, said, sent, delivered, bounced) AS (VALUES {rows})
+	UPDATE recipients
+	   SET leased = false, status = became, attempts = attempts - untried, next_attempt_at = again_at, last_response = said,
+	       sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered), bounced_at = coalesce(bounced_at, bounced)
+	  FROM v
+	 WHERE seq = rcpt AND fence = claim AND next_attempt_at IS NOT NULL
+	RETURNING seq, message_seq, email`
+	keepSignatures = `
+	WITH v (msg, line) AS (VALUES {rows})
+	UPDATE contents SET signature = line FROM v WHERE message_seq = msg AND signature IS NULL`
+	recipientStatuses = `SELECT message_seq, seq, status, attempts FROM recipients WHERE message_seq IN ({rows}) ORDER BY seq`
+	moveMessages      = `
+	WITH v (msg, became, sent, delivered, settled) AS (VALUES {rows})
+	UPDATE messages
+	   SET status = became, sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered),
+	       settled_at = coalesce(settled_at, settled)
+	  FROM v
+	 WHERE seq = msg
+	RETURNING seq, account_id, coalesce(inbox_seq, 0), id, test_mode, status`
+	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
+)
+
+// outcome is an attempt that was recorded.
+type outcome struct {
+	*Attempt
+	messageSeq   int64
+	recipientSeq int64
+	old          RecipientStatus // of the recipient
+	email        string
+	report       *Report     // that it comes from; nil for an attempt
+	told         []EventType // by the report
+}
+
+// recordAttempts writes the attempts and reports of a batch and then what they
+// make of their messages.
+func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, reports []*Report) error {
+	if len(attempts)+len(reports) == 0 {
+		return nil
+	}
+	if err := b.holdAttempted(ctx, attempts, reports); err != nil {
+		return err
+	}
+	outcomes, err := b.updateRecipients(ctx, attempts)
+	if err != nil {
+		return err
+	}
+	if err := b.keepSignatures(ctx, outcomes); err != nil {
+		return errIn("keep signatures", err)
+	}
+	reported, err := b.recordReports(ctx, reports)
+	if err != nil {
+		return err
+	}
+	outcomes = append(outcomes, reported...)
+	moved, states, err := b.moveMessages(ctx, outcomes)
+	if err != nil {
+		return errIn("move messages", err)
+	}
+	if err := b.suppress(ctx, outcomes, moved); err != nil {
+		return errIn("suppress", err)
+	}
+	return b.attemptEvents(outcomes, moved, newMoments(states, outcomes))
+}
+
+// holdAttempted puts the attempts into the order of their recipients, and holds
+// the messages and then the recipients, those of the reports too, where others
+// could be in the way.
+func (b *hotBatch) holdAttempted(ctx context.Context, attempts []*Attempt, reports []*Report) error {
+	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
+	if b.store.engine.LockRow() == "" {
+		return nil
+	}
+	var messages, recipients [][2]int64
+	for _, a := range attempts {
+		messages, recipients = append(messages, [2]int64{a.MessageSeq}), append(recipients, [2]int64{a.RecipientSeq})
+	}
+	for _, r := range reports {
+		messages, recipients = append(messages, [2]int64{r.MessageSeq}), append(recipients, [2]int64{r.RecipientSeq})
+	}
+	none := func(*sql.Rows) error { return nil }
+	if err := b.store.hot.lockMessages.Find(ctx, b.tx, batch.Sorted(messages), none); err != nil {
+		return errIn("lock messages", err)
+	}
+	return errIn("lock recipients", b.store.hot.lockRecipients.Find(ctx, b.tx, batch.Sorted(recipients), none))
+}
+
+// updateRecipients writes the attempts. ErrState when one of them is of a claim
+// that has ended; then nothing of the batch may stay.
+func (b *hotBatch) updateRecipients(ctx context.Context, attempts []*Attempt) ([]outcome, error) {
+	args := make([]any, 0, len(attempts)*b.store.hot.updateRecipients.Columns)
+	written := make(map[int64]outcome, len(attempts))
+	for _, a := range attempts {
+		args = append(args, b.attemptRow(a)...)
+	}
+	err := b.store.hot.updateRecipients.Each(ctx, b.tx, args, func(rows *sql.Rows) error {
+		var seq int64
+		var o outcome
+		err := rows.Scan(&seq, &o.messageSeq, &o.email)
+		written[seq] = o
+		return err
+	})
+	if err != nil {
+		return nil, errIn("update recipients", err)
+	}
+	outcomes := make([]outcome, 0, len(attempts))
+	for _, a := range attempts {
+		o, ok := written[a.RecipientSeq]
+		if !ok {
+			err := fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
+			return nil, b.itemOf(err, func(w *hotWrite) bool { return slices.Contains(w.attempts, a) })
+		}
+		delete(written, a.RecipientSeq) // of two attempts for it, one did not write
+		o.Attempt, o.recipientSeq, o.old = a, a.RecipientSeq, RecipientQueued
+		outcomes = append(outcomes, o)
+		b.tries[a.Status]++
+	}
+	return outcomes, nil
+}
+
+func (b *hotBatch) attemptRow(a *Attempt) []any {
+	var again, sent, delivered, bounced any
+	now := b.now.UnixMicro()
+	switch a.Status {
+	case RecipientDelivered, RecipientOpened, RecipientClicked, RecipientComplained:
+		sent, delivered = now, now
+	case RecipientSent:
+		sent = now
+	case RecipientBounced:
+		bounced = now
+	case RecipientQueued:
+		again = a.Next.UnixMicro()
+	}
+	response := storable(a.Response[:min(len(a.Response), maxResponse)])
+	untried := int64(0)
+	if a.Untried {
+		untried = 1
+	}
+	return []any{a.RecipientSeq, a.Fence, string(a.Status), untried, again, response, sent, delivered, bounced}
+}
+
+// keepSignatures stores what the mails were signed with, unless that is known.
+func (b *hotBatch) keepSignatures(ctx context.Context, outcomes []outcome) error {
+	var args []any
+	kept := map[int64]bool{}
+	for _, o := range outcomes {
+		if o.Signature != "" && !kept[o.messageSeq] {
+			args = append(args, o.messageSeq, o.Signature)
+			kept[o.messageSeq] = true
+		}
+	}
+	return b.store.hot.keepSignatures.Each(ctx, b.tx, args, func(*sql.Rows) error { return nil })
+}
+
+// moveMessages brings the status of messages up to their recipients', and
+// returns those of the outcomes that are final, with the states of their
+// recipients.
+func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[int64]Message, map[int64][]numberedState, error) {
+	var list [][2]int64
+	for _, o := range outcomes {
+		if o.Status != RecipientQueued {
+			list = append(list, [2]int64{o.messageSeq})
+		}
+	}
+	list = batch.Sorted(list)
+	states := make(map[int64][]numberedState, len(list))
+	err := b.store.hot.statuses.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
+		var seq int64
+		var state numberedState
+		err := rows.Scan(&seq, &state.seq, &state.Status, &state.Attempts)
+		states[seq] = append(states[seq], state)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	args := make([]any, 0, len(list)*b.store.hot.moveMessages.Columns)
+	for _, key := range list {
+		status, _ := moments(states).of(key[0])
+		var sent, delivered, settled any
+		if !slices.ContainsFunc(states[key[0]], func(s numberedState) bool { return s.Status == RecipientQueued }) {
+			settled = b.now.UnixMicro()
+		}
+		switch status {
+		case MessageDelivered, EmailOpened, EmailClicked, MessageComplained:
+			sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
+		case MessageSent:
+			sent = b.now.UnixMicro()
+		}
+		args = append(args, key[0], string(status), sent, delivered, settled)
+	}
+	moved := make(map[int64]Message, len(list))
+	err = b.store.hot.moveMessages.Each(ctx, b.tx, args, func(rows *sql.Rows) error {
+		var m Message
+		err := rows.Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.ID, &m.TestMode, &m.Status)
+		moved[m.Seq] = m
+		return err
+	})
+	if err == nil && len(moved) != len(list) {
+		err = fmt.Errorf("%d of %d are there", len(moved), len(list))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return moved, states, b.afterMove(ctx, moved)
+}
+
+// afterMove wakes who waits for the messages, and notes that emails were opened.
+func (b *hotBatch) afterMove(ctx context.Context, moved map[int64]Message) error {
+	for seq, m := range moved {
+		if m.InboxSeq != 0 {
+			b.wake(topic{topicInbox, m.InboxSeq})
+		}
+		if m.Status != EmailOpened && m.Status != EmailClicked {
+			continue
+		}
+		if _, err := b.tx.StmtContext(ctx, b.store.hot.openEmail).ExecContext(ctx, seq, b.now.UnixMicro()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

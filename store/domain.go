@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -205,4 +208,484 @@ func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (s
 		}
 	}
 	return host, nil
+}
+
+// How long a domain may wait for its records, or be without one, and how often
+// it is looked at.
+const (
+	DomainPatience = 72 * time.Hour
+	checkSoon      = time.Hour
+	checkLater     = 24 * time.Hour
+)
+
+// RecordStatus is what the last look-up of a record found.
+type RecordStatus string
+
+// The states of a record.
+const (
+	RecordPending  RecordStatus = "pending" // nobody has looked, or the DNS has not answered yet
+	RecordVerified RecordStatus = "verified"
+	RecordMissing  RecordStatus = "missing"
+)
+
+// DomainRecord is a DNS record of a domain. In the result of a look-up, the
+// status RecordPending says that the DNS did not answer.
+type DomainRecord struct {
+	Kind     string       `json:"record"`
+	Type     string       `json:"type"`
+	Name     string       `json:"name"`
+	Value    string       `json:"value"`
+	TTL      int          `json:"ttl"`
+	Priority *int         `json:"priority"`
+	Status   RecordStatus `json:"status"`
+	Required bool         `json:"required"`
+	Selector string       `json:"-"` // of a DKIM key's
+}
+
+func (r DomainRecord) key() string { return r.Kind + " " + r.Name }
+
+// DomainEventData is what an event about a domain keeps.
+type DomainEventData struct {
+	DomainID   string         `json:"domain_id"`
+	Domain     string         `json:"domain"`
+	Status     DomainStatus   `json:"status"`
+	CreatedAt  Time           `json:"created_at"`
+	VerifiedAt *Time          `json:"verified_at"`
+	Records    []DomainRecord `json:"dns_records"`
+	Degraded   []DomainRecord `json:"degraded_records"`
+}
+
+// StatusOf is what the last look-up of r found.
+func (d Domain) StatusOf(r DomainRecord) RecordStatus {
+	if status, ok := d.Records.V[r.key()]; ok {
+		return status
+	}
+	return RecordPending
+}
+
+// ClaimDomains takes up to limit domains whose records are due to be looked up.
+// Pushing the next look-up ahead is the claim.
+func (s *Store) ClaimDomains(ctx context.Context, limit int) ([]Domain, error) {
+	now := s.now()
+	q := `WITH due AS MATERIALIZED (
+			SELECT seq FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $3` + s.engine.SkipLocked() + `)
+		UPDATE domains SET next_check_at = $2 WHERE seq IN (SELECT seq FROM due) RETURNING ` + domainColumns
+	var rows []Domain
+	err := s.inTx(ctx, "claim domains", func(tx *sqlx.Tx) error {
+		rows = nil
+		if err := tx.SelectContext(ctx, &rows, q, NewTime(now), NewTime(now.Add(checkSoon)), limit); err != nil {
+			return err
+		}
+		return readDomainKeys(ctx, tx, rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// RecordCheck keeps what a look-up of all records of d found, and what follows
+// for d, its keys and, when a required record of a verified domain is gone, the
+// event. asked says that somebody asked for the look-up, which begins a failed
+// domain's wait anew. ErrNotFound when d has been deleted meanwhile.
+func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord, asked bool) (Domain, error) {
+	const (
+		// All that ask for the name: they are looked at one after the other, so
+		// that one gets it.
+		claims = `SELECT ` + domainColumns + ` FROM domains WHERE domain = $1 ORDER BY seq`
+		save   = `UPDATE domains SET status = $2, records = $3, pending_since = $4, degraded_at = $5, next_check_at = $6, verified_at = $7
+			WHERE seq = $1`
+	)
+	var rows []Domain
+	var lost []DomainRecord
+	err := s.inTx(ctx, "record a look-up", func(tx *sqlx.Tx) error {
+		var all []Domain
+		if err := tx.SelectContext(ctx, &all, claims+s.engine.LockRow(), d.Name); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(o Domain) bool { return o.Seq == d.Seq })
+		if i < 0 {
+			return fmt.Errorf("domain %s: %w", d.ID, ErrNotFound)
+		}
+		rows = all[i : i+1]
+		if err := readDomainKeys(ctx, tx, rows); err != nil {
+			return err
+		}
+		taken := slices.ContainsFunc(all, func(o Domain) bool { return o.Seq != d.Seq && o.Status == DomainVerified })
+		now, one := NewTime(s.now()), &rows[0]
+		var err error
+		if one.Keys, err = s.noteKeys(ctx, tx, one.Keys, foundSelectors(found), now); err != nil {
+			return err
+		}
+		lost = one.judge(found, taken, asked, now)
+		if _, err := tx.ExecContext(ctx, save, one.Seq, one.Status, one.Records, one.PendingSince, one.DegradedAt, one.NextCheckAt, one.VerifiedAt); err != nil {
+			return err
+		}
+		return s.domainEvent(ctx, tx, *one, found, lost)
+	})
+	if err != nil {
+		return Domain{}, err
+	}
+	if len(lost) > 0 {
+		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
+	}
+	return rows[0], nil
+}
+
+func foundSelectors(found []DomainRecord) map[string]bool {
+	selectors := map[string]bool{}
+	for _, r := range found {
+		if r.Selector != "" && r.Status == RecordVerified {
+			selectors[r.Selector] = true
+		}
+	}
+	return selectors
+}
+
+// judge moves d to the state that follows from a look-up, and returns the
+// required records that a verified domain has lost since the last one. Records
+// that the DNS did not tell of stay as they were, and alone change no state.
+func (d *Domain) judge(found []DomainRecord, taken, asked bool, now Time) (lost []DomainRecord) {
+	before := d.Records.V
+	d.Records.V = maps.Clone(before)
+	if d.Records.V == nil {
+		d.Records.V = map[string]RecordStatus{}
+	}
+	whole, gone := true, false
+	for _, r := range found {
+		if r.Status != RecordPending {
+			d.Records.V[r.key()] = r.Status
+		}
+		if !r.Required {
+			continue
+		}
+		whole = whole && r.Status == RecordVerified
+		gone = gone || r.Status == RecordMissing
+		if d.Status == DomainVerified && r.Status == RecordMissing && before[r.key()] == RecordVerified {
+			lost = append(lost, r)
+		}
+	}
+	d.forget(found)
+	switch {
+	case d.Status == DomainVerified && whole:
+		d.DegradedAt = nil
+	case d.Status == DomainVerified && gone && d.DegradedAt == nil:
+		d.DegradedAt = &now
+	case d.Status == DomainVerified:
+		if gone && !asked && !now.Before(d.DegradedAt.Add(DomainPatience)) {
+			d.Status, d.DegradedAt = DomainFailed, nil
+		}
+	case whole && !taken:
+		d.Status, d.VerifiedAt = DomainVerified, &now
+	case asked && (d.Status == DomainFailed || d.waitedLong(now)):
+		d.Status, d.PendingSince = DomainPending, now
+	case d.Status == DomainPending && d.waitedLong(now):
+		d.Status = DomainFailed
+	}
+	d.NextCheckAt = d.nextCheck(now)
+	return lost
+}
+
+func (d *Domain) waitedLong(now Time) bool { return !now.Before(d.PendingSince.Add(DomainPatience)) }
+
+// forget drops what is known of records that the domain no longer needs, such as
+// that of a key that has gone.
+func (d *Domain) forget(needed []DomainRecord) {
+	keys := map[string]bool{}
+	for _, r := range needed {
+		keys[r.key()] = true
+	}
+	maps.DeleteFunc(d.Records.V, func(key string, _ RecordStatus) bool { return !keys[key] })
+}
+
+// nextCheck is when to look again: verified domains daily, those that wait for a
+// record hourly, and failed ones when somebody asks.
+func (d *Domain) nextCheck(now Time) *Time {
+	wait := checkSoon
+	switch {
+	case d.Status == DomainFailed:
+		return nil
+	case d.Status == DomainVerified && d.DegradedAt == nil && !slices.ContainsFunc(d.Keys, DomainKey.Waits):
+		wait = checkLater
+	}
+	next := NewTime(now.Add(wait))
+	return &next
+}
+
+// domainEvent writes the event about records that d has lost; without any there
+// is none.
+func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, lost []DomainRecord) error {
+	const q = `INSERT INTO events (account_id, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
+	if len(lost) == 0 {
+		return nil
+	}
+	all := slices.Clone(found)
+	for i := range all {
+		all[i].Status = d.StatusOf(all[i])
+	}
+	data, err := json.Marshal(DomainEventData{
+		DomainID: d.ID, Domain: d.Name, Status: d.Status, CreatedAt: d.CreatedAt, VerifiedAt: d.VerifiedAt, Records: all, Degraded: lost,
+	})
+	if err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	now := NewTime(s.now())
+	id := NewID("evt_", now.Time)
+	if _, err = tx.ExecContext(ctx, q, d.AccountID, id, EventDomainDegraded, false, string(data), now); err != nil {
+		return errIn("insert event", err)
+	}
+	_, err = s.tellWebhooks(ctx, tx, []told{{account: d.AccountID, id: id, typ: EventDomainDegraded}}, now)
+	return err
+}
+
+// KeyShown is how long the record of a key stays up after another one signs in
+// its place: mail that it signed may be read as late (RFC 6376 section 3.1).
+const KeyShown = 7 * 24 * time.Hour
+
+// DomainKey is the public side of a signing key of an account's domain, or of the
+// install's own. It signs from when it is found published until a newer one of its
+// algorithm is.
+type DomainKey struct {
+	Seq       int64  `db:"seq"`
+	DomainSeq int64  `db:"domain_seq"` // 0 of the install's
+	Selector  string `db:"selector"`
+	Algorithm string `db:"algorithm"`
+	Public    string `db:"public"`
+	FoundAt   *Time  `db:"found_at"`
+	RetiredAt *Time  `db:"retired_at"`
+}
+
+const domainKeyColumns = `seq, coalesce(domain_seq, 0) AS domain_seq, selector, algorithm, public, found_at, retired_at`
+
+// Signs says whether the key signs, once the domain is verified.
+func (k DomainKey) Signs() bool { return k.FoundAt != nil && k.RetiredAt == nil }
+
+// Waits says whether the key has yet to be found published.
+func (k DomainKey) Waits() bool { return k.FoundAt == nil && k.RetiredAt == nil }
+
+// readDomainKeys fills in the keys of the domains.
+func readDomainKeys(ctx context.Context, db sqlx.QueryerContext, rows []Domain) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	seqs := make([]int64, len(rows))
+	for i, d := range rows {
+		seqs[i] = d.Seq
+	}
+	q, args, err := sqlx.In(`SELECT `+domainKeyColumns+` FROM dkim_keys WHERE domain_seq IN (?) ORDER BY seq`, seqs)
+	if err != nil {
+		return fmt.Errorf("keys of domains: %w", err)
+	}
+	var keys []DomainKey
+	if err := sqlx.SelectContext(ctx, db, &keys, sqlx.Rebind(sqlx.DOLLAR, q), args...); err != nil {
+		return fmt.Errorf("keys of domains: %w", err)
+	}
+	of := map[int64][]DomainKey{}
+	for _, k := range keys {
+		of[k.DomainSeq] = append(of[k.DomainSeq], k)
+	}
+	for i, d := range rows {
+		rows[i].Keys = of[d.Seq]
+	}
+	return nil
+}
+
+// addDomainKeys stores keys of d and reads them back.
+func (s *Store) addDomainKeys(ctx context.Context, tx *sqlx.Tx, d *Domain, keys []DKIMKey) error {
+	n, err := s.insertDKIMKeys(ctx, tx, &d.Seq, nil, keys)
+	if err != nil {
+		return fmt.Errorf("insert DKIM keys: %w", err)
+	}
+	if n < int64(len(keys)) {
+		return errors.New("insert DKIM keys: a selector is in use")
+	}
+	rows := []Domain{*d}
+	err = readDomainKeys(ctx, tx, rows)
+	*d = rows[0]
+	return err
+}
+
+// RotateKeys adds the keys that are to follow those of the domain: each signs once
+// it is found published. ErrState while earlier ones wait for that.
+func (s *Store) RotateKeys(ctx context.Context, accountID int64, id string, keys []DKIMKey) (Domain, error) {
+	const q = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND id = $2`
+	rows := make([]Domain, 1)
+	err := s.inTx(ctx, "rotate keys", func(tx *sqlx.Tx) error {
+		if err := tx.GetContext(ctx, &rows[0], q+s.engine.LockRow(), accountID, id); err != nil {
+			return err
+		}
+		if err := readDomainKeys(ctx, tx, rows); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(rows[0].Keys, DomainKey.Waits) {
+			return fmt.Errorf("keys of %s wait to be published: %w", rows[0].Name, ErrState)
+		}
+		return s.addDomainKeys(ctx, tx, &rows[0], keys)
+	})
+	return rows[0], err
+}
+
+// noteKeys keeps what a look-up found of the keys of a domain, oldest first: those
+// that are published now sign, the ones before them are retired, and what has been
+// retired for KeyShown goes. found has the selectors. It returns the keys as they
+// then are.
+func (s *Store) noteKeys(ctx context.Context, tx *sqlx.Tx, keys []DomainKey, found map[string]bool, now Time) ([]DomainKey, error) {
+	const (
+		save   = `UPDATE dkim_keys SET found_at = $2, retired_at = $3 WHERE seq = $1`
+		remove = `DELETE FROM dkim_keys WHERE seq = $1`
+	)
+	signs := map[string]bool{} // by algorithm
+	for i := len(keys) - 1; i >= 0; i-- {
+		k := &keys[i]
+		if k.RetiredAt != nil && !now.Before(k.RetiredAt.Add(KeyShown)) {
+			if _, err := tx.ExecContext(ctx, remove, k.Seq); err != nil {
+				return nil, fmt.Errorf("remove key: %w", err)
+			}
+			keys = slices.Delete(keys, i, i+1)
+			continue
+		}
+		before := *k
+		if k.Waits() && found[k.Selector] {
+			k.FoundAt = &now
+		}
+		if k.Signs() && signs[k.Algorithm] {
+			k.RetiredAt = &now
+		}
+		signs[k.Algorithm] = signs[k.Algorithm] || k.Signs()
+		if *k == before {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, save, k.Seq, k.FoundAt, k.RetiredAt); err != nil {
+			return nil, fmt.Errorf("note key: %w", err)
+		}
+	}
+	return keys, nil
+}
+
+// DKIMKey is one private signing key of a domain. Private is PKCS #8 DER and is
+// sealed in the database.
+type DKIMKey struct {
+	Domain    string
+	Selector  string
+	Algorithm string // "rsa" or "ed25519"
+	Public    string // what stands in p= of its record (RFC 6376 section 3.6.1)
+	Private   []byte
+}
+
+type dkimRow struct {
+	Domain    string `db:"domain"`
+	Selector  string `db:"selector"`
+	Algorithm string `db:"algorithm"`
+	Public    string `db:"public"`
+	Sealed    []byte `db:"sealed"`
+}
+
+func dkimLabel(domain, selector string) string { return "dkim/" + domain + "/" + selector }
+
+// AddDKIMKeys stores the first keys of the install's own mail domain, which sign
+// at once, and leaves those alone that are there under the same domain and
+// selector: nodes that start together keep the first ones.
+func (s *Store) AddDKIMKeys(ctx context.Context, keys ...DKIMKey) error {
+	now := NewTime(s.now())
+	return s.inTx(ctx, "add DKIM keys", func(tx *sqlx.Tx) error {
+		_, err := s.insertDKIMKeys(ctx, tx, nil, &now, keys)
+		return err
+	})
+}
+
+// insertDKIMKeys stores the keys whose selectors are free, sealed, and returns
+// how many. domainSeq is of the account's domain that they are for, and foundAt
+// is from when they sign, if they need not be found published.
+func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int64, foundAt *Time, keys []DKIMKey) (int64, error) {
+	const q = `
+		INSERT INTO dkim_keys (domain_seq, domain, selector, algorithm, public, sealed, found_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (domain, selector) DO NOTHING`
+	var all int64
+	for _, k := range keys {
+		sealed := s.seal.seal(dkimLabel(k.Domain, k.Selector), k.Private)
+		res, err := tx.ExecContext(ctx, q, domainSeq, k.Domain, k.Selector, k.Algorithm, k.Public, sealed, foundAt, NewTime(s.now()))
+		if err != nil {
+			return all, err
+		}
+		n, err := res.RowsAffected()
+		if all += n; err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// TheInstall stands for an account where the install's own mail domain is meant,
+// which all accounts send from.
+const TheInstall int64 = 0
+
+// DKIMKeys returns the keys that an account's mail of domain is signed with,
+// oldest first, or, for TheInstall, those of the mail domain. None is not an
+// error. Keys sign from when they were found published until they are retired,
+// and those of an account's domain only while it is verified for that account.
+func (s *Store) DKIMKeys(ctx context.Context, accountID int64, domain string) ([]DKIMKey, error) {
+	const q = `SELECT k.domain, k.selector, k.algorithm, k.public, k.sealed
+		FROM dkim_keys k LEFT JOIN domains d ON d.seq = k.domain_seq
+		WHERE k.domain = $1 AND k.found_at IS NOT NULL AND k.retired_at IS NULL
+			AND (k.domain_seq IS NULL AND $2 = 0 OR d.account_id = $2 AND d.status = 'verified')
+		ORDER BY k.seq`
+	var rows []dkimRow
+	if err := s.read.SelectContext(ctx, &rows, q, domain, accountID); err != nil {
+		return nil, s.wrap(err, "DKIM keys")
+	}
+	keys := make([]DKIMKey, 0, len(rows))
+	for _, r := range rows {
+		private, err := s.seal.open(dkimLabel(r.Domain, r.Selector), r.Sealed)
+		if err != nil {
+			return nil, fmt.Errorf("DKIM key %s of %s: %w", r.Selector, r.Domain, err)
+		}
+		keys = append(keys, DKIMKey{r.Domain, r.Selector, r.Algorithm, r.Public, private})
+	}
+	return keys, nil
+}
+
+const installKeys = `SELECT ` + domainKeyColumns + ` FROM dkim_keys WHERE domain_seq IS NULL AND domain = $1 ORDER BY seq`
+
+// InstallKeys returns the keys of the install's own mail domain, oldest first:
+// those that sign, those that wait to be published, and those that are shown for
+// KeyShown more.
+func (s *Store) InstallKeys(ctx context.Context, domain string) ([]DomainKey, error) {
+	var keys []DomainKey
+	err := s.read.SelectContext(ctx, &keys, installKeys, domain)
+	return keys, s.wrap(err, "keys of the mail domain")
+}
+
+// RotateInstallKeys adds the keys that are to follow those of the mail domain: each
+// signs once it is found published. ErrState while earlier ones wait for that.
+func (s *Store) RotateInstallKeys(ctx context.Context, domain string, keys []DKIMKey) error {
+	return s.changeInstallKeys(ctx, domain, func(tx *sqlx.Tx, have []DomainKey) error {
+		if slices.ContainsFunc(have, DomainKey.Waits) {
+			return fmt.Errorf("keys of %s wait to be published: %w", domain, ErrState)
+		}
+		n, err := s.insertDKIMKeys(ctx, tx, nil, nil, keys)
+		if err == nil && n < int64(len(keys)) {
+			err = fmt.Errorf("a selector of %s is in use: %w", domain, ErrState)
+		}
+		return err
+	})
+}
+
+// RecordInstallKeys keeps which selectors of the mail domain a look-up found, as
+// RecordCheck does for an account's domain.
+func (s *Store) RecordInstallKeys(ctx context.Context, domain string, found map[string]bool) error {
+	return s.changeInstallKeys(ctx, domain, func(tx *sqlx.Tx, have []DomainKey) error {
+		_, err := s.noteKeys(ctx, tx, have, found, NewTime(s.now()))
+		return err
+	})
+}
+
+func (s *Store) changeInstallKeys(ctx context.Context, domain string, change func(*sqlx.Tx, []DomainKey) error) error {
+	return s.inTx(ctx, "keys of the mail domain", func(tx *sqlx.Tx) error {
+		var have []DomainKey
+		if err := tx.SelectContext(ctx, &have, installKeys+s.engine.LockRow(), domain); err != nil {
+			return err
+		}
+		return change(tx, have)
+	})
 }

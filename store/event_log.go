@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -120,4 +121,215 @@ func (s *Store) RevokedKeys(ctx context.Context, seqs []int64) ([]int64, error) 
 	var gone []int64
 	err := s.reads.All(ctx, &gone, q, s.engine.List(seqs), NewTime(s.now()))
 	return gone, s.wrap(err, "revoked keys")
+}
+
+// followMost is for how many new events inboxes are woken one by one; for more,
+// all are.
+const followMost = 2000
+
+// follower wakes the sleepers of this node for the events of other nodes. An event
+// gets its number before its transaction commits, so that one with a lower number
+// may appear later than one with a higher. The follower goes by an EventTail: it
+// looks again at what is not settled, and wakes for each event once.
+type follower struct {
+	store *Store
+	tail  *EventTail
+	from  int64              // no event up to here can appear any more
+	woken map[int64]struct{} // events above from that were woken for
+	known bool               // from is
+	epoch int                // of the tail
+}
+
+func newFollower(s *Store) *follower {
+	return &follower{store: s, tail: s.TailEvents(), woken: map[int64]struct{}{}}
+}
+
+func (f *follower) look(ctx context.Context) error {
+	settled, known, pending, err := f.tail.Settle(ctx)
+	if err != nil {
+		return err
+	}
+	if f.epoch != f.tail.Epoch() { // the numbers have gone back
+		f.known, f.epoch = false, f.tail.Epoch()
+	}
+	if !f.known {
+		// What was under way when the store opened has numbers that are not known.
+		f.store.wake.wakeAll()
+		f.from, f.known = settled, known
+		clear(f.woken)
+		return nil
+	}
+	if settled > f.from || pending {
+		if err := f.wake(ctx); err != nil {
+			return err
+		}
+	}
+	f.from = max(f.from, settled)
+	for seq := range f.woken {
+		if seq <= f.from {
+			delete(f.woken, seq)
+		}
+	}
+	return nil
+}
+
+// wake wakes the inboxes of the events that are new.
+func (f *follower) wake(ctx context.Context) error {
+	const since = `SELECT seq, coalesce(inbox_seq, 0) AS inbox_seq FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`
+	var rows []struct {
+		Seq      int64 `db:"seq"`
+		InboxSeq int64 `db:"inbox_seq"`
+	}
+	if err := f.store.reads.All(ctx, &rows, since, f.from, followMost+1); err != nil {
+		return f.store.wrap(err, "new events")
+	}
+	if len(rows) > followMost {
+		f.store.wake.wakeAll()
+		return nil
+	}
+	var inboxes []int64
+	for _, r := range rows {
+		if _, was := f.woken[r.Seq]; !was {
+			f.woken[r.Seq] = struct{}{}
+			inboxes = append(inboxes, r.InboxSeq)
+		}
+	}
+	if len(inboxes) > 0 {
+		f.store.wakeFollowed(inboxes)
+	}
+	return nil
+}
+
+// topic names what a sleeper waits for.
+type topic struct {
+	kind topicKind
+	seq  int64 // of the inbox, for topicInbox
+}
+
+type topicKind uint8
+
+const (
+	topicInbox topicKind = iota
+	topicQueue
+	topicEvents
+	topicWebhooks
+)
+
+// hub wakes goroutines of this process. A wake-up carries no data: who is
+// woken looks into the database, so that nothing can be lost on the way.
+type hub struct {
+	mu     sync.Mutex
+	closed bool
+	subs   map[topic]map[*Wake]struct{}
+}
+
+func newHub() *hub { return &hub{subs: map[topic]map[*Wake]struct{}{}} }
+
+// Wake is one subscription. C receives after each change; many changes may
+// come as one. Stop must be called.
+type Wake struct {
+	C     <-chan struct{}
+	c     chan struct{}
+	hub   *hub
+	topic topic
+}
+
+// WakeInbox subscribes to changes of an inbox's messages. Subscribe first, then
+// look, then sleep on C, then look again.
+func (s *Store) WakeInbox(inboxSeq int64) *Wake {
+	return s.wake.subscribe(topic{topicInbox, inboxSeq})
+}
+
+// WakeQueue subscribes to newly due recipients.
+func (s *Store) WakeQueue() *Wake { return s.wake.subscribe(topic{kind: topicQueue}) }
+
+// WakeWebhooks subscribes to newly due deliveries to webhook endpoints.
+func (s *Store) WakeWebhooks() *Wake { return s.wake.subscribe(topic{kind: topicWebhooks}) }
+
+// WakeEvents subscribes to new events.
+func (s *Store) WakeEvents() *Wake { return s.wake.subscribe(topic{kind: topicEvents}) }
+
+func (h *hub) subscribe(t topic) *Wake {
+	c := make(chan struct{}, 1)
+	w := &Wake{C: c, c: c, hub: h, topic: t}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(c)
+		return w
+	}
+	if h.subs[t] == nil {
+		h.subs[t] = map[*Wake]struct{}{}
+	}
+	h.subs[t][w] = struct{}{}
+	return w
+}
+
+// Stop ends the subscription.
+func (w *Wake) Stop() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	subs := w.hub.subs[w.topic]
+	delete(subs, w)
+	if len(subs) == 0 {
+		delete(w.hub.subs, w.topic)
+	}
+}
+
+func (h *hub) wakeUp(topics ...topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range topics {
+		for w := range h.subs[t] {
+			w.signal()
+		}
+	}
+}
+
+func (h *hub) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, subs := range h.subs {
+		for w := range subs {
+			w.signal()
+		}
+	}
+}
+
+func (w *Wake) signal() {
+	select {
+	case w.c <- struct{}{}:
+	default: // a wake-up is waiting already
+	}
+}
+
+// close ends all subscriptions: every C is closed.
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, subs := range h.subs {
+		for w := range subs {
+			close(w.c)
+		}
+	}
+	h.subs = map[topic]map[*Wake]struct{}{}
+}
+
+// changed wakes the sleepers of this node for n changes and hints the others.
+func (s *Store) changed(topics []topic, n int) {
+	if len(topics) > 0 {
+		s.wake.wakeUp(topics...)
+	}
+	s.engine.Wrote(n)
+}
+
+// wakeFollowed wakes the sleepers of this node for what another node changed.
+func (s *Store) wakeFollowed(inboxes []int64) {
+	topics := make([]topic, 0, 3+len(inboxes))
+	topics = append(topics, topic{kind: topicQueue}, topic{kind: topicEvents}, topic{kind: topicWebhooks})
+	for _, seq := range inboxes {
+		topics = append(topics, topic{topicInbox, seq})
+	}
+	s.wake.wakeUp(topics...)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -252,4 +253,112 @@ func (s *Store) lockInbox(ctx context.Context, tx *sqlx.Tx, accountID int64, id 
 	var in Inbox
 	err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), accountID, id)
 	return in, s.wrap(err, "inbox "+id)
+}
+
+// Mailbox is what receiving needs to know of an inbox.
+type Mailbox struct {
+	Seq       int64
+	AccountID int64
+	ID        string
+	Status    InboxStatus
+	ExpiresAt *Time
+}
+
+// Mailbox is the inbox as those who bring mail see it.
+func (in Inbox) Mailbox() Mailbox {
+	return Mailbox{in.Seq, in.AccountID, in.ID, in.Status, in.ExpiresAt}
+}
+
+// Takes says whether mail can be put into the inbox.
+func (m Mailbox) Takes(now Time) bool { return m.Status == InboxActive && !m.Expired(now) }
+
+// Expired says whether the inbox has passed its expires_at.
+func (m Mailbox) Expired(now Time) bool { return m.ExpiresAt != nil && !m.ExpiresAt.After(now.Time) }
+
+const mailboxByAddress = `
+	SELECT seq, account_id, id, status, expires_at FROM inboxes WHERE address = $1 AND status <> 'deleted'`
+
+// MailboxByAddress returns the inbox, of whatever account, that receives mail to
+// address (lower case, without tag). ErrNotFound when it is deleted or never
+// was. It is asked for every recipient of every mail, so it reads no more than
+// it must.
+func (s *Store) MailboxByAddress(ctx context.Context, address string) (Mailbox, error) {
+	var m Mailbox
+	err := s.reads.Scan(ctx, mailboxByAddress, []any{address}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
+	return m, s.wrap(err, "inbox")
+}
+
+// SuspendInbox makes an inbox, of whatever account, refuse mail and sending
+// until ResumeInbox; what it has queued still goes out. It is named by its id or
+// its address. ErrState when it is suspended already.
+func (s *Store) SuspendInbox(ctx context.Context, name string) (Inbox, error) {
+	return s.turnInbox(ctx, "suspend inbox", name, InboxActive, InboxSuspended)
+}
+
+// ResumeInbox ends what SuspendInbox began. ErrState when the inbox is not
+// suspended.
+func (s *Store) ResumeInbox(ctx context.Context, name string) (Inbox, error) {
+	return s.turnInbox(ctx, "resume inbox", name, InboxSuspended, InboxActive)
+}
+
+func (s *Store) turnInbox(ctx context.Context, what, name string, from, to InboxStatus) (Inbox, error) {
+	const (
+		q    = `SELECT ` + inboxColumns + ` FROM inboxes WHERE (id = $1 OR address = $1) AND status <> 'deleted'`
+		turn = `UPDATE inboxes SET status = $2, updated_at = $3 WHERE seq = $1`
+	)
+	var in Inbox
+	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
+		in = Inbox{}
+		if err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), name); err != nil {
+			return s.wrap(err, "inbox "+name)
+		}
+		if in.Status != from {
+			return fmt.Errorf("inbox %s is %s: %w", name, in.Status, ErrState)
+		}
+		in.Status, in.UpdatedAt = to, NewTime(s.now())
+		_, err := tx.ExecContext(ctx, turn, in.Seq, in.Status, in.UpdatedAt)
+		return err
+	})
+	return in, err
+}
+
+// HaveWritten returns those of the addresses, folded as FromEmail is, that have
+// themselves written to an inbox: a received mail names them in its header
+// From, and its record is still kept. Simulated mail counts only when simulated
+// is set.
+func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []string, simulated bool) ([]string, error) {
+	q, args := haveWritten(inboxSeq, addresses, simulated)
+	var found []string
+	err := s.read.SelectContext(ctx, &found, q, args...)
+	return found, s.wrap(err, "who has written to the inbox")
+}
+
+// haveWritten is the query of HaveWritten. The index of the messages of an inbox
+// has all that it asks for: it goes through the inbox there, and reads no
+// message. An index of senders alone would cost every mail more than this costs
+// the few who ask.
+func haveWritten(inboxSeq int64, addresses []string, simulated bool) (query string, args []any) {
+	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a })
+	var w where
+	w.add("inbox_seq = ?", inboxSeq)
+	w.add("direction = 'in'")
+	w.in("from_email", addresses)
+	if !simulated {
+		w.add("NOT test_mode")
+	}
+	return `SELECT DISTINCT from_email FROM messages` + w.sql(), w.args
+}
+
+// lookedAt is how many messages of an inbox WrittenTo reads.
+const lookedAt = 5000
+
+// WrittenTo returns those of the addresses, folded as FromEmail is, that the inbox
+// has sent one of its newest messages to.
+func (s *Store) WrittenTo(ctx context.Context, inboxSeq int64, addresses []string) ([]string, error) {
+	var w where
+	newest := `SELECT seq FROM messages WHERE inbox_seq = ` + w.arg(inboxSeq) + ` AND direction = 'out' ORDER BY created_at DESC LIMIT ` + w.arg(lookedAt)
+	w.in("lower(email)", slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a }))
+	var found []string
+	err := s.read.SelectContext(ctx, &found, `SELECT DISTINCT lower(email) FROM recipients`+w.sql()+` AND message_seq IN (`+newest+`)`, w.args...)
+	return found, s.wrap(err, "who the inbox has written to")
 }

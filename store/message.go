@@ -1,6 +1,14 @@
 package store
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
 
 // Direction says whether a message was received or sent.
 type Direction string
@@ -175,4 +183,210 @@ func (s *Store) fillRecipients(ctx context.Context, bySeq map[int64]*Message, se
 		m.Recipients = append(m.Recipients, r)
 	}
 	return nil
+}
+
+// DeleteMessage deletes a message, content and record, and mends its thread;
+// one without messages goes too. What is not yet delivered of an outbound
+// message is not delivered any more. Drafts that were decided and hold the same
+// content lose it; a pending one, whose mail is its own, does not.
+func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) error {
+	const find = `SELECT m.seq, m.inbox_seq, i.id AS inbox_id
+		FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq
+		WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
+	var m Message
+	if err := s.read.GetContext(ctx, &m, find, accountID, id); err != nil {
+		return s.wrap(err, "message")
+	}
+	m.AccountID, m.ID = accountID, id
+	var blobs []string
+	err := s.inTx(ctx, "delete message", func(tx *sqlx.Tx) error {
+		var err error
+		blobs, err = s.deleteMessage(ctx, tx, m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.unscrubbed.Store(true) // again: a scrub may have come before the commit
+	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
+		s.log.WarnContext(ctx, "blob left to be swept", "message_id", id, "error", err)
+	}
+	s.changed([]topic{{topicInbox, m.InboxSeq}}, 1)
+	return nil
+}
+
+// deleteMessage holds the rows in the order in which hot writes do: message,
+// recipients, inbox.
+func (s *Store) deleteMessage(ctx context.Context, tx *sqlx.Tx, m Message) (blobs []string, err error) {
+	const (
+		lock       = `SELECT ` + oldColumns + ` FROM messages m WHERE m.seq = $1`
+		recipients = `DELETE FROM recipients WHERE message_seq = $1`
+	)
+	var old oldMessage
+	if err := tx.GetContext(ctx, &old, lock+s.engine.LockRow(), m.Seq); err != nil {
+		return nil, s.wrap(err, "message "+m.ID)
+	}
+	if _, err := tx.ExecContext(ctx, recipients, m.Seq); err != nil {
+		return nil, errIn("recipients", err)
+	}
+	if _, err := s.lockInbox(ctx, tx, m.AccountID, m.InboxID); err != nil {
+		return nil, err
+	}
+	blobs, err = s.removeContents(ctx, tx, []oldMessage{old}, NewTime(s.now()))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.keepPlace(ctx, tx, old.Seq); err != nil {
+		return nil, err
+	}
+	if err := s.removeRecords(ctx, tx, []oldMessage{old}); err != nil {
+		return nil, err
+	}
+	files, err := s.dropDecidedDrafts(ctx, tx, m.ID)
+	return append(blobs, files...), err
+}
+
+// dropDecidedDrafts deletes the contents of drafts that were made of a message,
+// or that it was made of, unless they are pending.
+func (s *Store) dropDecidedDrafts(ctx context.Context, tx *sqlx.Tx, messageID string) (blobs []string, err error) {
+	const q = `SELECT seq FROM drafts
+		WHERE status <> 'pending' AND expired_at IS NULL AND (message_id = $1 OR kind = 'forward' AND source_id = $1)`
+	var seqs []int64
+	if err := tx.SelectContext(ctx, &seqs, q, messageID); err != nil || len(seqs) == 0 {
+		return nil, errIn("drafts", err)
+	}
+	blobs, err = s.dropDraftContents(ctx, tx, seqs)
+	return blobs, errIn("contents of drafts", err)
+}
+
+const (
+	// RawInRow is the largest raw message, in bytes, that lies in its row; a
+	// larger one is a blob.
+	RawInRow = 256 << 10
+)
+
+// Body is the decoded text and HTML of a message. All of it is made once, when
+// the message is stored.
+type Body struct {
+	Text string `json:"text,omitempty"`
+	HTML string `json:"html,omitempty"`
+	// Reply is the new part of the text of a received message; nil when that is
+	// all of Text.
+	Reply *string `json:"reply,omitempty"`
+	// FromHTML says that the message has no text of its own, and that Text was
+	// made from HTML.
+	FromHTML bool `json:"from_html,omitempty"`
+	// Derived is false for messages that were stored by versions without Reply
+	// and FromHTML. What those show is made each time that they are read.
+	Derived bool `json:"derived,omitempty"`
+}
+
+// Extracted are the codes and links found in a received message, best first.
+type Extracted struct {
+	OTP        *string  `json:"otp"`
+	Codes      []string `json:"codes"`
+	Links      []string `json:"links"`
+	ActionLink *string  `json:"action_link"`
+}
+
+// AuthResults are the verdicts on a received message, as in RFC 8601.
+type AuthResults struct {
+	SPF   string `json:"spf"`
+	DKIM  string `json:"dkim"`
+	DMARC string `json:"dmarc"`
+	// Internal is "pass" for a message that an account of this installation sent to
+	// another inbox of it, and Account is that account's id.
+	Internal string `json:"internal,omitempty"`
+	Account  string `json:"account,omitempty"`
+	// Field is the value of the Authentication-Results field that says all of it.
+	Field string `json:"field,omitempty"`
+}
+
+// Attachment is one part of the raw message, found there by its number.
+type Attachment struct {
+	ID          string `json:"id"`
+	Part        int    `json:"part"`
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`
+	ContentID   string `json:"content_id,omitempty"`
+	Inline      bool   `json:"inline,omitempty"`
+	Size        int64  `json:"size"`
+}
+
+// Content is what retention deletes.
+type Content struct {
+	MessageSeq  int64              `db:"message_seq"`
+	Raw         []byte             `db:"raw"`       // nil when BlobKey is set
+	BlobKey     *string            `db:"blob_key"`  // the blob that is the raw
+	Signature   *string            `db:"signature"` // header lines put before Raw when it was first sent
+	Body        *JSON[Body]        `db:"body"`      // nil for old messages: read it out of Raw
+	Snippet     string             `db:"snippet"`
+	Extracted   *JSON[Extracted]   `db:"extracted"` // nil for outbound ones
+	Auth        *JSON[AuthResults] `db:"auth"`      // nil when not checked
+	Attachments JSON[[]Attachment] `db:"attachments"`
+}
+
+// The raw bytes of a message whose body is kept beside them are left out: who
+// lists messages does not need them.
+const contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
+
+// Raw is an open raw message.
+type Raw struct {
+	// ReadSeekCloser gives the bytes as received, or as composed.
+	io.ReadSeekCloser
+	// Signature stands before them on the wire: the header lines that signing
+	// added, or empty.
+	Signature string
+	// Size is the number of bytes without the signature.
+	Size int64
+}
+
+// Raw opens the raw message, for as long as ctx lasts. ErrNotFound when the
+// content is deleted. The caller closes it.
+func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
+	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size
+		FROM contents c JOIN messages m ON m.seq = c.message_seq WHERE c.message_seq = $1`
+	var row struct {
+		raw       []byte
+		blobKey   *string
+		signature string
+		size      int64
+	}
+	if err := s.reads.Scan(ctx, q, []any{messageSeq}, &row.raw, &row.blobKey, &row.signature, &row.size); err != nil {
+		return nil, s.wrap(err, "raw message")
+	}
+	raw := &Raw{Signature: row.signature, Size: row.size}
+	if row.blobKey == nil {
+		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.raw)}
+		return raw, nil
+	}
+	f, err := s.blobs.Open(ctx, *row.blobKey)
+	if err != nil {
+		return nil, fmt.Errorf("raw message: %w", err)
+	}
+	raw.ReadSeekCloser = f
+	return raw, nil
+}
+
+type nopCloser struct{ io.ReadSeeker }
+
+func (nopCloser) Close() error { return nil }
+
+// PutBlob writes a raw message of size bytes that is too large for its row and
+// returns its key. It is durable when PutBlob returns, before any row names it;
+// one that no row comes to name is swept away later.
+func (s *Store) PutBlob(ctx context.Context, r io.Reader, size int64) (key string, err error) {
+	return s.blobs.Put(ctx, r, size)
+}
+
+// BlobLink returns an address of the blob storage's own that gives the raw
+// message, without signature, to whoever has it, for as long as life; empty
+// when there is none, because the message lies elsewhere or the storage is not
+// meant to be reached by others.
+func (s *Store) BlobLink(ctx context.Context, c Content, name string, life time.Duration) (string, error) {
+	linker, ok := s.blobs.(BlobLinker)
+	if !ok || c.BlobKey == nil || c.Signature != nil {
+		return "", nil
+	}
+	return linker.Link(ctx, *c.BlobKey, name, life)
 }

@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // ListMessages returns a page of messages with their content, newest first. A
@@ -247,4 +249,166 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 		s.expireRead(&ms[i])
 	}
 	return ms, s.wrap(err, "list messages")
+}
+
+// MessageFilter says which messages a list or a wait is about. Empty fields
+// match all.
+type MessageFilter struct {
+	AccountID int64
+	InboxSeq  int64    // one inbox, or 0
+	InboxIDs  []string // not nil: the only inboxes that the caller may see
+	Direction Direction
+	Status    MessageStatus
+	FromLike  string // LIKE pattern over FromEmail, escape \
+	Subject   string // folded; a substring of the folded subject
+	ThreadID  string
+	Since     *Time
+	HasCode   bool
+	HasLink   bool
+	After     *Place // only messages that came after this one
+	Text      *TextQuery
+
+	threadSeq int64   // of ThreadID
+	inboxes   []int64 // of InboxIDs, those that are there
+}
+
+// Place is where a message stands in its inbox.
+type Place struct {
+	CreatedAt Time  `db:"created_at"`
+	Seq       int64 `db:"seq"`
+}
+
+// Place is where the message stands in its inbox.
+func (m *Message) Place() *Place { return &Place{m.CreatedAt, m.Seq} }
+
+// add adds the conditions that are asked of each message for itself.
+func (f *MessageFilter) add(w *where) {
+	for _, text := range []string{f.FromLike, f.Subject} {
+		if storable(text) != text { // PostgreSQL would not even look
+			w.add("1 = 0")
+			return
+		}
+	}
+	if f.Direction != "" {
+		w.add("m.direction = ?", f.Direction)
+	}
+	if f.Status != "" {
+		w.add("m.status = ?", f.Status)
+	}
+	if f.FromLike != "" {
+		if plain, ok := unescapeLike(f.FromLike); ok {
+			w.add("m.from_email = ?", plain)
+		} else {
+			w.add(`m.from_email LIKE ? ESCAPE '\'`, f.FromLike)
+		}
+	}
+	if f.Subject != "" {
+		w.add(`m.subject_fold LIKE ? ESCAPE '\'`, "%"+escapeLike(f.Subject)+"%")
+	}
+	if f.threadSeq != 0 {
+		w.add("m.thread_seq = ?", f.threadSeq)
+	}
+	if f.Since != nil {
+		w.add("m.created_at >= ?", *f.Since)
+	}
+	if f.HasCode {
+		w.add("m.has_code")
+	}
+	if f.HasLink {
+		w.add("m.has_link")
+	}
+	if f.After != nil {
+		w.add("(m.created_at, m.seq) > (?, ?)", f.After.CreatedAt, f.After.Seq)
+	}
+}
+
+// scope is what a cursor of this list holds for.
+func (f *MessageFilter) scope() string {
+	var since, after int64
+	if f.Since != nil {
+		since = f.Since.UnixMicro()
+	}
+	if f.After != nil {
+		after = f.After.Seq
+	}
+	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
+		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after)
+	if f.Text != nil {
+		scope += fmt.Sprintf("/%q/%q", f.Text.Words, f.Text.Phrases)
+	}
+	return scope
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+func escapeLike(s string) string { return likeEscaper.Replace(s) }
+
+// unescapeLike returns the only text that a LIKE pattern matches, if there is
+// but one.
+func unescapeLike(pattern string) (plain string, ok bool) {
+	var sb strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '%', '_':
+			return "", false
+		case '\\':
+			if i++; i == len(pattern) {
+				return "", false
+			}
+		}
+		sb.WriteByte(pattern[i])
+	}
+	return sb.String(), true
+}
+
+const (
+	// pageBytes is about how much of what messages say is held for one page of
+	// them. What does not fit is of the next page.
+	pageBytes = 16 << 20
+	// largestText is about what the texts of one message may take.
+	largestText = 4 << 20
+)
+
+// fillPage is fill for a page, which ends where its texts become too much to
+// hold. It returns how many of the messages it has filled: one at least.
+func (s *Store) fillPage(ctx context.Context, ms []Message) (int, error) {
+	filled, held := 0, 0
+	for filled < len(ms) && held < pageBytes {
+		n := portion(ms[filled:])
+		if err := s.fill(ctx, ms[filled:filled+n]); err != nil {
+			return 0, err
+		}
+		for _, m := range ms[filled : filled+n] {
+			held += m.Content.held()
+		}
+		filled += n
+	}
+	return filled, nil
+}
+
+// portion is how many of the first messages may be read at once, by what their
+// texts take at most: one at least.
+func portion(ms []Message) int {
+	var bytes int64
+	for i, m := range ms {
+		if bytes += min(m.Size, largestText); bytes > pageBytes && i > 0 {
+			return i
+		}
+	}
+	return len(ms)
+}
+
+// held is how many bytes of text the content has, which may be nil.
+func (c *Content) held() int {
+	switch {
+	case c == nil:
+		return 0
+	case c.Body == nil:
+		return len(c.Raw)
+	}
+	n := len(c.Raw) + len(c.Body.V.Text) + len(c.Body.V.HTML)
+	if c.Body.V.Reply != nil {
+		n += len(*c.Body.V.Reply)
+	}
+	return n
 }

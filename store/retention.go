@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -256,4 +257,107 @@ func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
 		return s.removeRecords(ctx, tx, old)
 	})
 	return gone, err
+}
+
+// dueDrafts are the drafts of an inbox with content from no later than a time.
+const dueDrafts = `SELECT seq FROM drafts WHERE inbox_seq = $1 AND content_at <= $2 AND expired_at IS NULL ORDER BY content_at LIMIT $3`
+
+// expireDrafts deletes the content of old drafts of an inbox that is held, with
+// the stored answers that show it. A pending one stays pending, but can no
+// longer be sent.
+func (s *Store) expireDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, old Time) (Removed, []string, error) {
+	var drafts []int64
+	if err := tx.SelectContext(ctx, &drafts, dueDrafts, inboxSeq, old, retentionBatch); err != nil || len(drafts) == 0 {
+		return Removed{}, nil, errIn("old drafts", err)
+	}
+	blobs, err := s.dropDraftContents(ctx, tx, drafts)
+	return Removed{Drafts: len(drafts)}, blobs, err
+}
+
+// dropDraftContents deletes the contents of drafts and returns the keys of
+// their blobs, for removeUnnamed after the commit.
+func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) ([]string, error) {
+	s.unscrubbed.Store(true)
+	// The rows of the drafts first, as everybody does who changes drafts.
+	err := execIn(ctx, tx, `UPDATE drafts SET expired_at = ? WHERE expired_at IS NULL AND seq IN (?)`, NewTime(s.now()), seqs)
+	if err != nil {
+		return nil, errIn("mark drafts as expired", err)
+	}
+	var blobs []string
+	err = selectIn(ctx, tx, &blobs, `SELECT blob_key FROM draft_contents WHERE blob_key IS NOT NULL AND draft_seq IN (?)`, seqs)
+	if err != nil {
+		return nil, errIn("blobs of drafts", err)
+	}
+	if err := execIn(ctx, tx, `DELETE FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
+		return nil, errIn("delete contents of drafts", err)
+	}
+	err = execIn(ctx, tx, `DELETE FROM idempotency WHERE resource_id IN (SELECT id FROM drafts WHERE seq IN (?))`, seqs)
+	return blobs, errIn("delete stored answers", err)
+}
+
+// DeleteDrafts does one step of deleting drafts whose content has been gone for
+// RecordLife, and returns how many went; 0 means that there were none.
+func (s *Store) DeleteDrafts(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	const q = `DELETE FROM drafts WHERE seq IN (SELECT seq FROM drafts WHERE expired_at <= $1 ORDER BY expired_at LIMIT $2)`
+	return s.sweep(ctx, "delete old drafts", q, NewTime(s.now().Add(-RecordLife)), sweepBatch)
+}
+
+// ExpireEmails does one step of deleting, in one short transaction, the content of
+// emails that were sent, failed or were cancelled longer ago than keep. What is
+// scheduled or still to be sent keeps its content.
+func (s *Store) ExpireEmails(ctx context.Context, keep time.Duration) (Removed, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return Removed{}, err
+	}
+	const q = `SELECT ` + oldColumns + ` FROM messages m
+		WHERE m.inbox_seq IS NULL AND m.expired_at IS NULL AND coalesce(m.settled_at, m.created_at) <= $1 AND m.status <> 'scheduled'` + notWaiting + `
+		ORDER BY coalesce(m.settled_at, m.created_at) LIMIT $2`
+	now := s.now()
+	var gone Removed
+	var blobs []string
+	err := s.inTx(ctx, "expire emails", func(tx *sqlx.Tx) error {
+		gone, blobs = Removed{}, nil
+		old, err := s.holdOld(ctx, tx, q, NewTime(now.Add(-keep)), retentionBatch)
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		gone.Contents = len(old)
+		blobs, err = s.removeContents(ctx, tx, old, NewTime(now))
+		return err
+	})
+	if err != nil {
+		return Removed{}, err
+	}
+	gone.Blobs, err = s.removeUnnamed(ctx, blobs)
+	return gone, err
+}
+
+// removeEmails deletes what only emails have, of those of the messages that are
+// emails.
+func removeEmails(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
+	var found []struct {
+		AccountID  int64        `db:"account_id"`
+		MessageSeq int64        `db:"message_seq"`
+		Tags       JSON[Labels] `db:"tags"`
+	}
+	const q = `DELETE FROM emails WHERE message_seq IN (?) RETURNING account_id, message_seq, tags`
+	if err := selectIn(ctx, tx, &found, q, seqs); err != nil {
+		return errIn("delete emails", err)
+	}
+	var w where
+	var tags []string
+	for _, e := range found {
+		for name, value := range e.Tags.V {
+			tags = append(tags, "(cast("+w.arg(e.AccountID)+" AS bigint), "+w.arg(name)+", "+w.arg(labelText(value))+", cast("+w.arg(e.MessageSeq)+" AS bigint))")
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM email_tags WHERE (account_id, name, value, message_seq) IN (VALUES `+
+		strings.Join(tags, ", ")+`)`, w.args...)
+	return errIn("delete the tags of emails", err)
 }

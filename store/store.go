@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
 
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
@@ -260,4 +261,214 @@ func (s *Store) tryTx(ctx context.Context, do func(*sqlx.Tx) error) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+const (
+	// stuckAfter is how long a batch may be written before the node counts as
+	// unhealthy.
+	stuckAfter = 10 * time.Second
+	// healthPingTimeout bounds one look at the database; the next one waits for
+	// its end.
+	healthPingTimeout = time.Minute
+)
+
+// healthPing is one look at the database that all who ask share, so that a
+// database that hangs holds one connection and not one for each of them.
+type healthPing struct {
+	mu   sync.Mutex
+	done chan struct{} // nil: none is under way
+	err  error
+}
+
+// Healthy returns nil when the store can work: the database answers before ctx
+// ends, and no write has been under way for more than 10 seconds.
+func (s *Store) Healthy(ctx context.Context) error {
+	if since := s.busySince(); !since.IsZero() && time.Since(since) > stuckAfter {
+		return fmt.Errorf("%w: a write has been under way for %v", ErrUnavailable, time.Since(since).Round(time.Second))
+	}
+	done := s.ping.start(s)
+	select {
+	case <-done:
+		s.ping.mu.Lock()
+		defer s.ping.mu.Unlock()
+		return s.ping.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: the database does not answer: %w", ErrUnavailable, ctx.Err())
+	}
+}
+
+// start returns a channel that is closed at the end of a look at the database.
+func (p *healthPing) start(s *Store) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done != nil {
+		return p.done
+	}
+	done := make(chan struct{})
+	p.done = done
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), healthPingTimeout)
+		defer cancel()
+		err := s.Ping(ctx)
+		p.mu.Lock()
+		p.done, p.err = nil, err
+		p.mu.Unlock()
+		close(done)
+	}()
+	return done
+}
+
+// busySince returns when the oldest write that is under way was begun; the zero
+// time when there is none.
+func (s *Store) busySince() (oldest time.Time) {
+	note := func(since time.Time, busy bool) {
+		if busy && (oldest.IsZero() || since.Before(oldest)) {
+			oldest = since
+		}
+	}
+	for _, c := range s.commits {
+		note(c.BusySince())
+	}
+	note(s.results.BusySince())
+	return oldest
+}
+
+// Inspection is how the database is.
+type Inspection struct {
+	Engine  string // "sqlite" or "postgresql"
+	Version string // of the engine
+	// Latency is how long it takes to answer, the median of some questions.
+	Latency time.Duration
+	// Ahead is by how much the clock of the server is ahead of ours, nil when it is
+	// ours.
+	Ahead *time.Duration
+	// LogSize is the size of the write-ahead log in bytes, 0 when it is a server's
+	// own matter.
+	LogSize int64
+}
+
+// inspectPings is how often Inspect asks.
+const inspectPings = 5
+
+// Inspect looks at the database.
+func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
+	took := make([]time.Duration, inspectPings)
+	for i := range took {
+		start := time.Now()
+		if err := s.Ping(ctx); err != nil {
+			return Inspection{}, err
+		}
+		took[i] = time.Since(start)
+	}
+	before := s.clock.Node()
+	state, err := s.engine.Inspect(ctx)
+	if err != nil {
+		return Inspection{}, s.wrap(err, "inspect")
+	}
+	after := s.clock.Node()
+	slices.Sort(took)
+	out := Inspection{Engine: s.Engine(), Version: state.Version, Latency: took[len(took)/2], LogSize: state.LogSize}
+	if state.Clock != nil {
+		ahead := state.Clock.Sub(before.Round(0).Add(after.Sub(before) / 2))
+		out.Ahead = &ahead
+	}
+	return out, nil
+}
+
+// FindDomains returns up to n domains of all accounts, newest first: those of a
+// name, or all that are verified when it is empty.
+func (s *Store) FindDomains(ctx context.Context, name string, n int) ([]Domain, error) {
+	const q = `SELECT ` + domainColumns + ` FROM domains
+		WHERE ($1 = '' AND status = 'verified') OR domain = $1 ORDER BY seq DESC LIMIT $2`
+	var rows []Domain
+	err := s.read.SelectContext(ctx, &rows, q, name, n)
+	if err == nil {
+		err = readDomainKeys(ctx, s.read, rows)
+	}
+	return rows, s.wrap(err, "find domains")
+}
+
+// FailingWebhooks returns up to n webhook endpoints of all accounts, oldest
+// first, of which no delivery has succeeded since before that time, or which the
+// service has turned off.
+func (s *Store) FailingWebhooks(ctx context.Context, before time.Time, n int) ([]Webhook, error) {
+	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints
+		WHERE (active AND failing_since <= $1) OR disabled_reason IS NOT NULL ORDER BY seq LIMIT $2`
+	var rows []Webhook
+	err := s.read.SelectContext(ctx, &rows, q, NewTime(before), n)
+	return rows, s.wrap(err, "failing webhooks")
+}
+
+// What is wrong with the schema of a database that cannot be opened.
+var (
+	ErrSchemaOld = errors.New("the database schema is older than this program: run `postroom migrate`")
+	ErrSchemaNew = errors.New("newer than the program's: use the newer program")
+)
+
+// Migrate brings the schema to this version, under a lock, and returns how many
+// steps it took. A schema newer than this program is refused.
+func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	p, err := s.migrator()
+	if err != nil {
+		return 0, err
+	}
+	if err := refuseNewer(ctx, p); err != nil {
+		return 0, err
+	}
+	done, err := p.Up(ctx)
+	if err != nil {
+		return len(done), fmt.Errorf("migrate: %w", err)
+	}
+	return len(done), nil
+}
+
+func (s *Store) migrator() (*goose.Provider, error) {
+	name, files, opts, err := s.engine.Migrations()
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	p, err := goose.NewProvider(name, s.write.DB, files, append(opts, goose.WithDisableGlobalRegistry(true))...)
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return p, nil
+}
+
+// checkSchema refuses a database whose schema is older or newer than this
+// program's.
+func (s *Store) checkSchema(ctx context.Context) error {
+	p, err := s.migrator()
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, p); err != nil {
+		return err
+	}
+	if _, s.schema, err = p.GetVersions(ctx); err != nil {
+		return s.wrap(err, "read the schema version")
+	}
+	pending, err := p.HasPending(ctx)
+	if err != nil {
+		return s.wrap(err, "read the schema version")
+	}
+	if pending {
+		return ErrSchemaOld
+	}
+	return nil
+}
+
+func refuseNewer(ctx context.Context, p *goose.Provider) error {
+	have, want, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema version: %w", err)
+	}
+	if have > want {
+		return fmt.Errorf("the database schema is at version %d and this program's at %d: %w", have, want, ErrSchemaNew)
+	}
+	return nil
 }

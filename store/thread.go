@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
@@ -296,6 +299,375 @@ func (b *hotBatch) updateThreads(ctx context.Context, joined []*hotThread) error
 		}
 		if _, err := update.ExecContext(ctx, t.seq, t.joined, t.inbox.at.UnixMicro(), string(people)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// ThreadMessages is how many messages of a thread Thread returns at most, the
+// latest.
+const ThreadMessages = 100
+
+// Thread is messages of an inbox that belong together.
+type Thread struct {
+	Seq           int64          `db:"seq"`
+	InboxID       string         `db:"inbox_id"`
+	ID            string         `db:"id"`
+	Subject       string         `db:"subject"`      // of its first message
+	Participants  JSON[[]string] `db:"participants"` // addresses in the order in which they joined
+	MessageCount  int64          `db:"message_count"`
+	LastMessageAt Time           `db:"last_message_at"`
+	CreatedAt     Time           `db:"created_at"`
+	LatestSeq     int64          `db:"latest_seq"`
+
+	// Latest is the latest message. Its content has the snippet and the verdicts
+	// alone, and is nil when it is deleted.
+	Latest Message `db:"-"`
+}
+
+const (
+	// A thread without a message is one whose last was deleted just now.
+	listedThreads = `SELECT * FROM (
+		SELECT t.seq, i.id AS inbox_id, t.id, t.subject, t.participants, t.message_count, t.last_message_at, t.created_at,
+			coalesce((SELECT m.seq FROM messages m WHERE m.thread_seq = t.seq ORDER BY m.created_at DESC, m.seq DESC LIMIT 1), 0) AS latest_seq
+		FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq
+		WHERE t.inbox_seq = $1`
+	andMessages = `) x WHERE latest_seq > 0`
+)
+
+// ListThreads returns a page of the inbox's threads, the one with the latest
+// message first.
+func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread], error) {
+	scope := fmt.Sprintf("threads/%d/%d", in.AccountID, in.Seq)
+	before := position{at: maxPosition, seq: maxPosition}
+	if p.Cursor != "" {
+		var err error
+		if before, err = s.cursors.read(scope, p.Cursor); err != nil {
+			return List[Thread]{}, err
+		}
+	}
+	q := listedThreads + ` AND (t.last_message_at, t.seq) < ($2, $3)` + andMessages +
+		` ORDER BY last_message_at DESC, seq DESC LIMIT $4`
+	var rows []Thread
+	if err := s.reads.All(ctx, &rows, q, in.Seq, before.at, before.seq, p.Limit+1); err != nil {
+		return List[Thread]{}, s.wrap(err, "list threads")
+	}
+	l := page(s, scope, p.Limit, rows, func(t Thread) position { return position{t.LastMessageAt.UnixMicro(), t.Seq} })
+	err := s.fillLatest(ctx, l.Rows)
+	l.Rows = slices.DeleteFunc(l.Rows, func(t Thread) bool { return t.Latest.Seq == 0 }) // deleted meanwhile
+	return l, err
+}
+
+// Thread returns one thread of the inbox, and its messages with their content,
+// oldest first: the latest ThreadMessages of them.
+func (s *Store) Thread(ctx context.Context, in Inbox, id string) (Thread, []Message, error) {
+	q := listedThreads + ` AND t.id = $2` + andMessages
+	one := make([]Thread, 1)
+	if err := s.reads.One(ctx, &one[0], q, in.Seq, id); err != nil {
+		return Thread{}, nil, s.wrap(err, "thread")
+	}
+	if err := s.fillLatest(ctx, one); err != nil {
+		return Thread{}, nil, err
+	}
+	if one[0].Latest.Seq == 0 {
+		return Thread{}, nil, fmt.Errorf("thread: %w", ErrNotFound) // deleted meanwhile
+	}
+	l, err := s.ListMessages(ctx, MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq, ThreadID: id}, Page{Limit: ThreadMessages})
+	slices.Reverse(l.Rows)
+	return one[0], l.Rows, err
+}
+
+// fillLatest reads the latest messages of the threads.
+func (s *Store) fillLatest(ctx context.Context, ts []Thread) error {
+	seqs := make([]int64, len(ts))
+	for i, t := range ts {
+		seqs[i] = t.LatestSeq
+	}
+	ms, err := s.messagesBySeq(ctx, seqs, nil)
+	if err != nil || len(ms) == 0 {
+		return err
+	}
+	var contents []Content
+	q := `SELECT message_seq, snippet, auth FROM contents WHERE ` + s.engine.OneOf("message_seq", "$1")
+	if err := s.reads.All(ctx, &contents, q, s.engine.List(seqs)); err != nil {
+		return s.wrap(err, "read snippets")
+	}
+	bySeq := make(map[int64]*Message, len(ms))
+	for i := range ms {
+		bySeq[ms[i].Seq] = &ms[i]
+	}
+	for i, c := range contents {
+		if m := bySeq[c.MessageSeq]; m != nil && m.ExpiredAt == nil {
+			m.Content = &contents[i]
+		}
+	}
+	for i := range ts {
+		if m := bySeq[ts[i].LatestSeq]; m != nil {
+			ts[i].Latest = *m
+		}
+	}
+	return nil
+}
+
+// mendMost is up to how many messages of a thread are read to find who is in
+// none of them, while other mail waits. A larger thread keeps the names of those
+// whose mail is deleted until it is smaller.
+const mendMost = 200
+
+// shrinkThreads takes deleted messages out of their threads, and deletes the
+// threads that have no others.
+func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
+	const (
+		count = `UPDATE threads SET message_count = message_count - $2 WHERE seq = $1 RETURNING message_count`
+		empty = `DELETE FROM threads WHERE seq IN (?) AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.thread_seq = threads.seq)`
+	)
+	lost := map[int64]int{}
+	for _, m := range gone {
+		lost[m.ThreadSeq]++
+	}
+	threads := rising(gone, func(m oldMessage) int64 { return m.ThreadSeq })
+	for _, seq := range threads {
+		var left int
+		if err := tx.GetContext(ctx, &left, count, seq, lost[seq]); err != nil {
+			return errIn("count a thread", err)
+		}
+		if left == 0 {
+			continue
+		}
+		if err := mendThread(ctx, tx, seq, left <= mendMost); err != nil {
+			return errIn("mend a thread", err)
+		}
+	}
+	return errIn("delete empty threads", execIn(ctx, tx, empty, threads))
+}
+
+// mendThread makes a thread tell of the messages that it has left alone, after
+// others were deleted from it; of their people only if asked to.
+func mendThread(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people bool) error {
+	const update = `
+		UPDATE threads
+		   SET last_message_at = (SELECT max(m.created_at) FROM messages m WHERE m.thread_seq = $1),
+		       subject = (SELECT m.subject FROM messages m WHERE m.thread_seq = $1 ORDER BY m.created_at, m.seq LIMIT 1)
+		 WHERE seq = $1`
+	if _, err := tx.ExecContext(ctx, update, threadSeq); err != nil || !people {
+		return err
+	}
+	var all JSON[[]string]
+	if err := tx.GetContext(ctx, &all, `SELECT participants FROM threads WHERE seq = $1`, threadSeq); err != nil {
+		return err
+	}
+	gone, err := nowhereIn(ctx, tx, threadSeq, slices.Clone(all.V))
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	all.V = slices.DeleteFunc(all.V, func(p string) bool { return slices.Contains(gone, p) })
+	_, err = tx.ExecContext(ctx, `UPDATE threads SET participants = $2 WHERE seq = $1`, threadSeq, all)
+	return err
+}
+
+// nowhereIn returns those of the people who stand in no message of the thread.
+// It looks at the newest messages first, and stops when all are found.
+func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []string) ([]string, error) {
+	const q = `SELECT addresses FROM messages WHERE thread_seq = $1 ORDER BY created_at DESC`
+	rows, err := tx.QueryContext(ctx, q, threadSeq)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	for len(people) > 0 && rows.Next() {
+		var raw sql.RawBytes
+		if err := rows.Scan(&raw); err != nil {
+			return nil, err
+		}
+		var a Addresses
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return nil, fmt.Errorf("addresses of a message: %w", err)
+		}
+		there := participants(a)
+		people = slices.DeleteFunc(people, func(p string) bool { return slices.Contains(there, p) })
+	}
+	return people, errors.Join(rows.Err(), rows.Close())
+}
+
+// tieMost is up to how many messages the smaller of two threads may have that
+// become one: they are moved while other mail waits. Larger ones stay two.
+const tieMost = 200
+
+// maxExpected bounds how many Message-IDs of mail that is not there one message
+// may leave behind.
+const maxExpected = 20
+
+// threadsByExpected finds threads by pairs of inbox and hash of the Message-ID
+// of mail that their mail refers to and that has not come.
+func threadsByExpected(d engine.Engine) string {
+	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, r.header_id
+		FROM k CROSS JOIN thread_references r JOIN threads t ON t.seq = r.thread_seq WHERE r.inbox_seq = k.a AND r.header_hash = k.b`
+}
+
+func newThreadIndex() *threadIndex {
+	return &threadIndex{map[headerKey]*hotThread{}, map[headerKey]*hotThread{}, map[subjectKey][]*hotThread{}, map[int64]*hotThread{}}
+}
+
+// mayBeExpected says whether mail that came before may refer to the message. To
+// what we send nobody can.
+func (h *hotMessage) mayBeExpected() bool {
+	return h.msg.Direction == DirectionIn && h.msg.HeaderID != "" && !h.newThread
+}
+
+// waitingFor returns the thread whose mail refers to the message, nil for none.
+func (ix *threadIndex) waitingFor(h *hotMessage) *hotThread {
+	if !h.mayBeExpected() {
+		return nil
+	}
+	return ix.expected[headerKey{h.inbox.seq, h.msg.HeaderID}].whole()
+}
+
+// note lets the next messages of the batch find the thread of this one.
+func (ix *threadIndex) note(h *hotMessage) {
+	if h.msg.HeaderID != "" {
+		ix.byHeader[headerKey{h.inbox.seq, h.msg.HeaderID}] = h.thread
+	}
+	h.expects = nil
+	for _, id := range h.refersTo {
+		k := headerKey{h.inbox.seq, id}
+		if id == "" || h.newThread || ix.byHeader[k] != nil || ix.expected[k] != nil || len(h.expects) == maxExpected {
+			continue
+		}
+		ix.expected[k] = h.thread
+		h.expects = append(h.expects, id)
+	}
+}
+
+// whole returns the thread that t became part of, or t.
+func (t *hotThread) whole() *hotThread {
+	for t != nil && t.into != nil {
+		t = t.into
+	}
+	return t
+}
+
+// tie makes one of the thread that a message joins and the one that waits for
+// it, which may be none. The smaller becomes part of the larger, so that the
+// cost of a message stays small on average; of two alike the older one stays.
+// Two that both have more than tieMost messages stay two.
+func (w *threadWrite) tie(t, other *hotThread) *hotThread {
+	if other == nil || other == t {
+		return t
+	}
+	stays, goes := t, other
+	if a, b := t.had+t.joined, other.had+other.joined; t.isNew && !other.isNew || t.isNew == other.isNew && (b > a || b == a && other.seq < t.seq) {
+		stays, goes = other, t
+	}
+	if goes.had > tieMost {
+		return t
+	}
+	goes.into = stays
+	if !goes.isNew {
+		w.merges = append(w.merges, [2]*hotThread{goes, stays})
+	}
+	w.list(stays)
+	stays.joined += goes.joined
+	if !goes.isNew {
+		stays.joined += goes.had
+	}
+	stays.meet(goes.people)
+	return stays
+}
+
+// list notes a thread that the batch changes.
+func (w *threadWrite) list(t *hotThread) {
+	if !t.listed {
+		t.listed = true
+		w.threads = append(w.threads, t)
+	}
+}
+
+// meet adds to the people of a thread.
+func (t *hotThread) meet(people []string) {
+	for _, p := range people {
+		if len(t.people) < maxParticipants && !slices.Contains(t.people, p) {
+			t.people = append(t.people, p)
+		}
+	}
+}
+
+// mergeThreads moves the messages and drafts of threads that became part of
+// others. The inboxes are held, so nobody adds to them meanwhile.
+func (b *hotBatch) mergeThreads(ctx context.Context, merges [][2]*hotThread) error {
+	for _, m := range merges {
+		from, to := m[0], m[1].whole()
+		for _, q := range []string{
+			`UPDATE messages SET thread_seq = $1 WHERE thread_seq = $2`,
+			`UPDATE thread_references SET thread_seq = $1 WHERE thread_seq = $2`,
+		} {
+			if _, err := b.tx.ExecContext(ctx, q, to.seq, from.seq); err != nil {
+				return err
+			}
+		}
+		const drafts = `UPDATE drafts SET thread_seq = $1, thread_id = $2 WHERE inbox_seq = $3 AND thread_seq = $4`
+		if _, err := b.tx.ExecContext(ctx, drafts, to.seq, to.id, from.inbox.seq, from.seq); err != nil {
+			return err
+		}
+		if _, err := b.tx.ExecContext(ctx, `DELETE FROM threads WHERE seq = $1`, from.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expect writes down what mail the messages of the batch refer to that is not
+// there.
+func (b *hotBatch) expect(ctx context.Context) error {
+	var rows []any
+	for _, h := range b.messages {
+		for _, id := range h.expects {
+			rows = append(rows, h.inbox.seq, hash64(id), id, h.msg.ThreadSeq)
+		}
+	}
+	return errIn("expect mail", b.store.hot.references.Exec(ctx, b.tx, rows))
+}
+
+const (
+	// MaxThreadSends is how many messages a thread takes from us within
+	// ThreadSendsWindow.
+	MaxThreadSends = 20
+	// ThreadSendsWindow is how long a message counts.
+	ThreadSendsWindow = time.Hour
+)
+
+const recentSends = `SELECT thread_seq, count(*) FROM messages
+	WHERE thread_seq IN ({rows}) AND direction = 'out' AND created_at > {n} GROUP BY thread_seq`
+
+// guardThreads refuses a message that would be one too many of ours in its
+// thread: two programs that answer each other would go on for ever. The inboxes
+// are held, so nobody else adds to their threads meanwhile.
+func (b *hotBatch) guardThreads(ctx context.Context) error {
+	var known [][2]int64
+	for _, h := range b.messages {
+		if h.msg.Direction == DirectionOut && !h.thread.isNew {
+			known = append(known, [2]int64{h.thread.seq})
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	sends := map[int64]int{}
+	err := b.store.hot.recentSends.Find(ctx, b.tx, batch.Sorted(known), func(rows *sql.Rows) error {
+		var thread int64
+		var n int
+		err := rows.Scan(&thread, &n)
+		sends[thread] = n
+		return err
+	}, b.now.Add(-ThreadSendsWindow).UnixMicro())
+	if err != nil {
+		return errIn("count the sends of threads", err)
+	}
+	for _, h := range b.messages {
+		if h.msg.Direction != DirectionOut || h.thread.isNew {
+			continue
+		}
+		if sends[h.thread.seq]++; sends[h.thread.seq] > MaxThreadSends {
+			return b.ofMessage(h, fmt.Errorf("thread %s: %w", h.thread.id, ErrLoop))
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -62,4 +64,50 @@ func (s *Store) ClaimCertificate(ctx context.Context, name string, until time.Ti
 		return err
 	})
 	return n == 1, err
+}
+
+// MailPolicy is what a domain asks of those who send mail to it, as it was
+// fetched (MTA-STS, RFC 8461). It is kept for all nodes, and over restarts:
+// without it, whoever can keep a domain from being asked could read its mail.
+type MailPolicy struct {
+	Domain    string         `db:"domain"` // in its ASCII form, lower case
+	PolicyID  string         `db:"policy_id"`
+	Mode      string         `db:"mode"` // enforce, testing or none
+	MX        JSON[[]string] `db:"mx"`
+	FetchedAt Time           `db:"fetched_at"`
+	ExpiresAt Time           `db:"expires_at"`
+}
+
+// SaveMailPolicy keeps p in place of what was known of its domain.
+func (s *Store) SaveMailPolicy(ctx context.Context, p MailPolicy) error {
+	const q = `
+		INSERT INTO mail_policies (domain, policy_id, mode, mx, fetched_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (domain) DO UPDATE SET policy_id = excluded.policy_id, mode = excluded.mode, mx = excluded.mx,
+			fetched_at = excluded.fetched_at, expires_at = excluded.expires_at`
+	_, err := s.write.ExecContext(ctx, q, p.Domain, p.PolicyID, p.Mode, p.MX, p.FetchedAt, p.ExpiresAt)
+	return s.wrap(err, "save mail policy")
+}
+
+// MailPolicy returns what is known of a domain. ErrNotFound when nothing is, or
+// nothing any more.
+func (s *Store) MailPolicy(ctx context.Context, domain string) (MailPolicy, error) {
+	const q = `SELECT domain, policy_id, mode, mx, fetched_at, expires_at FROM mail_policies WHERE domain = $1 AND expires_at > $2`
+	var p MailPolicy
+	err := s.read.GetContext(ctx, &p, q, domain, NewTime(s.now()))
+	if errors.Is(err, sql.ErrNoRows) {
+		return MailPolicy{}, fmt.Errorf("mail policy of %s: %w", domain, ErrNotFound)
+	}
+	return p, s.wrap(err, "mail policy")
+}
+
+// SweepMailPolicies deletes some of the policies that hold no longer, and returns
+// how many; 0 means that there were none.
+func (s *Store) SweepMailPolicies(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	const q = `DELETE FROM mail_policies WHERE domain IN
+		(SELECT domain FROM mail_policies WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
+	return s.sweep(ctx, "sweep mail policies", q, NewTime(s.now()), sweepBatch)
 }

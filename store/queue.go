@@ -1,0 +1,366 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/crashpoint"
+)
+
+// Claimed is a recipient that this process alone delivers to until the lease
+// ends, with the message (without content).
+type Claimed struct {
+	Recipient
+	Message Message
+	// From is the address that the mail is from: the inbox's, or that in the
+	// header of an email.
+	From string
+	// Category is the email's, and empty of a message of an inbox.
+	Category Category
+}
+
+// claimColumns are the columns of messages, of inboxes and of none.
+const (
+	claimColumns = `m.seq, m.account_id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(i.id, '') AS inbox_id, m.id, m.direction, m.status,
+		m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.size, m.created_at, i.address AS inbox_address,
+		coalesce(e.category, '') AS category`
+	claimTables = ` FROM messages m LEFT JOIN inboxes i ON i.seq = m.inbox_seq LEFT JOIN emails e ON e.message_seq = m.seq`
+)
+
+// ClaimRecipients takes up to limit recipients that are due and not for one of
+// the domains in busy. Pushing their next attempt to the end of the lease is
+// the claim, so that one whose process dies becomes due again by itself. A node
+// that is paused claims none.
+func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy []string) ([]Claimed, error) {
+	if s.Paused() != nil {
+		return nil, nil
+	}
+	var w where
+	now := s.engine.Clock(w.arg(s.sharedNow()))
+	w.conds = append(w.conds, "next_attempt_at <= "+now, "next_attempt_at >= "+w.arg(s.due.at(s.now())))
+	if len(busy) > 0 {
+		w.notIn("domain", busy)
+	}
+	// Materialized, or a plan may run the choice once for each row and take more
+	// than limit.
+	q := `WITH due AS MATERIALIZED (
+			SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.engine.SkipLocked() + `)
+		UPDATE recipients SET next_attempt_at = ` + now + ` + ` + w.arg(lease.Microseconds()) + `, leased = true, fence = fence + 1, attempts = attempts + 1
+		WHERE seq IN (SELECT seq FROM due)
+		RETURNING ` + recipientColumns
+	// A claim that nobody hears of would last to the end of the lease. So
+	// the messages are read in the same transaction, and a commit without an
+	// answer is asked about.
+	var claimed []Claimed
+	var name string
+	err := s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
+		var rows []Recipient
+		claimed = nil
+		err := tx.SelectContext(ctx, &rows, q, w.args...)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		slices.SortFunc(rows, func(a, b Recipient) int { return cmp.Compare(a.Seq, b.Seq) })
+		if err := tx.GetContext(ctx, &name, `SELECT `+s.engine.TxName()); err != nil {
+			return fmt.Errorf("name of the transaction: %w", err)
+		}
+		claimed, err = withMessages(ctx, tx, rows)
+		return err
+	})
+	if err != nil && (len(claimed) == 0 || !s.committed(ctx, name, err, askLong, len(claimed))) {
+		return nil, err
+	}
+	if len(claimed) > 0 {
+		crashpoint.Reach(crashpoint.Claim)
+	}
+	return claimed, nil
+}
+
+func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed, error) {
+	seqs := make([]int64, len(rows))
+	for i, r := range rows {
+		seqs[i] = r.MessageSeq
+	}
+	q, args, err := sqlx.In(`SELECT `+claimColumns+claimTables+` WHERE m.seq IN (?)`, seqs)
+	if err != nil {
+		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
+	}
+	var ms []struct {
+		Message
+		InboxAddress *string  `db:"inbox_address"`
+		Category     Category `db:"category"`
+	}
+	if err := tx.SelectContext(ctx, &ms, tx.Rebind(q), args...); err != nil {
+		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
+	}
+	claimed := make([]Claimed, 0, len(rows))
+	for _, r := range rows {
+		for _, m := range ms {
+			if m.Seq != r.MessageSeq {
+				continue
+			}
+			from := m.FromEmail
+			if m.InboxAddress != nil {
+				from = *m.InboxAddress
+			}
+			claimed = append(claimed, Claimed{r, m.Message, from, m.Category})
+			break
+		}
+	}
+	return claimed, nil
+}
+
+// NextDue returns when the next recipient, not for one of the domains in busy,
+// becomes due, or nil when there is none.
+func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
+	now := s.now()
+	from := s.due.at(now)
+	if from.UnixMicro() == 0 {
+		first, err := s.firstDue(ctx, from, nil)
+		if err != nil {
+			return nil, err
+		}
+		s.due.found(now, first, true)
+		if first == nil || len(busy) == 0 {
+			return first, nil
+		}
+		from = s.due.at(now)
+	}
+	first, err := s.firstDue(ctx, from, busy)
+	if err == nil && len(busy) == 0 {
+		s.due.found(now, first, false)
+	}
+	return first, err
+}
+
+func (s *Store) firstDue(ctx context.Context, from Time, busy []string) (*Time, error) {
+	q, args := firstDue(from, busy)
+	var t []Time
+	err := s.read.SelectContext(ctx, &t, q, args...)
+	if err != nil || len(t) == 0 {
+		return nil, s.wrap(err, "next due recipient")
+	}
+	return &t[0], nil
+}
+
+// firstDue is the query for when the first recipient from a time on is due.
+func firstDue(from Time, busy []string) (q string, args []any) {
+	var w where
+	w.add("next_attempt_at >= ?", from)
+	if len(busy) > 0 {
+		w.notIn("domain", busy)
+	}
+	return `SELECT next_attempt_at FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT 1`, w.args
+}
+
+// Lease is a claim on a recipient, as Claimed says.
+type Lease struct {
+	RecipientSeq int64
+	Fence        int64
+}
+
+// RenewLeases lets claims last for the time of lease from now, and returns those
+// that are no more: the recipient was claimed again, or its attempt is recorded.
+// A claim whose time is over and that nobody has taken is renewed as well.
+func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Duration) (lost []Lease, err error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	// In the order of seq, as attempts are recorded, so that nobody waits in a
+	// ring.
+	find := `SELECT seq, fence FROM recipients WHERE leased AND ` + s.engine.OneOf("seq", "$1") + ` ORDER BY seq` + s.engine.LockRow()
+	push := `UPDATE recipients SET next_attempt_at = ` + s.engine.Clock("$2") + ` + cast($3 AS bigint) WHERE ` + s.engine.OneOf("seq", "$1")
+	seqs := make([]int64, len(claims))
+	for i, c := range claims {
+		seqs[i] = c.RecipientSeq
+	}
+	err = s.inTx(ctx, "renew leases", func(tx *sqlx.Tx) error {
+		lost = nil
+		var rows []Recipient
+		if err := tx.SelectContext(ctx, &rows, find, s.engine.List(seqs)); err != nil {
+			return err
+		}
+		fences := make(map[int64]int64, len(rows))
+		for _, r := range rows {
+			fences[r.Seq] = r.Fence
+		}
+		kept := make([]int64, 0, len(rows))
+		for _, c := range claims {
+			if fence, leased := fences[c.RecipientSeq]; leased && fence == c.Fence {
+				kept = append(kept, c.RecipientSeq)
+			} else {
+				lost = append(lost, c)
+			}
+		}
+		if len(kept) == 0 {
+			return nil
+		}
+		_, err := tx.ExecContext(ctx, push, s.engine.List(kept), s.sharedNow(), lease.Microseconds())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lost, nil
+}
+
+// ReleaseLeases makes recipients due at once that were claimed by a process
+// that died, and returns how many: see releaseClaims.
+func (s *Store) ReleaseLeases(ctx context.Context) (int64, error) {
+	return s.releaseClaims(ctx, "release leases", "recipients")
+}
+
+// releaseClaims makes the rows of a table due at once that were claimed by a
+// process that died, and returns how many. Only a process that knows itself to be
+// the only one can tell, which on SQLite it is: with several nodes on PostgreSQL
+// nothing is done, and a lease that nobody renews ends by itself.
+func (s *Store) releaseClaims(ctx context.Context, what, table string) (int64, error) {
+	if !s.engine.Alone() {
+		return 0, nil
+	}
+	q := `UPDATE ` + table + ` SET next_attempt_at = $1, leased = false, fence = fence + 1
+		WHERE next_attempt_at IS NOT NULL AND leased`
+	var n int64
+	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, NewTime(s.now()))
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, err
+}
+
+const (
+	// dueSlack is by how much a row may become due earlier than one that was found
+	// due before: clocks of nodes differ, and transactions take a while.
+	dueSlack = 5 * time.Second
+	// lookAllEvery is how often the queue is searched from its beginning, for rows
+	// that came with an older time.
+	lookAllEvery = 10 * time.Second
+)
+
+// dueFrom remembers where the queue begins. An index keeps the entries of rows
+// that were sent for as long as a transaction may still want to see them, such
+// as that of a backup; a look that began at the first entry would read them all.
+type dueFrom struct {
+	mu   sync.Mutex
+	last time.Time // when the row was due that was found due last
+	all  time.Time // when the queue was last searched from its beginning
+}
+
+// at returns from which time on to look, which is zero when it is time to search
+// the whole queue.
+func (d *dueFrom) at(now time.Time) Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if since := now.Sub(d.all); d.last.IsZero() || since < 0 || since >= lookAllEvery {
+		return Time{time.UnixMicro(0)}
+	}
+	return NewTime(d.last.Add(-dueSlack))
+}
+
+// found notes the first row that a look found, or nil, when no domain was left
+// out. all says that the look began with the whole queue.
+func (d *dueFrom) found(now time.Time, first *Time, all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if all {
+		d.all = now
+	}
+	if first != nil && (!first.After(now) || first.Before(d.last)) {
+		d.last = first.Time
+	}
+}
+
+// endpointsFrom remembers where the pending deliveries of each webhook endpoint
+// begin. Like the queue's, their index keeps the entries of finished deliveries
+// while an old transaction may still read them.
+type endpointsFrom struct {
+	mu    sync.Mutex
+	last  time.Time      // of the last search
+	all   time.Time      // of the last search of all deliveries
+	older map[int64]Time // the first due delivery of endpoints where that was due before last
+}
+
+// at returns the time to search from, and an earlier one for some endpoints. all
+// reports that it is time to search all deliveries.
+func (d *endpointsFrom) at(now time.Time) (from Time, older map[int64]Time, all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if since := now.Sub(d.all); d.all.IsZero() || since < 0 || since >= lookAllEvery {
+		return Time{}, nil, true
+	}
+	return NewTime(d.last.Add(-dueSlack)), d.older, false
+}
+
+// found records what a search found that began at now.
+func (d *endpointsFrom) found(now time.Time, due []DueEndpoint, all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = now
+	if all {
+		d.all = now
+	}
+	older := map[int64]Time{}
+	for _, e := range due {
+		if e.Due.Before(now.Add(-dueSlack)) {
+			older[e.Seq] = e.Due
+		}
+	}
+	d.older = older
+}
+
+// RecipientStatus is how far the delivery to one recipient has come.
+type RecipientStatus string
+
+// The states of a recipient.
+const (
+	RecipientQueued     RecipientStatus = "queued"
+	RecipientSent       RecipientStatus = "sent"
+	RecipientDelivered  RecipientStatus = "delivered"
+	RecipientBounced    RecipientStatus = "bounced"
+	RecipientComplained RecipientStatus = "complained"
+	RecipientFailed     RecipientStatus = "failed"
+	RecipientSuppressed RecipientStatus = "suppressed"
+)
+
+// The states that only a recipient of an email can be in.
+const (
+	RecipientOpened  RecipientStatus = "opened"
+	RecipientClicked RecipientStatus = "clicked"
+
+	// These are not stored: they follow from the email and the attempts.
+	RecipientScheduled RecipientStatus = "scheduled"
+	RecipientSending   RecipientStatus = "sending"
+	RecipientCancelled RecipientStatus = "cancelled"
+)
+
+// Recipient is one RCPT of one outbound message: a row of the queue.
+type Recipient struct {
+	Seq           int64           `db:"seq"`
+	AccountID     int64           `db:"account_id"`
+	MessageSeq    int64           `db:"message_seq"`
+	Email         string          `db:"email"`
+	Domain        string          `db:"domain"` // lower case; what the queue groups by
+	Kind          string          `db:"kind"`   // to, cc, bcc
+	Status        RecipientStatus `db:"status"`
+	Attempts      int             `db:"attempts"`
+	Fence         int64           `db:"fence"`           // rises with each claim
+	NextAttemptAt *Time           `db:"next_attempt_at"` // nil: nothing more to do
+	LastResponse  *string         `db:"last_response"`   // what the other server last said
+	CreatedAt     Time            `db:"created_at"`
+	SentAt        *Time           `db:"sent_at"`
+	DeliveredAt   *Time           `db:"delivered_at"`
+	BouncedAt     *Time           `db:"bounced_at"`
+}
+
+const recipientColumns = `seq, account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at,
+	last_response, created_at, sent_at, delivered_at, bounced_at`
