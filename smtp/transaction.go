@@ -132,7 +132,7 @@ func (p *peer) data(mail io.Reader, ready func() error) (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	crashpoint.Reach(crashpoint.Answer)
+	crashpoint.Reach(crashpoint.Reply)
 	p.broken = !r.positive()
 	return r, nil
 }

@@ -15,6 +15,6 @@ func Reach(s Step) {
 	if os.Getenv(Variable) != string(s) {
 		return
 	}
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // it does not fail for ourselves
-	select {}                                      // nothing more is done until it has come
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // this cannot fail for the own process
+	select {}                                      // wait for the signal
 }

@@ -23,7 +23,7 @@ func (n *node) caller() *caller {
 		base: n.api,
 		http: &http.Client{
 			Transport: exchanges.Transport(&http.Transport{DisableCompression: true}),
-			Timeout:   patience,
+			Timeout:   testTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
 			},
@@ -33,36 +33,36 @@ func (n *node) caller() *caller {
 
 func (c *caller) close() { c.http.CloseIdleConnections() }
 
-// answer is a whole answer of the API.
-type answer struct {
+// response is a complete response of the API.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 	last   bool // the connection closes after it
 }
 
-// unwanted is an answer with another status than was to be had.
+// unwanted is a response with a status that the test did not expect.
 type unwanted struct {
 	call string
-	answer
+	response
 }
 
 func (u *unwanted) Error() string { return fmt.Sprintf("%s: %d %s", u.call, u.status, u.body) }
 
-// do calls the API. header are names and values in turn. An error means that no
-// whole answer came.
-func (c *caller) do(ctx context.Context, method, path string, body any, header ...string) (answer, error) {
+// do calls the API. The header list holds names and values in turn. An error
+// means that no complete response arrived.
+func (c *caller) do(ctx context.Context, method, path string, body any, header ...string) (response, error) {
 	var r io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		r = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	req.Header.Set("Authorization", "Bearer "+firstKey)
 	req.Header.Set("Content-Type", "application/json")
@@ -71,15 +71,15 @@ func (c *caller) do(ctx context.Context, method, path string, body any, header .
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
-	return answer{res.StatusCode, res.Header, b, res.Close}, err
+	return response{res.StatusCode, res.Header, b, res.Close}, err
 }
 
-// call is do for calls that must be answered with that status; out takes the
-// body. The error is an *unwanted when they are not.
+// call is do for calls that must return the status want. It decodes the body
+// into out. The error is an *unwanted when the status differs.
 func (c *caller) call(ctx context.Context, want int, out any, method, path string, body any, header ...string) error {
 	a, err := c.do(ctx, method, path, body, header...)
 	if err != nil {
@@ -94,14 +94,14 @@ func (c *caller) call(ctx context.Context, want int, out any, method, path strin
 	return json.Unmarshal(a.body, out)
 }
 
-// inbox is what the tests read of an inbox.
+// inbox holds the fields of an inbox that the tests read.
 type inbox struct {
 	ID      string `json:"id"`
 	Address string `json:"address"`
 	Name    string `json:"name"`
 }
 
-// byAddress are the ids of inboxes.
+// byAddress maps the addresses of inboxes to their ids.
 func byAddress(boxes ...inbox) map[string]string {
 	ids := map[string]string{}
 	for _, b := range boxes {
@@ -110,7 +110,7 @@ func byAddress(boxes ...inbox) map[string]string {
 	return ids
 }
 
-// message is what the tests read of a message.
+// message holds the fields of a message that the tests read.
 type message struct {
 	ID       string    `json:"id"`
 	InboxID  string    `json:"inbox_id"`
@@ -160,8 +160,8 @@ func list[T any](ctx context.Context, c *caller, path string, query url.Values) 
 	}
 }
 
-// messages lists all messages of a direction, "in" or "out".
-func (in *install) messages(direction string) []message {
+// messages lists all messages of one direction, "in" or "out".
+func (in *installation) messages(direction string) []message {
 	in.t.Helper()
 	c := in.current().caller()
 	defer c.close()
@@ -172,8 +172,8 @@ func (in *install) messages(direction string) []message {
 	return all
 }
 
-// createInboxes makes inboxes of these names.
-func (in *install) createInboxes(names ...string) []inbox {
+// createInboxes creates inboxes with these names.
+func (in *installation) createInboxes(names ...string) []inbox {
 	in.t.Helper()
 	c := in.current().caller()
 	defer c.close()

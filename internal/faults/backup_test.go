@@ -22,15 +22,16 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestC12BackupUnderLoad makes a backup while mail comes in and goes out, messages
-// are deleted and webhooks posted, and restores it elsewhere. What was promised
-// before the backup is there, what was deleted before it is not, and what came after
-// it is not. The old install goes on, and has sent and posted by its end what waited
-// in the backup; the new one sends and posts none of that again, until an operator
-// says so, and is otherwise as good as any.
-func TestC12BackupUnderLoad(t *testing.T) {
+// TestBackupUnderLoadRestoresOnePointInTime makes a backup while messages arrive,
+// leave and are deleted and webhooks are posted, and restores it into a second
+// installation. The copy contains everything accepted before the backup, nothing
+// deleted before it and nothing accepted after it. The first installation continues
+// and delivers everything that was queued in the backup. The copy sends and posts
+// none of that again until the operator releases it, and otherwise works normally.
+// Row C12 of docs/testing.md.
+func TestBackupUnderLoadRestoresOnePointInTime(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		b := newBackingUp(t, in)
 		b.underLoad(t)
 		b.restore(t)
@@ -40,30 +41,30 @@ func TestC12BackupUnderLoad(t *testing.T) {
 	})
 }
 
-// backingUp is an install under load, its backup, and the install that was made of
-// that.
+// backingUp is an installation under load, its backup, and the installation that
+// was restored from the backup.
 type backingUp struct {
-	old, in *install
+	old, in *installation
 	box     inbox
 	relay   *smtptest.MX
 	hook    *hookReceiver
-	gate    *gate // what the relay and the webhook endpoint answer comes through
+	gate    *gate // blocks the responses of the relay and the webhook endpoint
 	folder  string
 	ended   time.Time
 
-	phase   atomic.Int32 // 0 before the backup, 1 while it is made, 2 after it
+	phase   atomic.Int32 // 0 before, 1 during and 2 after the backup
 	last    atomic.Int64
 	mu      sync.Mutex
 	made    map[string]span // by subject
 	deleted map[string]span // by id
-	counts  [3]int          // of made
-	queued  int             // calls that were answered while the gate was shut
+	counts  [3]int          // of made, by phase
+	queued  int             // calls that returned while the gate was shut
 }
 
-// span is the phases in which a call began and was answered.
+// span holds the phases in which a call began and returned.
 type span struct{ from, to int32 }
 
-// gate lets everybody through while it is open.
+// gate blocks callers of pass while it is shut.
 type gate struct {
 	mu   sync.Mutex
 	open chan struct{}
@@ -93,9 +94,9 @@ func (g *gate) unlock() {
 	}
 }
 
-const scheduledMails = 3
+const scheduledEmails = 3
 
-func newBackingUp(t *testing.T, in *install) *backingUp {
+func newBackingUp(t *testing.T, in *installation) *backingUp {
 	t.Helper()
 	b := &backingUp{
 		old: in, gate: &gate{}, folder: filepath.Join(t.TempDir(), "backups", "first"),
@@ -103,10 +104,10 @@ func newBackingUp(t *testing.T, in *install) *backingUp {
 	}
 	b.relay = smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error { b.gate.pass(); return nil }})
 	b.hook = newHookReceiver(t)
-	b.hook.answers(func(string, int) int { b.gate.pass(); return http.StatusOK })
-	t.Cleanup(b.gate.unlock) // before what waits there is ended
+	b.hook.respondWith(func(string, int) int { b.gate.pass(); return http.StatusOK })
+	t.Cleanup(b.gate.unlock) // before the servers that wait at the gate are closed
 	in.settings = append(in.settings, mayPostHere, "POSTROOM_RELAY=smtp://"+b.relay.Addr()+"?tls=maybe")
-	if in.engine == storetest.PostgreSQL { // pg_dump lies beside the server
+	if in.engine == storetest.PostgreSQL { // pg_dump is in the server's folder
 		bin, _, err := testpg.Find(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -116,14 +117,14 @@ func newBackingUp(t *testing.T, in *install) *backingUp {
 	in.start()
 	b.box = in.createInboxes("box")[0]
 	in.createHook(b.hook.URL)
-	for i := range scheduledMails {
+	for i := range scheduledEmails {
 		b.email(t, in, fmt.Sprintf("scheduled-%d-end", i), map[string]any{"scheduledAt": time.Now().Add(time.Hour).Format(time.RFC3339)})
 	}
 	return b
 }
 
-// email sends one to the world outside.
-func (b *backingUp) email(t *testing.T, in *install, subject string, more map[string]any) {
+// email sends an email to an external address.
+func (b *backingUp) email(t *testing.T, in *installation, subject string, more map[string]any) {
 	t.Helper()
 	c := in.current().caller()
 	defer c.close()
@@ -134,8 +135,8 @@ func (b *backingUp) email(t *testing.T, in *install, subject string, more map[st
 	}
 }
 
-// underLoad has clients work before, while and after the backup is made, ends them,
-// and lets the old install bring to its end what it has.
+// underLoad runs clients before, during and after the backup, stops them, and
+// waits until the old installation has delivered everything.
 func (b *backingUp) underLoad(t *testing.T) {
 	t.Helper()
 	each := pick(25, 500)
@@ -151,7 +152,7 @@ func (b *backingUp) underLoad(t *testing.T) {
 			return nil
 		})
 	}
-	wait := func(what string, ok func() bool) { // for as long as it goes on
+	wait := func(what string, ok func() bool) { // for as long as the clients make progress
 		for done := false; !done; {
 			was := b.last.Load()
 			eventually(t, what, func() bool {
@@ -169,7 +170,7 @@ func (b *backingUp) underLoad(t *testing.T) {
 	out, err := b.old.command(t.Context(), program, "backup", b.folder).CombinedOutput()
 	b.phase.Store(2)
 	t.Logf("backup: %v\n%s", err, out)
-	wait("some more is done", func() bool { return b.counts[2] >= each })
+	wait("more calls return after the backup", func() bool { return b.counts[2] >= each })
 	cancel()
 	if err := working.Wait(); err != nil {
 		t.Fatal(err)
@@ -187,7 +188,7 @@ func (b *backingUp) underLoad(t *testing.T) {
 	t.Logf("done before, during and after the backup: %d, and %d deletions", b.counts, len(b.deleted))
 }
 
-// note runs a call that makes a message of a new subject.
+// note runs a call that creates a message with a new subject, and records its span.
 func (b *backingUp) note(call func(subject string) error) error {
 	subject := fmt.Sprintf("load-%06d-end", b.last.Add(1))
 	from := b.phase.Load()
@@ -212,7 +213,7 @@ func (b *backingUp) deliver(ctx context.Context, size int) error {
 			return err
 		}
 		defer c.close()
-		_, err = c.send(newMail(subject, size, b.box.Address))
+		_, err = c.send(newMessage(subject, size, b.box.Address))
 		return err
 	})
 }
@@ -254,7 +255,7 @@ func (b *backingUp) delete(ctx context.Context) error {
 	return nil
 }
 
-// restore makes the new install and starts it.
+// restore creates the new installation and starts it.
 func (b *backingUp) restore(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -262,7 +263,7 @@ func (b *backingUp) restore(t *testing.T) {
 	if b.old.engine == storetest.PostgreSQL {
 		database = testpg.Schema(t)
 	}
-	b.in = installAt(t, b.old.engine, dir, database)
+	b.in = installationAt(t, b.old.engine, dir, database)
 	b.in.settings = b.old.settings
 	out, err := b.in.command(t.Context(), program, "restore", b.folder).CombinedOutput()
 	if err != nil {
@@ -270,15 +271,15 @@ func (b *backingUp) restore(t *testing.T) {
 	}
 	t.Logf("restore:\n%s", out)
 	if out, err := b.in.command(t.Context(), program, "restore", b.folder).CombinedOutput(); err == nil || !bytes.Contains(out, []byte("not empty")) {
-		t.Errorf("a restore over another: %v\n%s", err, out)
+		t.Errorf("a restore into an installation with data: %v\n%s", err, out)
 	}
 	if out, err := b.in.command(t.Context(), program, "backup", b.folder).CombinedOutput(); err == nil || !bytes.Contains(out, []byte("not overwritten")) {
-		t.Errorf("a backup over another: %v\n%s", err, out)
+		t.Errorf("a backup into a folder with a backup: %v\n%s", err, out)
 	}
 	b.in.start()
 }
 
-// auditPoint holds what is there against what was done before and after the backup.
+// auditPoint compares the restored messages with the calls made before and after the backup.
 func (b *backingUp) auditPoint(t *testing.T) {
 	t.Helper()
 	there := map[string]message{}
@@ -294,10 +295,10 @@ func (b *backingUp) auditPoint(t *testing.T) {
 			kept++
 		}
 		if s.to == 0 && !here {
-			t.Errorf("%s was promised before the backup and is not in it", subject)
+			t.Errorf("%s was accepted before the backup and is not in it", subject)
 		}
 		if s.from == 2 && here {
-			t.Errorf("%s came after the backup and is in it", subject)
+			t.Errorf("%s was accepted after the backup and is in it", subject)
 		}
 	}
 	c := b.in.current().caller()
@@ -305,7 +306,7 @@ func (b *backingUp) auditPoint(t *testing.T) {
 	for id, s := range b.deleted {
 		a, err := c.do(t.Context(), http.MethodGet, "/v1/messages/"+id, nil)
 		if err != nil || s.to == 0 && a.status != http.StatusNotFound {
-			t.Errorf("%s was deleted before the backup, and is answered with %d: %v", id, a.status, err)
+			t.Errorf("%s was deleted before the backup, and GET returns %d: %v", id, a.status, err)
 		}
 	}
 	for _, m := range there {
@@ -318,7 +319,7 @@ func (b *backingUp) auditPoint(t *testing.T) {
 		}
 	}
 	for what, q := range map[string]string{
-		"messages that go out and have no recipient": `SELECT count(*) FROM messages m WHERE direction = 'out'
+		"outbound messages without a recipient": `SELECT count(*) FROM messages m WHERE direction = 'out'
 			AND NOT EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = m.seq)`,
 		"messages without an event": `SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.message_seq = m.seq)`,
 		"messages without content":  `SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM contents c WHERE c.message_seq = m.seq)`,
@@ -338,19 +339,19 @@ func (b *backingUp) auditPoint(t *testing.T) {
 	t.Logf("%d of the %d messages are in the backup", kept, len(b.made))
 }
 
-// subjects are those of mail that goes out.
-func (in *install) subjects() map[string]bool {
+// subjects returns the subjects of outbound messages.
+func (in *installation) subjects() map[string]bool {
 	in.t.Helper()
 	db, err := in.openDatabase()
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }() // it was only read
+	defer func() { _ = db.Close() }() // the test only read
 	rows, err := db.QueryContext(in.t.Context(), `SELECT subject FROM messages WHERE direction = 'out'`)
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err reports the same error
 	all := map[string]bool{}
 	for rows.Next() {
 		var subject string
@@ -366,13 +367,13 @@ func (in *install) subjects() map[string]bool {
 }
 
 const (
-	heldMails = `SELECT count(*) FROM recipients WHERE held_due IS NOT NULL`
-	heldHooks = `SELECT count(*) FROM webhook_deliveries WHERE held_due IS NOT NULL`
-	heldLater = `SELECT count(*) FROM emails WHERE held_due IS NOT NULL`
+	heldRecipients = `SELECT count(*) FROM recipients WHERE held_due IS NOT NULL`
+	heldHooks      = `SELECT count(*) FROM webhook_deliveries WHERE held_due IS NOT NULL`
+	heldLater      = `SELECT count(*) FROM emails WHERE held_due IS NOT NULL`
 )
 
-// mailsOf are how often each subject came to the relay.
-func (b *backingUp) mailsOf() map[string]int {
+// relayed counts how often each subject reached the relay.
+func (b *backingUp) relayed() map[string]int {
 	got := map[string]int{}
 	for _, m := range b.relay.Mails() {
 		_, subject, _ := strings.Cut(string(m.Data), "Subject: ")
@@ -382,68 +383,68 @@ func (b *backingUp) mailsOf() map[string]int {
 	return got
 }
 
-// auditSilence has the new install send and post something new. When that is done,
-// and nothing else is due, nothing old was sent or posted.
+// auditSilence sends and posts something new from the new installation. Once that
+// is done and nothing else is due, nothing old was sent or posted again.
 func (b *backingUp) auditSilence(t *testing.T) {
 	t.Helper()
-	mails, hooks, later := b.in.count(heldMails), b.in.count(heldHooks), b.in.count(heldLater)
-	if mails < 10 || hooks == 0 || later != scheduledMails {
-		t.Errorf("%d recipients, %d webhook deliveries and %d scheduled emails are held: the load was too little", mails, hooks, later)
+	rcpts, hooks, later := b.in.count(heldRecipients), b.in.count(heldHooks), b.in.count(heldLater)
+	if rcpts < 10 || hooks == 0 || later != scheduledEmails {
+		t.Errorf("%d recipients, %d webhook deliveries and %d scheduled emails are held: the load was too small", rcpts, hooks, later)
 	}
-	for subject, n := range b.mailsOf() {
+	for subject, n := range b.relayed() {
 		if n != 1 {
-			t.Errorf("the old install sent %s %d times", subject, n)
+			t.Errorf("the old installation sent %s %d times", subject, n)
 		}
 	}
-	was, posted := b.mailsOf(), b.hook.posts()
+	was, posted := b.relayed(), b.hook.posts()
 	b.email(t, b.in, "sentinel", nil)
-	eventually(t, "new mail goes out, and its events are told", func() bool {
-		return b.mailsOf()["sentinel"] == 1 && b.in.count(`SELECT count(*) FROM recipients WHERE next_attempt_at IS NOT NULL`) == 0 &&
+	eventually(t, "the new email is sent and its events are posted", func() bool {
+		return b.relayed()["sentinel"] == 1 && b.in.count(`SELECT count(*) FROM recipients WHERE next_attempt_at IS NOT NULL`) == 0 &&
 			b.in.count(`SELECT count(*) FROM webhook_deliveries WHERE next_attempt_at IS NOT NULL`) == 0
 	})
-	now := b.mailsOf()
+	now := b.relayed()
 	delete(now, "sentinel")
 	if !maps.Equal(now, was) {
-		t.Errorf("the new install has sent mail again: %d mails, were %d", len(now), len(was))
+		t.Errorf("the new installation sent messages again: the relay has %d, had %d", len(now), len(was))
 	}
 	for id, n := range b.hook.posts() {
 		if old, known := posted[id]; known && n != old {
-			t.Errorf("the event %s was posted %d times by the old install, and %d times now", id, old, n)
+			t.Errorf("the event %s was posted %d times by the old installation, and %d times now", id, old, n)
 		}
 	}
-	if n := b.in.count(heldMails); n != mails {
-		t.Errorf("%d recipients are held, were %d", n, mails)
+	if n := b.in.count(heldRecipients); n != rcpts {
+		t.Errorf("%d recipients are held, were %d", n, rcpts)
 	}
 }
 
-// posts are how often each event was posted.
+// posts counts how often each event was posted.
 func (r *hookReceiver) posts() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.seen)
 }
 
-// auditRelease lets go what the old install cannot have sent, and then all.
+// auditRelease releases what the old installation cannot have sent, and then everything.
 func (b *backingUp) auditRelease(t *testing.T) {
 	t.Helper()
-	held, hooks := b.in.count(heldMails), b.in.count(heldHooks)
-	b.release(t, fmt.Sprintf("0 recipients of mail, %d scheduled emails, 0 webhook deliveries", scheduledMails), "--due-after", b.ended.Format(time.RFC3339))
+	held, hooks := b.in.count(heldRecipients), b.in.count(heldHooks)
+	b.release(t, fmt.Sprintf("0 recipients of mail, %d scheduled emails, 0 webhook deliveries", scheduledEmails), "--due-after", b.ended.Format(time.RFC3339))
 	b.release(t, fmt.Sprintf("%d recipients of mail, 0 scheduled emails, %d webhook deliveries", held, hooks))
 	b.in.settle()
 	b.in.settleHooks()
 	twice := 0
-	for subject, n := range b.mailsOf() {
+	for subject, n := range b.relayed() {
 		if n > 2 {
-			t.Errorf("%s came %d times", subject, n)
+			t.Errorf("%s arrived %d times", subject, n)
 		} else if n == 2 {
 			twice++
 		}
 	}
 	if twice != held {
-		t.Errorf("%d mails came twice, and %d were held", twice, held)
+		t.Errorf("%d messages arrived twice, and %d were held", twice, held)
 	}
-	if n := b.in.count(`SELECT count(*) FROM emails WHERE due_at IS NOT NULL`); n != scheduledMails {
-		t.Errorf("%d emails are scheduled, want %d", n, scheduledMails)
+	if n := b.in.count(`SELECT count(*) FROM emails WHERE due_at IS NOT NULL`); n != scheduledEmails {
+		t.Errorf("%d emails are scheduled, want %d", n, scheduledEmails)
 	}
 }
 

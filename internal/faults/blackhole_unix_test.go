@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	// mostToAnswer is how long a client may wait for a response while the network
+	// mostToRespond is how long a client may wait for a response while the network
 	// between the node and its database is down.
-	mostToAnswer = 35 * time.Second
+	mostToRespond = 35 * time.Second
 	// mostToServe is how long after the database can be reached again mail may be
 	// refused.
 	mostToServe = 10 * time.Second
 )
 
-// blackHole is a network between a node and its database that can stop to forward
-// anything, without a word to either side.
+// blackHole is a network between a node and its database that can stop forwarding
+// without closing any connection.
 type blackHole struct {
 	listener net.Listener
 	server   string // the Unix socket of the database
 
 	mu    sync.Mutex
-	lost  bool                       // for connections that are made from now on
-	conns map[net.Conn]chan struct{} // closed: nothing is forwarded any more
+	lost  bool                       // for new connections
+	conns map[net.Conn]chan struct{} // closed: forwarding has stopped
 }
 
-// newBlackHole puts a black hole before a database and returns the address to go
-// through it.
+// newBlackHole starts a black hole in front of a database and returns the address
+// to connect to.
 func newBlackHole(t *testing.T, database string) (*blackHole, string) {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -91,8 +91,8 @@ func (h *blackHole) serve(client net.Conn) {
 	delete(h.conns, client)
 }
 
-// forward copies until a connection is closed. When it is silent, what comes is
-// dropped.
+// forward copies bytes until a connection closes. Once silent is closed, it drops
+// what it reads.
 func forward(to, from net.Conn, silent <-chan struct{}) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -111,8 +111,7 @@ func forward(to, from net.Conn, silent <-chan struct{}) {
 	}
 }
 
-// swallow loses the connections that there are, and with alsoNew those that are
-// made from now on.
+// swallow stops the existing connections and, with alsoNew, those made from now on.
 func (h *blackHole) swallow(alsoNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,18 +128,19 @@ func (h *blackHole) open() {
 	h.lost = false
 }
 
-// TestN4BlackHole loses the connections of one of two nodes to the database: once
-// those that it has, and once all for a minute. Every client is answered in time,
-// the node is unhealthy meanwhile and serves soon after, and the other node does
-// not notice.
-func TestN4BlackHole(t *testing.T) {
+// TestNodeRecoversFromSilentNetworkLoss interrupts the connections of one of two
+// nodes to the database without closing them: first the existing ones, then all of
+// them for a minute. Every client gets a response in time, the node reports itself
+// unhealthy and serves again soon after, and the other node is not affected.
+// Row N3 of docs/testing.md.
+func TestNodeRecoversFromSilentNetworkLoss(t *testing.T) {
 	t.Parallel()
 	database := testpg.Schema(t)
 	secret := "POSTROOM_SECRET=the same on both nodes, the same on both nodes"
 	h, through := newBlackHole(t, database)
-	a := installAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "a"), through)
-	b := installAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "b"), database)
-	for _, in := range []*install{b, a} {
+	a := installationAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "a"), through)
+	b := installationAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "b"), database)
+	for _, in := range []*installation{b, a} {
 		in.settings = []string{secret}
 		in.start()
 	}
@@ -154,13 +154,13 @@ func TestN4BlackHole(t *testing.T) {
 		working.Go(func() { l.run(ctx, a, c) })
 		working.Go(func() { other.run(ctx, b, c) })
 	}
-	eventually(t, "both nodes take mail", func() bool { return l.book.count(accepted) > 0 && other.book.count(accepted) > 0 })
+	eventually(t, "both nodes accept mail", func() bool { return l.book.count(accepted) > 0 && other.book.count(accepted) > 0 })
 
 	for _, loss := range []struct {
 		name    string
 		alsoNew bool
 		lasts   time.Duration
-	}{{"the connections that there were", false, 0}, {"all", true, time.Minute}} {
+	}{{"the existing connections", false, 0}, {"all", true, time.Minute}} {
 		h.swallow(loss.alsoNew)
 		lost := time.Now()
 		unhealthy := a.awaitHealth(t, http.StatusServiceUnavailable)
@@ -168,38 +168,38 @@ func TestN4BlackHole(t *testing.T) {
 		h.open()
 		back, before := time.Now(), l.book.count(accepted)
 		if !loss.alsoNew {
-			back = lost.Add(20 * time.Second) // it is reachable, but the node cannot know before
+			back = lost.Add(20 * time.Second) // the database is reachable, but the node cannot know earlier
 		}
-		eventually(t, "the node takes mail again", func() bool { return l.book.count(accepted) > before })
+		eventually(t, "the node accepts mail again", func() bool { return l.book.count(accepted) > before })
 		served := time.Since(back)
 		healthy := a.awaitHealth(t, http.StatusOK)
-		t.Logf("lost: %s; unhealthy after %s, mail again after %s, healthy after %s more; longest answer %s, of the other node %s", loss.name,
+		t.Logf("lost: %s; unhealthy after %s, mail again after %s, healthy after %s more; longest response %s, of the other node %s", loss.name,
 			seconds(unhealthy), seconds(time.Since(lost)), seconds(healthy),
 			seconds(time.Duration(l.longest.Load())), seconds(time.Duration(other.longest.Load())))
 		if served > mostToServe {
-			t.Errorf("lost: %s; mail was taken %v after the database was back", loss.name, served)
+			t.Errorf("lost: %s; mail was accepted only %v after the database was back", loss.name, served)
 		}
 	}
 	done()
 	working.Wait()
-	if longest := time.Duration(l.longest.Load()); longest > mostToAnswer {
-		t.Errorf("an answer took %v, want at most %v", longest, mostToAnswer)
+	if longest := time.Duration(l.longest.Load()); longest > mostToRespond {
+		t.Errorf("a response took %v, want at most %v", longest, mostToRespond)
 	}
 	if longest := time.Duration(other.longest.Load()); longest > 2*freezeGrace {
-		t.Errorf("an answer of the other node took %v", longest)
+		t.Errorf("a response of the other node took %v", longest)
 	}
 	stored := slices.DeleteFunc(b.messages("in"), func(m message) bool { return other.book.has(m.Subject) })
 	l.book.audit(t, stored, byAddress(l.boxes...), true)
 }
 
-// awaitHealth waits until the health of the node has that status, and returns how
-// long that took.
-func (in *install) awaitHealth(t *testing.T, status int) time.Duration {
+// awaitHealth waits until the node's /health has that status, and returns how long
+// that took.
+func (in *installation) awaitHealth(t *testing.T, status int) time.Duration {
 	t.Helper()
 	c := in.current().caller()
 	defer c.close()
 	began := time.Now()
-	eventually(t, "the health of the node has the status", func() bool {
+	eventually(t, "the node reports the expected health", func() bool {
 		a, err := c.do(t.Context(), http.MethodGet, "/health", nil)
 		return err == nil && a.status == status
 	})

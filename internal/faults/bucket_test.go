@@ -9,9 +9,9 @@ import (
 	"github.com/postroom/postroom/internal/s3test"
 )
 
-// useBucket keeps the large mail of an install in a bucket of a server of the
-// test's own.
-func useBucket(t *testing.T, in *install) *s3test.Server {
+// useBucket stores the large mail of an installation in a bucket on a server that
+// the test starts.
+func useBucket(t *testing.T, in *installation) *s3test.Server {
 	t.Helper()
 	s3 := s3test.Start(t)
 	in.settings = append(in.settings, "POSTROOM_BLOBS="+s3.Address())
@@ -19,19 +19,19 @@ func useBucket(t *testing.T, in *install) *s3test.Server {
 	return s3
 }
 
-// TestS22BucketAway takes the storage of large mail away and gives it back.
-// Meanwhile large mail is put off with 451 and 503; small mail does not notice.
-// Afterwards the service goes on by itself, and what it promised is there byte
-// for byte.
-func TestS22BucketAway(t *testing.T) {
+// TestLargeMailIsDeferredWhileTheBucketIsAway stops the object storage and starts it
+// again. Meanwhile large mail is deferred with 451 and 503, and small mail is not
+// affected. Afterwards the service recovers by itself, and everything it accepted
+// can be read byte for byte. Row S22 of docs/testing.md.
+func TestLargeMailIsDeferredWhileTheBucketIsAway(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		s3 := useBucket(t, in)
 		p := newPair(in)
 		for range pick(1, 10) {
 			p.want(small, 250, http.StatusCreated)
 			p.want(large, 250, http.StatusCreated)
-			in.settle() // large mail on its way would be tried again much later
+			in.settle() // the retry of large mail in transit would come much later
 			s3.Stop()
 			p.want(small, 250, http.StatusCreated)
 			p.want(large, 451, http.StatusServiceUnavailable)
@@ -44,7 +44,7 @@ func TestS22BucketAway(t *testing.T) {
 	})
 }
 
-// wantLargeUnreadable says that large mail is there, and cannot be had now.
+// wantLargeUnreadable checks that large messages are listed but cannot be downloaded now.
 func (p *pair) wantLargeUnreadable() {
 	p.t.Helper()
 	c := p.in.current().caller()
@@ -53,12 +53,12 @@ func (p *pair) wantLargeUnreadable() {
 		_, err := c.raw(p.t.Context(), m.ID)
 		no, refused := errors.AsType[*unwanted](err)
 		if away := m.Size > large/2; away != refused || refused && no.status != http.StatusServiceUnavailable {
-			p.t.Errorf("a mail of %d bytes: %v", m.Size, err)
+			p.t.Errorf("a message of %d bytes: %v", m.Size, err)
 		}
 	}
 }
 
-// wantReadable downloads all that arrived.
+// wantReadable downloads every message that arrived.
 func (p *pair) wantReadable() {
 	p.t.Helper()
 	c := p.in.current().caller()

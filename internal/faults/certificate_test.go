@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// writeCertificate makes a certificate and its key, and returns the path of the
-// file that holds both.
+// writeCertificate creates a certificate and its key, and returns the path of the
+// file that contains both.
 func writeCertificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// dieWithUs ends the process with the test binary, should that end without
-// cleaning up.
+// dieWithUs kills the process when the test binary ends without cleaning up.
 func dieWithUs(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package faults_test
 
 import "os/exec"
 
-// dieWithUs does nothing where the system cannot.
+// dieWithUs does nothing on systems without a parent-death signal.
 func dieWithUs(*exec.Cmd) {}

@@ -12,33 +12,33 @@ import (
 	"testing"
 )
 
-// TestH13KillBetweenEffectAndAnswer kills the service while clients make calls
-// of all kinds, each repeated under its idempotency key until it is answered,
-// and while mail comes in. Every call has one effect, and what usage and stats
-// say agrees with a count over the tables.
-func TestH13KillBetweenEffectAndAnswer(t *testing.T) {
+// TestRepeatedCallsHaveOneEffectUnderKills kills the service while clients make
+// calls of all kinds, each repeated under its idempotency key until it gets a
+// response, and while mail arrives. Every call has one effect, and usage and stats
+// agree with a count over the tables. Row H13 of docs/testing.md.
+func TestRepeatedCallsHaveOneEffectUnderKills(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
-		in.settings = append(in.settings, "POSTROOM_AUTO_PAUSE=off") // a third of what is sent bounces
+	onEachEngine(t, func(t *testing.T, in *installation) {
+		in.settings = append(in.settings, "POSTROOM_AUTO_PAUSE=off") // a third of the messages bounces
 		c := &counting{in: in, calls: int64(pick(200, 10_000)), kills: pick(3, 40), effects: map[string]int{}}
 		c.run(t)
 	})
 }
 
-// counting is calls and mail from four clients, under kills.
+// counting runs calls and mail from four clients, under kills.
 type counting struct {
-	in    *install
-	calls int64 // to be answered
+	in    *installation
+	calls int64 // to be completed
 	kills int
 
 	from, to inbox
-	source   message // that is answered and forwarded
+	source   message // that is replied to and forwarded
 	testKey  string
 
-	last, answered atomic.Int64
+	last, completed atomic.Int64
 
 	mu      sync.Mutex
-	effects map[string]int // by the kind of the call
+	effects map[string]int // by kind of call
 }
 
 func (c *counting) run(t *testing.T) {
@@ -48,15 +48,15 @@ func (c *counting) run(t *testing.T) {
 	c.from, c.to = boxes[0], boxes[1]
 	c.prepare(t)
 	k := newKiller(t, c.in, int(c.calls)/c.kills)
-	enough := func() bool { return c.answered.Load() >= c.calls && k.kills >= c.kills }
+	enough := func() bool { return c.completed.Load() >= c.calls && k.kills >= c.kills }
 	down := func() { c.in.hurry(t.Context()) }
 	k.underKills(t, clients, enough, down, func(ctx context.Context, _ int) error { return c.client(ctx, k) })
-	t.Logf("%d kills, %d calls answered: %v", k.kills, c.answered.Load(), c.effects)
+	t.Logf("%d kills, %d calls completed: %v", k.kills, c.completed.Load(), c.effects)
 	c.in.settle()
 	c.audit(t)
 }
 
-// prepare makes the mail that is replied to, which nobody outside has sent, and
+// prepare sends the message that is replied to, from no external sender, and creates
 // a key in test mode.
 func (c *counting) prepare(t *testing.T) {
 	t.Helper()
@@ -78,25 +78,25 @@ func (c *counting) prepare(t *testing.T) {
 	c.testKey = key.Key
 }
 
-// operation is one call; id stands in what it makes.
+// operation is one call; id appears in the resource that it creates.
 type operation struct {
 	kind, method, path string
 	body               map[string]any
 	header             []string
 }
 
-// mostReplies is how many replies are made, all in one thread: many more would
-// look like two robots that answer each other.
+// mostReplies is how many replies are sent, all in one thread. Many more would look
+// like a loop between two autoresponders.
 const mostReplies = 15
 
-// operation returns the call of that number. The kinds take turns.
+// operation returns call number n. The kinds take turns.
 func (c *counting) operation(n int64) operation {
 	id := fmt.Sprintf("call-%d-end", n)
-	nobody := fmt.Sprintf("nobody-%d@%s", n, mailDomain) // who bounced once is not sent to again
+	missing := fmt.Sprintf("missing-%d@%s", n, mailDomain) // a new one each time: a bounced address is suppressed
 	send := "/v1/inboxes/" + c.from.ID + "/messages"
 	all := []operation{
 		{kind: "inbox", path: "/v1/inboxes", body: map[string]any{"display_name": id}},
-		{kind: "send", path: send, body: map[string]any{"to": []string{c.to.Address, nobody}, "subject": id, "text": "t"}},
+		{kind: "send", path: send, body: map[string]any{"to": []string{c.to.Address, missing}, "subject": id, "text": "t"}},
 		{kind: "reply", path: "/v1/messages/" + c.source.ID + "/reply", body: map[string]any{"text": id, "cc": c.to.Address}},
 		{kind: "forward", path: "/v1/messages/" + c.source.ID + "/forward", body: map[string]any{"to": c.to.Address, "text": id}},
 		{kind: "test", path: send, body: map[string]any{"to": c.to.Address, "subject": id, "text": "t"}},
@@ -112,12 +112,12 @@ func (c *counting) operation(n int64) operation {
 	return op
 }
 
-// client makes calls until ctx ends, and sends a mail after each.
+// client makes calls until ctx ends, and sends a message after each.
 func (c *counting) client(ctx context.Context, k *killer) error {
 	for ctx.Err() == nil {
 		n := c.last.Add(1)
 		op := c.operation(n)
-		if err := c.untilAnswered(ctx, k, op); err != nil {
+		if err := c.untilCompleted(ctx, k, op); err != nil {
 			return err
 		}
 		c.receive(ctx, n)
@@ -125,9 +125,9 @@ func (c *counting) client(ctx context.Context, k *killer) error {
 	return nil
 }
 
-// untilAnswered repeats the call until it is answered. One that the end of the
-// test cuts off may have happened, and is no longer counted by its kind.
-func (c *counting) untilAnswered(ctx context.Context, k *killer, op operation) error {
+// untilCompleted repeats the call until it gets a response. A call that the end of
+// the test interrupts may have had its effect, and is counted as "cut off" only.
+func (c *counting) untilCompleted(ctx context.Context, k *killer, op operation) error {
 	for {
 		n, err := c.in.await(ctx)
 		if err != nil {
@@ -143,7 +143,7 @@ func (c *counting) untilAnswered(ctx context.Context, k *killer, op operation) e
 		}
 		if err == nil {
 			c.note(op.kind)
-			c.answered.Add(1)
+			c.completed.Add(1)
 			return nil
 		}
 	}
@@ -155,7 +155,7 @@ func (c *counting) note(kind string) {
 	c.effects[kind]++
 }
 
-// receive offers one mail; what becomes of it is not looked at.
+// receive offers one message and ignores the outcome.
 func (c *counting) receive(ctx context.Context, n int64) {
 	node, err := c.in.await(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *counting) receive(ctx context.Context, n int64) {
 		return
 	}
 	defer s.close()
-	_, _ = s.send(newMail(fmt.Sprintf("mail-%d-end", n), 1000, c.to.Address)) // as above
+	_, _ = s.send(newMessage(fmt.Sprintf("mail-%d-end", n), 1000, c.to.Address)) // its outcome does not matter
 }
 
 func (c *counting) audit(t *testing.T) {
@@ -188,7 +188,7 @@ func (c *counting) audit(t *testing.T) {
 	c.auditAPI(t)
 }
 
-// recipients counts those of outbound mail that is no test.
+// recipients counts the recipients of outbound messages outside of test mode.
 func (c *counting) recipients(where string) int {
 	return c.in.count("SELECT count(*) FROM recipients r JOIN messages m ON m.seq = r.message_seq WHERE NOT m.test_mode AND " + where)
 }
@@ -197,12 +197,12 @@ func (c *counting) wantCount(t *testing.T, kind, rows string, want int) {
 	t.Helper()
 	got := c.in.count("SELECT cast(coalesce(sum(n), 0) AS bigint) FROM daily_counts WHERE kind = '" + kind + "' AND " + rows)
 	if got != want {
-		t.Errorf("%s is counted %d times where %s, and there are %d", kind, got, rows, want)
+		t.Errorf("%s is counted %d times where %s, want %d", kind, got, rows, want)
 	}
 }
 
-// auditEffects looks for calls that had two effects, or none though they were
-// answered.
+// auditEffects finds calls that had two effects, or that returned success without an
+// effect.
 func (c *counting) auditEffects(t *testing.T) {
 	t.Helper()
 	made := map[string]int{
@@ -213,8 +213,8 @@ func (c *counting) auditEffects(t *testing.T) {
 		"forward": c.in.count("SELECT count(*) FROM messages WHERE direction = 'out' AND subject LIKE 'Fwd:%'"),
 	}
 	for _, kind := range slices.Sorted(maps.Keys(made)) {
-		if n, told := made[kind], c.effects[kind]; n < told || n > told+c.effects["cut off"] {
-			t.Errorf("%s: %d calls were answered, and %d effects are there", kind, told, n)
+		if n, completed := made[kind], c.effects[kind]; n < completed || n > completed+c.effects["cut off"] {
+			t.Errorf("%s: %d calls were completed, and had %d effects", kind, completed, n)
 		}
 	}
 	twice := c.in.count(`SELECT count(*) FROM (SELECT subject FROM messages WHERE direction = 'out' AND subject LIKE 'call-%'
@@ -244,10 +244,10 @@ func (c *counting) auditAPI(t *testing.T) {
 		}
 	}
 	if want := c.in.count("SELECT count(*) FROM inboxes WHERE status <> 'deleted'"); usage.Inboxes.Used != want {
-		t.Errorf("usage shows %d inboxes, and there are %d", usage.Inboxes.Used, want)
+		t.Errorf("usage shows %d inboxes, want %d", usage.Inboxes.Used, want)
 	}
 	if want := c.recipients("true"); usage.Month.Used != want {
-		t.Errorf("usage shows %d recipients this month, and there are %d", usage.Month.Used, want)
+		t.Errorf("usage shows %d recipients this month, want %d", usage.Month.Used, want)
 	}
 	want := map[string]int{
 		"received": c.in.count("SELECT count(*) FROM messages WHERE direction = 'in' AND NOT test_mode"), "complained": 0,
@@ -255,7 +255,7 @@ func (c *counting) auditAPI(t *testing.T) {
 		"bounced": c.recipients("r.bounced_at IS NOT NULL"), "failed": c.recipients("r.status = 'failed'"),
 	}
 	if !maps.Equal(stats.Totals, want) {
-		t.Errorf("stats show %v, and there are %v", stats.Totals, want)
+		t.Errorf("stats show %v, want %v", stats.Totals, want)
 	}
 	t.Logf("stats: %v, usage: %+v", stats.Totals, usage)
 }

@@ -18,14 +18,15 @@ import (
 	"time"
 )
 
-// TestS14CrowdBesideHonestSenders fills the SMTP server with clients that do
-// nothing and clients that do it slowly, each from an address of its own, more
-// than there are places. Honest senders beside them, one connection for each
-// mail, get all their mail accepted at the first try, soon; so does one that
-// sends a large mail over a slow line. The API goes on, and memory is bounded.
-func TestS14CrowdBesideHonestSenders(t *testing.T) {
+// TestHonestSendersGetThroughACrowdOfSlowClients fills the SMTP server with clients
+// that send nothing and clients that send slowly, each from its own address, more
+// than the connection limit. Honest senders beside them, with one connection for each
+// message, get all messages accepted at the first try, soon. So does a sender of a
+// large message over a slow line. The API responds, and memory is bounded.
+// Row S14 of docs/testing.md.
+func TestHonestSendersGetThroughACrowdOfSlowClients(t *testing.T) {
 	t.Parallel()
-	in := newInstall(t, "sqlite")
+	in := newInstallation(t, "sqlite")
 	cert := writeCertificate(t)
 	places := pick(150, 1000)
 	in.settings = []string{
@@ -47,13 +48,13 @@ func TestS14CrowdBesideHonestSenders(t *testing.T) {
 	honest := newLedger("honest")
 	took := c.sendHonestly(ctx, t, honest, pick(8, 20), pick(15, 600))
 	if err := <-steady; err != nil {
-		t.Errorf("the mail over a slow line: %v", err)
+		t.Errorf("the message over a slow line: %v", err)
 	}
 	done()
 	health := probe.stop()
 	rss := peakMemory(t, n.cmd.Process.Pid)
 	c.end()
-	t.Logf("%d idle and %d slow clients for %d places, %d times one made room, %d times one was not let in; %d honest mails: %s; p50 %s, p99 %s, longest %s; "+
+	t.Logf("%d idle and %d slow clients for %d connections, %d dropped for others, %d refused; %d honest messages: %s; p50 %s, p99 %s, longest %s; "+
 		"/health: %d calls, p99 %s, longest %s; memory of the server %d MB",
 		idle, slow, places, c.shed.Load(), c.away.Load(), len(took), honest, seconds(at(took, 50)), seconds(at(took, 99)), seconds(at(took, 100)),
 		len(health), seconds(at(health, 99)), seconds(at(health, 100)), rss>>20)
@@ -74,17 +75,17 @@ func TestS14CrowdBesideHonestSenders(t *testing.T) {
 	honest.audit(t, slices.DeleteFunc(in.messages("in"), func(m message) bool { return m.Subject == "steady" }), byAddress(to), false)
 }
 
-// crowd are clients that take places.
+// crowd is a group of clients that occupy connections.
 type crowd struct {
 	n    *node
 	to   string
 	stop context.CancelFunc
 	all  sync.WaitGroup
-	shed atomic.Int64 // how often one made room
-	away atomic.Int64 // how often one was not let in
+	shed atomic.Int64 // dropped to make room
+	away atomic.Int64 // refused at once
 }
 
-// begin connects them. They come again when they are sent away.
+// begin connects the clients. They reconnect when the server disconnects them.
 func (c *crowd) begin(t *testing.T, idle, slow int) {
 	ctx, stop := context.WithCancel(t.Context())
 	c.stop = stop
@@ -108,14 +109,14 @@ func (c *crowd) end() {
 	c.all.Wait()
 }
 
-// phases are where slow clients dawdle.
+// phases are the points of a session at which slow clients stop.
 var phases = []string{
 	"", "EHLO x\r\nMAIL FROM:<a", "EHLO x\r\nSTARTTLS\r\n", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<%s>\r\nDATA\r\nSubject: a",
 	"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<%s>\r\nDATA\r\nSubject: a\r\n\r\nb", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<%s>\r\nBDAT 90000\r\n",
 }
 
-// sit holds a place for as long as it can: in silence, or with a byte a second
-// after the words of its phase.
+// sit keeps a connection for as long as it can: in silence, or with a byte a second
+// after the commands of its phase.
 func (c *crowd) sit(ctx context.Context, i, phase int) {
 	conn, err := dialFrom(ctx, loopback(20, i), c.n.smtp)
 	if err != nil {
@@ -154,7 +155,7 @@ func (c *crowd) sit(ctx context.Context, i, phase int) {
 	<-gone
 }
 
-// loopback is one of the addresses of this machine: the nth of a group.
+// loopback returns the nth loopback address of a group.
 func loopback(group, n int) net.IP {
 	return net.ParseIP(fmt.Sprintf("127.%d.%d.%d", group, n/250, n%250+1))
 }
@@ -166,10 +167,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sendHonestly sends mails from each of some addresses, each on a connection of
-// its own and tried once, and returns how long they took, from the dialling to
-// the 250.
-func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, senders, mails int) []time.Duration {
+// sendHonestly sends messages from several addresses, each on its own connection and
+// without a retry, and returns how long each took, from the dial to the 250.
+func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, senders, messages int) []time.Duration {
 	t.Helper()
 	var (
 		mu   sync.Mutex
@@ -178,8 +178,8 @@ func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, se
 	)
 	for i := range senders {
 		wg.Go(func() {
-			for range mails {
-				m := newMail(book.next(), 4<<10, c.to)
+			for range messages {
+				m := newMessage(book.next(), 4<<10, c.to)
 				began := time.Now()
 				what, err := c.sendOne(ctx, loopback(10, i), m)
 				d := time.Since(began)
@@ -190,7 +190,7 @@ func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, se
 				mu.Lock()
 				took = append(took, d)
 				mu.Unlock()
-				pause(ctx, time.Duration(pick(100, 500))*time.Millisecond) // until the slow line is through
+				pause(ctx, time.Duration(pick(100, 500))*time.Millisecond) // until the slow message is sent
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func (c *crowd) sendHonestly(ctx context.Context, t *testing.T, book *ledger, se
 	return took
 }
 
-func (c *crowd) sendOne(ctx context.Context, from net.IP, m mail) (outcome, error) {
+func (c *crowd) sendOne(ctx context.Context, from net.IP, m testMessage) (outcome, error) {
 	client, err := dialSMTPFrom(ctx, from, c.n.smtp)
 	if err != nil {
 		return refused, err
@@ -208,17 +208,17 @@ func (c *crowd) sendOne(ctx context.Context, from net.IP, m mail) (outcome, erro
 	return client.send(m)
 }
 
-// sendSteadily sends one mail of size bytes, rate of them a second.
+// sendSteadily sends one message of size bytes at rate bytes a second.
 func (c *crowd) sendSteadily(ctx context.Context, size, rate int) error {
 	client, err := dialSMTPFrom(ctx, loopback(11, 0), c.n.smtp)
 	if err != nil {
 		return err
 	}
 	defer client.close()
-	if err := client.envelope(mail{to: []string{c.to}}); err != nil {
+	if err := client.envelope(testMessage{to: []string{c.to}}); err != nil {
 		return err
 	}
-	if err := client.conn.SetDeadline(time.Now().Add(time.Duration(size/rate)*time.Second + patience)); err != nil {
+	if err := client.conn.SetDeadline(time.Now().Add(time.Duration(size/rate)*time.Second + testTimeout)); err != nil {
 		return err
 	}
 	line := append(bytes.Repeat([]byte("x"), 62), "\r\n"...)
@@ -238,7 +238,7 @@ func (c *crowd) sendSteadily(ctx context.Context, size, rate int) error {
 	return client.reply()
 }
 
-// probe calls /health again and again.
+// probe calls /health repeatedly.
 type probe struct {
 	cancel context.CancelFunc
 	took   chan []time.Duration
@@ -257,7 +257,7 @@ func startProbe(ctx context.Context, n *node) *probe {
 			if err == nil && a.status == http.StatusOK {
 				took = append(took, time.Since(began))
 			} else if ctx.Err() == nil {
-				took = append(took, patience) // it counts as the worst that there is
+				took = append(took, testTimeout) // a failure counts as the worst time
 			}
 			pause(ctx, 50*time.Millisecond)
 		}
@@ -274,7 +274,7 @@ func (p *probe) stop() []time.Duration {
 	return took
 }
 
-// at is a percentile of sorted times.
+// at returns a percentile of sorted times.
 func at(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -282,7 +282,7 @@ func at(sorted []time.Duration, percent int) time.Duration {
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]
 }
 
-// peakMemory is the most that a process had in memory so far, in bytes.
+// peakMemory returns the peak memory of a process so far, in bytes.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -302,13 +302,13 @@ func peakMemory(t *testing.T, pid int) int {
 	return 0
 }
 
-// TestS15ConnectionFlood tries to connect again and again, from one address and
-// then from fifty. What is over the limit of one address is told 421 4.7.0 at
-// once; beyond the limit in all, those who came before and said nothing make
-// room. The API and memory do not notice.
-func TestS15ConnectionFlood(t *testing.T) {
+// TestConnectionFloodIsLimited connects repeatedly, from one address and then from
+// fifty. Connections over the limit per address get 421 4.7.0 at once. Over the total
+// limit, the server drops older connections that have sent nothing. The API responds,
+// and memory is bounded. Row S15 of docs/testing.md.
+func TestConnectionFloodIsLimited(t *testing.T) {
 	t.Parallel()
-	in := newInstall(t, "sqlite")
+	in := newInstallation(t, "sqlite")
 	in.settings = []string{"POSTROOM_SMTP_MAX_CONNS_PER_IP=50"}
 	n := in.start()
 	ctx, done := context.WithCancel(t.Context())
@@ -317,12 +317,12 @@ func TestS15ConnectionFlood(t *testing.T) {
 	for _, addresses := range []int{1, 50} {
 		f := &flood{n: n, addresses: addresses}
 		f.run(ctx, pick(1500, 10_000))
-		t.Logf("%d tries from %d addresses: %d let in, %d sent away", f.tries.Load(), addresses, f.in.Load(), f.away.Load())
+		t.Logf("%d tries from %d addresses: %d accepted, %d refused", f.tries.Load(), addresses, f.in.Load(), f.away.Load())
 		if most := int64(min(50*addresses, 1000)); f.most > most {
 			t.Errorf("%d connections at a time from %d addresses", f.most, addresses)
 		}
 		if addresses == 1 && f.in.Load() != 50 || f.in.Load()+f.away.Load() != f.tries.Load() {
-			t.Errorf("%d let in and %d sent away of %d", f.in.Load(), f.away.Load(), f.tries.Load())
+			t.Errorf("%d accepted and %d refused of %d", f.in.Load(), f.away.Load(), f.tries.Load())
 		}
 	}
 	health := probe.stop()
@@ -336,7 +336,7 @@ func TestS15ConnectionFlood(t *testing.T) {
 	}
 }
 
-// flood connects and keeps what it gets, until the end.
+// flood opens connections and keeps those that the server accepts, until the end.
 type flood struct {
 	n         *node
 	addresses int
@@ -385,7 +385,7 @@ func (f *flood) run(ctx context.Context, tries int) {
 	}
 }
 
-// stillOpen counts the connections that nobody has closed.
+// stillOpen counts the connections that the server has not closed.
 func stillOpen(conns []net.Conn) (n int) {
 	for _, conn := range conns {
 		if conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {

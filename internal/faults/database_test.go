@@ -8,25 +8,25 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// openDatabase opens the install's database beside the program. The caller
+// openDatabase opens the installation's database beside the program. The caller
 // closes it.
-func (in *install) openDatabase() (*sql.DB, error) {
+func (in *installation) openDatabase() (*sql.DB, error) {
 	if in.engine == storetest.PostgreSQL {
 		return sql.Open("postgres", in.database)
 	}
 	return sql.Open("sqlite", "file:"+in.database+"?_pragma=busy_timeout(10000)")
 }
 
-// hurry makes all deliveries of mail and to webhooks due: it lets the time of
-// retries, and of the leases of a node that was killed, pass, which no clock of
-// ours can do for another process.
-func (in *install) hurry(ctx context.Context) {
+// hurry makes all mail and webhook deliveries due now, including those that wait for
+// a retry or for the lease of a killed node: a test cannot move another process's
+// clock.
+func (in *installation) hurry(ctx context.Context) {
 	in.t.Helper()
 	db, err := in.openDatabase()
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }() // of a database that is thrown away
+	defer func() { _ = db.Close() }() // the database is discarded
 	for _, table := range []string{"recipients", "webhook_deliveries"} {
 		q := `UPDATE ` + table + ` SET next_attempt_at = $1 WHERE next_attempt_at > $1`
 		if _, err := db.ExecContext(ctx, q, time.Now().UnixMicro()); err != nil {
@@ -35,8 +35,8 @@ func (in *install) hurry(ctx context.Context) {
 	}
 }
 
-// count asks the database for a number.
-func (in *install) count(query string) (n int) {
+// count returns the number that a query selects.
+func (in *installation) count(query string) (n int) {
 	in.t.Helper()
 	db, err := in.openDatabase()
 	if err == nil {
@@ -49,14 +49,14 @@ func (in *install) count(query string) (n int) {
 	return n
 }
 
-// settle waits until all mail that was taken is delivered, to all of its
-// recipients, for as long as it goes on.
-func (in *install) settle() {
+// settle waits until all accepted mail is delivered to all of its recipients, for as
+// long as deliveries make progress.
+func (in *installation) settle() {
 	in.t.Helper()
 	const waiting = `SELECT count(*) FROM recipients WHERE next_attempt_at IS NOT NULL`
 	for left := in.count(waiting); left > 0; {
 		was := left
-		eventually(in.t, "of the mail that was taken some more is delivered", func() bool {
+		eventually(in.t, "more of the accepted mail is delivered", func() bool {
 			left = in.count(waiting)
 			return left < was
 		})

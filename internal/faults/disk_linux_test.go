@@ -12,10 +12,11 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestS22BlobFolderReadOnly makes the blob folder read-only under the service.
-// Large mail is put off with 451 and 503 until it can be written again; small
-// mail does not notice.
-func TestS22BlobFolderReadOnly(t *testing.T) {
+// TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly remounts the blob folder
+// read-only under the service. Large mail is deferred with 451 and 503 until the
+// folder is writable again, and small mail is not affected. Row S22 of
+// docs/testing.md.
+func TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
@@ -35,9 +36,10 @@ func TestS22BlobFolderReadOnly(t *testing.T) {
 	}
 }
 
-// TestS22DiskFull fills the disk under the service. Mail that does not fit is put
-// off with 452 and 503 until there is room again.
-func TestS22DiskFull(t *testing.T) {
+// TestMailIsDeferredWhileTheDiskIsFull fills the disk under the service. Mail that
+// does not fit is deferred with 452 and 503 until there is space again. Rows S22 and
+// C6 of docs/testing.md.
+func TestMailIsDeferredWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
@@ -46,13 +48,13 @@ func TestS22DiskFull(t *testing.T) {
 			for range pick(2, 10) {
 				d.want(small, 250, http.StatusCreated)
 				d.want(large, 250, http.StatusCreated)
-				d.in.settle() // mail that is under way gives room back
+				d.in.settle() // finished deliveries free space
 				d.fill()
 				d.want(large, 452, http.StatusServiceUnavailable)
 				if got := d.send(larger); got != http.StatusServiceUnavailable {
-					t.Errorf("a call whose request has no room is answered with %d", got)
+					t.Errorf("a call whose request does not fit returns %d", got)
 				}
-				if e == storetest.SQLite { // PostgreSQL has a disk of its own
+				if e == storetest.SQLite { // PostgreSQL is on another disk
 					d.refuseSmall()
 				}
 				d.empty()
@@ -63,14 +65,14 @@ func TestS22DiskFull(t *testing.T) {
 	}
 }
 
-// disk is an install of which a folder is a small disk of its own.
+// disk is an installation with one folder on a small disk of its own.
 type disk struct {
 	*pair
-	mount string // that folder
+	mount string // path of that folder
 }
 
-// newDisk serves an install whose folder of that name, in the data folder, has
-// room for so much.
+// newDisk serves an installation whose folder name, inside the data folder, is a disk
+// of that size.
 func newDisk(t *testing.T, e storetest.Engine, name, size string) *disk {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -93,10 +95,10 @@ func newDisk(t *testing.T, e storetest.Engine, name, size string) *disk {
 	if e == storetest.PostgreSQL {
 		database = testpg.Schema(t)
 	}
-	return &disk{newPair(installAt(t, e, dir, database)), mount}
+	return &disk{newPair(installationAt(t, e, dir, database)), mount}
 }
 
-// remount changes how the small disk can be used.
+// remount changes the mount flags of the small disk.
 func (d *disk) remount(flags uintptr) {
 	d.t.Helper()
 	if err := syscall.Mount("", d.mount, "", syscall.MS_REMOUNT|flags, ""); err != nil {
@@ -106,14 +108,14 @@ func (d *disk) remount(flags uintptr) {
 
 func (d *disk) filler() string { return filepath.Join(d.mount, "filler") }
 
-// fill takes all the room that is left.
+// fill uses all the space that is left.
 func (d *disk) fill() {
 	d.t.Helper()
 	f, err := os.Create(d.filler())
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }() // the write tells
+	defer func() { _ = f.Close() }() // the write reports errors
 	for b := make([]byte, 4<<10); err == nil; {
 		_, err = f.Write(b)
 	}
@@ -122,7 +124,7 @@ func (d *disk) fill() {
 	}
 }
 
-// empty gives the room back.
+// empty frees the space again.
 func (d *disk) empty() {
 	d.t.Helper()
 	if err := os.Remove(d.filler()); err != nil {
@@ -130,8 +132,8 @@ func (d *disk) empty() {
 	}
 }
 
-// refuseSmall sends small mail until the last page that was free in the log of
-// the file is used up, and then once more.
+// refuseSmall sends small mail until the last free page of the write-ahead log is
+// used, and then one more.
 func (d *disk) refuseSmall() {
 	d.t.Helper()
 	eventually(d.t, "small mail is refused too", func() bool { return d.deliver(small) == 452 })

@@ -1,19 +1,18 @@
-// Package faults holds tests that do to the service what life does: kill it in
-// the middle of mail, take its database or its disk away, tell it to stop under
-// load, and let fifty writers at one file. They run the real program as a
-// process of its own and talk to it over SMTP and HTTP alone; what counts is
-// what a client was told, written into a ledger, against what is there
-// afterwards.
+// Package faults tests the service under faults: it kills the process in the middle
+// of a message, stops its database, fills its disk, terminates it under load, and runs
+// fifty writers on one SQLite file. The tests run the real program as a separate
+// process and use it over SMTP and HTTP only. They record every response that a client
+// got in a ledger, and compare the ledger with what is stored afterwards.
 //
-// The rules that they hold the service to:
+// The rules that they check:
 //
-//   - mail that was answered with 250, and a call that was answered with 201, is
-//     there once, whatever happens next;
-//   - mail that was refused is not there;
-//   - mail whose answer never came is there once or not at all, and for all of
-//     its recipients or none.
+//   - a message that got 250, and a call that got 201, is stored once, whatever
+//     happens next;
+//   - a message that was refused is not stored;
+//   - a message without a response is stored once or not at all, and for all of its
+//     recipients or none.
 //
-// `go test` runs short forms on both databases, `make faults` (build tag faults)
-// the long ones, alone on the machine. Tests carry the row of the fault
-// catalogue that they are about: C for crashes, H for the API, S for SMTP.
+// `go test` runs short forms on both databases, and `make faults` (build tag faults)
+// the long ones, alone on the machine. A test's comment names its rows of the fault
+// catalogue in docs/testing.md.
 package faults

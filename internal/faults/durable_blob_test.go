@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// blobTrace follows the blob folder. A blob is safe when an fsync of its file
-// has ended that began after the last write, and then, one of the folder that
-// began after it was renamed in it, and one of the folder above that began
-// after that folder was made.
+// blobTrace follows the blob folder. A blob is durable when three fsyncs have ended:
+// one of its file, begun after the last write; one of the folder, begun after the
+// file was renamed in it; and one of the parent folder, begun after the folder was
+// created.
 type blobTrace struct {
-	changes map[string]int // of a file or folder so far
-	synced  map[string]int // those of them that are on the disk
-	syncing map[*call]int  // changes, when it began
+	changes map[string]int // so far, by file or folder
+	synced  map[string]int // changes that are on the disk
+	syncing map[*call]int  // changes when the call began
 
-	file    map[string]string // of a mark
-	renamed map[string]int    // the change of the folder that a file's name was
-	made    map[string]int    // the change of the folder above that a folder was
+	file    map[string]string // by mark
+	renamed map[string]int    // the change of the folder that named the file
+	made    map[string]int    // the change of the parent that created the folder
 }
 
 func newBlobTrace() *blobTrace {
@@ -53,8 +53,8 @@ func (b *blobTrace) take(e event) {
 	}
 }
 
-// missing says what keeps the blob of a mark from being safe; nothing when it
-// is, or when there is none.
+// missing says why the blob of a mark is not durable yet. It returns an empty string
+// when the blob is durable or the mark has none.
 func (b *blobTrace) missing(mark string) string {
 	file, large := b.file[mark]
 	dir := path.Dir(file)

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Lines of a trace: a mail that comes in, a frame of the log that does not end
-// its transaction and one that does, a page, syncs, and what is said.
+// Lines of a trace: an incoming message, a WAL frame that does not end its
+// transaction and one that does, a page, syncs, and responses.
 const (
 	traceMail    = `11 read(9<TCP:[127.0.0.1:25->127.0.0.1:4000]>, "Subject: durable-000001-end\r\n", 4096) = 29`
 	traceCall    = `11 read(9<TCP:[127.0.0.1:80->127.0.0.1:4001]>, "once-000001-end {\"name\":\"durable-000001-end\"}", 4096) = 45`
@@ -39,10 +39,10 @@ const (
 	traceRefuses  = `12 read(4<UNIX-STREAM:[1->2]>, "E\0\0\0\vdeadlock", 4096) = 18`
 )
 
-// TestDurabilityFindsFaults shows that the check of the traces can fail.
+// TestDurabilityFindsFaults shows that the check of traces can fail.
 func TestDurabilityFindsFaults(t *testing.T) {
 	t.Parallel()
-	const notOnDisk = "[durable-000001-end] is answered with 250, and no fsync of the log has ended since it was written"
+	const notOnDisk = "[durable-000001-end] got 250, and no fsync of the log has ended since it was written"
 	tests := []struct {
 		name  string
 		rows  database
@@ -58,25 +58,25 @@ func TestDurabilityFindsFaults(t *testing.T) {
 			[]string{notOnDisk},
 		},
 		{
-			"a sync that ends after the answer", newWALTrace(),
+			"a sync that ends after the response", newWALTrace(),
 			[]string{traceMail, traceCommit, tracePage, traceBegins, trace250, traceEnds},
 			[]string{notOnDisk},
 		},
 		{
 			"a transaction without its end", newWALTrace(),
 			[]string{traceMail, traceHeader, tracePage, traceSync, trace250},
-			[]string{"[durable-000001-end] is answered with 250, and the transaction has not been written to its end"},
+			[]string{"[durable-000001-end] got 250, and the transaction has not been written to its end"},
 		},
 		{
 			"mail that was not written", newWALTrace(),
 			[]string{traceMail, trace250},
-			[]string{"[durable-000001-end] is answered with 250, and durable-000001-end was not written"},
+			[]string{"[durable-000001-end] got 250, and durable-000001-end was not written"},
 		},
 		{"a call with its key", newWALTrace(), []string{traceCall, traceCommit, tracePage, traceSync, trace201}, nil},
 		{
 			"a call whose key comes later", newWALTrace(),
 			[]string{traceCall, traceCommit, traceMark, traceSync, traceCommit, traceOther, traceSync, trace201},
-			[]string{"[durable-000001-end once-000001-end] is answered with 201, and they were written by two transactions"},
+			[]string{"[durable-000001-end once-000001-end] got 201, and they were written by two transactions"},
 		},
 		{
 			"a blob on the disk", newWALTrace(),
@@ -102,17 +102,17 @@ func TestDurabilityFindsFaults(t *testing.T) {
 		{
 			"a COMMIT that is not confirmed yet", newPGTrace(),
 			[]string{traceMail, traceBegin, traceInsert, traceAsks, trace250, traceConfirms},
-			[]string{"[durable-000001-end] is answered with 250, and the server has not confirmed the COMMIT"},
+			[]string{"[durable-000001-end] got 250, and the server has not confirmed the COMMIT"},
 		},
 		{
 			"a COMMIT that fails", newPGTrace(),
 			[]string{traceMail, traceBegin, traceInsert, traceAsks, traceRefuses, traceConfirms, trace250},
-			[]string{"[durable-000001-end] is answered with 250, and the server has not confirmed the COMMIT"},
+			[]string{"[durable-000001-end] got 250, and the server has not confirmed the COMMIT"},
 		},
 		{
 			"a question only", newPGTrace(),
 			[]string{traceMail, traceSelect, traceBegin, traceAsks, traceConfirms, trace250},
-			[]string{"[durable-000001-end] is answered with 250, and durable-000001-end was not written"},
+			[]string{"[durable-000001-end] got 250, and durable-000001-end was not written"},
 		},
 	}
 	for _, tt := range tests {

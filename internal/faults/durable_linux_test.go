@@ -19,29 +19,30 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestC2C3SyncBeforePromise traces the system calls of the program while mail
-// comes in (C2) and the API makes inboxes, keys and mail (C3). Before 250 and
-// 201 are said, what they promise is on the disk: its transaction whole, with
-// the row of the idempotency key in it, and its blob before that.
-func TestC2C3SyncBeforePromise(t *testing.T) {
+// TestPromisesAreOnDiskBeforeTheyAreSent traces the system calls of the program while
+// mail arrives and the API creates inboxes, keys and messages. When the program sends
+// 250 or 201, the whole transaction is on the disk, with the row of the idempotency
+// key in it, and the blob was there before the transaction. Rows C2 (mail) and C3
+// (API) of docs/testing.md.
+func TestPromisesAreOnDiskBeforeTheyAreSent(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
-		p := &promises{in: in, mails: pick(200, 1000), calls: pick(100, 1000), book: newLedger("durable")}
+	onEachEngine(t, func(t *testing.T, in *installation) {
+		p := &promises{in: in, messages: pick(200, 1000), calls: pick(100, 1000), book: newLedger("durable")}
 		p.run(t)
 	})
 }
 
-// promises is mail and calls under strace.
+// promises runs mail and calls against the program under strace.
 type promises struct {
-	in           *install
-	mails, calls int // to be accepted
+	in              *installation
+	messages, calls int // to be accepted
 
 	book  *ledger
 	box   inbox
-	large atomic.Int64 // mails that lie in the blob folder
+	large atomic.Int64 // messages in the blob folder
 }
 
-// traced are the calls that write, sync, name and answer.
+// traced are the system calls that write, sync, name and respond.
 const traced = "read,write,pwrite64,fsync,fdatasync,rename,renameat,renameat2,mkdirat"
 
 func (p *promises) run(t *testing.T) {
@@ -63,27 +64,27 @@ func (p *promises) run(t *testing.T) {
 	p.check(t, n, file)
 }
 
-// receive sends a share of the mail. Every tenth goes to the blob folder.
+// receive sends a share of the mail. Every tenth message goes to the blob folder.
 func (p *promises) receive(ctx context.Context, n *node) error {
 	c, err := dialSMTP(ctx, n.smtp)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	for i := range p.mails / clients {
+	for i := range p.messages / clients {
 		size := 1 << 10
 		if i%10 == 0 {
 			size = 300 << 10
 			p.large.Add(1)
 		}
-		if _, err := c.send(newMail(p.book.next(), size, p.box.Address)); err != nil {
+		if _, err := c.send(newMessage(p.book.next(), size, p.box.Address)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// call makes a share of the API calls: an inbox, a key, a mail, and again.
+// call makes a share of the API calls: in turn an inbox, a key and a message.
 func (p *promises) call(ctx context.Context, n *node) error {
 	c := n.caller()
 	defer c.close()
@@ -93,7 +94,7 @@ func (p *promises) call(ctx context.Context, n *node) error {
 		once := []string{"Idempotency-Key", strings.Replace(id, "durable", "once", 1)}
 		switch i % 3 {
 		case 1:
-			path, once = "/v1/keys", nil // its answer holds a secret and is never kept
+			path, once = "/v1/keys", nil // its response contains a secret and is never cached
 		case 2:
 			path, body = "/v1/inboxes/"+p.box.ID+"/messages", map[string]any{"to": p.box.Address, "subject": id, "text": bodyMark(id)}
 		}
@@ -104,7 +105,7 @@ func (p *promises) call(ctx context.Context, n *node) error {
 	return nil
 }
 
-// check reads the trace.
+// check reads the trace and reports the faults that it finds.
 func (p *promises) check(t *testing.T, n *node, file string) {
 	t.Helper()
 	trace, err := os.Open(file)
@@ -123,18 +124,18 @@ func (p *promises) check(t *testing.T, n *node, file string) {
 	for _, fault := range d.faults[:min(len(d.faults), 20)] {
 		t.Error(fault)
 	}
-	mails, calls := p.mails/clients*clients, p.calls/clients*clients
-	if d.promised["250"] != mails || d.promised["201"] != calls || len(d.blobs.file) != int(p.large.Load()) {
-		t.Errorf("the trace shows %v and %d blobs; there were %d mails, %d calls, %d blobs", d.promised, len(d.blobs.file), mails, calls, p.large.Load())
+	messages, calls := p.messages/clients*clients, p.calls/clients*clients
+	if d.promised["250"] != messages || d.promised["201"] != calls || len(d.blobs.file) != int(p.large.Load()) {
+		t.Errorf("the trace shows %v and %d blobs; there were %d messages, %d calls, %d blobs", d.promised, len(d.blobs.file), messages, calls, p.large.Load())
 	}
-	t.Logf("%d faults in %d promises: %v, %d of them with a blob", len(d.faults), mails+calls, d.promised, p.large.Load())
+	t.Logf("%d faults in %d promises: %v, %d of them with a blob", len(d.faults), messages+calls, d.promised, p.large.Load())
 	if pg, is := rows.(*pgTrace); is {
 		p.checkServer(t, pg)
 	}
 }
 
-// checkServer makes sure that COMMIT means what it says: that nothing weakens
-// it, neither the program nor how the server, database or role are set.
+// checkServer checks that COMMIT is durable: that neither the program nor the settings
+// of the server, database or role weaken it.
 func (p *promises) checkServer(t *testing.T, trace *pgTrace) {
 	t.Helper()
 	for _, text := range trace.weakened {
@@ -146,7 +147,7 @@ func (p *promises) checkServer(t *testing.T, trace *pgTrace) {
 	}
 	defer func() { _ = db.Close() }()
 	settings := []string{"synchronous_commit"}
-	if full { // otherwise the server may be one that is made for speed
+	if full { // otherwise the server may be configured for speed
 		settings = append(settings, "fsync", "full_page_writes")
 	}
 	for _, name := range settings {
@@ -165,8 +166,8 @@ func show(t *testing.T, db *sql.DB, setting string) string {
 	return value
 }
 
-// findStrace returns the path of a strace that works, and installs one when
-// there is none. Outside of CI the test is skipped when that cannot be.
+// findStrace returns the path of a working strace, and installs it when it is missing.
+// Outside of CI the test is skipped when that fails.
 func findStrace(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("strace")

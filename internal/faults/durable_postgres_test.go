@@ -2,18 +2,18 @@ package faults_test
 
 import "strings"
 
-// pgTrace follows the connections to PostgreSQL. A transaction is kept when the
-// server has said COMMIT, which it does, with synchronous_commit on, after the
-// fsync of its log.
+// pgTrace follows the connections to PostgreSQL. A transaction is durable when the
+// server has confirmed COMMIT: with synchronous_commit on, it does so after the fsync
+// of its log.
 type pgTrace struct {
 	marks     marks
 	open      map[string]*transaction // by connection
 	asked     map[string]bool         // COMMIT was sent
 	committed int
-	weakened  []string // what was said that may weaken a commit
+	weakened  []string // statements that may weaken a commit
 }
 
-// commit is the command, and what the server says that it has done.
+// commit is the command, and the confirmation of the server.
 const commit = `COMMIT\0`
 
 func newPGTrace() *pgTrace {
@@ -36,8 +36,8 @@ func (p *pgTrace) take(e event) (fresh []string) {
 	return nil
 }
 
-// said looks at what the program says to the server. What it asks outside of a
-// transaction changes nothing that it promises.
+// said inspects what the program sends to the server. Queries outside of a
+// transaction do not affect its promises.
 func (p *pgTrace) said(connection, text string) (fresh []string) {
 	if strings.Contains(text, "synchronous_commit") {
 		p.weakened = append(p.weakened, text)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// walTrace follows the log of an SQLite file. A transaction is the frames up to
-// the one whose header gives the size of the database after it (bytes 4 to 7),
-// and it is kept when an fsync has ended that began after that frame was
+// walTrace follows the write-ahead log of an SQLite file. A transaction consists of
+// the frames up to the one whose header gives the size of the database after it (bytes
+// 4 to 7). It is durable when an fsync has ended that began after that frame was
 // written. There is one writer.
 type walTrace struct {
 	marks     marks
@@ -22,7 +22,7 @@ func newWALTrace() *walTrace {
 	return &walTrace{marks: marks{}, open: &transaction{}, syncing: map[*call]int{}}
 }
 
-// frameHeader stands behind the bytes of one: its size.
+// frameHeader is the size of a frame's header.
 const frameHeader = `", 24, `
 
 func (w *walTrace) take(e event) (fresh []string) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// findMarks finds what clients put into mails and calls: ids, durable-000001-end,
+// findMarks finds what clients put into messages and calls: ids, durable-000001-end,
 // and idempotency keys, once-000001-end.
 func findMarks(text string) (found []string) {
 	const behind = len("-000001-end")
@@ -26,31 +26,31 @@ func findMarks(text string) (found []string) {
 	return found
 }
 
-// durability follows a trace of the program and holds every promise that it
-// gives against what is safe at the moment when it begins to say so.
+// durability follows a trace of the program. Whenever the program begins to send a
+// response that promises something, it checks that what it promises is durable.
 type durability struct {
-	doors []string // addresses that the program listens on, host:port
+	addrs []string // addresses that the program listens on, host:port
 	rows  database
 	blobs *blobTrace
 
-	asked    map[string][]string // marks that came in, by connection
-	promised map[string]int      // promises, by what was said
+	asked    map[string][]string // marks received, by connection
+	promised map[string]int      // number of promises, by status
 	faults   []string
 }
 
-// database follows what is written to SQLite or said to PostgreSQL.
+// database follows what is written to SQLite or sent to PostgreSQL.
 type database interface {
-	// take looks at an event and returns the marks that are now written for
+	// take processes an event and returns the marks that are now written for
 	// the first time.
 	take(event) []string
-	// kept says why the marks are not all kept, by one transaction; nothing
-	// when they are.
+	// kept says why one transaction has not made all of the marks durable. It
+	// returns an empty string when it has.
 	kept(marks []string) string
 }
 
-func newDurability(rows database, doors ...string) *durability {
+func newDurability(rows database, addrs ...string) *durability {
 	return &durability{
-		doors: doors, rows: rows, blobs: newBlobTrace(), asked: map[string][]string{}, promised: map[string]int{},
+		addrs: addrs, rows: rows, blobs: newBlobTrace(), asked: map[string][]string{}, promised: map[string]int{},
 	}
 }
 
@@ -67,41 +67,41 @@ func (d *durability) take(e event) {
 	case e.name == "read" && e.end:
 		d.asked[e.file] = append(d.asked[e.file], findMarks(e.text)...)
 	case e.name == "write" && !e.end:
-		d.answer(e.file, e.text)
+		d.response(e.file, e.text)
 	}
 }
 
 // client says whether file is the connection of a client.
 func (d *durability) client(file string) bool {
-	return slices.ContainsFunc(d.doors, func(door string) bool { return strings.HasPrefix(file, "TCP:["+door+"->") })
+	return slices.ContainsFunc(d.addrs, func(door string) bool { return strings.HasPrefix(file, "TCP:["+door+"->") })
 }
 
-// answer looks at what a client is told. It is about all that came in before.
-func (d *durability) answer(connection, text string) {
+// response checks what a client receives. It covers everything that the client sent before.
+func (d *durability) response(connection, text string) {
 	marks := d.asked[connection]
 	if len(marks) == 0 {
-		return // EHLO, or a call that makes nothing
+		return // EHLO, or a call that creates nothing
 	}
 	delete(d.asked, connection)
 	status, _, _ := strings.Cut(strings.TrimPrefix(text, "HTTP/1.1 "), " ")
 	d.promised[status]++
 	switch why := d.rows.kept(marks); {
 	case status != "250" && status != "201":
-		d.faults = append(d.faults, fmt.Sprintf("%v is answered with %.80q", marks, text))
+		d.faults = append(d.faults, fmt.Sprintf("%v got %.80q", marks, text))
 	case why != "":
-		d.faults = append(d.faults, fmt.Sprintf("%v is answered with %s, and %s", marks, status, why))
+		d.faults = append(d.faults, fmt.Sprintf("%v got %s, and %s", marks, status, why))
 	}
 }
 
-// transaction is one that is being written, or was.
+// transaction is one transaction that is being written, or was written.
 type transaction struct {
 	number int // of the commit; 0 before
 }
 
-// marks knows which transaction wrote a mark first.
+// marks maps each mark to the transaction that wrote it first.
 type marks map[string]*transaction
 
-// add notes that tx writes text, and returns what is new in it.
+// add records that tx writes text, and returns the marks that are new.
 func (m marks) add(text string, tx *transaction) (fresh []string) {
 	for _, found := range findMarks(text) {
 		if m[found] == nil {
@@ -112,7 +112,7 @@ func (m marks) add(text string, tx *transaction) (fresh []string) {
 	return fresh
 }
 
-// one returns the transaction that wrote all of them, or why there is none.
+// one returns the transaction that wrote all of the marks, or why there is none.
 func (m marks) one(all []string) (*transaction, string) {
 	for _, one := range all {
 		switch {

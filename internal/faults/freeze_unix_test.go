@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// freezeGrace is how long a node that stands still may hold up the others.
+	// freezeGrace is how long a frozen node may block the others.
 	freezeGrace = 6 * time.Second
-	// hotInboxes is how many inboxes the load of these tests goes to: so few that
-	// a node that stands still holds one of them.
+	// hotInboxes is how many inboxes the load of these tests goes to. They are few, so
+	// that a frozen node has locked one of them.
 	hotInboxes = 4
 )
 
-// threeNodes serves one PostgreSQL database by three nodes. Their connections
-// carry the names node0 to node2.
-func threeNodes(t *testing.T, settings ...string) []*install {
+// threeNodes runs three nodes on one PostgreSQL database. Their connections are named
+// node0 to node2.
+func threeNodes(t *testing.T, settings ...string) []*installation {
 	t.Helper()
 	database := testpg.Schema(t)
-	nodes := make([]*install, 3)
+	nodes := make([]*installation, 3)
 	for i := range nodes {
-		in := installAt(t, storetest.PostgreSQL, t.TempDir(), database+"&application_name=node"+string(rune('0'+i)))
+		in := installationAt(t, storetest.PostgreSQL, t.TempDir(), database+"&application_name=node"+string(rune('0'+i)))
 		in.settings = append([]string{"POSTROOM_SECRET=" + strings.Repeat("the same on all nodes ", 2)}, settings...)
 		in.start()
 		nodes[i] = in
@@ -43,12 +43,11 @@ func threeNodes(t *testing.T, settings ...string) []*install {
 type hotLoad struct {
 	book    *ledger
 	boxes   []inbox
-	longest atomic.Int64 // that an answer took, in nanoseconds
+	longest atomic.Int64 // that a response took, in nanoseconds
 }
 
-// run sends from one client to one node. What is put off is offered again as
-// another mail.
-func (l *hotLoad) run(ctx context.Context, in *install, seed int) {
+// run sends from one client to one node. After a deferral it sends the next message.
+func (l *hotLoad) run(ctx context.Context, in *installation, seed int) {
 	for i := seed; ctx.Err() == nil; {
 		c, err := dialSMTP(ctx, in.current().smtp)
 		if err != nil {
@@ -57,7 +56,7 @@ func (l *hotLoad) run(ctx context.Context, in *install, seed int) {
 		stop := context.AfterFunc(ctx, c.close)
 		for ctx.Err() == nil && err == nil {
 			i++
-			m := newMail(l.book.next(), 2<<10, l.boxes[i%len(l.boxes)].Address)
+			m := newMessage(l.book.next(), 2<<10, l.boxes[i%len(l.boxes)].Address)
 			var o outcome
 			began := time.Now()
 			o, err = c.send(m)
@@ -71,14 +70,14 @@ func (l *hotLoad) run(ctx context.Context, in *install, seed int) {
 	}
 }
 
-// rate returns how many mails a second are accepted in that time.
+// rate returns how many messages a second are accepted in that time.
 func (l *hotLoad) rate(ctx context.Context, d time.Duration) float64 {
 	was, began := l.book.count(accepted), time.Now()
 	wait(ctx, d)
 	return float64(l.book.count(accepted)-was) / time.Since(began).Seconds()
 }
 
-// silence notes the longest time between two events of a stream.
+// silence records the longest time between two events of a stream.
 type silence struct {
 	mu      sync.Mutex
 	last    time.Time
@@ -115,9 +114,9 @@ func (s *silence) end() time.Duration {
 	return s.longest
 }
 
-// freezeInTransaction stops a node at a moment when it holds locks, and returns
-// when its sessions do nothing any more.
-func freezeInTransaction(t *testing.T, in *install, name string) {
+// freezeInTransaction stops a node at a moment when it has locks in the database, and
+// returns when its sessions are idle.
+func freezeInTransaction(t *testing.T, in *installation, name string) {
 	t.Helper()
 	db, err := in.openDatabase()
 	if err != nil {
@@ -133,8 +132,7 @@ func freezeInTransaction(t *testing.T, in *install, name string) {
 		if err := process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		// What it asked before it stopped is answered by now; what it asks next is
-		// never asked.
+		// By now the server has processed what the node sent before it stopped.
 		wait(t.Context(), 50*time.Millisecond)
 		n := 0
 		if err := db.QueryRowContext(t.Context(), q, name).Scan(&n); err != nil {
@@ -150,11 +148,11 @@ func freezeInTransaction(t *testing.T, in *install, name string) {
 	t.Fatal("the node was never stopped in the middle of a transaction")
 }
 
-// TestN3NodeFrozenInTransaction stops one of three nodes in the middle of a
-// transaction that the others wait for. They go on within a few seconds, no
-// stream of events is silent for longer than that, and the node serves again
-// when it goes on.
-func TestN3NodeFrozenInTransaction(t *testing.T) {
+// TestOtherNodesGoOnWhileOneIsFrozen stops one of three nodes in the middle of a
+// transaction that the others wait for. The others continue within a few seconds, no
+// event stream is silent for longer than that, and the node serves again when it is
+// resumed. Row N1 of docs/testing.md.
+func TestOtherNodesGoOnWhileOneIsFrozen(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)
 	names := []string{"hot0", "hot1", "hot2", "hot3"}
@@ -222,15 +220,15 @@ func TestN3NodeFrozenInTransaction(t *testing.T) {
 	t.Logf("%s", l.book)
 }
 
-// one sends one mail.
-func (l *hotLoad) one(t *testing.T, in *install) error {
+// one sends one message.
+func (l *hotLoad) one(t *testing.T, in *installation) error {
 	t.Helper()
 	c, err := dialSMTP(t.Context(), in.current().smtp)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	m := newMail(l.book.next(), 2<<10, l.boxes[0].Address)
+	m := newMessage(l.book.next(), 2<<10, l.boxes[0].Address)
 	o, err := c.send(m)
 	l.book.write(m.id, entry{outcome: o, to: m.to, size: len(m.raw)})
 	return err

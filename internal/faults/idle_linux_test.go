@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// mostStart is how long a start may take that is not the first, and mostIdle how
-	// much memory the service may have resident, pages of the program included, when
-	// it has nothing to do.
+	// mostStart is how long a start may take, except for the first one. mostIdle is how
+	// much resident memory the service may have when it is idle, including the pages of
+	// the program.
 	mostStart = 200 * time.Millisecond
 	mostIdle  = 40 << 20
 	starts    = 3
 )
 
-// TestStartsAtOnceAndIdlesSmall starts the service again and again. Of the time that
-// a start takes, the time counts in which it ran or slept, and not that in which
-// other programs had the processor: so the best of several starts says something on a
-// busy machine too.
+// TestStartsAtOnceAndIdlesSmall starts the service several times. It counts the time
+// in which the service ran or slept, and not the time in which other programs had the
+// processor. The best of several starts is therefore meaningful on a busy machine too.
 func TestStartsAtOnceAndIdlesSmall(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
-		in.start() // the first start makes keys
+	onEachEngine(t, func(t *testing.T, in *installation) {
+		in.start() // the first start generates keys
 		in.stop()
 		var own, took []time.Duration
 		var resident []int
@@ -46,16 +45,16 @@ func TestStartsAtOnceAndIdlesSmall(t *testing.T) {
 			took[0].Round(time.Millisecond), took[starts-1].Round(time.Millisecond), own[0].Round(time.Millisecond), own[starts-1].Round(time.Millisecond),
 			float64(resident[0])/(1<<20), float64(resident[starts-1])/(1<<20))
 		if own[0] > mostStart {
-			t.Errorf("a start takes %v at best, and may take %v", own[0], mostStart)
+			t.Errorf("the fastest start took %v, want at most %v", own[0], mostStart)
 		}
 		if resident[0] > mostIdle {
-			t.Errorf("%.1f MiB are resident at best, and may be %d", float64(resident[0])/(1<<20), mostIdle>>20)
+			t.Errorf("at least %.1f MiB are resident, want at most %d", float64(resident[0])/(1<<20), mostIdle>>20)
 		}
 	})
 }
 
-// waited is how long the thread of a process that waited most was ready to run and
-// did not.
+// waited returns how long the most delayed thread of a process was ready to run but
+// did not get the processor.
 func waited(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -79,8 +78,7 @@ func waited(t *testing.T, pid int) time.Duration {
 	return all
 }
 
-// settled is what a process has resident, in bytes, once that does not change any
-// more.
+// settled returns the resident memory of a process, in bytes, once it is stable.
 func settled(t *testing.T, pid int) int {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)

@@ -8,34 +8,33 @@ import (
 	"testing"
 )
 
-// TestC1KillWhileReceiving kills the service while mail comes in. What was
-// answered with 250 is stored once, for each of its recipients.
-func TestC1KillWhileReceiving(t *testing.T) {
+// TestAcceptedMailSurvivesKills kills the service while mail arrives. Every message
+// that got 250 is stored once for each of its recipients. Row C1 of docs/testing.md.
+func TestAcceptedMailSurvivesKills(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
-		r := &receiving{in: in, size: 2 << 10, mails: pick(250, 2000), kills: pick(5, 25)}
+	onEachEngine(t, func(t *testing.T, in *installation) {
+		r := &receiving{in: in, size: 2 << 10, messages: pick(250, 2000), kills: pick(5, 25)}
 		r.run(t)
 	})
 }
 
-// TestC1KillWhileReceivingLarge does the same with mail that lies in the blob
-// folder.
-func TestC1KillWhileReceivingLarge(t *testing.T) {
+// TestAcceptedLargeMailSurvivesKills does the same with messages in the blob folder.
+// Row C1 of docs/testing.md.
+func TestAcceptedLargeMailSurvivesKills(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
-		r := &receiving{in: in, size: 300 << 10, mails: pick(12, 200), kills: pick(2, 20)}
+	onEachEngine(t, func(t *testing.T, in *installation) {
+		r := &receiving{in: in, size: 300 << 10, messages: pick(12, 200), kills: pick(2, 20)}
 		r.run(t)
 		r.compareRaw(t)
 	})
 }
 
-// receiving is mail from four clients, to one or both of two inboxes, under
-// kills.
+// receiving runs mail from four clients to one or both of two inboxes, under kills.
 type receiving struct {
-	in    *install
-	size  int // of a mail, in bytes
-	mails int // to be accepted
-	kills int
+	in       *installation
+	size     int // of a message, in bytes
+	messages int // to be accepted
+	kills    int
 
 	book  *ledger
 	boxes []inbox // two
@@ -48,15 +47,15 @@ func (r *receiving) run(t *testing.T) {
 	r.book = newLedger("received")
 	r.in.start()
 	r.boxes = r.in.createInboxes("box0", "box1")
-	const steps = int(answered) + 1 // of one mail
-	k := newKiller(t, r.in, steps*r.mails/r.kills)
-	enough := func() bool { return r.book.count(accepted) >= r.mails && k.kills >= r.kills }
+	const steps = int(replied) + 1 // of one message
+	k := newKiller(t, r.in, steps*r.messages/r.kills)
+	enough := func() bool { return r.book.count(accepted) >= r.messages && k.kills >= r.kills }
 	k.underKills(t, clients, enough, func() {}, func(ctx context.Context, i int) error { return r.client(ctx, k, i) })
 	t.Logf("%d kills: %s", k.kills, r.book)
 	r.book.audit(t, r.in.messages("in"), byAddress(r.boxes...), false)
 }
 
-// client sends mail until ctx ends. It never tries a mail twice.
+// client sends messages until ctx ends. It never retries a message.
 func (r *receiving) client(ctx context.Context, k *killer, i int) error {
 	for {
 		n, err := r.in.await(ctx)
@@ -78,20 +77,20 @@ func (r *receiving) client(ctx context.Context, k *killer, i int) error {
 	}
 }
 
-// sendOne sends a mail, every fourth one to both inboxes.
+// sendOne sends a message, every fourth one to both inboxes.
 func (r *receiving) sendOne(c *smtpClient, i int) error {
 	id := r.book.next()
 	to := []string{r.boxes[i%2].Address}
 	if digit(id)%4 == 0 {
 		to = []string{r.boxes[0].Address, r.boxes[1].Address}
 	}
-	m := newMail(id, r.size, to...)
+	m := newMessage(id, r.size, to...)
 	o, err := c.send(m)
 	r.book.write(id, entry{outcome: o, to: to, size: len(m.raw)})
 	return err
 }
 
-// compareRaw downloads all mail and compares it with what was sent.
+// compareRaw downloads all messages and compares them with what was sent.
 func (r *receiving) compareRaw(t *testing.T) {
 	t.Helper()
 	api := r.in.current().caller()
@@ -103,8 +102,8 @@ func (r *receiving) compareRaw(t *testing.T) {
 			continue
 		}
 		e := r.book.entries[m.Subject]
-		if want := newMail(m.Subject, r.size, e.to...).raw; !bytes.Equal(raw, want) {
-			t.Errorf("%s: the raw mail is not what was sent (%d bytes, sent %d)", m.Subject, len(raw), len(want))
+		if want := newMessage(m.Subject, r.size, e.to...).raw; !bytes.Equal(raw, want) {
+			t.Errorf("%s: the raw message is not what was sent (%d bytes, sent %d)", m.Subject, len(raw), len(want))
 		}
 	}
 }

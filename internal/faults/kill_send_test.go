@@ -9,24 +9,24 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestC1KillWhileSending kills the service while the API accepts mail from one
-// inbox to others and the queue delivers it. What was answered with 201 arrives
-// once at each of its recipients; a call with an idempotency key that is
-// repeated until it is answered has sent once.
-func TestC1KillWhileSending(t *testing.T) {
+// TestSentMailArrivesOnceUnderKills kills the service while the API accepts messages
+// from one inbox to others and the queue delivers them. A message whose call got 201
+// arrives once at each of its recipients. A call with an idempotency key, repeated
+// until it gets a response, sends once. Row C1 of docs/testing.md.
+func TestSentMailArrivesOnceUnderKills(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
-		s := &sending{in: in, mails: pick(150, 2000), kills: pick(5, 25)}
+	onEachEngine(t, func(t *testing.T, in *installation) {
+		s := &sending{in: in, messages: pick(150, 2000), kills: pick(5, 25)}
 		s.run(t)
 	})
 }
 
-// sending is mail from four API clients, from one inbox to one or two others,
+// sending runs messages from four API clients, from one inbox to one or two others,
 // under kills.
 type sending struct {
-	in    *install
-	mails int // to be accepted
-	kills int
+	in       *installation
+	messages int // to be accepted
+	kills    int
 
 	book *ledger
 	from inbox
@@ -40,8 +40,8 @@ func (s *sending) run(t *testing.T) {
 	boxes := s.in.createInboxes("from", "to0", "to1")
 	s.from, s.to = boxes[0], boxes[1:]
 	const steps = 2 // of one call
-	k := newKiller(t, s.in, steps*s.mails/s.kills)
-	enough := func() bool { return s.book.count(accepted) >= s.mails && k.kills >= s.kills }
+	k := newKiller(t, s.in, steps*s.messages/s.kills)
+	enough := func() bool { return s.book.count(accepted) >= s.messages && k.kills >= s.kills }
 	down := func() {
 		if s.in.engine == storetest.PostgreSQL { // on SQLite the next process knows that no other has claims
 			s.in.hurry(t.Context())
@@ -52,7 +52,7 @@ func (s *sending) run(t *testing.T) {
 	s.audit(t)
 }
 
-// client sends mail until ctx ends, every other one with an idempotency key.
+// client sends messages until ctx ends, every other one with an idempotency key.
 func (s *sending) client(ctx context.Context, k *killer) error {
 	for ctx.Err() == nil {
 		id := s.book.next()
@@ -78,7 +78,7 @@ func (s *sending) client(ctx context.Context, k *killer) error {
 	return nil
 }
 
-// keyed says whether the mail is sent with an idempotency key.
+// keyed reports whether the message is sent with an idempotency key.
 func (s *sending) keyed(id string) bool { return digit(id)%2 == 0 }
 
 func (s *sending) recipients(id string) []string {
@@ -88,10 +88,10 @@ func (s *sending) recipients(id string) []string {
 	return []string{s.to[0].Address}
 }
 
-// digit is the last one of the number in an id.
+// digit returns the last digit of the number in an id.
 func digit(id string) int { return int(id[len(id)-len("0-end")] - '0') }
 
-// call sends the mail. Its error is an *unwanted when it is refused.
+// call sends the message. Its error is an *unwanted when the message is refused.
 func (s *sending) call(ctx context.Context, n *node, id string) error {
 	c := n.caller()
 	defer c.close()
@@ -103,8 +103,7 @@ func (s *sending) call(ctx context.Context, n *node, id string) error {
 	return c.call(ctx, http.StatusCreated, nil, http.MethodPost, "/v1/inboxes/"+s.from.ID+"/messages", body, header...)
 }
 
-// audit waits until all mail that the service took has come to an end, and then
-// looks at the inboxes.
+// audit waits until all accepted messages are final, and then checks the inboxes.
 func (s *sending) audit(t *testing.T) {
 	t.Helper()
 	s.in.settle()
@@ -120,6 +119,6 @@ func (s *sending) audit(t *testing.T) {
 	arrived := s.in.messages("in")
 	s.book.audit(t, arrived, byAddress(s.to...), false)
 	if len(arrived) != copies {
-		t.Errorf("%d copies arrived of the %d that %d messages make", len(arrived), copies, len(sent))
+		t.Errorf("%d copies arrived, want %d for %d messages", len(arrived), copies, len(sent))
 	}
 }

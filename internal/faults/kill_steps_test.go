@@ -19,11 +19,11 @@ import (
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// killStep is a step to die at, and what may come twice then: the mail when it
-// was sent and its result is not stored, the webhook likewise.
+// killStep is a step to die at, and how many copies may arrive then: two when the
+// message or the webhook was sent and its result was not stored, otherwise one.
 type killStep struct {
-	at          crashpoint.Step
-	mails, hook int
+	at             crashpoint.Step
+	messages, hook int
 }
 
 var killSteps = []killStep{
@@ -35,7 +35,7 @@ var killSteps = []killStep{
 	{crashpoint.Rcpt, 1, 1},
 	{crashpoint.Data, 1, 1},
 	{crashpoint.Dot, 2, 1},
-	{crashpoint.Answer, 2, 1},
+	{crashpoint.Reply, 2, 1},
 	{crashpoint.Mark, 2, 1},
 	{crashpoint.Event, 2, 1},
 	{crashpoint.WebhookClaim, 1, 1},
@@ -43,16 +43,16 @@ var killSteps = []killStep{
 	{crashpoint.WebhookMark, 1, 2},
 }
 
-// TestC4KillAtEachStep kills the service at each step of a mail on its way out.
-// The mail that was accepted arrives, and its webhooks do; a repeat there is only
-// of what was sent and its result not yet stored.
-func TestC4KillAtEachStep(t *testing.T) {
+// TestKillAtAnyDeliveryStepLosesNothing kills the service at each step of an outbound
+// message. The accepted message and its webhooks arrive. Only what was sent without
+// its result being stored may arrive twice. Row C4 of docs/testing.md.
+func TestKillAtAnyDeliveryStepLosesNothing(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "postroom")
 	if err := build(program, "-tags", "crashpoints"); err != nil {
 		t.Fatal(err)
 	}
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.program = program
 		s := newStepwise(t, in)
 		for i, step := range killSteps {
@@ -60,21 +60,21 @@ func TestC4KillAtEachStep(t *testing.T) {
 				s.kill(t, step, fmt.Sprintf("%s-%06d-end", step.at, 1000*i+round))
 			}
 		}
-		t.Logf("%d kills at %d steps: %d mails arrived twice, %d webhooks", s.kills, len(killSteps), s.mailsTwice, s.hooksTwice)
+		t.Logf("%d kills at %d steps: %d messages arrived twice, %d webhooks", s.kills, len(killSteps), s.messagesTwice, s.hooksTwice)
 	})
 }
 
-// stepwise is an install that sends to a server and a webhook endpoint of the
-// test's.
+// stepwise is an installation that sends to an SMTP server and a webhook endpoint of
+// the test.
 type stepwise struct {
-	in   *install
+	in   *installation
 	sink *smtptest.MX
 	hook *endpoint
 
-	kills, mailsTwice, hooksTwice int
+	kills, messagesTwice, hooksTwice int
 }
 
-func newStepwise(t *testing.T, in *install) *stepwise {
+func newStepwise(t *testing.T, in *installation) *stepwise {
 	t.Helper()
 	s := &stepwise{in: in, sink: smtptest.NewMX(t, smtptest.MXConfig{}), hook: newEndpoint(t)}
 	dns := smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", s.sink.IP()))
@@ -83,8 +83,8 @@ func newStepwise(t *testing.T, in *install) *stepwise {
 	in.start()
 	c := in.current().caller()
 	defer c.close()
-	// Not of email.queued: its webhook goes out beside the mail, and a kill at a
-	// step of the one could be at any step of the other.
+	// Not email.queued: its webhook is posted while the message is sent, so a kill at a
+	// step of one could hit any step of the other.
 	body := map[string]any{"url": s.hook.url, "events": hooked}
 	if err := c.call(t.Context(), http.StatusCreated, nil, http.MethodPost, "/v1/webhooks", body); err != nil {
 		t.Fatal(err)
@@ -92,28 +92,28 @@ func newStepwise(t *testing.T, in *install) *stepwise {
 	return s
 }
 
-// kill sends one mail, lets the service die at the step, and looks at what comes
-// of the mail when it is started again.
+// kill sends one message, lets the service die at the step, starts it again, and
+// checks what arrives.
 func (s *stepwise) kill(t *testing.T, step killStep, id string) {
 	t.Helper()
 	s.in.stop()
 	settings := s.in.settings
 	s.in.settings = append(slices.Clip(settings), crashVariable+"="+string(step.at))
 	n := s.in.start()
-	answered := s.send(t, n, id) == nil
+	responded := s.send(t, n, id) == nil
 	<-n.exited
 	s.in.set(nil)
 	s.kills++
 	if !killed(n.err) {
 		t.Fatalf("%s: the program ended by itself: %v", step.at, n.err)
 	}
-	if step.at == crashpoint.Accept && answered {
-		t.Errorf("%s: answered before the commit", step.at)
+	if step.at == crashpoint.Accept && responded {
+		t.Errorf("%s: the call returned before the commit", step.at)
 	}
 	s.in.settings = settings
 	s.in.hurry(t.Context())
 	n = s.in.start()
-	if !answered { // as a client does that does not know
+	if !responded { // retry, like a client without a response
 		if err := s.send(t, n, id); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func (s *stepwise) kill(t *testing.T, step killStep, id string) {
 	s.audit(t, step, id)
 }
 
-// hooked are the events that the endpoint is told of.
+// hooked are the events that the endpoint receives.
 var hooked = []string{"email.sent", "email.delivered"}
 
 const crashVariable = "POSTROOM_TEST_CRASH_AT"
@@ -143,10 +143,10 @@ func (s *stepwise) send(t *testing.T, n *node, id string) error {
 	return c.call(t.Context(), http.StatusCreated, nil, http.MethodPost, "/v1/emails", body, "Idempotency-Key", id)
 }
 
-// audit waits for the mail and its webhooks.
+// audit waits for the message and its webhooks.
 func (s *stepwise) audit(t *testing.T, step killStep, id string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s: the mail is delivered, and all is told", step.at), func() bool {
+	eventually(t, fmt.Sprintf("%s: the message is delivered and its events are posted", step.at), func() bool {
 		return s.hook.has(id, hooked)
 	})
 	s.in.settle()
@@ -162,11 +162,11 @@ func (s *stepwise) audit(t *testing.T, step killStep, id string) {
 			copies = append(copies, m)
 		}
 	}
-	if len(copies) == 0 || len(copies) > step.mails {
-		t.Errorf("%s: %d copies arrived, want 1 to %d", step.at, len(copies), step.mails)
+	if len(copies) == 0 || len(copies) > step.messages {
+		t.Errorf("%s: %d copies arrived, want 1 to %d", step.at, len(copies), step.messages)
 	}
 	for _, m := range copies[min(1, len(copies)):] {
-		s.mailsTwice++
+		s.messagesTwice++
 		if unsigned(m.Data) != unsigned(copies[0].Data) {
 			t.Errorf("%s: a copy differs from the first", step.at)
 		}
@@ -185,14 +185,14 @@ func (s *stepwise) audit(t *testing.T, step killStep, id string) {
 	}
 }
 
-// unsigned is a mail without the signatures before it, whose times may differ
-// when the first was not stored.
+// unsigned returns a message without the signatures in front of it. Their times may
+// differ when the first copy was not stored.
 func unsigned(data []byte) string {
 	_, mail, _ := strings.Cut(string(data), "\r\nFrom:")
 	return mail
 }
 
-// endpoint is a webhook endpoint that counts what is posted to it.
+// endpoint is a webhook endpoint that counts the posts that it receives.
 type endpoint struct {
 	url string
 
@@ -231,7 +231,7 @@ func (e *endpoint) take(w http.ResponseWriter, r *http.Request) {
 	types[event.Type][event.ID]++
 }
 
-// has says whether every type of event was posted.
+// has reports whether every type of event was posted.
 func (e *endpoint) has(subject string, types []string) bool {
 	for _, typ := range types {
 		if len(e.posts(subject, typ)) == 0 {
@@ -241,7 +241,7 @@ func (e *endpoint) has(subject string, types []string) bool {
 	return true
 }
 
-// posts are how often each event of a type was posted.
+// posts returns how often each event of a type was posted.
 func (e *endpoint) posts(subject, typ string) map[string]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// killer crashes an install again and again while clients work on it, each time
-// a random number of their steps, and up to a few milliseconds, after it came
-// up.
+// killer repeatedly crashes an installation while clients work on it, each time after
+// a random number of their steps and up to a few milliseconds more.
 type killer struct {
-	in    *install
+	in    *installation
 	rng   *rand.Rand
 	steps int // of clients between two kills, on average
 
@@ -27,7 +26,7 @@ type killer struct {
 // commit takes.
 const mostDelay = 4 * time.Millisecond
 
-func newKiller(t *testing.T, in *install, steps int) *killer {
+func newKiller(t *testing.T, in *installation, steps int) *killer {
 	k := &killer{in: in, rng: randomness(t), steps: steps, strike: make(chan struct{}, 1)}
 	k.arm()
 	return k
@@ -35,20 +34,20 @@ func newKiller(t *testing.T, in *install, steps int) *killer {
 
 func (k *killer) arm() { k.left.Store(1 + k.rng.Int64N(2*int64(k.steps))) }
 
-// step is to be called by clients at every step that they take.
+// step must be called by clients at every step that they take.
 func (k *killer) step() {
 	if k.left.Add(-1) == 0 {
 		k.strike <- struct{}{}
 	}
 }
 
-// run crashes the install until enough is true, and starts it again each time;
-// before that it calls down, while nothing runs. It leaves a node running.
+// run crashes the installation until enough is true, and restarts it each time. It
+// calls down before the restart, while nothing runs. It leaves a node running.
 func (k *killer) run(ctx context.Context, enough func() bool, down func()) {
 	for !enough() {
 		select {
 		case <-k.strike:
-		case <-ctx.Done(): // the clients have given up
+		case <-ctx.Done(): // the clients have stopped
 			return
 		}
 		select {
@@ -63,8 +62,8 @@ func (k *killer) run(ctx context.Context, enough func() bool, down func()) {
 	}
 }
 
-// underKills runs n clients until enough is true, and crashes the install below
-// them. It returns the first error of a client.
+// underKills runs n clients until enough is true, and crashes the installation
+// meanwhile. It returns the first error of a client.
 func (k *killer) underKills(t *testing.T, n int, enough func() bool, down func(), client func(ctx context.Context, i int) error) {
 	t.Helper()
 	ctx, done := context.WithCancel(t.Context())

@@ -20,21 +20,21 @@ func TestLedgerFindsFaults(t *testing.T) {
 			want: "was accepted and is not stored for a@faults.example",
 		},
 		{
-			name: "accepted and doubled", entry: entry{outcome: accepted, to: one}, copies: map[string]int{"ibx_a": 2},
+			name: "accepted and stored twice", entry: entry{outcome: accepted, to: one}, copies: map[string]int{"ibx_a": 2},
 			want: "is stored 2 times for a@faults.example",
 		},
 		{
 			name: "accepted and lost for one of two", entry: entry{outcome: accepted, to: both}, copies: map[string]int{"ibx_a": 1},
 			want: "was accepted and is not stored for b@faults.example",
 		},
-		{name: "no answer and stored", entry: entry{outcome: unknown, to: both}, copies: map[string]int{"ibx_a": 1, "ibx_b": 1}},
-		{name: "no answer and not stored", entry: entry{outcome: unknown, to: both}},
+		{name: "no response and stored", entry: entry{outcome: unknown, to: both}, copies: map[string]int{"ibx_a": 1, "ibx_b": 1}},
+		{name: "no response and not stored", entry: entry{outcome: unknown, to: both}},
 		{
-			name: "no answer and stored for one of two", entry: entry{outcome: unknown, to: both}, copies: map[string]int{"ibx_b": 1},
+			name: "no response and stored for one of two", entry: entry{outcome: unknown, to: both}, copies: map[string]int{"ibx_b": 1},
 			want: "is stored for some of its recipients, and not for a@faults.example",
 		},
 		{
-			name: "no answer and doubled", entry: entry{outcome: unknown, to: one}, copies: map[string]int{"ibx_a": 2},
+			name: "no response and stored twice", entry: entry{outcome: unknown, to: one}, copies: map[string]int{"ibx_a": 2},
 			want: "is stored 2 times for a@faults.example",
 		},
 		{
@@ -42,12 +42,12 @@ func TestLedgerFindsFaults(t *testing.T) {
 			want: "was refused and is stored for a@faults.example",
 		},
 		{
-			name: "refused and stored, where that may be", entry: entry{outcome: refused, to: one},
+			name: "refused and stored, where that is allowed", entry: entry{outcome: refused, to: one},
 			copies: map[string]int{"ibx_a": 1}, refusedToo: true,
 		},
 		{name: "refused and not stored", entry: entry{outcome: refused, to: one}},
 		{
-			name: "stored in an inbox that it was not for", entry: entry{outcome: accepted, to: one},
+			name: "stored in the wrong inbox", entry: entry{outcome: accepted, to: one},
 			copies: map[string]int{"ibx_a": 1, "ibx_b": 1}, want: "is stored in 2 inboxes, and was for 1",
 		},
 	}

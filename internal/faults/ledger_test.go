@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// mail is one mail that a client offers. Its id stands in the subject, the
+// testMessage is one message that a client offers. Its id is in the subject, the
 // Message-ID and the body.
-type mail struct {
+type testMessage struct {
 	id  string
 	to  []string // addresses of inboxes
 	raw []byte
 }
 
-// newMail makes a mail of about size bytes. The same id and size make the same
+// newMessage creates a message of about size bytes. The same id and size give the same
 // bytes.
-func newMail(id string, size int, to ...string) mail {
+func newMessage(id string, size int, to ...string) testMessage {
 	b := fmt.Appendf(nil, "From: Ann <%s>\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: %s\r\n"+
 		"Date: Mon, 02 Jan 2006 15:04:05 +0000\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n%s\r\n",
 		sender, strings.Join(to, ", "), id, headerID(id), bodyMark(id))
@@ -32,10 +32,10 @@ func newMail(id string, size int, to ...string) mail {
 		at := rng.IntN(len(filler) - 70)
 		b = append(append(b, filler[at:at+70]...), "\r\n"...)
 	}
-	return mail{id, to, b}
+	return testMessage{id, to, b}
 }
 
-// filler is text that bodies are cut out of.
+// filler is the text that bodies are taken from.
 var filler = func() []byte {
 	const letters = "abcdefghijklmnopqrstuvwxyz      "
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -47,15 +47,15 @@ var filler = func() []byte {
 }()
 
 func headerID(id string) string { return "<" + id + "@client.example>" }
-func bodyMark(id string) string { return "The mark of this mail is " + id + "." }
+func bodyMark(id string) string { return "The mark of this message is " + id + "." }
 
-// outcome is what a client knows of a mail or a call when it is over.
+// outcome is what a client knows about a message or a call afterwards.
 type outcome int
 
 const (
-	unknown  outcome = iota // no answer came
-	refused                 // with an answer, or before all of it was handed over
-	accepted                // with a promise
+	unknown  outcome = iota // no response
+	refused                 // by a response, or before all of it was sent
+	accepted                // by a response that promises it
 	outcomes int     = iota
 )
 
@@ -63,10 +63,10 @@ const (
 type entry struct {
 	outcome outcome
 	to      []string
-	size    int // of the raw mail; 0 when that is not known
+	size    int // of the raw message; 0 if unknown
 }
 
-// ledger is what clients were told.
+// ledger records what the service promised to clients.
 type ledger struct {
 	prefix string
 
@@ -78,7 +78,7 @@ type ledger struct {
 
 func newLedger(prefix string) *ledger { return &ledger{prefix: prefix, entries: map[string]entry{}} }
 
-// next returns an id that was not used before.
+// next returns a new id.
 func (l *ledger) next() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *ledger) next() string {
 	return fmt.Sprintf("%s-%06d-end", l.prefix, l.last)
 }
 
-// write notes what became of id.
+// write records the outcome of id.
 func (l *ledger) write(id string, e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *ledger) write(id string, e entry) {
 	l.counts[e.outcome]++
 }
 
-// has says whether the ledger knows id.
+// has reports whether the ledger contains id.
 func (l *ledger) has(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,11 +111,11 @@ func (l *ledger) count(o outcome) int {
 func (l *ledger) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("%d accepted, %d without an answer, %d refused", l.counts[accepted], l.counts[unknown], l.counts[refused])
+	return fmt.Sprintf("%d accepted, %d without a response, %d refused", l.counts[accepted], l.counts[unknown], l.counts[refused])
 }
 
-// audit holds what is stored against the ledger: byInbox holds the ids of the
-// inboxes by address. refusedToo allows what was refused to be there once.
+// audit compares what is stored with the ledger. byInbox maps the addresses of inboxes
+// to their ids. refusedToo allows one copy of a refused message.
 func (l *ledger) audit(t *testing.T, stored []message, byInbox map[string]string, refusedToo bool) {
 	t.Helper()
 	l.mu.Lock()
@@ -125,12 +125,12 @@ func (l *ledger) audit(t *testing.T, stored []message, byInbox map[string]string
 		e, known := l.entries[m.Subject]
 		switch {
 		case !known:
-			t.Errorf("%s is stored, and nobody sent it", m.Subject)
+			t.Errorf("%s is stored, and no client sent it", m.Subject)
 			continue
 		case !strings.Contains(m.Text, bodyMark(m.Subject)):
-			t.Errorf("%s is stored with the text of another: %.80q", m.Subject, m.Text)
+			t.Errorf("%s is stored with the wrong text: %.80q", m.Subject, m.Text)
 		case e.size > 0 && (m.Size != e.size || m.HeaderID != headerID(m.Subject)):
-			t.Errorf("%s is stored as %d bytes of %s, was sent as %d", m.Subject, m.Size, m.HeaderID, e.size)
+			t.Errorf("%s is stored with %d bytes and Message-ID %s, and was sent with %d bytes", m.Subject, m.Size, m.HeaderID, e.size)
 		}
 		if copies[m.Subject] == nil {
 			copies[m.Subject] = map[string]int{}
@@ -147,14 +147,14 @@ func (l *ledger) audit(t *testing.T, stored []message, byInbox map[string]string
 			kept[e.outcome]++
 		}
 	}
-	t.Logf("%d of %d accepted are stored, %d of %d without an answer, %d of %d refused", kept[accepted], l.counts[accepted],
+	t.Logf("%d of %d accepted are stored, %d of %d without a response, %d of %d refused", kept[accepted], l.counts[accepted],
 		kept[unknown], l.counts[unknown], kept[refused], l.counts[refused])
 }
 
-// auditBoth holds what has arrived in an inbox against the ledgers of the mail
-// that was sent to it from another inbox, which may still be on its way, and of
-// the mail that came in over SMTP.
-func (in *install) auditBoth(sent, received *ledger, to inbox, refusedToo bool) {
+// auditBoth compares the messages of an inbox with two ledgers: of the messages sent
+// to it from another inbox, which may still be in transit, and of those received over
+// SMTP.
+func (in *installation) auditBoth(sent, received *ledger, to inbox, refusedToo bool) {
 	in.t.Helper()
 	in.settle()
 	var ours, theirs []message
@@ -169,7 +169,7 @@ func (in *install) auditBoth(sent, received *ledger, to inbox, refusedToo bool) 
 	received.audit(in.t, theirs, byAddress(to), refusedToo)
 }
 
-// fault says what is wrong with the copies of one mail, by inbox.
+// fault says what is wrong with the copies of one message, by inbox.
 func (e entry) fault(copies map[string]int, byInbox map[string]string, refusedToo bool) string {
 	for _, address := range e.to {
 		n := copies[byInbox[address]]

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// logPath is where the program's log goes: beside the data folder, which may be
-// full.
-func (in *install) logPath() string { return filepath.Join(filepath.Dir(in.dir), "log") }
+// logPath returns the path of the program's log. It is outside the data folder, which
+// may be full.
+func (in *installation) logPath() string { return filepath.Join(filepath.Dir(in.dir), "log") }
 
-// logTail is the end of the program's log.
-func (in *install) logTail() string {
+// logTail returns the end of the program's log.
+func (in *installation) logTail() string {
 	const most = 2000
 	b, err := os.ReadFile(in.logPath())
 	if err != nil {
@@ -24,15 +24,15 @@ func (in *install) logTail() string {
 	return string(b[max(0, len(b)-most):])
 }
 
-// never is what no fault excuses.
+// never lists log texts that no fault excuses.
 var never = []string{"panic", "database is locked", "fatal error", "goroutine "}
 
-// complaint is a line that an operator is to look at.
-var complaint = regexp.MustCompile(`level=(WARN|ERROR) msg=("[^"]*"|\S+)( .*)?`)
+// reported matches a log line that an operator may act on.
+var reported = regexp.MustCompile(`level=(WARN|ERROR) msg=("[^"]*"|\S+)( .*)?`)
 
-// checkLog looks for what must not be there, and shows what else the program
-// complained of, each thing once.
-func (in *install) checkLog() {
+// checkLog fails the test for lines that must not be in the log, and shows the other
+// warnings and errors, each kind once.
+func (in *installation) checkLog() {
 	b, err := os.ReadFile(in.logPath())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		in.t.Error(err)
@@ -42,7 +42,7 @@ func (in *install) checkLog() {
 		if slices.ContainsFunc(never, func(s string) bool { return strings.Contains(line, s) }) {
 			in.t.Errorf("the log says: %s", line)
 		}
-		if found := complaint.FindStringSubmatch(line); found != nil {
+		if found := reported.FindStringSubmatch(line); found != nil {
 			what := found[1] + " " + found[2]
 			if counts[what]++; counts[what] == 1 {
 				first[what] = found[3]

@@ -21,8 +21,8 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
-	go exchanges.Ready()                     // beside the compiler
+	defer func() { _ = os.RemoveAll(dir) }() // otherwise the system cleans up
+	go exchanges.Ready()                     // while the program compiles
 	program = filepath.Join(dir, "postroom")
 	if err := build(program); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
@@ -32,11 +32,11 @@ func buildAndRun(m *testing.M) int {
 	return exchanges.End(os.Stderr, "internal/faults", testing.Verbose(), code)
 }
 
-// exchanges are all those with the API of the programs under test. There are so
-// many that to look at each would slow down the clients, and with them the faults.
+// exchanges checks the exchanges with the API of the programs under test. There are
+// so many that checking each would slow down the clients and weaken the faults.
 var exchanges = contractcheck.NewSuite("../../gen/openapi.json", 100)
 
-// build builds the program, as it is released but for flags.
+// build builds the released program with additional flags.
 func build(path string, flags ...string) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", path}, flags...)
 	cmd := exec.Command("go", append(args, "github.com/postroom/postroom/cmd/postroom")...)
@@ -47,8 +47,7 @@ func build(path string, flags ...string) error {
 	return nil
 }
 
-// pick returns how much a test does: little in the short form, much in the
-// full one.
+// pick returns the size of a test: short in the short form, long in the full form.
 func pick[T any](short, long T) T {
 	if full {
 		return long

@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	// mostMemory is how much of the machine's memory the service may ever hold,
+	// mostMemory is how much of the machine's memory the service may ever use,
 	// in MiB.
 	mostMemory = 300
-	// atOnce is how many clients there are in the tests of memory.
+	// atOnce is the number of clients in the tests of memory.
 	atOnce = 8
 	mib    = 1 << 20
 )
 
-// TestMemoryOfLargeMail receives mails of 10 MB over eight connections and gives
-// them back, whole and their attachments alone.
+// TestMemoryOfLargeMail receives messages of 10 MB over eight connections and downloads
+// them, raw and their attachments.
 func TestMemoryOfLargeMail(t *testing.T) {
-	onEachEngineAlone(t, func(t *testing.T, in *install) { passLarge(t, in, pick(60, 1000)) })
+	onEachEngineAlone(t, func(t *testing.T, in *installation) { passLarge(t, in, pick(60, 1000)) })
 }
 
 // TestMemoryOfLargeMailInABucket is TestMemoryOfLargeMail and
-// TestMemoryOfLargeSends for mail that is kept in a bucket.
+// TestMemoryOfLargeSends for messages stored in a bucket.
 func TestMemoryOfLargeMailInABucket(t *testing.T) {
-	in := newInstall(t, storetest.SQLite)
+	in := newInstallation(t, storetest.SQLite)
 	useBucket(t, in)
 	alone.Lock()
 	defer alone.Unlock()
@@ -47,39 +47,39 @@ func TestMemoryOfLargeMailInABucket(t *testing.T) {
 	sendLarge(t, in, pick(atOnce/2, 50))
 }
 
-// passLarge receives so many mails of 10 MB and gives them back.
-func passLarge(t *testing.T, in *install, mails int) {
+// passLarge receives that number of messages of 10 MB and downloads them.
+func passLarge(t *testing.T, in *installation, messages int) {
 	t.Helper()
 	in.start()
 	box := in.createInboxes("large")[0]
-	largest := newLargeMail(10 * mib)
+	largest := newLargeMessage(10 * mib)
 
 	began := time.Now()
-	inParallel(t, mails, func(ctx context.Context, i int) error { return receiveLarge(ctx, in, box, largest, i) })
-	t.Logf("%d mails of %d MiB received in %s, peak %d MiB", mails, largest.size()/mib, seconds(time.Since(began)), in.peak())
+	inParallel(t, messages, func(ctx context.Context, i int) error { return receiveLarge(ctx, in, box, largest, i) })
+	t.Logf("%d messages of %d MiB received in %s, peak %d MiB", messages, largest.size()/mib, seconds(time.Since(began)), in.peak())
 
 	began = time.Now()
 	all := in.messages("in")
-	if len(all) != mails {
+	if len(all) != messages {
 		t.Fatalf("%d messages", len(all))
 	}
-	inParallel(t, mails, func(ctx context.Context, i int) error { return giveBack(ctx, in, all[i], largest) })
-	t.Logf("given back in %s, peak %d MiB", seconds(time.Since(began)), in.peak())
+	inParallel(t, messages, func(ctx context.Context, i int) error { return readBack(ctx, in, all[i], largest) })
+	t.Logf("downloaded in %s, peak %d MiB", seconds(time.Since(began)), in.peak())
 	in.wantLittleMemory()
 }
 
-// TestMemoryOfLargeSends sends mails with attachments of 25 MB, eight at a time,
-// and lets them arrive in another inbox.
+// TestMemoryOfLargeSends sends messages with attachments of 25 MB, eight at a time,
+// to another inbox.
 func TestMemoryOfLargeSends(t *testing.T) {
-	onEachEngineAlone(t, func(t *testing.T, in *install) {
+	onEachEngineAlone(t, func(t *testing.T, in *installation) {
 		in.start()
 		sendLarge(t, in, pick(atOnce, 200))
 	})
 }
 
-// sendLarge sends so many mails with attachments of 25 MB to an inbox of the
-// install, which forwards half of them to itself.
-func sendLarge(t *testing.T, in *install, sends int) {
+// sendLarge sends that number of messages with attachments of 25 MB to an inbox of the
+// installation, and forwards half of them to the same inbox.
+func sendLarge(t *testing.T, in *installation, sends int) {
 	t.Helper()
 	boxes := in.createInboxes("from", "to")
 	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 25*mib/9))
@@ -99,7 +99,7 @@ func sendLarge(t *testing.T, in *install, sends int) {
 	inParallel(t, sends, func(ctx context.Context, _ int) error {
 		return in.post(ctx, "/v1/inboxes/"+boxes[0].ID+"/messages", body)
 	})
-	t.Logf("%d mails of %d MiB sent in %s, peak %d MiB", sends, len(body)/mib, seconds(time.Since(began)), in.peak())
+	t.Logf("%d messages of %d MiB sent in %s, peak %d MiB", sends, len(body)/mib, seconds(time.Since(began)), in.peak())
 	all := arrived()
 	if len(all) != sends {
 		t.Errorf("%d of %d arrived", len(all), sends)
@@ -114,11 +114,11 @@ func sendLarge(t *testing.T, in *install, sends int) {
 	in.wantLittleMemory()
 }
 
-// onEachEngineAlone is onEachEngine for tests that write much, one after the
-// other.
-func onEachEngineAlone(t *testing.T, test func(t *testing.T, in *install)) {
+// onEachEngineAlone is onEachEngine for tests that write much. It runs them one after
+// the other.
+func onEachEngineAlone(t *testing.T, test func(t *testing.T, in *installation)) {
 	t.Helper()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		alone.Lock()
 		defer alone.Unlock()
 		test(t, in)
@@ -127,13 +127,13 @@ func onEachEngineAlone(t *testing.T, test func(t *testing.T, in *install)) {
 
 var alone sync.Mutex
 
-// largeMail is a mail whose one attachment makes it large.
-type largeMail struct {
-	body    []byte   // all but the first lines of the header
+// largeMessage is a message whose one attachment makes it large.
+type largeMessage struct {
+	body    []byte   // without the first lines of the header
 	content [32]byte // SHA-256 of the attachment
 }
 
-func newLargeMail(size int) largeMail {
+func newLargeMessage(size int) largeMessage {
 	content := bytes.Repeat([]byte("0123456789abcdef content of an attachment \x00\xff"), size*3/4/44)
 	var b bytes.Buffer
 	b.WriteString("MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee the file.\r\n--b\r\n" +
@@ -145,23 +145,23 @@ func newLargeMail(size int) largeMail {
 		text = text[n:]
 	}
 	b.WriteString("--b--\r\n")
-	return largeMail{b.Bytes(), sha256.Sum256(content)}
+	return largeMessage{b.Bytes(), sha256.Sum256(content)}
 }
 
-func (m largeMail) header(i int, to string) string {
+func (m largeMessage) header(i int, to string) string {
 	return fmt.Sprintf("From: <%s>\r\nTo: <%s>\r\nSubject: %d\r\nMessage-ID: <%[3]d@client.example>\r\n", sender, to, i)
 }
 
-func (m largeMail) size() int { return len(m.body) }
+func (m largeMessage) size() int { return len(m.body) }
 
-// receiveLarge sends the mail once more, as number i.
-func receiveLarge(ctx context.Context, in *install, box inbox, m largeMail, i int) error {
+// receiveLarge sends the message as number i.
+func receiveLarge(ctx context.Context, in *installation, box inbox, m largeMessage, i int) error {
 	c, err := dialSMTP(ctx, in.current().smtp)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if err := c.envelope(mail{to: []string{box.Address}}); err != nil {
+	if err := c.envelope(testMessage{to: []string{box.Address}}); err != nil {
 		return err
 	}
 	for _, part := range []string{m.header(i, box.Address), "", ".\r\n"} {
@@ -176,8 +176,8 @@ func receiveLarge(ctx context.Context, in *install, box inbox, m largeMail, i in
 	return c.reply()
 }
 
-// giveBack reads the message and downloads its raw form and its attachment.
-func giveBack(ctx context.Context, in *install, got message, m largeMail) error {
+// readBack reads the message and downloads its raw form and its attachment.
+func readBack(ctx context.Context, in *installation, got message, m largeMessage) error {
 	api := in.current().caller()
 	defer api.close()
 	i, err := strconv.Atoi(got.Subject)
@@ -211,7 +211,7 @@ func giveBack(ctx context.Context, in *install, got message, m largeMail) error 
 	return api.download(ctx, link.URL, m.content[:])
 }
 
-// download reads what is behind a link and compares its SHA-256.
+// download reads the target of a link and compares its SHA-256.
 func (c *caller) download(ctx context.Context, link string, want []byte) error {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -229,13 +229,13 @@ func (c *caller) download(ctx context.Context, link string, want []byte) error {
 	got := sha256.New()
 	n, err := io.Copy(got, res.Body)
 	if err == nil && (res.StatusCode != http.StatusOK || !bytes.Equal(got.Sum(nil), want)) {
-		err = fmt.Errorf("%s: %d other bytes", res.Status, n)
+		err = fmt.Errorf("%s: %d bytes that differ from what was sent", res.Status, n)
 	}
 	return err
 }
 
-// post makes a call whose body is given, and that must be answered with 201.
-func (in *install) post(ctx context.Context, path, body string) error {
+// post makes a call with this body, which must return 201.
+func (in *installation) post(ctx context.Context, path, body string) error {
 	api := in.current().caller()
 	defer api.close()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, api.base+path, strings.NewReader(body))
@@ -249,14 +249,14 @@ func (in *install) post(ctx context.Context, path, body string) error {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
+	got, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("%s: %s: %.300s", path, res.Status, answer)
+		err = fmt.Errorf("%s: %s: %.300s", path, res.Status, got)
 	}
 	return err
 }
 
-// inParallel does n things, some at a time.
+// inParallel calls do n times, several calls at a time.
 func inParallel(t *testing.T, n int, do func(ctx context.Context, i int) error) {
 	t.Helper()
 	var next atomic.Int64
@@ -277,8 +277,8 @@ func inParallel(t *testing.T, n int, do func(ctx context.Context, i int) error) 
 	}
 }
 
-// peak is the most memory that the process that serves has ever held, in MiB.
-func (in *install) peak() int {
+// peak returns the peak memory of the serving process, in MiB.
+func (in *installation) peak() int {
 	in.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", in.current().cmd.Process.Pid))
 	if err != nil {
@@ -293,13 +293,13 @@ func (in *install) peak() int {
 			return kib >> 10
 		}
 	}
-	in.t.Fatal("the system does not say how much memory a process holds")
+	in.t.Fatal("the system does not report the peak memory of a process")
 	return 0
 }
 
-func (in *install) wantLittleMemory() {
+func (in *installation) wantLittleMemory() {
 	in.t.Helper()
 	if peak := in.peak(); peak > mostMemory {
-		in.t.Errorf("the service held %d MiB, at most %d were to be", peak, mostMemory)
+		in.t.Errorf("the service used %d MiB, want at most %d", peak, mostMemory)
 	}
 }

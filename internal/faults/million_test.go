@@ -33,7 +33,7 @@ const (
 // TestMillionMessagesOnSQLite deletes an inbox of a large database, and measures
 // how long mail waits while its messages are purged.
 func TestMillionMessagesOnSQLite(t *testing.T) {
-	in := newInstall(t, storetest.SQLite)
+	in := newInstallation(t, storetest.SQLite)
 	in.start()
 	boxes := in.createInboxes("purged", "kept", "probed")
 	in.stop()
@@ -75,9 +75,9 @@ type latencies []time.Duration
 // at returns a percentile.
 func (l latencies) at(percent int) time.Duration { return l[(len(l)-1)*percent/100] }
 
-// fillMillion stores and indexes messages beside the service, which does not
-// run, and deletes the first inbox.
-func (in *install) fillMillion(purged, kept inbox) {
+// fillMillion stores and indexes messages while the service is stopped, and deletes
+// the first inbox.
+func (in *installation) fillMillion(purged, kept inbox) {
 	in.t.Helper()
 	cfg := storetest.EmptyConfig(in.t, storetest.SQLite)
 	cfg.Database = in.database
@@ -104,7 +104,7 @@ func (in *install) fillMillion(purged, kept inbox) {
 	}
 }
 
-func (in *install) inboxOf(s *store.Store, box inbox) store.Inbox {
+func (in *installation) inboxOf(s *store.Store, box inbox) store.Inbox {
 	in.t.Helper()
 	found, err := s.InboxAt(in.t.Context(), box.Address)
 	if err != nil {
@@ -115,7 +115,7 @@ func (in *install) inboxOf(s *store.Store, box inbox) store.Inbox {
 
 // storeMany stores messages of 4 KB, each with about 60 different words, in
 // batches by several senders.
-func (in *install) storeMany(s *store.Store, to store.Inbox, n int) {
+func (in *installation) storeMany(s *store.Store, to store.Inbox, n int) {
 	in.t.Helper()
 	const batch, senders = 250, 4
 	var all sync.WaitGroup
@@ -151,14 +151,14 @@ func someWords(r *rand.Rand) string {
 	return text.String()
 }
 
-// purged says whether all messages of a deleted inbox are gone.
-func (in *install) purged(box inbox) (done bool) {
+// purged reports whether all messages of a deleted inbox are gone.
+func (in *installation) purged(box inbox) (done bool) {
 	in.t.Helper()
 	db, err := sqlx.Open("sqlite", "file:"+in.database+"?mode=ro")
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }() // it has only read
+	defer func() { _ = db.Close() }() // nothing was written
 	err = db.GetContext(in.t.Context(), &done, `SELECT purged_at IS NOT NULL FROM inboxes WHERE address = $1`, box.Address)
 	if err != nil {
 		in.t.Fatal(err)
@@ -166,9 +166,9 @@ func (in *install) purged(box inbox) (done bool) {
 	return done
 }
 
-// probe sends a message every probeEvery until done, which it asks every 20 times,
-// and returns how long each took.
-func (in *install) probe(n *node, to inbox, done func() bool) (took latencies) {
+// probe sends a message every probeEvery until done returns true, which it calls for
+// every 20th message. It returns how long each took.
+func (in *installation) probe(n *node, to inbox, done func() bool) (took latencies) {
 	in.t.Helper()
 	ctx, cancel := context.WithTimeout(in.t.Context(), 10*time.Minute)
 	defer cancel()
@@ -185,7 +185,7 @@ func (in *install) probe(n *node, to inbox, done func() bool) (took latencies) {
 		case <-ctx.Done():
 			in.t.Fatalf("not done after %d probes", i)
 		}
-		if i%50 == 0 { // servers close connections after many messages
+		if i%50 == 0 { // the server limits the messages per connection
 			c.close()
 			if c, err = dialSMTP(ctx, n.smtp); err != nil {
 				in.t.Fatal(err)
@@ -193,7 +193,7 @@ func (in *install) probe(n *node, to inbox, done func() bool) (took latencies) {
 		}
 		id := fmt.Sprintf("probe%d-%d", time.Now().UnixNano(), i)
 		began := time.Now()
-		if came, err := c.send(newMail(id, 1024, to.Address)); came != accepted {
+		if came, err := c.send(newMessage(id, 1024, to.Address)); came != accepted {
 			in.t.Fatalf("probe %d: %v", i, err)
 		}
 		took = append(took, time.Since(began))

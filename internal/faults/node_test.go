@@ -14,15 +14,15 @@ import (
 type node struct {
 	cmd    *exec.Cmd
 	began  time.Time
-	ready  chan struct{} // closed when the program has said where it can be reached
-	exited chan struct{} // closed when it is gone; then err is set
+	ready  chan struct{} // closed when the program has printed its addresses
+	exited chan struct{} // closed when the process is gone; then err is set
 	err    error
 
 	api  string // http://host:port
 	smtp string // host:port
 }
 
-// follow reads what the program says until it is gone.
+// follow reads the output of the program until it ends.
 func (n *node) follow(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -42,38 +42,37 @@ func (n *node) follow(out io.Reader) {
 	close(n.exited)
 }
 
-// kill ends the process at once and returns when it is gone.
+// kill kills the process and returns when it is gone.
 func (n *node) kill() {
-	_ = n.cmd.Process.Kill() // it may be gone already
+	_ = n.cmd.Process.Kill() // the process may be gone already
 	<-n.exited
 }
 
-// tell asks the process to stop.
-func (n *node) tell(t *testing.T) {
+// terminate sends SIGTERM to the process.
+func (n *node) terminate(t *testing.T) {
 	t.Helper()
 	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// end waits until the process is gone and returns what became of it. One that
-// does not end is killed.
+// end waits until the process is gone and returns its exit error. It kills a process
+// that does not end.
 func (n *node) end() error {
 	select {
 	case <-n.exited:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		n.kill()
 	}
 	return n.err
 }
 
-// stop ends the node that serves in order; that it does so is not what the test
-// is about.
-func (in *install) stop() {
+// stop terminates the serving node and requires that it exits cleanly.
+func (in *installation) stop() {
 	in.t.Helper()
 	n := in.current()
 	in.set(nil)
-	n.tell(in.t)
+	n.terminate(in.t)
 	if err := n.end(); err != nil {
 		in.t.Fatalf("stop: %v\n%s", err, in.logTail())
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestC7DatabaseAway takes PostgreSQL away under load, as a crash of its machine
-// would, and gives it back. Meanwhile SMTP answers 451 and the API 503, and
-// nothing else; afterwards the service goes on by itself, and what it promised
-// is there.
-func TestC7DatabaseAway(t *testing.T) {
+// TestServiceRecoversFromDatabaseOutages stops PostgreSQL under load, as a crash of
+// its machine would, and starts it again. Meanwhile SMTP responds with 451 and the API
+// with 503, and nothing else. Afterwards the service recovers by itself, and has
+// stored everything that it accepted. Row C7 of docs/testing.md.
+func TestServiceRecoversFromDatabaseOutages(t *testing.T) {
 	t.Parallel()
 	server := startPostgres(t)
-	in := installAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "data"), server.URL(testpg.DefaultDatabase))
+	in := installationAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), "data"), server.URL(testpg.DefaultDatabase))
 	in.start()
 	boxes := in.createInboxes("from", "to")
 	o := &outages{in: in, from: boxes[0], to: boxes[1], received: newLedger("received"), sent: newLedger("sent")}
@@ -41,7 +41,7 @@ func TestC7DatabaseAway(t *testing.T) {
 	}
 	var took []time.Duration
 	for range pick(1, 10) {
-		o.both(ctx, t, "mail is taken", accepted)
+		o.both(ctx, t, "mail is accepted", accepted)
 		if err := server.StopImmediate(); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestC7DatabaseAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		back := time.Now()
-		o.both(ctx, t, "mail is taken again", accepted)
+		o.both(ctx, t, "mail is accepted again", accepted)
 		took = append(took, time.Since(back))
 	}
 	done()
@@ -58,19 +58,19 @@ func TestC7DatabaseAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	longest := slices.Max(took)
-	t.Logf("%d outages, going on within %s; mail: %s; sent: %s; %d answers to readers, %d of them 503",
+	t.Logf("%d outages, recovered within %s; received: %s; sent: %s; %d responses to readers, %d of them 503",
 		len(took), seconds(longest), o.received, o.sent, o.reads.Load(), o.readsRefused.Load())
 	if longest > mostToRecover {
-		t.Errorf("it took %v to go on", longest)
+		t.Errorf("it took %v to recover", longest)
 	}
 	eventually(t, "no claim is stuck", func() bool { return in.count(`SELECT count(*) FROM recipients WHERE leased`) == 0 })
 	o.audit(t)
 }
 
-// mostToRecover is how long after the database is back the service may refuse.
+// mostToRecover is how long the service may refuse mail after the database is back.
 const mostToRecover = 5 * time.Second
 
-// startPostgres starts a server of the test's own, as durable as in production.
+// startPostgres starts a separate server, as durable as in production.
 func startPostgres(t *testing.T) *testpg.Server {
 	t.Helper()
 	server, err := testpg.Start(t.Context(), testpg.Options{Fsync: true})
@@ -88,22 +88,21 @@ func startPostgres(t *testing.T) *testpg.Server {
 	return server
 }
 
-// outages is load on an install whose database comes and goes.
+// outages runs load on an installation whose database stops and starts.
 type outages struct {
-	in             *install
+	in             *installation
 	from, to       inbox
 	received, sent *ledger
 
 	reads, readsRefused atomic.Int64
 	mu                  sync.Mutex
-	refusals            int // of calls that send
+	refusals            int // of API calls that send
 }
 
-// both waits until a mail that comes in, and one that is sent, begun after now,
-// have that outcome.
+// both waits until messages received and sent after the call have that outcome.
 func (o *outages) both(ctx context.Context, t *testing.T, what string, want outcome) {
 	t.Helper()
-	count := func() (mails, calls int) {
+	count := func() (messages, calls int) {
 		if want == accepted {
 			return o.received.count(want), o.sent.count(want)
 		}
@@ -111,17 +110,17 @@ func (o *outages) both(ctx context.Context, t *testing.T, what string, want outc
 		defer o.mu.Unlock()
 		return o.received.count(want), o.refusals
 	}
-	mails, calls := count()
-	// What was under way already may still come to its end.
-	mails, calls = mails+clients+1, calls+clients+1
+	messages, calls := count()
+	// Calls that began before may still end.
+	messages, calls = messages+clients+1, calls+clients+1
 	eventually(t, what, func() bool {
 		m, c := count()
-		return m >= mails && c >= calls || ctx.Err() != nil
+		return m >= messages && c >= calls || ctx.Err() != nil
 	})
 }
 
-// deliver sends mail over SMTP until ctx ends. Each gets an answer, and none is
-// tried again.
+// deliver sends messages over SMTP until ctx ends. Each must get a reply. It never
+// retries a message.
 func (o *outages) deliver(ctx context.Context) error {
 	n := o.in.current()
 	for ctx.Err() == nil {
@@ -130,21 +129,21 @@ func (o *outages) deliver(ctx context.Context) error {
 			return fmt.Errorf("connect: %w", err)
 		}
 		for ctx.Err() == nil && err == nil {
-			m := newMail(o.received.next(), 2<<10, o.to.Address)
+			m := newMessage(o.received.next(), 2<<10, o.to.Address)
 			var what outcome
 			what, err = c.send(m)
 			o.received.write(m.id, entry{outcome: what, to: m.to, size: len(m.raw)})
 		}
 		c.close()
 		if no, ok := errors.AsType[*refusal](err); err != nil && (!ok || no.code != 451) {
-			return fmt.Errorf("mail was answered with %w", err)
+			return fmt.Errorf("a message got %w", err)
 		}
 	}
 	return nil
 }
 
-// send sends mail over the API until ctx ends; with an idempotency key, again
-// until it is accepted.
+// send sends messages over the API until ctx ends. With an idempotency key it repeats
+// a call until it is accepted.
 func (o *outages) send(ctx context.Context, keyed bool) error {
 	c := o.in.current().caller()
 	defer c.close()
@@ -175,10 +174,10 @@ func (o *outages) send(ctx context.Context, keyed bool) error {
 	return nil
 }
 
-// errAway is the answer 503, as it should be.
-var errAway = errors.New("the service said that it is not available")
+// errAway is the expected response with status 503.
+var errAway = errors.New("the service is not available")
 
-// call makes a call that is answered with want or, as errAway, 503.
+// call makes a call that must get the status want or, as errAway, 503.
 func (o *outages) call(c *caller, want int, method, path string, body any, header ...string) error {
 	err := c.call(o.in.t.Context(), want, nil, method, path, body, header...)
 	if no, ok := errors.AsType[*unwanted](err); ok && no.status == http.StatusServiceUnavailable && no.header.Get("Retry-After") != "" {
@@ -187,7 +186,7 @@ func (o *outages) call(c *caller, want int, method, path string, body any, heade
 	return err
 }
 
-// read reads lists, and waits, until ctx ends.
+// read lists messages and waits for messages until ctx ends.
 func (o *outages) read(ctx context.Context) error {
 	c := o.in.current().caller()
 	defer c.close()
@@ -209,8 +208,8 @@ func (o *outages) read(ctx context.Context) error {
 	return nil
 }
 
-// audit looks for all that was promised. What was refused at the moment when
-// the database went away may be there: nobody knows whether it committed.
+// audit checks for everything that was promised. A message that was refused when the
+// database stopped may be stored: the service cannot know whether it committed.
 func (o *outages) audit(t *testing.T) {
 	t.Helper()
 	o.in.stop()

@@ -12,13 +12,14 @@ import (
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// TestNoPackets watches the system calls of the program. What a test-mode key
-// sends, through either area and to every simulated outcome, reaches no network
-// (H21), and neither does mail to somebody whose address has bounced for good (O7).
-// Every packet of ours begins with a call of connect: to a server, or to the DNS.
-func TestNoPackets(t *testing.T) {
+// TestSimulatedAndSuppressedMailSendsNoPackets traces the system calls of the program.
+// A message sent with a test-mode key, through either area and to every simulated
+// outcome, causes no network traffic. Neither does a message to an address with a
+// hard bounce. Every outbound packet requires a connect call first: to a server, or to
+// the DNS. Rows H21 and O7 of docs/testing.md.
+func TestSimulatedAndSuppressedMailSendsNoPackets(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		p := &packets{in: in, sink: smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(rcpt string) error {
 			if strings.HasPrefix(rcpt, "gone") {
 				return smtptest.Refuse(550, [3]int{5, 1, 1}, "no such user")
@@ -28,22 +29,22 @@ func TestNoPackets(t *testing.T) {
 		dns := smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", p.sink.IP()))
 		in.settings = append(in.settings, "POSTROOM_RESOLVER="+dns, fmt.Sprintf("POSTROOM_MX_PORT=%d", p.sink.Port()), "POSTROOM_MX_ALLOW=127.0.0.0/8")
 
-		// That the trace shows what there is.
+		// The trace shows what is sent.
 		if n := p.traced(t, func() {
 			p.email(t, firstKey, http.StatusCreated, "gone@out.example")
 			p.in.settle()
 		}); n == 0 || p.sink.Conns() != 1 {
-			t.Fatalf("%d calls of connect for a live mail, %d connections", n, p.sink.Conns())
+			t.Fatalf("%d calls of connect for a message in live mode, %d connections", n, p.sink.Conns())
 		}
 		if n := p.traced(t, func() {
 			p.send(t, firstKey, http.StatusUnprocessableEntity, "gone@out.example")
 			p.send(t, p.testKey(t), http.StatusCreated, simulated...)
-			p.in.hurry(t.Context()) // what is delayed
+			p.in.hurry(t.Context()) // delayed deliveries
 			p.in.settle()
 		}); n != 0 || p.sink.Conns() != 1 {
 			t.Errorf("%d calls of connect, %d connections, want none more", n, p.sink.Conns())
 		}
-		// Taken from the list, the address is tried again.
+		// Once the suppression is deleted, the address gets mail again.
 		if n := p.traced(t, func() {
 			p.call(t, firstKey, http.StatusOK, http.MethodDelete, "/v1/suppressions/gone@out.example", nil)
 			p.email(t, firstKey, http.StatusCreated, "gone@out.example")
@@ -62,12 +63,12 @@ var simulated = []string{
 }
 
 type packets struct {
-	in   *install
+	in   *installation
 	sink *smtptest.MX
 }
 
-// traced serves the install while do runs, and returns how often the program
-// began a connection over IP.
+// traced serves the installation while do runs, and returns how often the program
+// opened a connection over IP.
 func (p *packets) traced(t *testing.T, do func()) int {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace")
@@ -87,7 +88,7 @@ func (p *packets) traced(t *testing.T, do func()) int {
 	return n
 }
 
-// send sends a mail from each area to each of the recipients.
+// send sends a message from each area to each of the recipients.
 func (p *packets) send(t *testing.T, key string, want int, to ...string) {
 	t.Helper()
 	var box inbox
@@ -117,7 +118,7 @@ func (p *packets) call(t *testing.T, key string, want int, method, path string, 
 	p.into(t, nil, key, want, method, path, body)
 }
 
-// into is call with the body of the answer in out.
+// into is call that decodes the response body into out.
 func (p *packets) into(t *testing.T, out any, key string, want int, method, path string, body any) {
 	t.Helper()
 	c := p.in.current().caller()

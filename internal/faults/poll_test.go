@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// pollEvery is the time between two looks.
+// pollEvery is the time between two checks.
 const pollEvery = 5 * time.Millisecond
 
-// eventually looks until ok is true, and ends the test when that takes too
-// long.
+// eventually checks until ok is true, and fails the test after testTimeout.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("not true within %v: %s", patience, what)
+			t.Fatalf("not true within %v: %s", testTimeout, what)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// seedVar repeats a run: a test that fails says which seed it had.
+// seedVar sets the seed, to repeat a run. Every test logs its seed.
 const seedVar = "POSTROOM_TEST_SEED"
 
 // randomness returns the random numbers of one test.

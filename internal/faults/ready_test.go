@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// mostToReady is the longest from the start of the process to the first answer
-// that the service is well.
+// mostToReady is the longest time from the start of the process to the first healthy
+// response.
 const mostToReady = time.Second
 
-// TestReadyWithinASecond starts the service on an empty database and, over and
-// over, on one with mail in it, after it was stopped and after it was killed.
+// TestReadyWithinASecond starts the service on an empty database, and repeatedly on
+// one with messages, after a stop and after a kill.
 func TestReadyWithinASecond(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		first := untilHealthy(t, in)
 		fill(t, in, pick(400, 20_000))
 		var took []time.Duration
@@ -34,7 +34,7 @@ func TestReadyWithinASecond(t *testing.T) {
 		slices.Sort(took)
 		t.Logf("ready after %s with an empty database, and with mail after %s to %s", seconds(first), seconds(took[0]), seconds(took[len(took)-1]))
 		slowest := took[len(took)-1]
-		if !full { // other tests take the processor: only the best says something
+		if !full { // other tests use the processor: only the fastest start is meaningful
 			first, slowest = 0, took[0]
 		}
 		if first > mostToReady || slowest > mostToReady {
@@ -43,8 +43,8 @@ func TestReadyWithinASecond(t *testing.T) {
 	})
 }
 
-// untilHealthy starts the service and returns after how long it is well.
-func untilHealthy(t *testing.T, in *install) time.Duration {
+// untilHealthy starts the service and returns how long it took to become healthy.
+func untilHealthy(t *testing.T, in *installation) time.Duration {
 	t.Helper()
 	n := in.start()
 	c := n.caller()
@@ -56,28 +56,28 @@ func untilHealthy(t *testing.T, in *install) time.Duration {
 	return time.Since(n.began)
 }
 
-// fill puts mails into the install.
-func fill(t *testing.T, in *install, mails int) {
+// fill delivers that number of messages to the installation.
+func fill(t *testing.T, in *installation, messages int) {
 	t.Helper()
 	const senders = 16
 	boxes := in.createInboxes("box0", "box1", "box2", "box3")
 	filling, ctx := errgroup.WithContext(t.Context())
 	for i := range senders {
-		filling.Go(func() error { return fillShare(ctx, in.current(), boxes[i%len(boxes)], i, mails/senders) })
+		filling.Go(func() error { return fillShare(ctx, in.current(), boxes[i%len(boxes)], i, messages/senders) })
 	}
 	if err := filling.Wait(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func fillShare(ctx context.Context, n *node, box inbox, share, mails int) error {
+func fillShare(ctx context.Context, n *node, box inbox, share, messages int) error {
 	c, err := dialSMTP(ctx, n.smtp)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	for i := range mails {
-		if _, err := c.send(newMail(fmt.Sprintf("fill-%d-%d", share, i), 4<<10, box.Address)); err != nil {
+	for i := range messages {
+		if _, err := c.send(newMessage(fmt.Sprintf("fill-%d-%d", share, i), 4<<10, box.Address)); err != nil {
 			return err
 		}
 	}

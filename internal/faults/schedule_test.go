@@ -12,13 +12,13 @@ import (
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// TestO13Schedule lets many emails become due in one second while the service
-// runs, while it is killed and down, and while each is cancelled. Every one is
-// sent once or cancelled, never both and never neither, and is queued within two
-// seconds of its time, or of the start.
-func TestO13Schedule(t *testing.T) {
+// TestScheduledEmailsAreSentOnce makes many emails due in one second while the service
+// runs, while it is down after a kill, and while each is cancelled. Every email is
+// either sent once or cancelled, and is queued within two seconds of its time, or of
+// the start. Row O13 of docs/testing.md.
+func TestScheduledEmailsAreSentOnce(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		relay := smtptest.NewMX(t, smtptest.MXConfig{})
 		in.settings = append(in.settings, "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe")
 		in.start()
@@ -32,16 +32,16 @@ func TestO13Schedule(t *testing.T) {
 // mostOverdue is how late a scheduled email may be queued.
 const mostOverdue = 2 * time.Second
 
-// scheduling is emails that become due together.
+// scheduling is a number of emails that become due together.
 type scheduling struct {
-	in     *install
+	in     *installation
 	relay  *smtptest.MX
-	emails int // of each part
-	sent   int // that the relay must have
+	emails int // in each part
+	sent   int // emails that the relay must have received
 }
 
-// schedule makes emails that are due at the same moment, which it returns, each to
-// an address of its own; ids are theirs, in turn.
+// schedule creates emails that are due at the same time, each to its own address. It
+// returns that time and the ids in order.
 func (s *scheduling) schedule(t *testing.T, name string) (due time.Time, ids []string) {
 	t.Helper()
 	due = time.Now().Add(pick(4*time.Second, 30*time.Second)).Truncate(time.Second)
@@ -72,7 +72,7 @@ func (s *scheduling) schedule(t *testing.T, name string) (due time.Time, ids []s
 
 func scheduledTo(name string, i int) string { return fmt.Sprintf("%s%d@outside.example", name, i) }
 
-// wait ends at that time.
+// wait returns at that time.
 func (s *scheduling) wait(t *testing.T, until time.Time) {
 	t.Helper()
 	select {
@@ -82,24 +82,24 @@ func (s *scheduling) wait(t *testing.T, until time.Time) {
 	}
 }
 
-// wantSent waits until the emails are sent to these addresses and nobody else,
-// once each, and the last was queued at most mostOverdue after since.
+// wantSent waits until every one of these addresses, and no other, has got one email.
+// The last email must be queued at most mostOverdue after since.
 func (s *scheduling) wantSent(t *testing.T, name string, since time.Time, want map[string]int) {
 	t.Helper()
 	s.sent += len(want)
 	eventually(t, "no email is scheduled", func() bool { return s.in.count(`SELECT count(*) FROM emails WHERE due_at IS NOT NULL`) == 0 })
 	s.in.settle()
 	got := map[string]int{}
-	mails := s.relay.Wait(t, s.sent)
-	for _, m := range mails {
+	messages := s.relay.Wait(t, s.sent)
+	for _, m := range messages {
 		for _, to := range m.To {
 			if _, ours := want[to]; ours {
 				got[to]++
 			}
 		}
 	}
-	if !maps.Equal(got, want) || len(mails) != s.sent {
-		t.Errorf("%s: %d of %d addresses have mail, and the relay %d mails, not %d", name, len(got), len(want), len(mails), s.sent)
+	if !maps.Equal(got, want) || len(messages) != s.sent {
+		t.Errorf("%s: %d of %d addresses got mail, and the relay got %d messages, want %d", name, len(got), len(want), len(messages), s.sent)
 	}
 	queued := time.UnixMicro(int64(s.in.count(`SELECT coalesce(max(created_at), 0) FROM events WHERE type = 'email.queued'`)))
 	if late := queued.Sub(since); late > mostOverdue && len(want) > 0 {
@@ -109,7 +109,7 @@ func (s *scheduling) wantSent(t *testing.T, name string, since time.Time, want m
 	}
 }
 
-func (s *scheduling) everybody(name string) map[string]int {
+func (s *scheduling) allRecipients(name string) map[string]int {
 	all := map[string]int{}
 	for i := range s.emails {
 		all[scheduledTo(name, i)] = 1
@@ -120,17 +120,17 @@ func (s *scheduling) everybody(name string) map[string]int {
 func (s *scheduling) inOneSecond(t *testing.T) {
 	t.Helper()
 	due, _ := s.schedule(t, "second")
-	s.wantSent(t, "second", due, s.everybody("second"))
+	s.wantSent(t, "second", due, s.allRecipients("second"))
 }
 
-// acrossARestart has the service down when the time comes.
+// acrossARestart keeps the service down at the due time.
 func (s *scheduling) acrossARestart(t *testing.T) {
 	t.Helper()
 	due, _ := s.schedule(t, "restart")
 	s.in.crash()
 	s.wait(t, due)
 	s.in.start()
-	s.wantSent(t, "restart", time.Now(), s.everybody("restart"))
+	s.wantSent(t, "restart", time.Now(), s.allRecipients("restart"))
 }
 
 // whileCancelled cancels each email at about the time when it is due.
@@ -138,7 +138,7 @@ func (s *scheduling) whileCancelled(t *testing.T) {
 	t.Helper()
 	due, ids := s.schedule(t, "race")
 	s.wait(t, due.Add(-mostOverdue/8))
-	left := s.everybody("race")
+	left := s.allRecipients("race")
 	pace := time.NewTicker(mostOverdue * 3 / 4 / time.Duration(s.emails))
 	defer pace.Stop()
 	var cancelling sync.WaitGroup
@@ -165,8 +165,8 @@ func (s *scheduling) whileCancelled(t *testing.T) {
 	t.Logf("of %d, %d were cancelled and %d sent", s.emails, s.emails-len(left), len(left))
 }
 
-// cancel says whether an email was cancelled; otherwise the answer was that it
-// could not be any more.
+// cancel reports whether an email was cancelled. False means that the response was a
+// conflict, because the email was already sent.
 func (s *scheduling) cancel(ctx context.Context, id string) (bool, error) {
 	c := s.in.current().caller()
 	defer c.close()

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// slowCalls are how a call may dawdle: what is said at once, and how long it may
-// then drip until 408. Nothing said is never answered.
+// slowCalls are the kinds of slow calls: what the client sends at once, and how long it
+// may then send a byte a second until it gets 408. A client that sends nothing gets no
+// response.
 var slowCalls = []struct {
 	say string
 	may time.Duration
@@ -27,19 +28,20 @@ var slowCalls = []struct {
 		"\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n2000\r\n", 30 * time.Second},
 }
 
-// TestH6SlowCallersBesideHonestOnes opens many connections to the API that say
-// nothing, or heads and bodies of a byte a second. Honest calls beside them are
-// answered, and the full form waits until the slow ones are told 408.
-func TestH6SlowCallersBesideHonestOnes(t *testing.T) {
+// TestHonestCallersGetThroughSlowOnes opens many connections to the API that send
+// nothing, or headers and bodies at a byte a second. Honest calls beside them get
+// responses. The full form waits until the slow calls get 408. Row H6 of
+// docs/testing.md.
+func TestHonestCallersGetThroughSlowOnes(t *testing.T) {
 	t.Parallel()
-	in := newInstall(t, "sqlite")
+	in := newInstallation(t, "sqlite")
 	n := in.start()
 	ctx, done := context.WithCancel(t.Context())
 	s := &slowCallers{api: strings.TrimPrefix(n.api, "http://"), ended: map[int][]slowEnd{}}
 	s.begin(ctx, t, pick(400, 10_000))
 	took := honestCalls(ctx, t, n, pick(50, 600))
 	if full {
-		s.wantTold(t)
+		s.wantTimeouts(t)
 		took = append(took, honestCalls(ctx, t, n, 300)...)
 	}
 	done()
@@ -56,7 +58,7 @@ func honestCalls(ctx context.Context, t *testing.T, n *node, calls int) []time.D
 	t.Helper()
 	took := make([]time.Duration, 0, calls)
 	for range calls {
-		c := n.caller() // a connection of its own each: those are what there may be too few of
+		c := n.caller() // its own connection, because the server may run out of them
 		began := time.Now()
 		if err := c.call(ctx, http.StatusOK, nil, http.MethodGet, "/v1/inboxes", nil); err != nil {
 			t.Fatal(err)
@@ -67,13 +69,13 @@ func honestCalls(ctx context.Context, t *testing.T, n *node, calls int) []time.D
 	return took
 }
 
-// slowEnd is what became of a slow call.
+// slowEnd is the outcome of a slow call.
 type slowEnd struct {
-	status int // 0: cut off without an answer
+	status int // 0: closed without a response
 	after  time.Duration
 }
 
-// slowCallers are clients that dawdle.
+// slowCallers are clients that send slowly.
 type slowCallers struct {
 	api   string
 	count int
@@ -83,7 +85,7 @@ type slowCallers struct {
 	ended map[int][]slowEnd // by kind, before the end of the test
 }
 
-// begin connects them all, in turn by kind.
+// begin connects all clients. Their kinds take turns.
 func (s *slowCallers) begin(ctx context.Context, t *testing.T, count int) {
 	t.Helper()
 	s.count = count
@@ -96,34 +98,34 @@ func (s *slowCallers) begin(ctx context.Context, t *testing.T, count int) {
 	}
 }
 
-// dawdle makes one call as slowly as it can, until it is answered or ctx ends.
+// dawdle makes one call as slowly as it can, until it gets a response or ctx ends.
 func (s *slowCallers) dawdle(ctx context.Context, conn net.Conn, kind int) {
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	began := time.Now()
-	answered := make(chan int, 1)
+	statuses := make(chan int, 1)
 	go func() {
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			answered <- 0
+			statuses <- 0
 			return
 		}
 		_ = res.Body.Close() // only the status matters
-		answered <- res.StatusCode
+		statuses <- res.StatusCode
 	}()
-	_, _ = io.WriteString(conn, slowCalls[kind].say) // when it fails, so does the reading
+	_, _ = io.WriteString(conn, slowCalls[kind].say) // if it fails, so does ReadResponse
 	drip := time.NewTicker(time.Second)
 	defer drip.Stop()
 	for {
 		select {
-		case status := <-answered:
+		case status := <-statuses:
 			if ctx.Err() == nil {
 				s.note(kind, slowEnd{status, time.Since(began)})
 			}
 			return
 		case <-drip.C:
 			if slowCalls[kind].say != "" {
-				_, _ = conn.Write([]byte("x")) // as above
+				_, _ = conn.Write([]byte("x")) // as for WriteString above
 			}
 		}
 	}
@@ -135,13 +137,13 @@ func (s *slowCallers) note(kind int, end slowEnd) {
 	s.ended[kind] = append(s.ended[kind], end)
 }
 
-// wantTold waits until all slow calls but the silent ones are told 408, in time.
-func (s *slowCallers) wantTold(t *testing.T) {
+// wantTimeouts waits until all slow calls, except the silent ones, get 408 in time.
+func (s *slowCallers) wantTimeouts(t *testing.T) {
 	t.Helper()
 	for kind, call := range slowCalls[1:] {
 		kind++
 		var ends []slowEnd
-		eventually(t, "the slow calls are answered", func() bool {
+		eventually(t, "the slow calls get a response", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			ends = s.ended[kind]
@@ -150,13 +152,13 @@ func (s *slowCallers) wantTold(t *testing.T) {
 		longest := time.Duration(0)
 		for _, end := range ends {
 			if end.status != http.StatusRequestTimeout {
-				t.Errorf("kind %d: answered %d after %v", kind, end.status, end.after)
+				t.Errorf("kind %d: got %d after %v", kind, end.status, end.after)
 			}
 			longest = max(longest, end.after)
 		}
-		t.Logf("kind %d: %d answers, the last after %s", kind, len(ends), seconds(longest))
+		t.Logf("kind %d: %d responses, the last after %s", kind, len(ends), seconds(longest))
 		if longest > call.may+5*time.Second {
-			t.Errorf("kind %d: told after %v, want %v", kind, longest, call.may)
+			t.Errorf("kind %d: got 408 after %v, want %v", kind, longest, call.may)
 		}
 	}
 }

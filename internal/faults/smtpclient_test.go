@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sender is where all mail claims to come from.
+// sender is the sender of all messages.
 const sender = "ann@out.example"
 
 // step is a point of an SMTP transaction at which a fault may strike.
@@ -19,18 +19,18 @@ type step int
 
 const (
 	beforeMail step = iota
-	goAhead         // DATA was answered with 354
+	goAhead         // DATA got 354
 	halfSent        // of the data
 	dotSent         // all of the data
-	answered        // the answer to the data was read
+	replied         // the reply to the data was read
 )
 
-// smtpClient is one connection to the SMTP server. It trusts nobody: a mail is
-// accepted when 250 was read, and nothing else is.
+// smtpClient is one connection to the SMTP server. It considers a message accepted
+// only when it has read 250.
 type smtpClient struct {
 	conn net.Conn
 	text *textproto.Reader
-	// at, when not nil, is told of every step.
+	// at, when not nil, is called at every step.
 	at func(step)
 }
 
@@ -46,7 +46,7 @@ func dialSMTPFrom(ctx context.Context, from net.IP, addr string) (*smtpClient, e
 		return nil, err
 	}
 	c := &smtpClient{conn: conn, text: textproto.NewReader(bufio.NewReader(conn)), at: func(step) {}}
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func dialFrom(ctx context.Context, from net.IP, addr string) (net.Conn, error) {
 
 func (c *smtpClient) close() { _ = c.conn.Close() }
 
-// refusal is a negative answer.
+// refusal is a negative reply.
 type refusal struct {
 	code int
 	text string
@@ -82,7 +82,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%d %s", r.code, r.text) }
 
-// reply reads one answer. A negative one is a *refusal.
+// reply reads one reply. A negative reply is returned as a *refusal.
 func (c *smtpClient) reply() error {
 	code, text, err := c.text.ReadResponse(0)
 	if err == nil && code >= 400 {
@@ -91,10 +91,10 @@ func (c *smtpClient) reply() error {
 	return err
 }
 
-// send offers m and returns what became of it. After an error the connection is
-// of no more use.
-func (c *smtpClient) send(m mail) (outcome, error) {
-	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+// send offers m and returns the outcome. After an error the connection must not be
+// used again.
+func (c *smtpClient) send(m testMessage) (outcome, error) {
+	if err := c.conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		return refused, err
 	}
 	c.at(beforeMail)
@@ -107,7 +107,7 @@ func (c *smtpClient) send(m mail) (outcome, error) {
 		return refused, err
 	}
 	c.at(halfSent)
-	// From here on nobody but the server knows, until it answers.
+	// From here on only the server knows the outcome, until it replies.
 	if _, err := c.conn.Write(slices.Concat(m.raw[half:], []byte(".\r\n"))); err != nil {
 		return unknown, err
 	}
@@ -119,14 +119,14 @@ func (c *smtpClient) send(m mail) (outcome, error) {
 	if err != nil {
 		return unknown, err
 	}
-	c.at(answered)
+	c.at(replied)
 	return accepted, nil
 }
 
-// envelope sends all commands in one piece, as PIPELINING allows (RFC 2920),
-// and returns nil when all recipients are accepted and the server asks for the
-// data; else the first refusal.
-func (c *smtpClient) envelope(m mail) error {
+// envelope sends all commands in one write, as PIPELINING allows (RFC 2920). It
+// returns nil when all recipients are accepted and the server asks for the data, and
+// otherwise the first refusal.
+func (c *smtpClient) envelope(m testMessage) error {
 	commands := fmt.Appendf(nil, "MAIL FROM:<%s>\r\n", sender)
 	for _, rcpt := range m.to {
 		commands = fmt.Appendf(commands, "RCPT TO:<%s>\r\n", rcpt)

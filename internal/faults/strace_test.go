@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// call is one system call as strace shows it.
+// call is one system call in the output of strace.
 type call struct {
 	name   string
-	file   string // what its first descriptor stands for: a path, or TCP:[here->there]
-	text   string // what was written, read or named first, with the escapes of strace
-	args   string // all that is shown
-	result int    // known at its end
+	file   string // the file of its first descriptor: a path, or TCP:[local->remote]
+	text   string // its first string, with the escapes of strace
+	args   string // the complete arguments
+	result int    // set at its end
 }
 
-// event is the beginning or the end of a call, in the order in which the kernel
-// saw them.
+// event is the beginning or the end of a call. Events come in the kernel's order.
 type event struct {
 	*call
 	end bool
@@ -27,7 +26,7 @@ type event struct {
 
 var errTrace = errors.New("not a line of a trace")
 
-// readTrace hands the events of a trace, made with -f -yy, to take.
+// readTrace passes the events of a trace, made with -f -yy, to take.
 func readTrace(r io.Reader, take func(event)) error {
 	running := map[string]*call{} // by thread
 	in := bufio.NewReaderSize(r, 1<<20)
@@ -50,7 +49,7 @@ func readTrace(r io.Reader, take func(event)) error {
 	}
 }
 
-// readCall reads the whole of a call, its beginning or its end.
+// readCall reads a complete call, its beginning or its end.
 func readCall(what, thread string, running map[string]*call, take func(event)) error {
 	if rest, is := strings.CutPrefix(what, "<... "); is {
 		name, rest, _ := strings.Cut(rest, " resumed>")
@@ -80,12 +79,12 @@ func readCall(what, thread string, running map[string]*call, take func(event)) e
 	return c.finish(take)
 }
 
-// finish ends a call, of which all is shown.
+// finish ends a call whose output is complete.
 func (c *call) finish(take func(event)) error {
 	if err := c.findText(); err != nil {
 		return err
 	}
-	c.result = -1 // also when the process ended in it
+	c.result = -1 // also when the process ended during the call
 	if i := strings.LastIndex(c.args, ") "); i >= 0 {
 		result := strings.TrimLeft(c.args[i+1:], " =")
 		result, _, _ = strings.Cut(result, " ")
@@ -97,7 +96,7 @@ func (c *call) finish(take func(event)) error {
 	return nil
 }
 
-// firstFile is what the first argument stands for, as in 7</data/x>, or
+// firstFile returns the file of the first argument, as in 7</data/x> or
 // 9<TCP:[127.0.0.1:25->127.0.0.1:4000]>.
 func firstFile(args string) string {
 	args = strings.TrimLeft(args, "0123456789")
@@ -112,7 +111,7 @@ func firstFile(args string) string {
 	return ""
 }
 
-// findText finds the first string, if one is shown by now.
+// findText finds the first string, if strace has shown one yet.
 func (c *call) findText() error {
 	begin := strings.IndexByte(c.args, '"') + 1
 	if begin == 0 || c.text != "" {
@@ -125,15 +124,14 @@ func (c *call) findText() error {
 		}
 		at += quote
 		before := strings.TrimRight(c.args[begin:at], `\`)
-		if (at-begin-len(before))%2 == 0 { // the quote is not escaped itself
+		if (at-begin-len(before))%2 == 0 { // the quote is not escaped
 			c.text = c.args[begin:at]
 			return nil
 		}
 	}
 }
 
-// unescape returns the bytes that text stands for: with octal escapes, and
-// those of C.
+// unescape resolves the octal and C escapes of a string.
 func unescape(text string) ([]byte, error) {
 	named := map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'v': '\v', 'f': '\f', '"': '"', '\\': '\\'}
 	var b []byte

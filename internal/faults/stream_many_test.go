@@ -17,11 +17,12 @@ import (
 // streamsPerKey is how many streams of events a key may have open on a node.
 const streamsPerKey = 10
 
-// TestH16ManyStreams opens a stream for each of many inboxes, and then sends one
-// mail to each. Every stream tells of its own.
-func TestH16ManyStreams(t *testing.T) {
+// TestEachOfManyStreamsGetsItsOwnEvents opens a stream for each of many inboxes, and
+// then sends one message to each. Every stream gets the event of its own inbox. Row
+// H16 of docs/testing.md.
+func TestEachOfManyStreamsGetsItsOwnEvents(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.start()
 		m := &manyWaits{in: in, began: map[string]time.Time{}}
 		boxes := m.makeInboxes(t, pick(100, 1000))
@@ -39,11 +40,11 @@ func TestH16ManyStreams(t *testing.T) {
 				open.Add(1)
 				e, err := s.next()
 				if err != nil || e.InboxID != box.ID || e.Data.Subject != box.Name {
-					return fmt.Errorf("the stream of %s told of %+v, %w", box.Name, e, err)
+					return fmt.Errorf("the stream of %s got %+v, %w", box.Name, e, err)
 				}
 				m.mu.Lock()
 				defer m.mu.Unlock()
-				m.answered = append(m.answered, max(0, time.Since(m.began[box.ID])))
+				m.delays = append(m.delays, max(0, time.Since(m.began[box.ID])))
 				return nil
 			})
 		}
@@ -54,7 +55,7 @@ func TestH16ManyStreams(t *testing.T) {
 		if err := working.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d streams at once, each told of its own mail, %s of the beginning of that", len(boxes), spread(m.answered))
+		t.Logf("%d streams at once, each got the event of its own message, %s after its sending began", len(boxes), spread(m.delays))
 	})
 }
 
@@ -64,7 +65,7 @@ type apiKey struct {
 	Key string `json:"key"`
 }
 
-func (in *install) newKeys(t *testing.T, n int) []apiKey {
+func (in *installation) newKeys(t *testing.T, n int) []apiKey {
 	t.Helper()
 	api := in.current().caller()
 	defer api.close()
@@ -77,24 +78,25 @@ func (in *install) newKeys(t *testing.T, n int) []apiKey {
 	return keys
 }
 
-// TestH16SlowReader opens a stream and reads nothing of it while large mail comes
-// in, until what may wait for it is full: it is hung up on, another stream hears
-// of everything meanwhile, and when it comes back it has missed nothing.
-func TestH16SlowReader(t *testing.T) {
+// TestSlowStreamReaderIsDisconnectedAndMissesNothing opens a stream and does not read
+// from it while large messages arrive. When its buffer is full, the server closes it.
+// Another stream gets every event meanwhile. When the slow reader reconnects, it gets
+// the events that it missed. Row H16 of docs/testing.md.
+func TestSlowStreamReaderIsDisconnectedAndMissesNothing(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.start()
 		r := &receiving{in: in, size: 150 << 10, book: newLedger("slow"), boxes: in.createInboxes("slow")}
 		slow, good := in.listenSlowly(t), in.listenSlowly(t)
 		sent := 0
 		for ended := false; !ended; sent++ {
-			if sent == 200 { // 30 MB, and more than that may not wait anywhere
-				t.Fatal("a stream that nobody reads is still open")
+			if sent == 200 { // 30 MB, more than the service may buffer
+				t.Fatal("a stream that no client reads is still open")
 			}
 			id := r.book.next()
 			r.deliver(t, id)
 			if e, err := good.next(); err != nil || e.Data.Subject != id {
-				t.Fatalf("beside a stream that nobody reads another told of %+v, %v", e, err)
+				t.Fatalf("beside a stream that no client reads, another stream got %+v, %v", e, err)
 			}
 			ended = strings.Contains(in.logTail(), "the listener does not keep up")
 		}
@@ -103,7 +105,7 @@ func TestH16SlowReader(t *testing.T) {
 			e, err := slow.next()
 			if err != nil {
 				if errors.Is(err, io.EOF) && len(heard) == sent {
-					t.Error("the stream was not cut off")
+					t.Error("the stream was not closed")
 				}
 				break
 			}
@@ -111,7 +113,7 @@ func TestH16SlowReader(t *testing.T) {
 		}
 		early := len(heard)
 		if early == 0 || early == sent {
-			t.Fatalf("%d of %d events were in the stream that was hung up on", early, sent)
+			t.Fatalf("%d of %d events were in the closed stream", early, sent)
 		}
 		again, err := in.current().listen(t.Context(), firstKey, "", heard[early-1].ID)
 		if err != nil {
@@ -130,11 +132,11 @@ func TestH16SlowReader(t *testing.T) {
 				t.Fatalf("event %d is of %s, want %s", i+1, e.Data.Subject, want)
 			}
 		}
-		t.Logf("hung up on after %d events of 150 KB, of which %d had arrived; 0 lost, 0 repeated", sent, early)
+		t.Logf("closed after %d events of 150 KB, %d of them had arrived; 0 lost, 0 repeated", sent, early)
 	})
 }
 
-func (in *install) listenSlowly(t *testing.T) *eventStream {
+func (in *installation) listenSlowly(t *testing.T) *eventStream {
 	t.Helper()
 	s, err := in.current().listen(t.Context(), firstKey, "", "")
 	if err != nil {

@@ -15,27 +15,28 @@ import (
 )
 
 const (
-	// mostToEnd is how long after its key was revoked a stream may go on.
+	// mostToEnd is how long a stream may continue after its key was revoked.
 	mostToEnd = 5 * time.Second
-	// mostToHear is how long after the call that makes it an event may take to
+	// mostToArrive is how long after the call that makes it an event may take to
 	// be heard at another node when nothing is lost on the way.
-	mostToHear = 500 * time.Millisecond
+	mostToArrive = 500 * time.Millisecond
 )
 
-// sideBySide serves one PostgreSQL database by two nodes.
-func sideBySide(t *testing.T) (a, b *install) {
+// sideBySide runs two nodes on one PostgreSQL database.
+func sideBySide(t *testing.T) (a, b *installation) {
 	t.Helper()
 	database := testpg.Schema(t)
-	for _, in := range []**install{&a, &b} {
-		*in = installAt(t, storetest.PostgreSQL, t.TempDir(), database)
+	for _, in := range []**installation{&a, &b} {
+		*in = installationAt(t, storetest.PostgreSQL, t.TempDir(), database)
 		(*in).settings = []string{"POSTROOM_SECRET=" + strings.Repeat("the same on both nodes ", 2)}
 		(*in).start()
 	}
 	return a, b
 }
 
-// TestN2StreamOfAnotherNode receives mail at one node and listens at another.
-func TestN2StreamOfAnotherNode(t *testing.T) {
+// TestStreamGetsEventsOfAnotherNode receives mail at one node and streams events from
+// another. Row N2 of docs/testing.md.
+func TestStreamGetsEventsOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	a, b := sideBySide(t)
 	r := &receiving{in: a, size: 2 << 10, book: newLedger("far"), boxes: a.createInboxes("far")}
@@ -46,26 +47,26 @@ func TestN2StreamOfAnotherNode(t *testing.T) {
 		r.deliver(t, id)
 		e, err := s.next()
 		if err != nil || e.Data.Subject != id {
-			t.Fatalf("the other node told of %+v, %v, want %s", e, err, id)
+			t.Fatalf("the other node streamed %+v, %v, want %s", e, err, id)
 		}
 		took = append(took, time.Since(began))
 	}
-	t.Logf("mail at one node, heard at the other, %s", spread(took))
+	t.Logf("messages received at one node reached a stream of the other %s", spread(took))
 	slices.Sort(took)
-	if p99 := took[len(took)*99/100]; full && p99 > mostToHear {
-		t.Errorf("99 %% within %v, want %v", p99, mostToHear)
+	if p99 := took[len(took)*99/100]; full && p99 > mostToArrive {
+		t.Errorf("99 %% within %v, want %v", p99, mostToArrive)
 	}
 }
 
-// TestH3RevokedKeyEndsStreams revokes a key at one node while it has as many
-// streams as it may at two: all end, those of another key go on, and the next
-// call is refused at both.
-func TestH3RevokedKeyEndsStreams(t *testing.T) {
+// TestRevokedKeyEndsStreamsOnAllNodes revokes a key at one node while it has the most
+// streams allowed at two nodes. All of them end, the streams of another key continue,
+// and both nodes refuse the next call. Row H3 of docs/testing.md.
+func TestRevokedKeyEndsStreamsOnAllNodes(t *testing.T) {
 	t.Parallel()
 	a, b := sideBySide(t)
 	keys := a.newKeys(t, 2)
 	var ending []*eventStream
-	for _, in := range []*install{a, b} {
+	for _, in := range []*installation{a, b} {
 		for range streamsPerKey {
 			s, err := in.current().listen(t.Context(), keys[0].Key, "", "")
 			if err != nil {
@@ -86,7 +87,7 @@ func TestH3RevokedKeyEndsStreams(t *testing.T) {
 	if err := api.call(t.Context(), http.StatusOK, nil, http.MethodDelete, "/v1/keys/"+keys[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, in := range []*install{a, b} {
+	for _, in := range []*installation{a, b} {
 		_, err := in.current().listen(t.Context(), keys[0].Key, "", "")
 		if no, ok := errors.AsType[*unwanted](err); !ok || no.status != http.StatusUnauthorized {
 			t.Errorf("a stream for a revoked key: %v", err)
@@ -105,10 +106,10 @@ func TestH3RevokedKeyEndsStreams(t *testing.T) {
 	r := &receiving{in: a, size: 2 << 10, book: newLedger("on"), boxes: a.createInboxes("on")}
 	id := r.book.next()
 	r.deliver(t, id)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, other.close)()
 	if e, err := other.next(); err != nil || e.Data.Subject != id {
-		t.Errorf("the stream of another key told of %+v, %v", e, err)
+		t.Errorf("the stream of another key got %+v, %v", e, err)
 	}
 }

@@ -12,31 +12,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestH16StreamsResume lets listeners drop their streams of events again and
-// again and go on with Last-Event-ID, while mail comes in and the service is
-// killed. Each listener hears of every mail that is stored, once, and all in
-// the same order.
-func TestH16StreamsResume(t *testing.T) {
+// TestStreamsResumeWithoutLossOrRepeat makes listeners drop their event streams
+// repeatedly and resume with Last-Event-ID, while mail arrives and the service is
+// killed. Each listener gets every stored message once, and all listeners get them in
+// the same order. Row H16 of docs/testing.md.
+func TestStreamsResumeWithoutLossOrRepeat(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
-		r := &receiving{in: in, size: 2 << 10, mails: pick(250, 3000), kills: pick(2, 20), book: newLedger("streamed")}
+	onEachEngine(t, func(t *testing.T, in *installation) {
+		r := &receiving{in: in, size: 2 << 10, messages: pick(250, 3000), kills: pick(2, 20), book: newLedger("streamed")}
 		in.start()
 		r.boxes = in.createInboxes("box0", "box1")
 		rng := randomness(t)
 		listeners := make([]*listener, 3)
-		for i := range listeners { // the first drops its stream only when it must
+		for i := range listeners { // the first never drops its stream by itself
 			listeners[i] = &listener{in: in, rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), drops: i * pick(50, 500)}
 		}
 		r.begin(t, listeners)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		listening, ctx := errgroup.WithContext(ctx)
 		for _, l := range listeners {
 			listening.Go(func() error { return l.run(ctx) })
 		}
-		k := newKiller(t, in, (int(answered)+1)*r.mails/r.kills)
+		k := newKiller(t, in, (int(replied)+1)*r.messages/r.kills)
 		enough := func() bool {
-			done := r.book.count(accepted) >= r.mails && k.kills >= r.kills
+			done := r.book.count(accepted) >= r.messages && k.kills >= r.kills
 			return done && !slices.ContainsFunc(listeners, func(l *listener) bool { return l.dropped.Load() < int64(l.drops) }) || ctx.Err() != nil
 		}
 		k.underKills(t, clients, enough, func() {}, func(ctx context.Context, i int) error { return r.client(ctx, k, i) })
@@ -55,7 +55,7 @@ func TestH16StreamsResume(t *testing.T) {
 	})
 }
 
-// begin lets listeners hear of a first mail.
+// begin delivers a first message to all listeners.
 func (r *receiving) begin(t *testing.T, listeners []*listener) {
 	t.Helper()
 	streams := make([]*eventStream, len(listeners))
@@ -77,7 +77,7 @@ func (r *receiving) begin(t *testing.T, listeners []*listener) {
 	}
 }
 
-// deliver sends a mail that must be taken.
+// deliver sends a message that must be accepted.
 func (r *receiving) deliver(t *testing.T, id string) {
 	t.Helper()
 	c, err := dialSMTP(t.Context(), r.in.current().smtp)
@@ -85,7 +85,7 @@ func (r *receiving) deliver(t *testing.T, id string) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	m := newMail(id, r.size, r.boxes[0].Address)
+	m := newMessage(id, r.size, r.boxes[0].Address)
 	o, err := c.send(m)
 	if err != nil {
 		t.Fatal(err)
@@ -93,9 +93,9 @@ func (r *receiving) deliver(t *testing.T, id string) {
 	r.book.write(id, entry{outcome: o, to: m.to, size: len(m.raw)})
 }
 
-// checkListeners holds what was heard against what is stored, and against what
+// checkListeners compares what the listeners got with what is stored, and with what
 // a stream replays now.
-func checkListeners(t *testing.T, in *install, listeners []*listener) {
+func checkListeners(t *testing.T, in *installation, listeners []*listener) {
 	t.Helper()
 	stored := map[string]bool{}
 	for _, m := range in.messages("in") {
@@ -106,16 +106,16 @@ func checkListeners(t *testing.T, in *install, listeners []*listener) {
 		heard, ids := map[string]bool{}, map[string]bool{}
 		for _, e := range l.heard {
 			if ids[e.ID] || heard[e.Data.ID] || !stored[e.Data.ID] {
-				t.Errorf("listener %d heard of %s twice, or of what is not there", i, e.Data.ID)
+				t.Errorf("listener %d got %s twice, or it is not stored", i, e.Data.ID)
 			}
 			ids[e.ID], heard[e.Data.ID] = true, true
 		}
 		if !slices.EqualFunc(l.heard, first, func(a, b streamed) bool { return a.ID == b.ID }) {
-			t.Errorf("listener %d heard %d events, listener 0 others: %d", i, len(l.heard), len(first))
+			t.Errorf("listener %d got %d events, which differ from the %d of listener 0", i, len(l.heard), len(first))
 		}
 	}
 	if lost := len(stored) - len(first); lost != 0 {
-		t.Errorf("%d of %d messages were not told of", lost, len(stored))
+		t.Errorf("%d of %d messages had no event", lost, len(stored))
 	}
 	again, err := in.current().listen(t.Context(), firstKey, "?events=message.received", first[0].ID)
 	if err != nil {
@@ -124,23 +124,23 @@ func checkListeners(t *testing.T, in *install, listeners []*listener) {
 	defer again.close()
 	for _, want := range first[1:] {
 		if e, err := again.next(); err != nil || e.ID != want.ID {
-			t.Fatalf("replayed %s, %v; it was heard as %s", e.ID, err, want.ID)
+			t.Fatalf("replayed %s, %v; first streamed as %s", e.ID, err, want.ID)
 		}
 	}
 }
 
-// listener hears of received mail, and comes back with what it heard last.
+// listener gets the events of received messages. It resumes from its last event.
 type listener struct {
-	in    *install
+	in    *installation
 	rng   *rand.Rand
-	drops int // to be made before the end
+	drops int // still to make
 
 	heard   []streamed
-	dropped atomic.Int64           // streams, also by kills
-	last    atomic.Pointer[string] // what it waits for; nil while that is not known
+	dropped atomic.Int64           // streams, including those dropped by kills
+	last    atomic.Pointer[string] // the event to wait for; nil while unknown
 }
 
-// run listens until all is heard.
+// run listens until all events have arrived.
 func (l *listener) run(ctx context.Context) error {
 	for {
 		n, err := l.in.await(ctx)
@@ -165,7 +165,7 @@ func (l *listener) run(ctx context.Context) error {
 	}
 }
 
-// hear reads some events, and says whether these are all.
+// hear reads some events, and reports whether these are all.
 func (l *listener) hear(s *eventStream) bool {
 	for left := l.rng.IntN(4); left >= 0; left-- {
 		e, err := s.next()

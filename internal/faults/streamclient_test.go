@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// streamed is what the tests read of an event of a stream.
+// streamed holds the fields of a streamed event that the tests read.
 type streamed struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
@@ -22,15 +22,14 @@ type streamed struct {
 	} `json:"data"`
 }
 
-// eventStream is one open stream of events, on a connection of its own.
+// eventStream is one open event stream, on its own connection.
 type eventStream struct {
 	conn  net.Conn
 	lines *bufio.Reader
 }
 
-// listen opens a stream: what happens after it returns is heard, and what
-// happened after the event last, unless that is empty. The error is an
-// *unwanted when the stream is refused.
+// listen opens a stream. It gets the events after the call and, if last is not empty,
+// those after the event last. The error is an *unwanted when the stream is refused.
 func (n *node) listen(ctx context.Context, key, query, last string) (*eventStream, error) {
 	conn, err := dialFrom(ctx, nil, strings.TrimPrefix(n.api, "http://"))
 	if err != nil {
@@ -46,7 +45,7 @@ func (n *node) listen(ctx context.Context, key, query, last string) (*eventStrea
 		exchanges.Exchanged(request, res, nil)
 	}
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = &unwanted{"GET /v1/events/stream", answer{status: res.StatusCode}}
+		err = &unwanted{"GET /v1/events/stream", response{status: res.StatusCode}}
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -55,10 +54,10 @@ func (n *node) listen(ctx context.Context, key, query, last string) (*eventStrea
 	return &eventStream{conn, bufio.NewReader(res.Body)}, nil
 }
 
-// close hangs up.
+// close closes the connection.
 func (s *eventStream) close() { _ = s.conn.Close() }
 
-// next returns the next event. io.EOF means that the stream has ended in order.
+// next returns the next event. io.EOF means that the server ended the stream cleanly.
 func (s *eventStream) next() (e streamed, err error) {
 	for {
 		line, err := s.lines.ReadString('\n')
@@ -66,7 +65,7 @@ func (s *eventStream) next() (e streamed, err error) {
 			return e, err
 		}
 		if gap := strings.HasPrefix(line, "event: stream.gap"); gap {
-			return e, fmt.Errorf("the stream tells of a gap")
+			return e, fmt.Errorf("the stream reports a gap")
 		}
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			return e, json.Unmarshal([]byte(data), &e)

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// TestC10TerminateUnderLoad tells the service to stop, again and again, while
-// mail comes in, the API is called and waits are open. Nothing that had begun
-// fails: data gets its answer, calls get theirs, waits end with 200; the program
-// ends with 0; and what it promised is there when it comes up again.
-func TestC10TerminateUnderLoad(t *testing.T) {
+// TestShutdownUnderLoadLosesNothing terminates the service repeatedly while mail
+// arrives, the API is called and waits are open. Nothing that had begun fails: data and
+// calls get a reply, waits end with 200, the program exits with 0, and everything that
+// it promised is stored. Row C10 of docs/testing.md.
+func TestShutdownUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		s := &terminating{in: in, rounds: pick(3, 20)}
 		s.run(t)
 	})
 }
 
-// mostToStop is the longest that the program may take to end.
+// mostToStop is how long the program may take to end.
 const mostToStop = 30 * time.Second
 
-// terminating is load on an install that is told to stop.
+// terminating runs load on an installation that is terminated repeatedly.
 type terminating struct {
-	in     *install
+	in     *installation
 	rounds int
 
 	received, sent, made *ledger
@@ -49,17 +49,17 @@ func (s *terminating) run(t *testing.T) {
 		s.in.start()
 	}
 	slices.Sort(took)
-	t.Logf("told to stop %d times: ended within %s, half of them within %s; mail: %s; sent: %s; inboxes: %s",
+	t.Logf("terminated %d times: ended within %s, half of them within %s; received: %s; sent: %s; inboxes: %s",
 		s.rounds, seconds(took[len(took)-1]), seconds(took[len(took)/2]), s.received, s.sent, s.made)
 	s.audit(t)
 }
 
-// round loads the node that serves, tells it to stop once it has made that many
-// promises, and waits for its end.
+// round loads the serving node, terminates it after that number of promises, and waits
+// for its end.
 func (s *terminating) round(t *testing.T, promises int) time.Duration {
 	t.Helper()
 	n := s.in.current()
-	r := &round{terminating: s, t: t, node: n, told: make(chan struct{})}
+	r := &round{terminating: s, t: t, node: n, stopped: make(chan struct{})}
 	var working sync.WaitGroup
 	for range workers {
 		working.Go(func() { r.deliver(2 << 10) })
@@ -71,14 +71,14 @@ func (s *terminating) round(t *testing.T, promises int) time.Duration {
 	working.Go(r.inTheMiddle)
 	eventually(t, "all clients are at work", func() bool { return r.open.Load() == workers+2 })
 	enough := s.promises() + promises
-	eventually(t, "the service takes mail", func() bool { return s.promises() >= enough })
+	eventually(t, "the service accepts mail", func() bool { return s.promises() >= enough })
 
 	s.in.set(nil)
 	r.stopping.Store(true)
 	began := time.Now()
-	n.tell(t)
+	n.terminate(t)
 	eventually(t, "the service stops listening", func() bool { return refuses(t.Context(), n.smtp) })
-	close(r.told)
+	close(r.stopped)
 	err := n.end()
 	took := time.Since(began)
 	working.Wait()
@@ -93,7 +93,7 @@ func (s *terminating) round(t *testing.T, promises int) time.Duration {
 
 func (s *terminating) promises() int { return s.received.count(accepted) + s.sent.count(accepted) }
 
-// refuses says whether nobody listens at addr.
+// refuses reports whether addr refuses connections.
 func refuses(ctx context.Context, addr string) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -103,20 +103,20 @@ func refuses(ctx context.Context, addr string) bool {
 	return err != nil
 }
 
-// workers are the clients of each kind.
+// workers is the number of clients of each kind.
 const workers = 5
 
-// round is the load on one node until that has ended.
+// round is the load on one node until the node has ended.
 type round struct {
 	*terminating
 	t        *testing.T
 	node     *node
-	stopping atomic.Bool   // the program is told to stop, or is about to be
-	told     chan struct{} // closed when it has stopped listening
-	open     atomic.Int64  // waits, the idle session and the one in the middle of its mail
+	stopping atomic.Bool   // the program is terminated, or about to be
+	stopped  chan struct{} // closed when it has stopped listening
+	open     atomic.Int64  // waits, the idle session and the session in the middle of a message
 }
 
-// deliver sends mail until the server asks to go.
+// deliver sends messages until the server closes the connection.
 func (r *round) deliver(size int) {
 	c, err := dialSMTP(r.t.Context(), r.node.smtp)
 	if err != nil {
@@ -130,27 +130,26 @@ func (r *round) deliver(size int) {
 	r.wantGoodbye(err)
 }
 
-// send offers one mail. Data that was handed over must get an answer.
+// send offers one message. Data that was sent completely must get a reply.
 func (r *round) send(c *smtpClient, size int) error {
-	m := newMail(r.received.next(), size, r.to.Address)
+	m := newMessage(r.received.next(), size, r.to.Address)
 	o, err := c.send(m)
 	r.received.write(m.id, entry{outcome: o, to: m.to, size: len(m.raw)})
 	if o == unknown {
-		r.t.Errorf("%s was handed over and got no answer: %v", m.id, err)
+		r.t.Errorf("%s was sent completely and got no reply: %v", m.id, err)
 	}
 	return err
 }
 
-// wantGoodbye makes sure that a session ended because the server stops, and
-// with words.
+// wantGoodbye checks that the server stops and that it ended the session with 421.
 func (r *round) wantGoodbye(err error) {
 	no, ok := errors.AsType[*refusal](err)
 	if !r.stopping.Load() || !ok || no.code != 421 {
-		r.t.Errorf("the session ended with %v, want 421 after the service was told to stop", err)
+		r.t.Errorf("the session ended with %v, want 421 after the service was terminated", err)
 	}
 }
 
-// idle holds a session open and waits for the goodbye.
+// idle keeps a session open and waits for the 421.
 func (r *round) idle() {
 	c, err := dialSMTP(r.t.Context(), r.node.smtp)
 	if err != nil {
@@ -162,8 +161,8 @@ func (r *round) idle() {
 	r.wantGoodbye(c.reply())
 }
 
-// inTheMiddle has sent half of its mail when the program is told to stop, and
-// sends the rest after that. It must be taken.
+// inTheMiddle has sent half of its message when the program is terminated, and sends
+// the rest after that. The server must accept it.
 func (r *round) inTheMiddle() {
 	c, err := dialSMTP(r.t.Context(), r.node.smtp)
 	if err != nil {
@@ -174,16 +173,16 @@ func (r *round) inTheMiddle() {
 	c.at = func(at step) {
 		if at == halfSent {
 			r.open.Add(1)
-			<-r.told
+			<-r.stopped
 		}
 	}
 	if err := r.send(c, 2<<10); err != nil {
-		r.t.Errorf("mail that was coming in when the service was told to stop: %v", err)
+		r.t.Errorf("the message in transit when the service was terminated: %v", err)
 	}
 }
 
-// call calls the API until its connection is closed: a mail, an inbox, a list,
-// and again. Every call gets a whole answer.
+// call calls the API until its connection is closed: in turn a message, an inbox and a
+// list. Every call must get a complete response.
 func (r *round) call() {
 	c := r.node.caller()
 	defer c.close()
@@ -191,12 +190,12 @@ func (r *round) call() {
 		method, path, body, want, done := r.nextCall(i)
 		a, err := c.do(r.t.Context(), method, path, body)
 		switch {
-		case err != nil: // a server that goes says so in the answer before
-			r.t.Errorf("%s %s got no answer: %v", method, path, err)
+		case err != nil: // a server that stops announces it in the response before
+			r.t.Errorf("%s %s got no response: %v", method, path, err)
 			done(unknown)
 			return
 		case a.status != want:
-			r.t.Errorf("%s %s is answered with %d %s", method, path, a.status, a.body)
+			r.t.Errorf("%s %s got %d %s", method, path, a.status, a.body)
 			done(refused)
 		default:
 			done(accepted)
@@ -222,7 +221,7 @@ func (r *round) nextCall(i int) (method, path string, body any, want int, done f
 	return http.MethodGet, "/v1/messages?limit=5", nil, http.StatusOK, func(outcome) {}
 }
 
-// wait waits for mail that does not come, until the service stops.
+// wait waits for a message that does not arrive, until the service stops.
 func (r *round) wait() {
 	c := r.node.caller()
 	defer c.close()
@@ -234,7 +233,7 @@ func (r *round) wait() {
 	}
 }
 
-// audit looks for everything that was promised.
+// audit checks for everything that was promised.
 func (s *terminating) audit(t *testing.T) {
 	t.Helper()
 	s.in.auditBoth(s.sent, s.received, s.to, false)
@@ -250,7 +249,7 @@ func (s *terminating) audit(t *testing.T) {
 	}
 	for id, e := range s.made.entries {
 		if there[id] != (e.outcome == accepted) {
-			t.Errorf("inbox %s is there: %v; it was accepted: %v", id, there[id], e.outcome == accepted)
+			t.Errorf("inbox %s exists: %v; its creation was accepted: %v", id, there[id], e.outcome == accepted)
 		}
 	}
 }

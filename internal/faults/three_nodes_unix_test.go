@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// threeNodesMails is how many emails are sent, and how many mails are received.
-	threeNodesMails = 10_000
+	// threeNodesMessages is how many emails are sent, and how many messages are received.
+	threeNodesMessages = 10_000
 	// threeNodesFaults is how many faults there are at least.
 	threeNodesFaults = 12
 	// clockAhead is testclock.Variable, which only a program of tests has.
 	clockAhead = "POSTROOM_TEST_CLOCK_AHEAD"
 )
 
-// cluster is three nodes on one PostgreSQL under faults, and what clients were
-// told by them.
+// cluster is three nodes on one PostgreSQL database under faults, and the ledgers of
+// its clients.
 type cluster struct {
 	t        *testing.T
-	nodes    []*install
-	stranger *install // a node with a wrong clock, which comes and goes
+	nodes    []*installation
+	stranger *installation // a node with a wrong clock, which comes and goes
 	from, to inbox
 
 	sent, received *ledger
@@ -53,10 +53,10 @@ func (c *cluster) pick(ctx context.Context, i int64) *node {
 	return nil
 }
 
-// send sends emails with idempotency keys until there are enough. What is not
-// accepted is sent again, to another node.
+// send sends emails with idempotency keys until enough are accepted. It repeats a call
+// that fails at another node.
 func (c *cluster) send(ctx context.Context, seed int64) {
-	for ctx.Err() == nil && c.sent.count(accepted) < threeNodesMails {
+	for ctx.Err() == nil && c.sent.count(accepted) < threeNodesMessages {
 		id := c.sent.next()
 		body := map[string]any{"to": c.to.Address, "subject": id, "text": bodyMark(id)}
 		o := unknown
@@ -83,9 +83,9 @@ func (c *cluster) send(ctx context.Context, seed int64) {
 	}
 }
 
-// receive sends mail over SMTP until there is enough. Each mail is offered once.
+// receive sends messages over SMTP until enough are accepted. It offers each once.
 func (c *cluster) receive(ctx context.Context, seed int64) {
-	for i := seed; ctx.Err() == nil && c.received.count(accepted) < threeNodesMails; i++ {
+	for i := seed; ctx.Err() == nil && c.received.count(accepted) < threeNodesMessages; i++ {
 		n := c.pick(ctx, i)
 		if n == nil {
 			return
@@ -94,8 +94,8 @@ func (c *cluster) receive(ctx context.Context, seed int64) {
 		if err != nil {
 			continue
 		}
-		for err == nil && ctx.Err() == nil && c.received.count(accepted) < threeNodesMails {
-			m := newMail(c.received.next(), 2<<10, c.to.Address)
+		for err == nil && ctx.Err() == nil && c.received.count(accepted) < threeNodesMessages {
+			m := newMessage(c.received.next(), 2<<10, c.to.Address)
 			var o outcome
 			o, err = s.send(m)
 			c.received.write(m.id, entry{outcome: o, to: m.to, size: len(m.raw)})
@@ -104,7 +104,7 @@ func (c *cluster) receive(ctx context.Context, seed int64) {
 	}
 }
 
-// disturb does one fault after another until enough is sent and received.
+// disturb causes one fault after another until enough is sent and received.
 func (c *cluster) disturb(ctx context.Context, rng *rand.Rand) {
 	for i := 0; ctx.Err() == nil && (!c.enough() || i < threeNodesFaults); i++ {
 		wait(ctx, 3*time.Second+upTo(rng, 3*time.Second))
@@ -117,7 +117,7 @@ func (c *cluster) disturb(ctx context.Context, rng *rand.Rand) {
 		case 1:
 			c.freezes++
 			n := victim.current()
-			victim.set(nil) // its clients go elsewhere when they see that it is silent
+			victim.set(nil) // its clients choose another node when it does not respond
 			_ = n.cmd.Process.Signal(syscall.SIGSTOP)
 			wait(ctx, 5*time.Second+upTo(rng, 15*time.Second))
 			_ = n.cmd.Process.Signal(syscall.SIGCONT)
@@ -131,7 +131,7 @@ func (c *cluster) disturb(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// wrongClock lets a node whose clock is off serve for a while.
+// wrongClock runs a node with a wrong clock for a while.
 func (c *cluster) wrongClock(ctx context.Context, ahead string) {
 	c.strangers++
 	c.stranger.settings = append(c.nodes[0].settings[:len(c.nodes[0].settings):len(c.nodes[0].settings)], clockAhead+"="+ahead)
@@ -146,19 +146,20 @@ func (c *cluster) wrongClock(ctx context.Context, ahead string) {
 		} `json:"work"`
 	}
 	if err := api.call(c.t.Context(), http.StatusOK, &h, http.MethodGet, "/health", nil); err != nil || h.Work.State != "paused" {
-		c.t.Errorf("the node with a clock %s ahead says %+v, %v", ahead, h, err)
+		c.t.Errorf("the node with a clock %s ahead reports %+v, %v", ahead, h, err)
 	}
 	c.stranger.crash()
 }
 
 func (c *cluster) enough() bool {
-	return c.sent.count(accepted) >= threeNodesMails && c.received.count(accepted) >= threeNodesMails
+	return c.sent.count(accepted) >= threeNodesMessages && c.received.count(accepted) >= threeNodesMessages
 }
 
-// TestN5ThreeNodes sends and receives over three nodes that are killed, frozen and
-// restarted, while a fourth one with a wrong clock comes and goes. Everything that
-// was accepted is there once, nothing is deleted, and every webhook is posted.
-func TestN5ThreeNodes(t *testing.T) {
+// TestThreeNodesUnderFaultsLoseNothing sends and receives over three nodes that are
+// killed, frozen and restarted, while a fourth node with a wrong clock starts and
+// stops. Every accepted message is stored once, nothing is deleted, and every webhook
+// is posted. Rows N1 and C9 of docs/testing.md.
+func TestThreeNodesUnderFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	moved := filepath.Join(t.TempDir(), "postroom")
 	if err := build(moved, "-tags", "crashpoints"); err != nil {
@@ -167,7 +168,7 @@ func TestN5ThreeNodes(t *testing.T) {
 	database := testpg.Schema(t)
 	c := &cluster{t: t, sent: newLedger("sent"), received: newLedger("received")}
 	for i := range 4 {
-		in := installAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), fmt.Sprint("node", i)), database)
+		in := installationAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), fmt.Sprint("node", i)), database)
 		in.settings = []string{"POSTROOM_SECRET=" + strings.Repeat("the same on all nodes ", 2), mayPostHere}
 		if i < 3 {
 			in.start()
@@ -194,7 +195,7 @@ func TestN5ThreeNodes(t *testing.T) {
 	took := time.Since(began)
 
 	in := c.nodes[0]
-	in.hurry(t.Context()) // what killed nodes had claimed
+	in.hurry(t.Context()) // rows that killed nodes had claimed
 	in.settle()
 	in.settleHooks()
 	in.auditBoth(c.sent, c.received, c.to, true)
@@ -203,13 +204,13 @@ func TestN5ThreeNodes(t *testing.T) {
 	posted := hooks.types["message.received"]
 	hooks.mu.Unlock()
 	if posted != len(stored) {
-		t.Errorf("%d webhooks were taken for %d messages", posted, len(stored))
+		t.Errorf("%d webhooks were posted for %d messages", posted, len(stored))
 	}
 	t.Logf(`
 | | |
 |---|---|
 | emails accepted | %d, in %d calls |
-| mails received | %d accepted, %d refused, %d without an answer |
+| messages received | %d accepted, %d refused, %d without a reply |
 | kills, freezes, restarts, nodes with a wrong clock | %d, %d, %d, %d |
 | messages stored, webhooks taken | %d, %d |
 | time | %.0f s |`,

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestH15ManyWaitsAtOnce opens a wait on each of many inboxes, and then sends
-// one mail to each. Every wait is answered with its own.
-func TestH15ManyWaitsAtOnce(t *testing.T) {
+// TestEachOfManyWaitsGetsItsOwnMessage opens a wait on each of many inboxes, and then
+// sends one message to each. Every wait returns the message of its own inbox. Row H15
+// of docs/testing.md.
+func TestEachOfManyWaitsGetsItsOwnMessage(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.start()
 		m := &manyWaits{in: in, began: map[string]time.Time{}}
 		boxes := m.makeInboxes(t, pick(200, 1000))
@@ -31,18 +32,18 @@ func TestH15ManyWaitsAtOnce(t *testing.T) {
 		if err := working.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d waits at once, each answered with its own mail, %s of the beginning of that", len(boxes), spread(m.answered))
+		t.Logf("%d waits at once, each returned its own message, %s after its sending began", len(boxes), spread(m.delays))
 	})
 }
 
-// manyWaits is one wait and one mail for each of many inboxes.
+// manyWaits runs one wait and one message for each of many inboxes.
 type manyWaits struct {
-	in   *install
-	open atomic.Int64 // waits that are on their way
+	in   *installation
+	open atomic.Int64 // waits that were sent
 
-	mu       sync.Mutex
-	began    map[string]time.Time // when the mail to an inbox began
-	answered []time.Duration      // after that
+	mu     sync.Mutex
+	began  map[string]time.Time // when the sending of the message began, by inbox
+	delays []time.Duration      // from then to the end of the wait
 }
 
 func (m *manyWaits) makeInboxes(t *testing.T, n int) []inbox {
@@ -77,17 +78,17 @@ func (m *manyWaits) wait(ctx context.Context, box inbox) error {
 	if err := api.call(ctx, http.StatusOK, &res, http.MethodGet, "/v1/inboxes/"+box.ID+"/messages/wait?timeout=50", nil); err != nil {
 		return err
 	}
-	answered := time.Now()
+	ended := time.Now()
 	if res.Message == nil || res.Message.Subject != box.Name || res.Message.InboxID != box.ID {
-		return fmt.Errorf("the wait on %s was answered with %+v, %+v", box.Name, res, res.Message)
+		return fmt.Errorf("the wait on %s returned %+v, %+v", box.Name, res, res.Message)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.answered = append(m.answered, max(0, answered.Sub(m.began[box.ID])))
+	m.delays = append(m.delays, max(0, ended.Sub(m.began[box.ID])))
 	return nil
 }
 
-// send sends the mail of every fourth inbox.
+// send sends a message to every fourth inbox.
 func (m *manyWaits) send(ctx context.Context, boxes []inbox, first int) error {
 	c, err := dialSMTP(ctx, m.in.current().smtp)
 	if err != nil {
@@ -98,7 +99,7 @@ func (m *manyWaits) send(ctx context.Context, boxes []inbox, first int) error {
 		m.mu.Lock()
 		m.began[boxes[i].ID] = time.Now()
 		m.mu.Unlock()
-		if _, err := c.send(newMail(boxes[i].Name, 1<<10, boxes[i].Address)); err != nil {
+		if _, err := c.send(newMessage(boxes[i].Name, 1<<10, boxes[i].Address)); err != nil {
 			return err
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestH15WaitRacesWithArrival begins a wait and a mail to the same inbox at
-// about the same time, over and over. Whichever comes first, the wait is
-// answered with the mail.
-func TestH15WaitRacesWithArrival(t *testing.T) {
+// TestWaitNeverMissesARacingMessage begins a wait and a message to the same inbox at
+// about the same time, many times. Whichever comes first, the wait returns the
+// message. Row H15 of docs/testing.md.
+func TestWaitNeverMissesARacingMessage(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.start()
 		rounds, rng := pick(400, 10_000), randomness(t)
 		var names []string
@@ -35,8 +35,8 @@ func TestH15WaitRacesWithArrival(t *testing.T) {
 		if err := racing.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d rounds, 0 lost; the wait came before the mail %d times, during %d, after %d; answered %s of both",
-			rounds, r.before, r.during, r.after, spread(r.answered))
+		t.Logf("%d rounds, 0 lost; the wait came before the message %d times, during %d, after %d; it returned %s after both",
+			rounds, r.before, r.during, r.after, spread(r.delays))
 		if r.before == 0 || r.during == 0 || r.after == 0 {
 			t.Error("not all orders were seen")
 		}
@@ -46,13 +46,13 @@ func TestH15WaitRacesWithArrival(t *testing.T) {
 // racers race at the same time.
 const racers = 8
 
-// races is what came of the rounds.
+// races counts the outcomes of the rounds.
 type races struct {
-	in *install
+	in *installation
 
 	mu                    sync.Mutex
 	before, during, after int
-	answered              []time.Duration // after the mail and the wait were both there
+	delays                []time.Duration // from when the message and the wait both existed
 }
 
 // race runs rounds on one inbox.
@@ -70,7 +70,7 @@ func (r *races) race(ctx context.Context, box inbox, rng *rand.Rand, rounds int)
 		id := fmt.Sprintf("%s-%d", box.Name, i)
 		lag := upTo(rng, 4*took) - 2*took // either may be over before the other begins
 		if i%2 == 0 {
-			lag = took + upTo(rng, time.Millisecond) - time.Millisecond/2 // about when the mail is stored
+			lag = took + upTo(rng, time.Millisecond) - time.Millisecond/2 // about when the message is stored
 		}
 		if last, took, err = r.round(ctx, api, smtp, box, id, last, lag); err != nil {
 			return fmt.Errorf("round %s: %w", id, err)
@@ -79,9 +79,9 @@ func (r *races) race(ctx context.Context, box inbox, rng *rand.Rand, rounds int)
 	return nil
 }
 
-// round begins a wait for what comes after the message last, and a mail, the
-// wait later by lag, which may be negative. It returns the id of the message and
-// how long the mail took.
+// round begins a message and a wait for messages after the message last. The wait
+// begins later by lag, which may be negative. It returns the id of the message and how
+// long its delivery took.
 func (r *races) round(
 	ctx context.Context, api *caller, smtp *smtpClient, box inbox, id, last string, lag time.Duration,
 ) (string, time.Duration, error) {
@@ -89,14 +89,14 @@ func (r *races) round(
 	if last != "" {
 		query += "&after=" + last
 	}
-	var began, done time.Time // of the mail
+	var began, done time.Time // of the message
 	var res waitResult
-	sent := make(chan time.Time, 1) // when the wait was
+	sent := make(chan time.Time, 1) // when the wait was sent
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
 		wait(ctx, max(0, -lag))
 		began = time.Now()
-		_, err := smtp.send(newMail(id, 1<<10, box.Address))
+		_, err := smtp.send(newMessage(id, 1<<10, box.Address))
 		done = time.Now()
 		return err
 	})
@@ -106,13 +106,13 @@ func (r *races) round(
 	})
 	err := both.Wait()
 	if err == nil && (res.TimedOut || res.Message == nil || res.Message.Subject != id) {
-		err = fmt.Errorf("the wait was answered with %+v, %+v", res, res.Message)
+		err = fmt.Errorf("the wait returned %+v, %+v", res, res.Message)
 	}
 	if err != nil {
 		return "", 0, err
 	}
 	if late := r.note(began, <-sent, done, time.Now()); late > mostLate {
-		return "", 0, fmt.Errorf("the wait was answered %v after the mail was there: nothing woke it", late)
+		return "", 0, fmt.Errorf("the wait returned %v after the message was stored: it was not notified", late)
 	}
 	return res.Message.ID, done.Sub(began), nil
 }
@@ -131,13 +131,13 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// mostLate is how long after mail and wait are both there the answer may come. A
-// wait that was not woken looks once more when its time is up.
+// mostLate is how long after the message and the wait both exist the response may come.
+// A wait that was not notified checks again only at its timeout.
 const mostLate = 10 * time.Second
 
-// note notes a round: when its mail began, its wait was sent, its mail was
-// taken, and both were over. It returns how long the answer took after both
-// were there.
+// note records a round: when its message began, its wait was sent, its message was
+// accepted, and both were over. It returns the time of the response after the message
+// and the wait both existed.
 func (r *races) note(began, sent, done, end time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,11 +151,11 @@ func (r *races) note(began, sent, done, end time.Time) time.Duration {
 		r.after++
 		there = sent
 	}
-	r.answered = append(r.answered, end.Sub(there))
+	r.delays = append(r.delays, end.Sub(there))
 	return end.Sub(there)
 }
 
-// spread shows the middle and the end of a distribution.
+// spread formats the median and the tail of a distribution.
 func spread(all []time.Duration) string {
 	slices.Sort(all)
 	at := func(share float64) float64 { return all[int(share*float64(len(all)-1))].Seconds() * 1e3 }

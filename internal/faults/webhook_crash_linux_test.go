@@ -12,17 +12,17 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// crashPoints is at how many points the program is killed.
+// crashPoints is the number of points at which the program is killed.
 const crashPoints = 12
 
-// TestW11CrashBetweenChangeAndEvent kills the program at 12 points while a mail
-// is sent from one inbox to another: between what changes and the event, between
-// the event and its delivery, and in the middle of the commit of all three.
-// Afterwards there is an event exactly of what has happened, and the endpoint is
-// told of these and of no others.
-func TestW11CrashBetweenChangeAndEvent(t *testing.T) {
+// TestCrashNeverSeparatesAChangeFromItsEvent kills the program at 12 points while a
+// message is sent from one inbox to another: between the change and the event, between
+// the event and its delivery, and during the commit of all three. Afterwards every
+// change has exactly one event, no event is without its change, and the endpoint
+// received exactly these events. Row W11 of docs/testing.md.
+func TestCrashNeverSeparatesAChangeFromItsEvent(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.settings = append(in.settings, mayPostHere)
 		c := &crashing{in: in, receiver: newHookReceiver(t)}
 		in.start()
@@ -48,13 +48,13 @@ func TestW11CrashBetweenChangeAndEvent(t *testing.T) {
 }
 
 type crashing struct {
-	in       *install
+	in       *installation
 	receiver *hookReceiver
 	boxes    []inbox
-	sent     int // calls that were answered with 201
+	sent     int // calls that got 201
 }
 
-// send sends one mail and returns a channel that receives when the call is over.
+// send sends one message and returns a channel that receives when the call is over.
 func (c *crashing) send(ctx context.Context) <-chan error {
 	n, done := c.in.current(), make(chan error, 1)
 	go func() {
@@ -66,10 +66,10 @@ func (c *crashing) send(ctx context.Context) <-chan error {
 	return done
 }
 
-// atPage kills the program when a thread of it writes a page for the nth time.
+// atPage kills the program when one of its threads writes a page for the nth time.
 func (c *crashing) atPage(t *testing.T, i int) bool {
 	t.Helper()
-	const atStart, apart = 24, 4 // pages that a start may write, and between two points
+	const atStart, apart = 24, 4 // pages that a start may write, and pages between two points
 	c.in.stop()
 	n := c.in.start(findStrace(t), "-D", "-f", "-o", os.DevNull, "-e", "trace=pwrite64",
 		"-e", fmt.Sprintf("inject=pwrite64:signal=KILL:when=%d", atStart+apart*i))
@@ -80,7 +80,7 @@ func (c *crashing) atPage(t *testing.T, i int) bool {
 	select {
 	case <-n.exited:
 		struck = true
-	case <-idle.C: // another thread wrote the rest
+	case <-idle.C: // another thread wrote the remaining pages
 	}
 	c.in.crash()
 	c.note(<-done)
@@ -88,7 +88,7 @@ func (c *crashing) atPage(t *testing.T, i int) bool {
 	return struck
 }
 
-// rowPoints are the points of one kind of event.
+// rowPoints is the number of points for each kind of event.
 var rowPoints = []string{
 	`CREATE TRIGGER crash BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.type = '%s') EXECUTE FUNCTION crash()`,
 	`CREATE TRIGGER crash AFTER INSERT ON events FOR EACH ROW WHEN (NEW.type = '%s') EXECUTE FUNCTION crash()`,
@@ -97,8 +97,8 @@ var rowPoints = []string{
 		FOR EACH ROW WHEN (NEW.event_type = '%s') EXECUTE FUNCTION crash()`,
 }
 
-// atRow has the database wait at a row for a lock of the test's, and kills the
-// program there.
+// atRow makes the database wait for a lock of the test at a row, and kills the program
+// there.
 func (c *crashing) atRow(t *testing.T, i int) bool {
 	t.Helper()
 	kinds := []string{"message.queued", "message.received", "message.delivered"}
@@ -106,7 +106,7 @@ func (c *crashing) atRow(t *testing.T, i int) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }() // of a database that is thrown away
+	defer func() { _ = db.Close() }() // the database is discarded
 	held, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func (c *crashing) atRow(t *testing.T, i int) bool {
 	exec(fmt.Sprintf(rowPoints[i%len(rowPoints)], kinds[i/len(rowPoints)%len(kinds)]))
 	exec(`SELECT pg_advisory_lock(711)`)
 	done := c.send(t.Context())
-	eventually(t, "the program has come to the point", func() bool { return waiting(t, held) })
+	eventually(t, "the program has reached the point", func() bool { return waiting(t, held) })
 	c.in.crash()
 	c.note(<-done)
 	exec(`SELECT pg_advisory_unlock(711)`)
@@ -132,7 +132,7 @@ func (c *crashing) atRow(t *testing.T, i int) bool {
 	return true
 }
 
-// waiting says whether somebody waits for the lock.
+// waiting reports whether a session waits for the lock.
 func waiting(t *testing.T, db *sql.Conn) bool {
 	t.Helper()
 	const q = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 711 AND NOT granted
@@ -151,7 +151,7 @@ func (c *crashing) note(err error) {
 	}
 }
 
-// audit lets all come to its end, and holds events against what has happened.
+// audit waits until everything is delivered, and compares events with changes.
 func (c *crashing) audit(t *testing.T) {
 	t.Helper()
 	c.in.hurry(t.Context())
@@ -164,11 +164,11 @@ func (c *crashing) audit(t *testing.T) {
 		"messages queued without their event":   `SELECT count(*) FROM messages m WHERE direction = 'out' AND NOT EXISTS (` + event + `'message.queued')`,
 		"messages delivered without their event": `SELECT count(*) FROM messages m JOIN recipients r ON r.message_seq = m.seq
 			WHERE r.status = 'delivered' AND NOT EXISTS (` + event + `'message.delivered')`,
-		"events of nothing":              `SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.seq = e.message_seq)`,
-		"events that are there twice":    `SELECT count(*) - count(DISTINCT message_seq || type) FROM events`,
-		"events without a delivery":      `SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.event_id = e.id)`,
-		"deliveries of nothing":          `SELECT count(*) FROM webhook_deliveries d WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.id = d.event_id)`,
-		"deliveries that were not taken": `SELECT count(*) FROM webhook_deliveries WHERE status <> 'succeeded'`,
+		"events without a message":        `SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.seq = e.message_seq)`,
+		"duplicate events":                `SELECT count(*) - count(DISTINCT message_seq || type) FROM events`,
+		"events without a delivery":       `SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.event_id = e.id)`,
+		"deliveries without an event":     `SELECT count(*) FROM webhook_deliveries d WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.id = d.event_id)`,
+		"deliveries that did not succeed": `SELECT count(*) FROM webhook_deliveries WHERE status <> 'succeeded'`,
 	} {
 		if n := c.in.count(query); n != 0 {
 			t.Errorf("%d %s", n, what)
@@ -176,9 +176,9 @@ func (c *crashing) audit(t *testing.T) {
 	}
 	events, _ := c.receiver.count()
 	if stored := c.in.count(`SELECT count(*) FROM events`); stored != events {
-		t.Errorf("%d events are stored, %d were told", stored, events)
+		t.Errorf("%d events are stored, %d were posted", stored, events)
 	}
 	if out := c.in.count(`SELECT count(*) FROM messages WHERE direction = 'out'`); out < c.sent {
-		t.Errorf("%d messages are stored, %d were promised", out, c.sent)
+		t.Errorf("%d messages are stored, want the %d promised ones", out, c.sent)
 	}
 }

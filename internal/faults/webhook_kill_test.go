@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// TestW9KillWhileTelling kills the service while it tells an endpoint of events
-// that refuses 30 % of the posts. Every message that a call was promised has one
-// event, the endpoint takes it in the end, and repeats are repeats of the same id
-// about the same message.
-func TestW9KillWhileTelling(t *testing.T) {
+// TestWebhooksSurviveKills kills the service while it posts events to an endpoint that
+// refuses 30 % of the posts. Every message that a call promised has one event, the
+// endpoint accepts it in the end, and a repeated post has the same id and is about the
+// same message. Row W9 of docs/testing.md.
+func TestWebhooksSurviveKills(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *install) {
+	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.settings = append(in.settings, mayPostHere)
-		w := &telling{in: in, events: pick(200, 10_000), kills: pick(4, 20)}
+		w := &posting{in: in, events: pick(200, 10_000), kills: pick(4, 20)}
 		w.run(t)
 	})
 }
 
-type telling struct {
-	in            *install
+type posting struct {
+	in            *installation
 	events, kills int
 
 	box      inbox
@@ -33,17 +33,17 @@ type telling struct {
 	made     atomic.Int64
 }
 
-func (w *telling) run(t *testing.T) {
+func (w *posting) run(t *testing.T) {
 	t.Helper()
 	w.receiver = newHookReceiver(t)
 	w.in.start()
-	w.box = w.in.createInboxes("told")[0]
+	w.box = w.in.createInboxes("posted")[0]
 	w.in.createHook(w.receiver.URL, "message.received")
 	k := newKiller(t, w.in, 2*w.events/w.kills)
-	// A step is a call made or a post answered, so that kills go on while the
-	// endpoint is told of what was left.
+	// A step is a call or a post, so that kills continue while the remaining events
+	// are posted.
 	refuse := refuseSome(0.3)
-	w.receiver.answers(func(id string, before int) int {
+	w.receiver.respondWith(func(id string, before int) int {
 		k.step()
 		return refuse(id, before)
 	})
@@ -53,12 +53,12 @@ func (w *telling) run(t *testing.T) {
 	})
 	w.in.settleHooks()
 	events, posts := w.receiver.count()
-	t.Logf("%d kills; %d events, told in %d posts", k.kills, events, posts)
+	t.Logf("%d kills; %d events in %d posts", k.kills, events, posts)
 	w.audit(t)
 }
 
-// client simulates messages until there are enough, and then looks on.
-func (w *telling) client(ctx context.Context, k *killer) error {
+// client simulates messages until there are enough, and then waits.
+func (w *posting) client(ctx context.Context, k *killer) error {
 	for ctx.Err() == nil {
 		n, err := w.in.await(ctx)
 		if err != nil {
@@ -67,7 +67,7 @@ func (w *telling) client(ctx context.Context, k *killer) error {
 		if int(w.made.Load()) >= w.events {
 			w.in.hurryHooks(false)
 			if w.in.count(`SELECT count(*) FROM webhook_deliveries WHERE status = 'pending'`) == 0 {
-				k.step() // nothing else steps any more
+				k.step() // nothing else causes steps now
 			}
 			idle(ctx, 100*time.Millisecond)
 			continue
@@ -75,7 +75,7 @@ func (w *telling) client(ctx context.Context, k *killer) error {
 		c := n.caller()
 		var m message
 		err = c.call(ctx, http.StatusCreated, &m, http.MethodPost, "/v1/inboxes/"+w.box.ID+"/simulate",
-			map[string]any{"from": sender, "subject": "told", "text": "of this"})
+			map[string]any{"from": sender, "subject": "posted", "text": "t"})
 		c.close()
 		if err == nil {
 			w.promised.Store(m.ID, true)
@@ -86,8 +86,8 @@ func (w *telling) client(ctx context.Context, k *killer) error {
 	return nil
 }
 
-// audit holds what the endpoint took against what is stored and was promised.
-func (w *telling) audit(t *testing.T) {
+// audit compares what the endpoint accepted with what is stored and was promised.
+func (w *posting) audit(t *testing.T) {
 	t.Helper()
 	stored := map[string]int{}
 	for _, m := range w.in.messages("in") {
@@ -98,30 +98,30 @@ func (w *telling) audit(t *testing.T) {
 	for id, n := range w.receiver.taken {
 		about := w.receiver.about[id]
 		if _, is := stored[about]; !is {
-			t.Errorf("%s was told %d times of %s, which is not there", id, n, about)
+			t.Errorf("%s was posted %d times for %s, which is not stored", id, n, about)
 		}
 		stored[about]++
 	}
 	for id, n := range stored {
 		if n != 1 {
-			t.Errorf("%s has %d events that were taken", id, n)
+			t.Errorf("%s has %d accepted events", id, n)
 		}
 	}
 	w.promised.Range(func(id, _ any) bool {
 		if _, is := stored[id.(string)]; !is { //nolint:forcetypeassert // only strings are stored
-			t.Errorf("%s was promised and is lost", id)
+			t.Errorf("%s was promised and is not stored", id)
 		}
 		return true
 	})
 	failed := w.in.count(`SELECT count(*) FROM webhook_deliveries WHERE status <> 'succeeded'`)
 	events := w.in.count(`SELECT count(*) FROM events WHERE type = 'message.received'`)
 	if failed != 0 || events != len(w.receiver.taken) || events < w.events {
-		t.Errorf("%d events, %d taken, %d deliveries without success", events, len(w.receiver.taken), failed)
+		t.Errorf("%d events, %d accepted, %d deliveries without success", events, len(w.receiver.taken), failed)
 	}
 }
 
-// refuseSome answers 500 to this share of the posts, but not more than four times
-// to one event: the schedule has an end.
+// refuseSome responds with 500 to this share of the posts, but at most four times for
+// one event, because the retry schedule is finite.
 func refuseSome(share float64) func(id string, before int) int {
 	return func(_ string, before int) int {
 		if before < 4 && rand.Float64() < share {
@@ -131,7 +131,7 @@ func refuseSome(share float64) func(id string, before int) int {
 	}
 }
 
-// idle waits, unless ctx ends.
+// idle waits for d or until ctx ends.
 func idle(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -14,17 +14,18 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestW5HostileAnswers has endpoints answer with 1 GB, without end, with little
-// that unpacks to 1 GB, and with 1 MB of header. The service takes no more memory
-// for them than for endpoints that answer with nothing.
-func TestW5HostileAnswers(t *testing.T) {
+// TestHostileWebhookResponsesUseLittleMemory makes endpoints respond with 1 GB, without
+// end, with a small body that decompresses to 1 GB, and with 1 MB of headers. The
+// service uses no more memory for them than for endpoints with empty responses. Row W5
+// of docs/testing.md.
+func TestHostileWebhookResponsesUseLittleMemory(t *testing.T) {
 	const most = 5 // MiB more
-	in := newInstall(t, storetest.SQLite)
+	in := newInstallation(t, storetest.SQLite)
 	in.settings = append(in.settings, mayPostHere)
 	alone.Lock()
 	defer alone.Unlock()
 	in.start()
-	server := httptest.NewServer(hostileAnswers(t))
+	server := httptest.NewServer(hostileResponses(t))
 	t.Cleanup(server.Close)
 	paths := []string{"/large", "/endless", "/packed", "/header"}
 	hooks := map[string]string{}
@@ -32,8 +33,8 @@ func TestW5HostileAnswers(t *testing.T) {
 		hooks[path] = in.createHook(server.URL + path)
 	}
 	calls := pick(200, 4000)
-	// What the service is used to is what it holds after as many harmless calls,
-	// again and again until it holds no more.
+	// The baseline is the peak after as many harmless calls, repeated until the peak
+	// no longer grows.
 	before, grown := 0, true
 	for grown {
 		inParallel(t, calls, func(ctx context.Context, _ int) error { return in.testHook(ctx, hooks["/nothing"], true) })
@@ -47,12 +48,12 @@ func TestW5HostileAnswers(t *testing.T) {
 	after := in.peak()
 	t.Logf("%d calls; peak %d MiB before, %d MiB after", calls, before, after)
 	if after-before >= most {
-		t.Errorf("it took %d MiB more", after-before)
+		t.Errorf("it used %d MiB more", after-before)
 	}
 }
 
-// testHook has a test event sent to an endpoint.
-func (in *install) testHook(ctx context.Context, id string, success bool) error {
+// testHook sends a test event to an endpoint through the API.
+func (in *installation) testHook(ctx context.Context, id string, success bool) error {
 	c := in.current().caller()
 	defer c.close()
 	a, err := c.do(ctx, http.MethodPost, "/v1/webhooks/"+id+"/test", nil)
@@ -65,7 +66,7 @@ func (in *install) testHook(ctx context.Context, id string, success bool) error 
 	return nil
 }
 
-func hostileAnswers(t *testing.T) http.Handler {
+func hostileResponses(t *testing.T) http.Handler {
 	t.Helper()
 	const gib = 1 << 30
 	var packed bytes.Buffer
@@ -80,7 +81,7 @@ func hostileAnswers(t *testing.T) http.Handler {
 	mux.HandleFunc("/nothing", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(gib))
-		_, _ = io.CopyN(w, same('x'), gib) // until the client has enough
+		_, _ = io.CopyN(w, same('x'), gib) // until the client closes the connection
 	})
 	mux.HandleFunc("/endless", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, same('x')) })
 	mux.HandleFunc("/packed", func(w http.ResponseWriter, _ *http.Request) {

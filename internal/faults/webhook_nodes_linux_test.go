@@ -10,65 +10,65 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestW9TwoNodes runs two nodes on one database. Each event is told once,
-// whichever node it came in at, and both tell; when one is killed in the middle
-// of it, the other tells the rest.
-func TestW9TwoNodes(t *testing.T) {
+// TestTwoNodesPostEachEventOnce runs two nodes on one database. Each event is posted
+// once, whichever node created it, and both nodes post. When one node is killed while
+// it posts, the other posts the rest. Row W9 of docs/testing.md.
+func TestTwoNodesPostEachEventOnce(t *testing.T) {
 	t.Parallel()
-	in := newInstall(t, storetest.PostgreSQL)
+	in := newInstallation(t, storetest.PostgreSQL)
 	in.settings = append(in.settings, mayPostHere)
 	n := &twoNodes{in: in, receiver: newHookReceiver(t)}
 	n.first = in.start()
 	t.Cleanup(n.first.kill)
 	n.second = in.start()
-	n.box = in.createInboxes("told")[0]
+	n.box = in.createInboxes("posted")[0]
 	in.createHook(n.receiver.URL, "message.received")
 
-	n.eachTellsOnce(t, pick(200, 2000))
+	n.eachPostsOnce(t, pick(200, 2000))
 	n.otherTakesOver(t)
 }
 
 type twoNodes struct {
-	in            *install
+	in            *installation
 	first, second *node
 	box           inbox
 	receiver      *hookReceiver
 }
 
-// simulate makes so many events, at these nodes in turn.
+// simulate creates that number of events, at these nodes in turn.
 func (n *twoNodes) simulate(t *testing.T, events int, nodes ...*node) {
 	t.Helper()
 	inParallel(t, events, func(ctx context.Context, i int) error {
 		c := nodes[i%len(nodes)].caller()
 		defer c.close()
 		return c.call(ctx, http.StatusCreated, nil, http.MethodPost, "/v1/inboxes/"+n.box.ID+"/simulate",
-			map[string]any{"from": sender, "subject": "told", "text": "of this"})
+			map[string]any{"from": sender, "subject": "posted", "text": "t"})
 	})
 }
 
-// eachTellsOnce leaves both nodes to it.
-func (n *twoNodes) eachTellsOnce(t *testing.T, events int) {
+// eachPostsOnce waits until both nodes have posted all events.
+func (n *twoNodes) eachPostsOnce(t *testing.T, events int) {
 	t.Helper()
 	n.simulate(t, events, n.first, n.second)
 	n.in.settleHooks()
 	taken, posts := n.receiver.count()
 	t.Logf("%d events in %d posts", taken, posts)
 	if taken != events || posts != events {
-		t.Errorf("%d events were told in %d posts, want %d once", taken, posts, events)
+		t.Errorf("%d events were posted in %d posts, want %d once", taken, posts, events)
 	}
 }
 
-// otherTakesOver kills the first node while it waits for answers, and the second
-// one sleeps.
+// otherTakesOver kills the first node while it waits for responses and the second node
+// is stopped.
 func (n *twoNodes) otherTakesOver(t *testing.T) {
 	t.Helper()
 	const events = 40
 	before, _ := n.receiver.count()
-	arrived, answer := make(chan struct{}), make(chan struct{})
+	arrived, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once
-	n.receiver.answers(func(string, int) int {
+	n.receiver.respondWith(func(string, int) int {
 		first.Do(func() { close(arrived) })
-		<-answer
+		<-release
 		return http.StatusOK
 	})
 	n.second.signal(t, syscall.SIGSTOP)
@@ -76,17 +76,17 @@ func (n *twoNodes) otherTakesOver(t *testing.T) {
 	<-arrived
 	n.first.kill()
 	n.second.signal(t, syscall.SIGCONT)
-	close(answer)
-	eventually(t, "nothing is left but what the dead node had in hand", func() bool {
+	close(release)
+	eventually(t, "only deliveries claimed by the dead node are left", func() bool {
 		return n.in.count(`SELECT count(*) FROM webhook_deliveries WHERE status = 'pending' AND NOT leased`) == 0
 	})
 	left := n.in.count(`SELECT count(*) FROM webhook_deliveries WHERE leased`)
 	n.in.hurryHooks(true) // its leases end
 	n.in.settleHooks()
 	taken, posts := n.receiver.count()
-	t.Logf("%d events more, %d of which the dead node had in hand; %d posts in all", taken-before, left, posts)
+	t.Logf("%d more events, %d of them claimed by the dead node; %d posts in all", taken-before, left, posts)
 	if failed := n.in.count(`SELECT count(*) FROM webhook_deliveries WHERE status <> 'succeeded'`); taken-before != events || left == 0 || failed != 0 {
-		t.Errorf("%d events were told, want %d; %d deliveries were in hand, %d have no success", taken-before, events, left, failed)
+		t.Errorf("%d events were posted, want %d; %d deliveries were claimed, %d did not succeed", taken-before, events, left, failed)
 	}
 }
 

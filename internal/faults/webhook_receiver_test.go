@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// hookReceiver is a webhook endpoint of the test's. What it answers with 2xx it
-// has taken.
+// hookReceiver is a webhook endpoint of the test. It has accepted an event once it
+// responds with 2xx.
 type hookReceiver struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// answer returns the status for an event that was seen so many times before;
+	// status returns the status for an event that was posted before so many times;
 	// nil means 200.
-	answer func(id string, before int) int
+	status func(id string, before int) int
 	seen   map[string]int    // posts, by webhook-id
-	taken  map[string]int    // those that were answered with 2xx
+	taken  map[string]int    // posts that got 2xx, by webhook-id
 	about  map[string]string // the id of the resource, by webhook-id
-	types  map[string]int    // events that were taken, by type
+	types  map[string]int    // accepted events, by type
 }
 
 func newHookReceiver(t *testing.T) *hookReceiver {
@@ -56,11 +56,11 @@ func (r *hookReceiver) serve(t *testing.T, w http.ResponseWriter, req *http.Requ
 		t.Errorf("%s is about %s, and was about %s", id, event.Data.ID, was)
 	}
 	r.about[id] = event.Data.ID
-	answer := r.answer
+	respond := r.status
 	r.mu.Unlock()
 	status := http.StatusOK
-	if answer != nil {
-		status = answer(id, before)
+	if respond != nil {
+		status = respond(id, before)
 	}
 	w.WriteHeader(status)
 	if status/100 != 2 {
@@ -73,14 +73,14 @@ func (r *hookReceiver) serve(t *testing.T, w http.ResponseWriter, req *http.Requ
 	}
 }
 
-// answers sets what is answered from now on.
-func (r *hookReceiver) answers(f func(id string, before int) int) {
+// respondWith sets the responses from now on.
+func (r *hookReceiver) respondWith(f func(id string, before int) int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answer = f
+	r.status = f
 }
 
-// count says how many events were taken, and how many posts there were.
+// count returns how many events were accepted, and how many posts there were.
 func (r *hookReceiver) count() (events, posts int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,12 +90,12 @@ func (r *hookReceiver) count() (events, posts int) {
 	return len(r.taken), posts
 }
 
-// mayPostHere is the setting of an install that may post to this machine.
+// mayPostHere allows an installation to post to this machine.
 const mayPostHere = "POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8"
 
-// createHook makes an endpoint for these types of events, or for all, and
-// returns its id.
-func (in *install) createHook(url string, types ...string) (id string) {
+// createHook creates an endpoint for these types of events, or for all, and returns its
+// id.
+func (in *installation) createHook(url string, types ...string) (id string) {
 	in.t.Helper()
 	c := in.current().caller()
 	defer c.close()
@@ -112,15 +112,15 @@ func (in *install) createHook(url string, types ...string) (id string) {
 	return w.ID
 }
 
-// hurryHooks makes deliveries due that wait for their next attempt; with leased,
-// those too that a node had in hand which was killed.
-func (in *install) hurryHooks(leased bool) {
+// hurryHooks makes deliveries due that wait for their next attempt. With leased, this
+// includes those that a killed node had claimed.
+func (in *installation) hurryHooks(leased bool) {
 	in.t.Helper()
 	db, err := in.openDatabase()
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }() // of a database that is thrown away
+	defer func() { _ = db.Close() }() // the database is discarded
 	q := `UPDATE webhook_deliveries SET next_attempt_at = $1 WHERE next_attempt_at > $1`
 	if !leased {
 		q += ` AND NOT leased`
@@ -130,14 +130,14 @@ func (in *install) hurryHooks(leased bool) {
 	}
 }
 
-// settleHooks waits until no delivery is pending, for as long as it goes on.
-func (in *install) settleHooks() {
+// settleHooks waits until no delivery is pending, for as long as deliveries end.
+func (in *installation) settleHooks() {
 	in.t.Helper()
 	const waiting = `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending'`
 	for left := in.count(waiting); left > 0; {
 		was := left
 		in.hurryHooks(false)
-		eventually(in.t, "of the deliveries some more are done", func() bool {
+		eventually(in.t, "more deliveries are done", func() bool {
 			left = in.count(waiting)
 			return left < was
 		})

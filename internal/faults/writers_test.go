@@ -15,12 +15,13 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestC8FiftyWritersOnSQLite lets fifty clients at one SQLite file, most of them
-// writing, and other processes of the program beside the service. Nobody is ever
-// told that the database is busy, and the log of the file stays small.
-func TestC8FiftyWritersOnSQLite(t *testing.T) {
+// TestFiftyWritersNeverSeeABusySQLite runs fifty clients on one SQLite file, most of
+// them writing, and other processes of the program beside the service. No client is
+// ever told that the database is busy, and the write-ahead log stays small. Row C8 of
+// docs/testing.md.
+func TestFiftyWritersNeverSeeABusySQLite(t *testing.T) {
 	t.Parallel()
-	in := newInstall(t, storetest.SQLite)
+	in := newInstallation(t, storetest.SQLite)
 	in.start()
 	w := &writers{in: in, boxes: in.createInboxes("box0", "box1", "box2", "box3"), done: map[string]int{}}
 	ctx, cancel := context.WithTimeout(t.Context(), pick(8*time.Second, 2*time.Minute))
@@ -44,16 +45,16 @@ func TestC8FiftyWritersOnSQLite(t *testing.T) {
 	if err := working.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("the log of the file had %.1f MB at most; done: %v", float64(most)/1e6, w.done)
+	t.Logf("the write-ahead log had %.1f MB at most; done: %v", float64(most)/1e6, w.done)
 	if most > 100e6 {
-		t.Errorf("the log of the file grew to %d bytes", most)
+		t.Errorf("the write-ahead log grew to %d bytes", most)
 	}
 	w.checkMail(t)
 }
 
-// writers is what the clients do, and how often.
+// writers records what the clients do, and how often.
 type writers struct {
-	in    *install
+	in    *installation
 	boxes []inbox
 
 	mu   sync.Mutex
@@ -61,7 +62,7 @@ type writers struct {
 	last int
 }
 
-// next returns a name that is not in use, and counts what it is for.
+// next returns a new name, and counts the operation that it is for.
 func (w *writers) next(kind string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,19 +71,18 @@ func (w *writers) next(kind string) string {
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(kind, " ", "-"), w.last)
 }
 
-// work does one kind of thing until ctx ends. What was begun is brought to its
-// end.
+// work does one kind of operation until ctx ends. It completes the last one.
 func (w *writers) work(ctx context.Context, kind string, i int) error {
 	n, background := w.in.current(), w.in.t.Context()
 	api := n.caller()
 	defer api.close()
-	mail, err := dialSMTP(background, n.smtp)
+	smtp, err := dialSMTP(background, n.smtp)
 	if err != nil {
 		return err
 	}
-	defer mail.close()
+	defer smtp.close()
 	for ctx.Err() == nil {
-		if err := w.one(background, kind, w.boxes[i%len(w.boxes)], api, mail); err != nil {
+		if err := w.one(background, kind, w.boxes[i%len(w.boxes)], api, smtp); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 	}
@@ -93,10 +93,10 @@ func (w *writers) one(ctx context.Context, kind string, box inbox, api *caller, 
 	name, path := w.next(kind), "/v1/inboxes/"+box.ID
 	switch kind {
 	case "mail":
-		_, err := smtp.send(newMail(name, 4<<10, box.Address))
+		_, err := smtp.send(newMessage(name, 4<<10, box.Address))
 		return err
 	case "large mail":
-		_, err := smtp.send(newMail(name, 300<<10, box.Address))
+		_, err := smtp.send(newMessage(name, 300<<10, box.Address))
 		return err
 	case "inbox":
 		return api.call(ctx, http.StatusCreated, nil, http.MethodPost, "/v1/inboxes", map[string]any{"name": name}, "Idempotency-Key", name)
@@ -128,7 +128,7 @@ func (w *writers) key(ctx context.Context, name string, api *caller) error {
 	return api.call(ctx, http.StatusOK, nil, http.MethodDelete, "/v1/keys/"+k.ID, nil)
 }
 
-// command makes a key with a process of its own, on the same file, now and then.
+// command creates a key with a separate process on the same file, once a second.
 func (w *writers) command(ctx context.Context, name string) error {
 	if out, err := w.in.command(ctx, program, "key", "create", "--name", name).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -140,7 +140,7 @@ func (w *writers) command(ctx context.Context, name string) error {
 	return nil
 }
 
-// get reads the newest mail whole.
+// get reads the newest message.
 func (w *writers) get(ctx context.Context, api *caller) error {
 	var newest struct {
 		Data []message `json:"data"`
@@ -160,10 +160,10 @@ func (w *writers) walSize() int64 {
 	return info.Size()
 }
 
-// checkMail counts what is there once nothing is under way any more.
+// checkMail counts the rows once all deliveries are done.
 func (w *writers) checkMail(t *testing.T) {
 	t.Helper()
-	eventually(t, "all mail that was taken is delivered", func() bool {
+	eventually(t, "all accepted mail is delivered", func() bool {
 		return w.in.count(`SELECT count(*) FROM recipients WHERE status = 'queued'`) == 0
 	})
 	for q, want := range map[string]int{

@@ -18,53 +18,53 @@ import (
 const (
 	// mailDomain is the domain of all inboxes.
 	mailDomain = "faults.example"
-	// firstKey is the full-access key of every install.
+	// firstKey is the full-access key of every installation.
 	firstKey = "sk_live_faults_0123456789abcdefghijklmn"
-	// patience is how long anything that is bound to happen may take.
-	patience = 60 * time.Second
+	// testTimeout is how long the tests wait for anything that must happen.
+	testTimeout = 60 * time.Second
 )
 
-// install is a data folder with its database, and the process that serves it
-// while one does.
-type install struct {
+// installation is a data folder with its database, and the process that serves it, if
+// there is one.
+type installation struct {
 	t        *testing.T
 	engine   storetest.Engine
 	dir      string
-	database string   // path or address
-	settings []string // further settings, as in the environment
-	program  string   // what is run, when it is not the program as it is released
+	database string   // path or URL
+	settings []string // additional environment variables
+	program  string   // path of another build of the program, if any
 
 	mu      sync.Mutex
 	serving *node
 	changed chan struct{} // closed when serving is set
 }
 
-// onEachEngine runs test on an empty install on SQLite and on one on
-// PostgreSQL, as subtests named after them.
-func onEachEngine(t *testing.T, test func(t *testing.T, in *install)) {
+// onEachEngine runs test on an empty installation on SQLite and on PostgreSQL, as
+// subtests named after the engines.
+func onEachEngine(t *testing.T, test func(t *testing.T, in *installation)) {
 	t.Helper()
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
-			test(t, newInstall(t, e))
+			test(t, newInstallation(t, e))
 		})
 	}
 }
 
-// newInstall makes an empty install that nothing serves yet.
-func newInstall(t *testing.T, e storetest.Engine) *install {
+// newInstallation creates an empty installation that no process serves yet.
+func newInstallation(t *testing.T, e storetest.Engine) *installation {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	if e == storetest.PostgreSQL {
-		return installAt(t, e, dir, testpg.Schema(t))
+		return installationAt(t, e, dir, testpg.Schema(t))
 	}
-	return installAt(t, e, dir, filepath.Join(dir, "postroom.db"))
+	return installationAt(t, e, dir, filepath.Join(dir, "postroom.db"))
 }
 
-// installAt is newInstall with a folder and a database of the test's choice.
-func installAt(t *testing.T, e storetest.Engine, dir, database string) *install {
+// installationAt is newInstallation with the folder and database that the test chooses.
+func installationAt(t *testing.T, e storetest.Engine, dir, database string) *installation {
 	t.Helper()
-	in := &install{t: t, engine: e, dir: dir, database: database, changed: make(chan struct{})}
+	in := &installation{t: t, engine: e, dir: dir, database: database, changed: make(chan struct{})}
 	t.Cleanup(func() {
 		if n := in.current(); n != nil {
 			n.kill()
@@ -74,9 +74,9 @@ func installAt(t *testing.T, e storetest.Engine, dir, database string) *install 
 	return in
 }
 
-// environ is the environment of the program: ours, without settings of the
-// machine that the tests run on.
-func (in *install) environ() []string {
+// environ returns the environment of the program: the test's own, without Postroom
+// settings of the machine.
+func (in *installation) environ() []string {
 	var env []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "POSTROOM_") {
@@ -91,32 +91,32 @@ func (in *install) environ() []string {
 	return append(env, in.settings...)
 }
 
-// command is the program with these arguments, on this install. It is killed
-// when ctx ends.
-func (in *install) command(ctx context.Context, args ...string) *exec.Cmd {
+// command returns the program with these arguments, on this installation. It is
+// killed when ctx ends.
+func (in *installation) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = in.environ()
 	dieWithUs(cmd)
 	return cmd
 }
 
-// run is what a node runs.
-func (in *install) run() string {
+// run returns the program that a node runs.
+func (in *installation) run() string {
 	if in.program != "" {
 		return in.program
 	}
 	return program
 }
 
-// start serves the install and returns when the program says that it is ready.
-// With wrap, the program is run by that command.
-func (in *install) start(wrap ...string) *node {
+// start serves the installation and returns when the program reports that it is ready.
+// With wrap, that command runs the program.
+func (in *installation) start(wrap ...string) *node {
 	in.t.Helper()
 	log, err := os.OpenFile(in.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own descriptor
 	n := &node{
 		cmd:    in.command(context.Background(), append(wrap, in.run(), "serve")...),
 		ready:  make(chan struct{}),
@@ -136,16 +136,16 @@ func (in *install) start(wrap ...string) *node {
 	case <-n.ready:
 	case <-n.exited:
 		in.t.Fatalf("the program ended instead of serving: %v\n%s", n.err, in.logTail())
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		n.kill()
-		in.t.Fatalf("the program was not ready within %v\n%s", patience, in.logTail())
+		in.t.Fatalf("the program was not ready within %v\n%s", testTimeout, in.logTail())
 	}
 	in.set(n)
 	return n
 }
 
-// set makes n the node that clients find, nil for none.
-func (in *install) set(n *node) {
+// set makes n the node that clients find, or nil for none.
+func (in *installation) set(n *node) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.serving == nil && n != nil {
@@ -157,14 +157,14 @@ func (in *install) set(n *node) {
 	in.serving = n
 }
 
-func (in *install) current() *node {
+func (in *installation) current() *node {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.serving
 }
 
-// await returns the node that serves, and waits for one while there is none.
-func (in *install) await(ctx context.Context) (*node, error) {
+// await returns the node that serves. While there is none, it waits for one.
+func (in *installation) await(ctx context.Context) (*node, error) {
 	for ctx.Err() == nil {
 		in.mu.Lock()
 		n, changed := in.serving, in.changed
@@ -180,12 +180,12 @@ func (in *install) await(ctx context.Context) (*node, error) {
 	return nil, ctx.Err()
 }
 
-// crash kills the node that serves, as `kill -9` does.
-func (in *install) crash() {
+// crash kills the node that serves with SIGKILL.
+func (in *installation) crash() {
 	n := in.current()
 	in.set(nil)
 	n.kill()
 }
 
-// seconds shows a time in figures that are easy to compare.
+// seconds formats a duration so that it is easy to compare.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
