@@ -30,13 +30,13 @@ type layer struct {
 var (
 	nothing    []string
 	everything = []string{
-		"store", "gen", "handlers", "smtp", "client", "internal/message", "internal/webhook",
+		"store", "gen", "handlers", "smtp", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -54,7 +54,14 @@ var layers = []layer{
 	{pkg: "internal/testclock", imports: nothing},
 	{pkg: "gen", imports: nothing},
 	{pkg: "internal/timeform", imports: nothing},
-	{pkg: "internal/message", imports: []string{"internal/cpubudget"}},
+	{pkg: "internal/mail", imports: []string{"internal/cpubudget", "internal/mail/plaintext"}, tests: []string{"internal/mail/*"}},
+	{pkg: "internal/mail/plaintext", imports: nothing},
+	{pkg: "internal/mail/mime", imports: []string{"internal/mail", "internal/mail/plaintext"}},
+	{pkg: "internal/mail/htmltext", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/plaintext"}},
+	{pkg: "internal/mail/reply", imports: []string{"internal/cpubudget", "internal/mail/htmltext", "internal/mail/plaintext"}},
+	{pkg: "internal/mail/extract", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext", "internal/mail/reply"}},
+	{pkg: "internal/mail/bounce", imports: []string{"internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext"}},
+	{pkg: "internal/mail/compose", imports: []string{"internal/mail", "internal/mail/mime", "internal/mail/plaintext"}, tests: []string{"internal/mail/reply"}},
 	{pkg: "internal/feedback", imports: nothing},
 	{pkg: "internal/dns", imports: nothing},
 	{pkg: "internal/dnsrec", imports: []string{"internal/dns"}},
@@ -74,14 +81,14 @@ var layers = []layer{
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store"}},
 	{pkg: "internal/apikey", imports: nothing},
-	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/message"}},
-	{pkg: "internal/search", imports: []string{"store", "internal/message"}},
+	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
+	{pkg: "internal/search", imports: []string{"store", "internal/mail", "internal/mail/*"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/cpubudget", "internal/message", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
+		imports: []string{"gen", "store", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
 		tests:   []string{"smtp", "internal/maintenance", "internal/mcp", "internal/s3blob"},
 	},
-	{pkg: "smtp", imports: []string{"store", "internal/cpubudget", "internal/dns", "internal/message", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
+	{pkg: "smtp", imports: []string{"store", "internal/cpubudget", "internal/dns", "internal/mail", "internal/mail/*", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec"}},
 	{pkg: "internal/acmecert", imports: []string{"store"}},
@@ -94,6 +101,7 @@ var layers = []layer{
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "cmd/postroom", imports: append([]string{"internal/testclock"}, everything...)},
 
+	{pkg: "internal/mail/mailtest", imports: nothing},
 	{pkg: "store/storetest", imports: []string{"store", "store/migrations", "internal/testpg"}},
 	{pkg: "smtp/smtptest", imports: []string{"internal/skiptest"}},
 	{pkg: "internal/testpg", imports: nothing},
@@ -110,7 +118,7 @@ var layers = []layer{
 	{pkg: "bench", imports: nothing, tests: everything},
 	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline", "bench/place"}), tests: everything},
 	{pkg: "tools/specgen", imports: nothing},
-	{pkg: "tools/score", imports: []string{"store", "smtp", "internal/message", "internal/mailauth"}},
+	{pkg: "tools/score", imports: []string{"store", "smtp", "internal/mail", "internal/mail/*", "internal/mailauth"}},
 	{pkg: ".", imports: nothing}, // this test
 }
 
@@ -150,8 +158,8 @@ func TestImportsFindsFaults(t *testing.T) {
 		},
 		{
 			name: "anything in the store",
-			pkg:  goPackage{name: "store", imports: []string{module + "/internal/message"}},
-			want: []string{"store imports internal/message, which the import table does not allow"},
+			pkg:  goPackage{name: "store", imports: []string{module + "/internal/webhook"}},
+			want: []string{"store imports internal/webhook, which the import table does not allow"},
 		},
 		{
 			name: "test helpers in tests",

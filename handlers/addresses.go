@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
 // addressesFromAPI reads one of the shapes that an address field may have: an
 // address, an object, or a list of both.
-func addressesFromAPI(field string, r gen.Recipients) ([]message.Address, error) {
+func addressesFromAPI(field string, r gen.Recipients) ([]mail.Address, error) {
 	switch r.Type {
 	case gen.AddressObjectRecipients:
 		return addressList(field, []gen.Address{gen.NewAddressObjectAddress(r.AddressObject)}, false)
@@ -24,7 +24,7 @@ func addressesFromAPI(field string, r gen.Recipients) ([]message.Address, error)
 }
 
 // optionalAddresses is addressesFromAPI for a field that may be absent or empty.
-func optionalAddresses(field string, o gen.OptOptionalRecipients) ([]message.Address, error) {
+func optionalAddresses(field string, o gen.OptOptionalRecipients) ([]mail.Address, error) {
 	r, ok := o.Get()
 	if !ok {
 		return nil, nil
@@ -39,22 +39,22 @@ func optionalAddresses(field string, o gen.OptOptionalRecipients) ([]message.Add
 	}
 }
 
-func addressList(field string, in []gen.Address, indexed bool) ([]message.Address, error) {
-	out := make([]message.Address, 0, len(in))
+func addressList(field string, in []gen.Address, indexed bool) ([]mail.Address, error) {
+	out := make([]mail.Address, 0, len(in))
 	for i, a := range in {
 		place := field
 		if indexed {
 			place += "[" + strconv.Itoa(i) + "]"
 		}
-		addr := message.Address{Email: string(a.EmailAddress)}
+		addr := mail.Address{Email: string(a.EmailAddress)}
 		if a.Type == gen.AddressObjectAddress {
-			addr = message.Address{Email: string(a.AddressObject.Email), Name: a.AddressObject.Name.Or("")}
+			addr = mail.Address{Email: string(a.AddressObject.Email), Name: a.AddressObject.Name.Or("")}
 			if err := checkName(place+".name", &addr.Name); err != nil {
 				return nil, err
 			}
 			place += ".email"
 		}
-		if err := message.ValidAddress(addr.Email); err != nil {
+		if err := mail.ValidAddress(addr.Email); err != nil {
 			return nil, errInvalid(place, "%s", err)
 		}
 		out = append(out, addr)
@@ -71,20 +71,20 @@ func isOwn(in store.Inbox, email string) bool {
 }
 
 // others returns the addresses that are not of the inbox itself.
-func others(in store.Inbox, list []message.Address) []message.Address {
-	return slices.DeleteFunc(slices.Clone(list), func(a message.Address) bool { return isOwn(in, a.Email) })
+func others(in store.Inbox, list []mail.Address) []mail.Address {
+	return slices.DeleteFunc(slices.Clone(list), func(a mail.Address) bool { return isOwn(in, a.Email) })
 }
 
 // without returns the addresses that are not in any of the lists of others,
 // each once.
-func without(in []message.Address, others ...[]message.Address) []message.Address {
+func without(in []mail.Address, others ...[]mail.Address) []mail.Address {
 	seen := map[string]bool{}
 	for _, list := range others {
 		for _, a := range list {
 			seen[strings.ToLower(a.Email)] = true
 		}
 	}
-	var out []message.Address
+	var out []mail.Address
 	for _, a := range in {
 		if k := strings.ToLower(a.Email); !seen[k] {
 			seen[k] = true

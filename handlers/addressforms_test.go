@@ -13,7 +13,7 @@ import (
 // answered, kept and sent as it was taken.
 func TestM10AddressForms(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../internal/message/testdata/addresses.json")
+	data, err := os.ReadFile("../internal/mail/testdata/addresses.json")
 	if err != nil {
 		t.Fatal(err)
 	}

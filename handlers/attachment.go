@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
 )
 
@@ -20,13 +20,13 @@ const maxAttachmentBytes = 25 << 20
 // already, is read from where it lies while the mail is written, and never held
 // in memory.
 type attachment struct {
-	message.OutAttachment
+	compose.Attachment
 	size int64
 }
 
 // stored is an attachment that open reads. What is deleted meanwhile is answered
 // as expired.
-func stored(at message.OutAttachment, size int64, open func() (io.ReadCloser, error)) attachment {
+func stored(at compose.Attachment, size int64, open func() (io.ReadCloser, error)) attachment {
 	at.Open = func() (io.ReadCloser, error) {
 		r, err := open()
 		if errors.Is(err, store.ErrNotFound) {
@@ -46,10 +46,10 @@ func (at attachment) file() store.DraftFile {
 	return store.DraftFile{Size: at.size, Open: open}
 }
 
-func outAttachments(in []attachment) []message.OutAttachment {
-	out := make([]message.OutAttachment, 0, len(in))
+func outAttachments(in []attachment) []compose.Attachment {
+	out := make([]compose.Attachment, 0, len(in))
 	for _, at := range in {
-		out = append(out, at.OutAttachment)
+		out = append(out, at.Attachment)
 	}
 	return out
 }
@@ -88,7 +88,7 @@ func attachmentFromAPI(ctx context.Context, i int, name string, contentType gen.
 	if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
 		return attachment{}, err
 	}
-	at := attachment{message.OutAttachment{Filename: name, ContentType: contentType.Or(mediaType(name))}, int64(len(content))}
+	at := attachment{compose.Attachment{Filename: name, ContentType: contentType.Or(mediaType(name))}, int64(len(content))}
 	kept := infoOf(ctx).kept
 	if s, isKept := kept.behind(content); isKept {
 		at.size, at.Open = s.size, func() (io.ReadCloser, error) { return kept.open(s) }
@@ -127,7 +127,7 @@ func (a *API) attachOriginals(ctx context.Context, s *submission, m store.Messag
 		if err := checkAttachmentSize(total); err != nil {
 			return err
 		}
-		s.attachments = append(s.attachments, stored(message.OutAttachment{
+		s.attachments = append(s.attachments, stored(compose.Attachment{
 			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
 		}, at.Size, func() (io.ReadCloser, error) { return a.openPart(ctx, m.Seq, at.Part) }))
 	}

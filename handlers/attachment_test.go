@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -103,7 +104,7 @@ func TestLargeAttachmentsOfEmails(t *testing.T) {
 		id := s.sendEmail(t, `"attachments":[{"filename":"f","content":"`+base64.StdEncoding.EncodeToString(want)+`"}]`).
 			want(t, http.StatusCreated).str(t, "id")
 		at := s.queuedMail(t, id).Attachments[0]
-		r, err := message.OpenPart(s.rawOfEmail(t, id), at.Part, message.DefaultLimits())
+		r, err := mime.OpenPart(s.rawOfEmail(t, id), at.Part, mail.DefaultLimits())
 		if err != nil {
 			t.Fatal(err)
 		}

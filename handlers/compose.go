@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/compose"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -15,10 +18,10 @@ import (
 // written anew each time that it is read, which gives the same bytes.
 type composed struct {
 	id     string // of which Message-ID and boundaries are made
-	out    message.Outgoing
+	out    compose.Outgoing
 	size   int64  // in bytes
 	raw    []byte // nil of one that does not fit into a row
-	parsed *message.Message
+	parsed *mime.Message
 }
 
 // compose writes the mail and reads it back, so that what is stored about it is
@@ -28,18 +31,18 @@ func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
 	_, domain := cutAddress(s.from.Email)
-	c := &composed{id: id, out: message.Outgoing{
+	c := &composed{id: id, out: compose.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + domain + ">", Date: now.UTC().Truncate(time.Second),
 		From: s.from, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
 		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
 		Headers: s.headers, Attachments: outAttachments(s.attachments),
 	}}
 	if c.out.Text == "" {
-		c.out.Text = message.HTMLToText(c.out.HTML)
+		c.out.Text = htmltext.Text(c.out.HTML)
 	}
 	c.out.HTML = a.track(s, emailID(id), c.out.HTML)
 	if s.isEmail && len(s.attachments) == 0 {
-		c.parsed = &message.Message{Text: c.out.Text, HTML: c.out.HTML}
+		c.parsed = &mime.Message{Text: c.out.Text, HTML: c.out.HTML}
 		return c, c.keep()
 	}
 	if err := c.write(); err != nil {
@@ -77,12 +80,12 @@ func (c *composed) write() error {
 		written <- err
 	}()
 	var err error
-	c.parsed, err = message.Parse(r, message.DefaultLimits())
+	c.parsed, err = mime.Parse(r, mail.DefaultLimits())
 	_, _ = io.Copy(io.Discard, r) // it may have read enough; the error is that of the writer
 	switch failed := <-written; {
 	case failed != nil:
 		return composeError(failed)
-	case errors.Is(err, message.ErrHeaderTooLarge):
+	case errors.Is(err, mime.ErrHeaderTooLarge):
 		return errInvalid("headers", "make a mail that cannot be read")
 	case err != nil:
 		return err
@@ -95,7 +98,7 @@ func (c *composed) write() error {
 
 // isText says that a mail is a text and nothing else. Such a mail ends with a
 // line end, which is written to texts that have none.
-func isText(m *message.Message) bool { return m.HTML == "" && len(m.Attachments) == 0 }
+func isText(m *mime.Message) bool { return m.HTML == "" && len(m.Attachments) == 0 }
 
 // open reads the mail from its beginning. Close ends what writes it.
 func (c *composed) open() io.ReadCloser {
@@ -122,7 +125,7 @@ func (b *rowBuffer) Write(p []byte) (int, error) {
 
 // composeError gives the field that the mail cannot carry back to the caller.
 func composeError(err error) error {
-	if field, ok := errors.AsType[*message.FieldError](err); ok {
+	if field, ok := errors.AsType[*compose.FieldError](err); ok {
 		return errInvalid(field.Field, "%s", field.Reason)
 	}
 	return err

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -40,7 +40,7 @@ func (a *API) GetContact(ctx context.Context, p gen.GetContactParams) (*gen.Cont
 
 // ListContacts implements GET /v1/contacts.
 func (a *API) ListContacts(ctx context.Context, p gen.ListContactsParams) (*gen.ContactList, error) {
-	l, err := a.store.ListContacts(ctx, callerOf(ctx).AccountID, message.FoldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListContacts(ctx, callerOf(ctx).AccountID, mail.FoldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (a *API) ListContacts(ctx context.Context, p gen.ListContactsParams) (*gen.
 // UpdateContact implements PATCH /v1/contacts/{id}.
 func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.UpdateContactParams) (*gen.Contact, error) {
 	if email, ok := req.Email.Get(); ok {
-		if err := message.ValidAddress(string(email)); err != nil {
+		if err := mail.ValidAddress(string(email)); err != nil {
 			return nil, errInvalid("email", "%s", err)
 		}
 	}
@@ -68,7 +68,7 @@ func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.U
 	}
 	c, err := a.store.UpdateContact(ctx, callerOf(ctx).AccountID, p.ID, func(c *store.Contact) {
 		if email, ok := req.Email.Get(); ok {
-			c.Email, c.EmailFold = string(email), message.FoldAddress(string(email))
+			c.Email, c.EmailFold = string(email), mail.FoldAddress(string(email))
 		}
 		known.set(c)
 	})
@@ -148,12 +148,12 @@ func (f *contactFields) set(c *store.Contact) {
 // fields.
 func contactFromAPI(place string, req *gen.ContactCreate) (store.ContactInput, error) {
 	email := string(req.Email)
-	if err := message.ValidAddress(email); err != nil {
+	if err := mail.ValidAddress(email); err != nil {
 		return store.ContactInput{}, errInvalid(place+"email", "%s", err)
 	}
 	known := contactFields{first: req.FirstName, last: req.LastName}
 	err := known.label(place, req.Metadata, req.Tags)
-	return store.ContactInput{Email: email, EmailFold: message.FoldAddress(email), Edit: known.set}, err
+	return store.ContactInput{Email: email, EmailFold: mail.FoldAddress(email), Edit: known.set}, err
 }
 
 func contactToAPI(c store.Contact) (*gen.Contact, error) {

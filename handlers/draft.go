@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/internal/mailhtml"
-	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -116,8 +117,8 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 // checkEdit refuses what no mail can hold, so that an edit cannot make a draft
 // that is never sent.
 func (a *API) checkEdit(req *gen.DraftUpdate) error {
-	out := message.Outgoing{
-		Seed: "x", HeaderID: "<x@" + a.cfg.MailDomain + ">", Date: a.now().UTC(), From: message.Address{Email: "x@" + a.cfg.MailDomain},
+	out := compose.Outgoing{
+		Seed: "x", HeaderID: "<x@" + a.cfg.MailDomain + ">", Date: a.now().UTC(), From: mail.Address{Email: "x@" + a.cfg.MailDomain},
 		Subject: req.Subject.Or(""), Text: req.Text.Or(""), HTML: req.HTML.Or(""),
 	}
 	_, err := out.WriteTo(io.Discard)
@@ -207,7 +208,7 @@ func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
 		s.threadSeq = *d.ThreadSeq
 	}
 	for i, at := range c.Attachments.V {
-		s.attachments = append(s.attachments, stored(message.OutAttachment{
+		s.attachments = append(s.attachments, stored(compose.Attachment{
 			Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID, Inline: at.Inline,
 		}, at.Size, func() (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }))
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mailhtml"
-	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -75,7 +75,7 @@ func (a *API) newRecipients(ctx context.Context, s submission) ([]store.Warning,
 	}
 	folded := make([]string, len(all))
 	for i, to := range all {
-		folded[i] = message.FoldAddress(to.Email)
+		folded[i] = mail.FoldAddress(to.Email)
 	}
 	written, err := a.store.WrittenTo(ctx, s.inbox.Seq, folded)
 	if err != nil {

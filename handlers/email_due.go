@@ -5,7 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
 )
 
@@ -13,7 +14,7 @@ import (
 // the installation's own.
 func DueRules(s *store.Store, mailDomain string) store.DueRules {
 	a := &API{store: s}
-	return store.DueRules{MailDomain: mailDomain, Fold: message.FoldAddress, Draft: a.draftOfEmail}
+	return store.DueRules{MailDomain: mailDomain, Fold: mail.FoldAddress, Draft: a.draftOfEmail}
 }
 
 // draftOfEmail makes the draft that an email becomes whose inbox has come to need
@@ -27,7 +28,7 @@ func (a *API) draftOfEmail(ctx context.Context, e store.Email) (store.NewDraft, 
 	}
 	var files []attachment
 	for _, at := range e.Content.Attachments.V {
-		files = append(files, stored(message.OutAttachment{
+		files = append(files, stored(compose.Attachment{
 			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
 		}, at.Size, func() (io.ReadCloser, error) { return a.openPart(ctx, e.Seq, at.Part) }))
 	}

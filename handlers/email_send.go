@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -165,8 +165,8 @@ func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.
 }
 
 // newEmail is a composed email as the store takes it.
-func (a *API) newEmail(ctx context.Context, s *emailSubmission, mail *composed) (*store.NewEmail, error) {
-	content, err := a.contentOf(ctx, mail)
+func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (*store.NewEmail, error) {
+	content, err := a.contentOf(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -175,9 +175,9 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, mail *composed) 
 	content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
 	n := &store.NewEmail{Email: store.Email{
 		Message: store.Message{
-			ID: emailID(mail.id), AccountID: s.account, TestMode: s.testMode, FromEmail: message.FoldAddress(s.from.Email),
-			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)}, Subject: s.subject, HeaderID: mail.out.HeaderID,
-			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s.submission),
+			ID: emailID(raw.id), AccountID: s.account, TestMode: s.testMode, FromEmail: mail.FoldAddress(s.from.Email),
+			Addresses: store.JSON[store.Addresses]{V: s.addresses(&raw.out.From)}, Subject: s.subject, HeaderID: raw.out.HeaderID,
+			Automated: raw.parsed.Automated(false), Size: raw.size, Content: content, Recipients: recipientsOf(s.submission),
 		},
 		Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
 		ScheduledAt: s.scheduledAt,

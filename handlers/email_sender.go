@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -26,7 +26,7 @@ func (a *API) checkSendingDomain(ctx context.Context, domain string) error {
 // the inbox that has it, if any. What an inbox may not send by itself nobody may
 // send from its address either: its policy holds, and a key of some inboxes sends
 // from those alone.
-func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, error) {
+func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error) {
 	k := callerOf(ctx)
 	local, domain := cutAddress(from.Email)
 	none := store.Inbox{}
@@ -36,7 +36,7 @@ func (a *API) sender(ctx context.Context, from message.Address) (store.Inbox, er
 	if strings.HasPrefix(local, `"`) { // it would be another way to write an inbox's
 		return none, errInvalid("from", "may not have a quoted local part")
 	}
-	name, _, _ := strings.Cut(message.FoldAddress(local), "+")
+	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
 	wholeDomain, err := a.hasWholeDomain(ctx, k.AccountID, domain)
 	if err != nil {
 		return none, err

@@ -10,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -38,9 +39,9 @@ func (s *server) rawOfEmail(t *testing.T, id string) *store.Raw {
 }
 
 // queuedMail is the mail of an email as it will go out.
-func (s *server) queuedMail(t *testing.T, id string) *message.Message {
+func (s *server) queuedMail(t *testing.T, id string) *mime.Message {
 	t.Helper()
-	m, err := message.Parse(s.rawOfEmail(t, id), message.DefaultLimits())
+	m, err := mime.Parse(s.rawOfEmail(t, id), mail.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/apikey"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/extract"
+	"github.com/postroom/postroom/internal/mail/mime"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+	"github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -49,9 +53,9 @@ func (s *server) otherInbox(t *testing.T) store.Inbox {
 	return storetest.Inbox(t, s.store)
 }
 
-// mail is a received message by its header fields, then an empty line, then
+// mailOf returns a received message by its header fields, then an empty line, then
 // its text. Line ends become those of mail; From and To may be left out.
-func mail(in store.Inbox, text string) string {
+func mailOf(in store.Inbox, text string) string {
 	head, body, ok := strings.Cut(strings.Trim(text, "\n"), "\n\n")
 	if !ok {
 		body = "Hello."
@@ -68,7 +72,7 @@ func mail(in store.Inbox, text string) string {
 // receive stores a mail as the SMTP server does: read, with what it yields.
 func (s *server) receive(t *testing.T, in store.Inbox, text string, edits ...func(*store.NewMessage)) store.Message {
 	t.Helper()
-	m := s.received(t, in, []byte(mail(in, text)))
+	m := s.received(t, in, []byte(mailOf(in, text)))
 	for _, edit := range edits {
 		edit(m)
 	}
@@ -87,24 +91,24 @@ func (s *server) add(t *testing.T, m *store.NewMessage) store.Message {
 // received reads raw mail into what the store takes.
 func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMessage {
 	t.Helper()
-	p, err := message.Parse(bytes.NewReader(raw), message.DefaultLimits())
+	p, err := mime.Parse(bytes.NewReader(raw), mail.DefaultLimits())
 	if err != nil {
 		t.Fatalf("parse a mail: %v", err)
 	}
-	found := message.Extract(p.Subject, p.Text, p.HTML)
+	found := extract.CodesAndLinks(p.Subject, p.Text, p.HTML)
 	m := storetest.NewReceived(in, func(m *store.NewMessage) {
 		m.Subject, m.HeaderID, m.Automated = p.Subject, p.HeaderID, p.Automated(false)
-		m.ThreadSubject = strings.ToLower(message.NormalizeSubject(p.Subject))
-		m.ReplyMark = message.HasReplyMark(p.Subject)
+		m.ThreadSubject = strings.ToLower(reply.NormalizeSubject(p.Subject))
+		m.ReplyMark = reply.HasReplyMark(p.Subject)
 		m.Refs.V = store.References{InReplyTo: p.InReplyTo, References: p.References}
 		m.Addresses.V = store.Addresses{To: addresses(p.To), Cc: addresses(p.Cc), ReplyTo: addresses(p.ReplyTo)}
 		if p.From != nil {
 			m.Addresses.V.From = &store.Address{Name: p.From.Name, Email: p.From.Email}
-			m.FromEmail = message.FoldAddress(p.From.Email)
+			m.FromEmail = mail.FoldAddress(p.From.Email)
 		}
 		m.HasCode, m.HasLink = len(found.Codes) > 0, len(found.Links) > 0
 		m.Content = &store.Content{
-			Raw: raw, Snippet: message.Snippet(p.Text), Extracted: &store.JSON[store.Extracted]{V: store.Extracted(found)},
+			Raw: raw, Snippet: plaintext.Snippet(p.Text), Extracted: &store.JSON[store.Extracted]{V: store.Extracted(found)},
 			Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
 		}
 		for _, a := range p.Attachments {
@@ -126,7 +130,7 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 	return m
 }
 
-func addresses(in []message.Address) []store.Address {
+func addresses(in []mail.Address) []store.Address {
 	out := make([]store.Address, len(in))
 	for i, a := range in {
 		out[i] = store.Address(a)

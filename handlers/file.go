@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
+	stdmime "mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -226,7 +227,7 @@ func (a *API) openPart(ctx context.Context, messageSeq int64, part int) (io.Read
 	if err != nil {
 		return nil, err
 	}
-	r, err := message.OpenPart(raw, part, message.DefaultLimits())
+	r, err := mime.OpenPart(raw, part, mail.DefaultLimits())
 	if err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
@@ -245,7 +246,7 @@ func disposition(name string) string {
 		return "attachment"
 	}
 	plain := plainName(name)
-	header := mime.FormatMediaType("attachment", map[string]string{"filename": plain})
+	header := stdmime.FormatMediaType("attachment", map[string]string{"filename": plain})
 	if plain == name {
 		return header
 	}

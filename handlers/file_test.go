@@ -34,9 +34,9 @@ func TestRawMessage(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
 		for name, raw := range map[string]string{
-			"a small mail":      mail(in, "Subject: Hi\n\nHello."),
+			"a small mail":      mailOf(in, "Subject: Hi\n\nHello."),
 			"odd bytes":         "From: a@b.example\nSubject: \xff\n\n\x00\x01\xfe\r\r\n",
-			"a mail in a file":  mail(in, "Subject: Large\n\n"+strings.Repeat("0123456789 \n", 50_000)),
+			"a mail in a file":  mailOf(in, "Subject: Large\n\n"+strings.Repeat("0123456789 \n", 50_000)),
 			"just within a row": "From: a@b.example\r\n\r\n" + strings.Repeat("x", store.RawInRow-len("From: a@b.example\r\n\r\n")),
 		} {
 			m := s.add(t, s.received(t, in, []byte(raw)))

@@ -116,7 +116,7 @@ func TestForwardOfLargeMail(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
 		big := strings.Repeat("0123456789abcdef\n", 40_000)
-		m := s.add(t, s.received(t, in, []byte(mail(in, "Subject: Big\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi there\n--b\nContent-Type: text/csv\nContent-Disposition: attachment; filename=big.csv\n\n"+big+"\n--b--"))))
+		m := s.add(t, s.received(t, in, []byte(mailOf(in, "Subject: Big\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi there\n--b\nContent-Type: text/csv\nContent-Disposition: attachment; filename=big.csv\n\n"+big+"\n--b--"))))
 		if m.Content.BlobKey == nil {
 			t.Fatal("it lies in its row")
 		}

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -28,7 +29,7 @@ func (a *API) headersOf(ctx context.Context, m store.Message) ([]gen.HeaderField
 		return nil, err
 	}
 	defer func() { _ = raw.Close() }()
-	fields, _, err := message.ReadHeader(raw, message.DefaultLimits())
+	fields, _, err := mime.ReadHeader(raw, mail.DefaultLimits())
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +59,12 @@ func (a *API) openRaw(ctx context.Context, m store.Message) (io.ReadCloser, erro
 
 // forgedResults reports whether a field gives verdicts in one of our names, as
 // it stands there or as it would be shown.
-func forgedResults(f message.Field, ours []string) bool {
-	if !f.Is(message.AuthenticationResults) {
+func forgedResults(f mime.Field, ours []string) bool {
+	if !f.Is(mail.AuthenticationResults) {
 		return false
 	}
 	for _, host := range ours {
-		if message.ClaimsHost(string(f.Value()), host) || message.ClaimsHost(f.Text(), host) {
+		if mail.ClaimsHost(string(f.Value()), host) || mail.ClaimsHost(f.Text(), host) {
 			return true
 		}
 	}

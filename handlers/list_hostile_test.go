@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -156,7 +157,7 @@ func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
 func (s *server) subjectsOf(t *testing.T, in store.Inbox, params url.Values) []string {
 	t.Helper()
 	f := store.MessageFilter{
-		AccountID: in.AccountID, FromLike: message.LikePattern(params.Get("from")), Subject: strings.ToLower(params.Get("subject")),
+		AccountID: in.AccountID, FromLike: mail.LikePattern(params.Get("from")), Subject: strings.ToLower(params.Get("subject")),
 	}
 	if q := params.Get("q"); q != "" {
 		f.Text = search.Parse(q)
@@ -189,7 +190,7 @@ func hostileMails() []hostileMail {
 		for j := range 2 {
 			n := i*2 + j
 			m := hostileMail{from: froms[n%len(froms)], subject: subject + fmt.Sprintf(" %d", n), text: subjects[(i+3*j+1)%len(subjects)] + " in the text."}
-			m.folded = [2]string{" " + message.FoldForSearch(m.subject) + " ", " " + message.FoldForSearch(m.text) + " "}
+			m.folded = [2]string{" " + plaintext.FoldForSearch(m.subject) + " ", " " + plaintext.FoldForSearch(m.text) + " "}
 			mails = append(mails, m)
 		}
 	}
@@ -234,7 +235,7 @@ func hostileQueries() []hostileQuery {
 		"*@*%_", "%", "_", "*", "**", "*%*", "*_*", "a%b@x_y.example", "A%B@*", "*@x_y.example", "*@*.x_y.example", `o'hara@*`, `*\*`, `\`, "a?b@*", "star+tag@example.org",
 		"' OR 1=1 --", "*@", "@*", "*@*@*", strings.Repeat("*a", 127),
 	} {
-		all = append(all, hostileQuery{url.Values{"from": {from}, "limit": {"100"}}, func(m hostileMail) bool { return message.MatchAddress(from, m.from) }})
+		all = append(all, hostileQuery{url.Values{"from": {from}, "limit": {"100"}}, func(m hostileMail) bool { return mail.MatchAddress(from, m.from) }})
 	}
 	for _, part := range []string{"%", "_", "100%", "f_n", `k\s`, `\`, "'s", "; DROP", "*", "(PAREN)", "alpha-", "-- ", "  "} {
 		all = append(all, hostileQuery{url.Values{"subject": {part}, "limit": {"100"}}, func(m hostileMail) bool {
@@ -253,7 +254,7 @@ func literally(q string) func(hostileMail) bool {
 			texts = strings.Fields(part)
 		}
 		for _, text := range texts {
-			if phrase := message.FoldForSearch(text); phrase != "" {
+			if phrase := plaintext.FoldForSearch(text); phrase != "" {
 				phrases = append(phrases, " "+phrase+" ")
 			}
 		}

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
 // mailboxesFromAPI reads one of the shapes that an address field of an email may
 // have: an address with or without a name, or a list.
-func mailboxesFromAPI(field string, m gen.Mailboxes) ([]message.Address, error) {
+func mailboxesFromAPI(field string, m gen.Mailboxes) ([]mail.Address, error) {
 	if m.Type == gen.MailboxArrayMailboxes {
 		return mailboxList(field, m.MailboxArray, true)
 	}
@@ -19,7 +19,7 @@ func mailboxesFromAPI(field string, m gen.Mailboxes) ([]message.Address, error) 
 }
 
 // optionalMailboxes is mailboxesFromAPI for a field that may be absent, null or empty.
-func optionalMailboxes(field string, o gen.OptNilOptionalMailboxes) ([]message.Address, error) {
+func optionalMailboxes(field string, o gen.OptNilOptionalMailboxes) ([]mail.Address, error) {
 	m, ok := o.Get()
 	if !ok {
 		return nil, nil
@@ -30,14 +30,14 @@ func optionalMailboxes(field string, o gen.OptNilOptionalMailboxes) ([]message.A
 	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
 }
 
-func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]message.Address, error) {
-	out := make([]message.Address, 0, len(in))
+func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]mail.Address, error) {
+	out := make([]mail.Address, 0, len(in))
 	for i, m := range in {
 		place := field
 		if indexed {
 			place = fmt.Sprintf("%s[%d]", field, i)
 		}
-		addr, err := message.ParseMailbox(string(m))
+		addr, err := mail.ParseMailbox(string(m))
 		if err != nil {
 			return nil, errInvalid(place, "%s", err)
 		}

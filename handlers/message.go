@@ -8,7 +8,9 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/cpubudget"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/extract"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 )
@@ -91,7 +93,7 @@ func (a *API) DeleteMessage(ctx context.Context, p gen.DeleteMessageParams) (*ge
 // fromLike is the filter on the header From: an address or a wildcard.
 func fromLike(from gen.OptString) string {
 	if s := from.Or(""); s != "" {
-		return message.LikePattern(s)
+		return mail.LikePattern(s)
 	}
 	return ""
 }
@@ -207,13 +209,13 @@ const readBudget = 500 * time.Millisecond
 // store all of it. A sent text that is read out of the raw bytes has no line end
 // of its own.
 func oldBody(c store.Content, d store.Direction) (body store.Body, err error) {
-	lim := message.DefaultLimits()
+	lim := mail.DefaultLimits()
 	lim.Budget = cpubudget.New(readBudget)
 	lim.Budget.Run(func() {
-		m := &message.Message{}
+		m := &mime.Message{}
 		if c.Body != nil {
 			m.Text, m.HTML = c.Body.V.Text, c.Body.V.HTML
-		} else if m, err = message.Parse(bytes.NewReader(c.Raw), lim); err != nil {
+		} else if m, err = mime.Parse(bytes.NewReader(c.Raw), lim); err != nil {
 			return
 		} else if d == store.DirectionOut && isText(m) {
 			m.Text = strings.TrimSuffix(m.Text, "\n")
@@ -225,8 +227,8 @@ func oldBody(c store.Content, d store.Direction) (body store.Body, err error) {
 
 // derivedBody is what is stored of a message. Only received ones have a reply
 // text.
-func derivedBody(m *message.Message, lim message.Limits, d store.Direction) store.Body {
-	all := m.Derive(lim)
+func derivedBody(m *mime.Message, lim mail.Limits, d store.Direction) store.Body {
+	all := extract.Derive(m, lim)
 	body := store.Body{Text: all.Text, HTML: m.HTML, FromHTML: all.FromHTML, Derived: true}
 	if d == store.DirectionIn && all.ReplyText != all.Text {
 		body.Reply = &all.ReplyText

@@ -48,7 +48,7 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 	}
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
-		received := s.receive(t, in, mail(in, "Hello."))
+		received := s.receive(t, in, mailOf(in, "Hello."))
 		create := func(path, body string) string {
 			return path + "/" + s.do(t, http.MethodPost, path, body).want(t, http.StatusCreated).str(t, "id")
 		}

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -65,7 +66,7 @@ func answersMachine(s submission) bool {
 	if s.kind != store.DraftReply || s.source == nil || !s.source.Automated {
 		return false
 	}
-	var m message.Message
+	var m mime.Message
 	for _, h := range s.headers {
 		switch name := strings.ToLower(h[0]); {
 		case name == "auto-submitted":
@@ -87,7 +88,7 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 	}
 	for _, list := range []struct {
 		field string
-		of    []message.Address
+		of    []mail.Address
 	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
 		for i, to := range list.of {
 			if !written(to.Email) {
@@ -108,14 +109,14 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 // Who wrote the message that is answered, which may be nil, need not be looked
 // for.
 func (a *API) haveWritten(
-	ctx context.Context, in store.Inbox, testMode bool, answered *store.Message, list []message.Address,
+	ctx context.Context, in store.Inbox, testMode bool, answered *store.Message, list []mail.Address,
 ) (func(email string) bool, error) {
 	var found, open []string
 	if m := answered; m != nil && m.Direction == store.DirectionIn && (testMode || !m.TestMode) {
 		found = append(found, m.FromEmail)
 	}
 	for _, addr := range list {
-		if email := message.FoldAddress(addr.Email); !slices.Contains(found, email) {
+		if email := mail.FoldAddress(addr.Email); !slices.Contains(found, email) {
 			open = append(open, email)
 		}
 	}
@@ -126,7 +127,7 @@ func (a *API) haveWritten(
 		}
 		found = append(found, more...)
 	}
-	return func(email string) bool { return slices.Contains(found, message.FoldAddress(email)) }, nil
+	return func(email string) bool { return slices.Contains(found, mail.FoldAddress(email)) }, nil
 }
 
 // followed returns the addresses of a Reply-To that a reply goes to: under

@@ -24,7 +24,7 @@ import (
 // SMTP cannot carry is refused, and not stored in another form.
 func TestM11RawIsByteEqual(t *testing.T) {
 	t.Parallel()
-	mails := fixtures(t, "../internal/message/testdata/mail")
+	mails := fixtures(t, "../internal/mail/testdata/mail")
 	if corpus := os.Getenv("POSTROOM_CORPUS"); corpus != "" {
 		mails = append(mails, fixtures(t, corpus)...)
 	}

@@ -9,7 +9,10 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/compose"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+	"github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/store"
 )
 
@@ -47,7 +50,7 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 		return nil, err
 	}
 	s := submission{
-		inbox: in, kind: store.DraftReply, source: &m, subject: message.ReplySubject(m.Subject),
+		inbox: in, kind: store.DraftReply, source: &m, subject: reply.ReplySubject(m.Subject),
 		text: req.Text.Or(""), html: req.HTML.Or(""), threadSeq: m.ThreadSeq, refs: refsOf(m),
 	}
 	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
@@ -77,7 +80,7 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 	if err != nil {
 		return nil, err
 	}
-	s := submission{inbox: in, kind: store.DraftForward, source: &m, subject: message.ForwardSubject(m.Subject)}
+	s := submission{inbox: in, kind: store.DraftForward, source: &m, subject: reply.ForwardSubject(m.Subject)}
 	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
@@ -147,11 +150,11 @@ func (s *submission) answer(m store.Message, replyTo []store.Address, all bool) 
 	s.cc, s.bcc = others(s.inbox, s.cc), others(s.inbox, s.bcc)
 }
 
-func fromStore(in []store.Address) []message.Address {
-	out := make([]message.Address, 0, len(in))
+func fromStore(in []store.Address) []mail.Address {
+	out := make([]mail.Address, 0, len(in))
 	for _, a := range in {
-		if message.ValidAddress(a.Email) == nil { // a header may say anything
-			out = append(out, message.Address{Name: a.Name, Email: a.Email})
+		if mail.ValidAddress(a.Email) == nil { // a header may say anything
+			out = append(out, mail.Address{Name: a.Name, Email: a.Email})
 		}
 	}
 	return out
@@ -180,21 +183,21 @@ func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
 		return err
 	}
 	a := m.Addresses.V
-	h := message.ForwardedHeader{To: fromStore(a.To), Cc: fromStore(a.Cc), Date: m.CreatedAt.Time, Subject: m.Subject}
+	h := compose.ForwardedHeader{To: fromStore(a.To), Cc: fromStore(a.Cc), Date: m.CreatedAt.Time, Subject: m.Subject}
 	if a.From != nil {
-		h.From = message.Address{Name: a.From.Name, Email: a.From.Email}
+		h.From = mail.Address{Name: a.From.Name, Email: a.From.Email}
 	}
 	text := body.Text
 	if text == "" {
-		text = message.HTMLToText(body.HTML)
+		text = htmltext.Text(body.HTML)
 	}
 	note, noteHTML := req.Text.Or(""), req.HTML.Or("")
 	if note == "" {
-		note = message.HTMLToText(noteHTML)
+		note = htmltext.Text(noteHTML)
 	}
-	s.text = message.ForwardText(note, h, text)
+	s.text = compose.ForwardText(note, h, text)
 	if _, ok := req.HTML.Get(); ok || body.HTML != "" {
-		s.html = message.ForwardHTML(cmp.Or(noteHTML, textToHTML(req.Text.Or(""))), h, cmp.Or(body.HTML, textToHTML(text)))
+		s.html = compose.ForwardHTML(cmp.Or(noteHTML, textToHTML(req.Text.Or(""))), h, cmp.Or(body.HTML, textToHTML(text)))
 	}
 	return nil
 }

@@ -12,14 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
 // sent reads the raw form of a message that was accepted.
-func (s *server) sent(t *testing.T, res response) *message.Message {
+func (s *server) sent(t *testing.T, res response) *mime.Message {
 	t.Helper()
-	m, err := message.Parse(bytes.NewReader(s.sentRaw(t, res)), message.DefaultLimits())
+	m, err := mime.Parse(bytes.NewReader(s.sentRaw(t, res)), mail.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
 )
 
@@ -60,9 +61,9 @@ func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, er
 	}
 	now := a.now()
 	id := store.NewID("", now)
-	out := message.Outgoing{
+	out := compose.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + in.Domain + ">", Date: now.UTC().Truncate(time.Second), From: sender[0],
-		To: []message.Address{{Email: in.Address}}, Subject: req.Subject.Or(""), Text: req.Text.Or(""), HTML: req.HTML.Or(""),
+		To: []mail.Address{{Email: in.Address}}, Subject: req.Subject.Or(""), Text: req.Text.Or(""), HTML: req.HTML.Or(""),
 	}
 	var raw strings.Builder
 	if _, err := out.WriteTo(&raw); err != nil {

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+	"github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/store"
 )
 
@@ -16,11 +18,11 @@ type submission struct {
 	account     int64
 	isEmail     bool        // not the mail of an inbox
 	inbox       store.Inbox // whose address it is sent from; an email may have none
-	from        message.Address
+	from        mail.Address
 	kind        store.DraftKind
 	source      *store.Message // that a reply or forward is of; nil for an approved draft
-	to, cc, bcc []message.Address
-	replyTo     []message.Address
+	to, cc, bcc []mail.Address
+	replyTo     []mail.Address
 	subject     string
 	text, html  string
 	refs        store.References
@@ -49,7 +51,7 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 }
 
 func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
-	s.account, s.from = s.inbox.AccountID, message.Address{Email: s.inbox.Address}
+	s.account, s.from = s.inbox.AccountID, mail.Address{Email: s.inbox.Address}
 	switch {
 	case s.approved != nil && s.approved.Addresses.V.From != nil:
 		s.from.Name = s.approved.Addresses.V.From.Name // as it was approved
@@ -106,7 +108,7 @@ func (s *submission) settle() error {
 	}
 	for _, field := range []struct {
 		name string
-		of   []message.Address
+		of   []mail.Address
 	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
 		if n := len(field.of); n > maxRecipients {
 			return errInvalid(field.name, "would have %d addresses, and may have at most %d", n, maxRecipients)
@@ -153,7 +155,7 @@ func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*st
 			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s),
 		},
 		SubjectFold:   foldSubject(s.subject),
-		ThreadSubject: foldSubject(message.NormalizeSubject(s.subject)),
+		ThreadSubject: foldSubject(reply.NormalizeSubject(s.subject)),
 		JoinThread:    s.threadSeq,
 		NewThread:     s.threadSeq == 0,
 		Policy:        s.inbox.SendPolicy,
@@ -161,7 +163,7 @@ func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*st
 }
 
 // addresses are those of the mail; from may be nil.
-func (s *submission) addresses(from *message.Address) store.Addresses {
+func (s *submission) addresses(from *mail.Address) store.Addresses {
 	as := store.Addresses{To: toStore(s.to), Cc: toStore(s.cc), Bcc: toStore(s.bcc), ReplyTo: toStore(s.replyTo)}
 	if from != nil {
 		as.From = &store.Address{Name: from.Name, Email: from.Email}
@@ -174,7 +176,7 @@ func (s *submission) addresses(from *message.Address) store.Addresses {
 func (a *API) contentOf(ctx context.Context, mail *composed) (*store.Content, error) {
 	parsed := mail.parsed
 	c := &store.Content{
-		Raw: mail.raw, Snippet: message.Snippet(parsed.Text), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+		Raw: mail.raw, Snippet: plaintext.Snippet(parsed.Text), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
 	}
 	for _, at := range parsed.Attachments {
 		c.Attachments.V = append(c.Attachments.V, store.Attachment{
@@ -192,7 +194,7 @@ func (a *API) contentOf(ctx context.Context, mail *composed) (*store.Content, er
 	return c, errors.Join(err, raw.Close())
 }
 
-func toStore(in []message.Address) []store.Address {
+func toStore(in []mail.Address) []store.Address {
 	out := make([]store.Address, 0, len(in))
 	for _, a := range in {
 		out = append(out, store.Address{Name: a.Name, Email: a.Email})
@@ -202,11 +204,11 @@ func toStore(in []message.Address) []store.Address {
 
 func recipientsOf(s submission) []store.Recipient {
 	var out []store.Recipient
-	add := func(kind string, list []message.Address) {
+	add := func(kind string, list []mail.Address) {
 		for _, a := range list {
 			_, domain := cutAddress(a.Email)
 			r := store.Recipient{Email: a.Email, Domain: domain, Kind: kind}
-			if s.suppressed[message.FoldAddress(a.Email)] {
+			if s.suppressed[mail.FoldAddress(a.Email)] {
 				r.Status = store.RecipientSuppressed
 			}
 			out = append(out, r)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -17,11 +17,11 @@ var _ gen.SuppressionsHandler = (*API)(nil)
 // CreateSuppression implements POST /v1/suppressions.
 func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate, _ gen.CreateSuppressionParams) (*gen.Suppression, error) {
 	email, by := string(req.Email), callerOf(ctx)
-	if err := message.ValidAddress(email); err != nil {
+	if err := mail.ValidAddress(email); err != nil {
 		return nil, errInvalid("email", "%s", err)
 	}
 	sup := store.Suppression{
-		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: message.FoldAddress(email), Reason: store.SuppressedManual,
+		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: mail.FoldAddress(email), Reason: store.SuppressedManual,
 		Category: store.SuppressionCategory(req.Category.Or(gen.SuppressionCreateCategoryAll)),
 	}
 	toAPI := func(sup store.Suppression) (any, error) { return suppressionToAPI(sup), nil }
@@ -47,7 +47,7 @@ func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams
 
 // DeleteSuppression implements DELETE /v1/suppressions/{email}.
 func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionParams) (*gen.DeletedSuppression, error) {
-	sup, err := a.store.DeleteSuppression(ctx, callerOf(ctx).AccountID, message.FoldAddress(p.Email))
+	sup, err := a.store.DeleteSuppression(ctx, callerOf(ctx).AccountID, mail.FoldAddress(p.Email))
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +59,14 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 // skipSuppressed notes which recipients of one account are suppressed for mail of
 // the category, which is empty for messages of inboxes. It refuses to send when no
 // recipients are left in all of the mail together.
-func (a *API) skipSuppressed(ctx context.Context, mail store.Category, mails ...*submission) error {
+func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails ...*submission) error {
 	var all []string
 	for _, s := range mails {
 		for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
-			all = append(all, message.FoldAddress(to.Email))
+			all = append(all, mail.FoldAddress(to.Email))
 		}
 	}
-	found, err := a.store.Suppressed(ctx, mails[0].account, all, mail)
+	found, err := a.store.Suppressed(ctx, mails[0].account, all, category)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -89,9 +89,9 @@ func errSuppressed(mails []*submission) error {
 	e := &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed}
 	seen := map[string]bool{}
 	var names []string
-	add := func(param string, list []message.Address) {
+	add := func(param string, list []mail.Address) {
 		for _, to := range list {
-			email := message.FoldAddress(to.Email)
+			email := mail.FoldAddress(to.Email)
 			if seen[email] {
 				continue
 			}

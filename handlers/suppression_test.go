@@ -92,7 +92,7 @@ func TestSuppressedForEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
-		m := s.receive(t, in, mail(in, "Hello."))
+		m := s.receive(t, in, mailOf(in, "Hello."))
 		from := m.Addresses.V.From.Email
 		s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"`+from+`","category":"emails"}`).want(t, http.StatusCreated).wantAt(t, "category", `"emails"`)
 

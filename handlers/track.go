@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/feedback"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
 )
 
@@ -37,7 +37,7 @@ func (a *API) track(s submission, id, html string) string {
 	if opens {
 		pixel = a.cfg.BaseURL.JoinPath(feedback.OpenPath, a.cfg.Feedback.Open(t)).String()
 	}
-	return message.RewriteLinks(html, link, pixel)
+	return compose.RewriteLinks(html, link, pixel)
 }
 
 // pixel is a transparent GIF of one by one.

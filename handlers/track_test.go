@@ -15,7 +15,8 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/feedback"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -45,7 +46,7 @@ func (s *server) sentHTML(t *testing.T, body string, opts ...option) (id, html s
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := message.Parse(bytes.NewReader(b), message.DefaultLimits())
+	m, err := mime.Parse(bytes.NewReader(b), mail.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/feedback"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // links serves the addresses that stand in mail. They are for people and their
@@ -51,7 +51,7 @@ func (a *API) unsubscribe(w http.ResponseWriter, r *http.Request, token string) 
 			Title: "Unsubscribe?", Text: "You will get no more marketing mail from this sender at", Email: sub.Email, Button: "Unsubscribe",
 		})
 	case r.Method == http.MethodPost:
-		if err := a.store.Unsubscribe(ctx, sub.Account, sub.Message, sub.Email, message.FoldAddress(sub.Email)); err != nil {
+		if err := a.store.Unsubscribe(ctx, sub.Account, sub.Message, sub.Email, mail.FoldAddress(sub.Email)); err != nil {
 			a.writeError(ctx, w, a.classify(ctx, err))
 			return
 		}

@@ -15,7 +15,7 @@ import (
 // it is stored with that sender; what the API refuses is never a recipient.
 func TestM10AddressForms(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../internal/message/testdata/addresses.json")
+	data, err := os.ReadFile("../internal/mail/testdata/addresses.json")
 	if err != nil {
 		t.Fatal(err)
 	}

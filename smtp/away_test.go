@@ -51,7 +51,7 @@ func TestS21InboxIsDeletedUnderOpenSessions(t *testing.T) {
 			case 0:
 				c.cmd("550 5.1.1", "RCPT TO:<%s>", bot)
 			case 1:
-				c.send(mail("Hi.") + ".\r\n")
+				c.send(rawMail("Hi.") + ".\r\n")
 				c.want("550 5.1.1")
 			case 2:
 				c.cmd("550 5.1.1", "BDAT 0 LAST")
@@ -78,7 +78,7 @@ func TestS22DatabaseIsAway(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		c.send(mail("Hi.") + ".\r\n")
+		c.send(rawMail("Hi.") + ".\r\n")
 		c.want("451 4.3.0 Try again later\r\n")
 		c.cmd("250", "MAIL FROM:<a@out.example>")
 		for range 5 {
@@ -97,7 +97,7 @@ func TestS22NoSpaceLeft(t *testing.T) {
 	for _, k.fault = range []error{
 		fmt.Errorf("add: %w", store.ErrFull), fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("write: %w", syscall.EDQUOT),
 	} {
-		said := converse(t, srv, strings.NewReader(states[3]+chunkOf(mail("Hi."), " LAST")+states[3][len("EHLO x\r\n"):]+"DATA\r\n"+mail("Hi.")+".\r\nNOOP\r\n"))
+		said := converse(t, srv, strings.NewReader(states[3]+chunkOf(rawMail("Hi."), " LAST")+states[3][len("EHLO x\r\n"):]+"DATA\r\n"+rawMail("Hi.")+".\r\nNOOP\r\n"))
 		if got := strings.Join(codes(said)[4:], " "); got != "452 250 250 354 452 250" || strings.Count(said, "452 4.3.1 ") != 2 {
 			t.Errorf("%v: %s", k.fault, said)
 		}
@@ -120,7 +120,7 @@ func TestS22LargeMailCannotBeStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := hello(t, addr)
-	large := mail(strings.Repeat(strings.Repeat("x", 98)+"\r\n", 10_000))
+	large := rawMail(strings.Repeat(strings.Repeat("x", 98)+"\r\n", 10_000))
 	for range 5 {
 		c.begin("a@out.example", bot)
 		c.send(large + ".\r\n")
@@ -132,7 +132,7 @@ func TestS22LargeMailCannotBeStored(t *testing.T) {
 	c.want("451 4.3.0 Try again later")
 
 	c.begin("a@out.example", bot)
-	c.send(mail("Small mail needs no folder.") + ".\r\n")
+	c.send(rawMail("Small mail needs no folder.") + ".\r\n")
 	c.want("250")
 	only(t, s, in)
 

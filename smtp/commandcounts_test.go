@@ -73,7 +73,7 @@ func TestS16AcceptedMailBeginsTheCountAnew(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
 	rests := restless(t, srv)
-	raw := mail("Hi.")
+	raw := rawMail("Hi.")
 	round := strings.Repeat("NOOP\r\n", 80) + strings.Repeat("FOO\r\n", slowErrors-1) +
 		"MAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n" + fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw)
 	got := codes(converse(t, srv, strings.NewReader("EHLO x\r\n"+strings.Repeat(round, 5)+"QUIT\r\n")))

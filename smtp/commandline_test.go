@@ -19,7 +19,7 @@ func TestS3BareLineFeedInCommands(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
 	_, addr := serve(t, newReceiver(t, s))
-	transaction := "MAIL FROM:<a@out.example>\nRCPT TO:<" + bot + ">\nDATA\n" + strings.ReplaceAll(mail("Hi."), "\r\n", "\n") + ".\nQUIT\n"
+	transaction := "MAIL FROM:<a@out.example>\nRCPT TO:<" + bot + ">\nDATA\n" + strings.ReplaceAll(rawMail("Hi."), "\r\n", "\n") + ".\nQUIT\n"
 	for say, want := range map[string][]string{
 		"EHLO x\n" + transaction:                                                 {"220", "500"},
 		"EHLO x\nMAIL FROM:<a@x.example>\n":                                      {"220", "500"},
@@ -174,7 +174,7 @@ func TestS24ProxyAndXCLIENT(t *testing.T) {
 			t.Errorf("%q: %v", spoof, got)
 		}
 	}
-	text := talk(t, addr, "PROXY TCP4 192.0.2.7 192.0.2.8 1000 25\r\nEHLO x\r\nXCLIENT ADDR=192.0.2.7\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<"+bot+">\r\nDATA\r\n"+mail("Hi.")+".\r\n")
+	text := talk(t, addr, "PROXY TCP4 192.0.2.7 192.0.2.8 1000 25\r\nEHLO x\r\nXCLIENT ADDR=192.0.2.7\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<"+bot+">\r\nDATA\r\n"+rawMail("Hi.")+".\r\n")
 	if got := strings.Join(codes(text), " "); got != "220 500 250 500 250 250 354 250" {
 		t.Errorf("answers %s", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/smtptest"
@@ -93,7 +93,7 @@ func (w *world) queue(t testing.TB, port uint16, zones smtptest.Zones, edits ...
 func (w *world) send(t testing.TB, to ...string) store.Message {
 	t.Helper()
 	for _, email := range to {
-		_, err := w.store.DeleteSuppression(t.Context(), w.inbox.AccountID, message.FoldAddress(email))
+		_, err := w.store.DeleteSuppression(t.Context(), w.inbox.AccountID, mail.FoldAddress(email))
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Fatal(err)
 		}

@@ -27,12 +27,12 @@ func TestS11ExtensionsWork(t *testing.T) {
 		rcpt = "RCPT TO:<" + bot + ">\r\n"
 		to   = from + rcpt
 	)
-	hi, last := mail("Hi."), " LAST"
+	hi, last := rawMail("Hi."), " LAST"
 	cases := []struct {
 		name, say, want string
 		stored          int
 	}{
-		{"8BITMIME: BODY=8BITMIME", "MAIL FROM:<a@out.example> BODY=8BITMIME\r\n" + rcpt + chunkOf(mail("grüße"), last), "250 250 250", 1},
+		{"8BITMIME: BODY=8BITMIME", "MAIL FROM:<a@out.example> BODY=8BITMIME\r\n" + rcpt + chunkOf(rawMail("grüße"), last), "250 250 250", 1},
 		{"8BITMIME: BODY=7BIT", "MAIL FROM:<a@out.example> body=7bit\r\n" + rcpt + chunkOf(hi, last), "250 250 250", 1},
 		{"8BITMIME: another BODY", "MAIL FROM:<a@out.example> BODY=9BIT\r\n", "555", 0},
 		{"BINARYMIME is not offered", "MAIL FROM:<a@out.example> BODY=BINARYMIME\r\n", "555", 0},
@@ -118,7 +118,7 @@ func TestS11ChunkSizesThatAreNone(t *testing.T) {
 			t.Errorf("BDAT %s: %s", size, got)
 		}
 	}
-	for _, say := range []string{"BDAT 100 LAST\r\n" + mail(), "BDAT 10\r\nA: b\r\n", "BDAT 4294967295 LAST\r\nA: b\r\n"} {
+	for _, say := range []string{"BDAT 100 LAST\r\n" + rawMail(), "BDAT 10\r\nA: b\r\n", "BDAT 4294967295 LAST\r\nA: b\r\n"} {
 		got := codes(talk(t, addr, states[3]+say))
 		if last := got[len(got)-1]; last != "421" && last != "552" {
 			t.Errorf("%q and the end: %v", say, got)
@@ -136,7 +136,7 @@ func TestS11InternationalizedDomain(t *testing.T) {
 	in := storetest.Inbox(t, s, func(in *store.Inbox) { in.Address = "bot@xn--bcher-kva.example" })
 	_, addr := serve(t, newReceiver(t, s, func(c *ReceiverConfig) { c.Domain = "xn--bcher-kva.example" }))
 	say := "EHLO x\r\nMAIL FROM:<ännä@out.example> SMTPUTF8\r\nRCPT TO:<bot+ä@BÜCHER.example>\r\nRCPT TO:<bot@xn--bcher-kva.example>\r\n" +
-		"RCPT TO:<bot@bucher.example>\r\nRCPT TO:<bot@büchеr.example>\r\n" + chunkOf(mail("Hi."), " LAST") // the second е is Cyrillic
+		"RCPT TO:<bot@bucher.example>\r\nRCPT TO:<bot@büchеr.example>\r\n" + chunkOf(rawMail("Hi."), " LAST") // the second е is Cyrillic
 	if got := strings.Join(codes(talk(t, addr, say)), " "); got != "220 250 250 250 250 550 550 250" {
 		t.Errorf("answers %s", got)
 	}

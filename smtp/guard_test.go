@@ -44,7 +44,7 @@ func serveAdmitted(t testing.TB, srv *Server, w *wire) {
 func TestChunkCutShortIsNeverStored(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
-	raw := mail("Your code is 482913.")
+	raw := rawMail("Your code is 482913.")
 	for _, before := range []string{"", "BDAT 6\r\nA: b\r\n"} {
 		for n := range len(raw) {
 			said := converse(t, srv, strings.NewReader(states[3]+before+fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw[:n])))
@@ -100,7 +100,7 @@ func TestResetBetweenChunksNeverMixesResults(t *testing.T) {
 func TestBodyAfterRefusedDataIsNeverRun(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
-	body := "EHLO evil\r\n" + "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + mail("Pay me.") + ".\r\n"
+	body := "EHLO evil\r\n" + "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Pay me.") + ".\r\n"
 	for before, code := range map[string]string{
 		"DATA\r\n":                            "503",
 		states[1] + "DATA\r\n":                "503",

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/extract"
+	"github.com/postroom/postroom/internal/mail/mime"
+	mailreply "github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/store"
 )
 
@@ -32,7 +35,7 @@ const maxLarge = 8
 // take reads the mail and takes out what is to be stored beside it. A large mail
 // is read only when the verdicts are there, for which somebody else's DNS may be
 // slow, and when there is room for what it says, until leave is called.
-func (r *Receiver) take(ctx context.Context, env Envelope, raw *Spool, judging *judging, lim message.Limits) (in *incoming, leave func(), err error) {
+func (r *Receiver) take(ctx context.Context, env Envelope, raw *Spool, judging *judging, lim mail.Limits) (in *incoming, leave func(), err error) {
 	if err := r.examine(ctx, raw, judging, lim); err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +72,7 @@ func enter(ctx context.Context, places chan struct{}) (leave func(), err error) 
 // so that the DNS is asked while the rest is done. Like read it runs for no more
 // than a few mails at the same time, so that the memory for it is bounded
 // whatever the number of sessions.
-func (r *Receiver) examine(ctx context.Context, raw *Spool, judging *judging, lim message.Limits) (err error) {
+func (r *Receiver) examine(ctx context.Context, raw *Spool, judging *judging, lim mail.Limits) (err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
 		return err
@@ -94,7 +97,7 @@ func (r *Receiver) examine(ctx context.Context, raw *Spool, judging *judging, li
 }
 
 // read parses the mail, and makes all that is shown of it.
-func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool, lim message.Limits) (in *incoming, err error) {
+func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool, lim mail.Limits) (in *incoming, err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
 		return nil, err
@@ -105,17 +108,17 @@ func (r *Receiver) read(ctx context.Context, env Envelope, raw *Spool, lim messa
 		return nil, err
 	}
 	lim.Budget.Run(func() {
-		var m *message.Message
-		if m, err = message.Parse(whole, lim); err != nil {
+		var m *mime.Message
+		if m, err = mime.Parse(whole, lim); err != nil {
 			err = fmt.Errorf("read the mail: %w", err)
 			return
 		}
-		in = r.newIncoming(env, m, m.Derive(lim), raw.Size())
+		in = r.newIncoming(env, m, extract.Derive(m, lim), raw.Size())
 	})
 	return in, err
 }
 
-func (r *Receiver) newIncoming(env Envelope, m *message.Message, d message.Derived, size int64) *incoming {
+func (r *Receiver) newIncoming(env Envelope, m *mime.Message, d extract.Derived, size int64) *incoming {
 	found := d.Extracted
 	subject := cut(m.Subject, maxSubject)
 	in := &incoming{
@@ -139,12 +142,12 @@ func (r *Receiver) newIncoming(env Envelope, m *message.Message, d message.Deriv
 			Attachments: store.JSON[[]store.Attachment]{V: r.storedAttachments(m.Attachments)},
 		},
 		fold:   strings.ToLower(subject),
-		thread: strings.ToLower(message.NormalizeSubject(subject)),
+		thread: strings.ToLower(mailreply.NormalizeSubject(subject)),
 
-		replyMark: message.HasReplyMark(subject),
+		replyMark: mailreply.HasReplyMark(subject),
 	}
 	if m.From != nil {
-		in.message.FromEmail = message.FoldAddress(m.From.Email)
+		in.message.FromEmail = mail.FoldAddress(m.From.Email)
 	}
 	return in
 }
@@ -178,7 +181,7 @@ func (in *incoming) copies(to []target) []*store.NewMessage {
 	return copies
 }
 
-func storedBody(m *message.Message, d message.Derived) store.Body {
+func storedBody(m *mime.Message, d extract.Derived) store.Body {
 	b := store.Body{Text: d.Text, HTML: m.HTML, FromHTML: d.FromHTML, Derived: true}
 	if d.ReplyText != d.Text {
 		b.Reply = &d.ReplyText
@@ -186,7 +189,7 @@ func storedBody(m *message.Message, d message.Derived) store.Body {
 	return b
 }
 
-func storedAddresses(m *message.Message) store.Addresses {
+func storedAddresses(m *mime.Message) store.Addresses {
 	a := store.Addresses{To: storedList(m.To), Cc: storedList(m.Cc), Bcc: storedList(m.Bcc), ReplyTo: storedList(m.ReplyTo)}
 	if m.From != nil {
 		from := store.Address(*m.From)
@@ -195,7 +198,7 @@ func storedAddresses(m *message.Message) store.Addresses {
 	return a
 }
 
-func storedList(list []message.Address) []store.Address {
+func storedList(list []mail.Address) []store.Address {
 	if len(list) == 0 {
 		return nil
 	}
@@ -206,7 +209,7 @@ func storedList(list []message.Address) []store.Address {
 	return out
 }
 
-func (r *Receiver) storedAttachments(list []message.Attachment) []store.Attachment {
+func (r *Receiver) storedAttachments(list []mail.Attachment) []store.Attachment {
 	if len(list) == 0 {
 		return []store.Attachment{}
 	}

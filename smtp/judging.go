@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/netip"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mailauth"
-	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -29,7 +29,7 @@ func (r *Receiver) judge(ctx context.Context, env Envelope) *judging {
 }
 
 // read gives the mail to the judge. Its errors are those of message.Parse.
-func (j *judging) read(whole io.ReadSeeker, lim message.Limits) error {
+func (j *judging) read(whole io.ReadSeeker, lim mail.Limits) error {
 	if j == nil {
 		return nil
 	}

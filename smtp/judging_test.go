@@ -50,11 +50,11 @@ func TestReceivedMailIsJudged(t *testing.T) {
 		for _, r := range records {
 			zones[r.Name+"."] = smtptest.Zone{TXT: []string{r.Value}}
 		}
-		lines, err := NewSigner(s, nil).Sign(t.Context(), store.TheInstall, "out.example", strings.NewReader(mail("Hi.")))
+		lines, err := NewSigner(s, nil).Sign(t.Context(), store.TheInstall, "out.example", strings.NewReader(rawMail("Hi.")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		signed := lines + mail("Hi.")
+		signed := lines + rawMail("Hi.")
 
 		tests := []struct {
 			name, from, raw string
@@ -63,9 +63,9 @@ func TestReceivedMailIsJudged(t *testing.T) {
 			{"signed", "ann@out.example", signed, store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
 			{"signed, by another way", "list@other.example", signed, store.AuthResults{SPF: "fail", DKIM: "pass", DMARC: "pass"}},
 			{"changed", "ann@out.example", signed + "PS.\r\n", store.AuthResults{SPF: "pass", DKIM: "fail", DMARC: "pass"}},
-			{"forged", "list@other.example", mail("Hi."), store.AuthResults{SPF: "fail", DKIM: "none", DMARC: "fail"}},
-			{"from nobody", "", mail("Hi."), store.AuthResults{SPF: "none", DKIM: "none", DMARC: "fail"}},
-			{"large", "ann@out.example", mail(strings.Repeat("x\r\n", 200<<10)), store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "pass"}},
+			{"forged", "list@other.example", rawMail("Hi."), store.AuthResults{SPF: "fail", DKIM: "none", DMARC: "fail"}},
+			{"from nobody", "", rawMail("Hi."), store.AuthResults{SPF: "none", DKIM: "none", DMARC: "fail"}},
+			{"large", "ann@out.example", rawMail(strings.Repeat("x\r\n", 200<<10)), store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "pass"}},
 		}
 		_, addr := serve(t, newReceiver(t, s, judgedBy(t, zones, 0)))
 		for _, tt := range tests {
@@ -97,7 +97,7 @@ func TestMailOfOurOwnQueueIsNotJudged(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
 	r := newReceiver(t, s, func(c *ReceiverConfig) { c.Auth = mailauth.NewChecker(brokenDNS{t}, 0, nil) })
-	if _, err := receive(t, r, Envelope{MailFrom: "a@in.example", RcptTo: []string{in.Address}}, mail("Hi.")); err != nil {
+	if _, err := receive(t, r, Envelope{MailFrom: "a@in.example", RcptTo: []string{in.Address}}, rawMail("Hi.")); err != nil {
 		t.Fatal(err)
 	}
 	if m := only(t, s, in); m.Content.Auth != nil {
@@ -154,7 +154,7 @@ func TestA6MailIsAcceptedWithoutDNS(t *testing.T) {
 			begin := time.Now()
 			c := hello(t, addr)
 			c.begin("ann@out.example", in.Address)
-			c.send(mail("Hi.") + ".\r\n")
+			c.send(rawMail("Hi.") + ".\r\n")
 			c.want("250")
 			if took := time.Since(begin); took > mailauth.DefaultTimeout {
 				t.Errorf("took %s", took)
@@ -227,7 +227,7 @@ func TestLargeMailWaitsForItsVerdictsOnTheDisk(t *testing.T) { //nolint:parallel
 	in := botInbox(t, s)
 	dns := slowDNS{policies: make(chan struct{}, mails), answer: make(chan struct{})}
 	r := newReceiver(t, s, func(c *ReceiverConfig) { c.Auth = mailauth.NewChecker(dns, time.Minute, nil) })
-	raw := mail(strings.Repeat(strings.Repeat("word ", 15)+"\r\n", 2<<20/77))
+	raw := rawMail(strings.Repeat(strings.Repeat("word ", 15)+"\r\n", 2<<20/77))
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -20,7 +20,7 @@ func TestS9TextLines(t *testing.T) {
 	c := hello(t, addr)
 	stored := 0
 	for _, n := range []int{998, 2000, 10_000, 64 << 10} {
-		raw := mail(strings.Repeat("x", n), "end")
+		raw := rawMail(strings.Repeat("x", n), "end")
 		c.begin("a@out.example", bot)
 		c.send(raw + ".\r\n")
 		c.want("250")
@@ -30,7 +30,7 @@ func TestS9TextLines(t *testing.T) {
 		}
 	}
 	for _, n := range []int{64<<10 + 1, 10 << 20} {
-		raw := mail(strings.Repeat("x", n), "end")
+		raw := rawMail(strings.Repeat("x", n), "end")
 		c.begin("a@out.example", bot)
 		c.send(raw + ".\r\n")
 		c.want("552 5.6.0")
@@ -59,7 +59,7 @@ func TestS10NULAndEightBit(t *testing.T) {
 		{"NUL in the sender", "EHLO x\r\nMAIL FROM:<a\x00@out.example>\r\n", "220 250 501"},
 		{"NUL in a recipient", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bot\x00@in.example>\r\n", "220 250 250 501"},
 		{"NUL in the header", begin + "DATA\r\nSubject: a\x00b\r\n\r\n.\r\n", "220 250 250 250 354 554"},
-		{"NUL in the body", begin + "DATA\r\n" + mail("a\x00b") + ".\r\n", "220 250 250 250 354 554"},
+		{"NUL in the body", begin + "DATA\r\n" + rawMail("a\x00b") + ".\r\n", "220 250 250 250 354 554"},
 		{"NUL in a chunk", begin + "BDAT 3 LAST\r\n\x00\r\n", "220 250 250 250 554"},
 		{"8-bit sender without SMTPUTF8", "EHLO x\r\nMAIL FROM:<änn@out.example>\r\n", "220 250 553"},
 		{"8-bit recipient without SMTPUTF8", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bót@in.example>\r\n", "220 250 250 553"},
@@ -165,7 +165,7 @@ func TestS13Recipients(t *testing.T) {
 	}
 	c.cmd("452 4.5.3", "RCPT TO:<bot+101@in.example>")
 	c.cmd("354", "DATA")
-	c.send(mail("Hi.") + ".\r\n")
+	c.send(rawMail("Hi.") + ".\r\n")
 	c.want("250")
 	only(t, s, in)
 
@@ -210,7 +210,7 @@ func TestS13UnknownRecipientsAreLimited(t *testing.T) {
 	}
 	c := hello(t, addr)
 	c.begin("a@out.example", bot)
-	c.send(mail("Hi.") + ".\r\n")
+	c.send(rawMail("Hi.") + ".\r\n")
 	c.want("250")
 	only(t, s, in)
 

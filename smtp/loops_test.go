@@ -20,7 +20,7 @@ func TestS20RingOfForwarders(t *testing.T) {
 	boxes := []store.Inbox{inbox("a@in.example"), inbox("b@in.example")}
 	_, addr := serve(t, newReceiver(t, s))
 	c := hello(t, addr)
-	raw, hops := mail("Round and round."), 0
+	raw, hops := rawMail("Round and round."), 0
 	for {
 		in := boxes[hops%2]
 		c.begin("a@in.example", in.Address)
@@ -65,7 +65,7 @@ func TestS20AutomatedMailIsMarked(t *testing.T) {
 		{"the null sender", "", "", true},
 	} {
 		c.begin(tt.from, bot)
-		c.send(tt.field + mail("Hi.") + ".\r\n")
+		c.send(tt.field + rawMail("Hi.") + ".\r\n")
 		c.want("250")
 		if m := list(t, s, in)[0]; m.Automated != tt.want {
 			t.Errorf("%s: automated is %t", tt.name, m.Automated)

@@ -57,7 +57,7 @@ func TestS7OneRecipientOfFiveIsRefused(t *testing.T) {
 			say += "RCPT TO:<" + rcpt + ">\r\n"
 			want = append(want, code)
 		}
-		raw := mail(fmt.Sprint(i))
+		raw := rawMail(fmt.Sprint(i))
 		say += fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw)
 		want = append(want, "250")
 	}
@@ -76,7 +76,7 @@ func TestS7BodyIsNeverRun(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
 	_, addr := serve(t, newReceiver(t, s))
-	body := "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + mail("Pay me.") + ".\r\n"
+	body := "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Pay me.") + ".\r\n"
 	for envelope, want := range map[string]string{
 		"MAIL FROM:<a@out.example>\r\nRCPT TO:<no@in.example>\r\nRCPT TO:<x@out.example>\r\n": "220 250 250 550 550 503",
 		"MAIL FROM:<a@out.example>\r\n": "220 250 250 503",
@@ -94,7 +94,7 @@ func TestS7BodyIsNeverRun(t *testing.T) {
 	}
 	c.cmd("250", "RCPT TO:<%s>", bot)
 	c.cmd("354", "DATA")
-	c.send(mail("Hi.") + ".\r\n")
+	c.send(rawMail("Hi.") + ".\r\n")
 	c.want("250")
 	if n := len(list(t, s, in)); n != 1 {
 		t.Errorf("%d messages, want 1", n)
@@ -175,7 +175,7 @@ func TestS8SecondMailChangesNothing(t *testing.T) {
 	c.cmd("250", "RCPT TO:<%s>", bot)
 	c.cmd("503", "MAIL FROM:<>")
 	c.cmd("354", "DATA")
-	c.send(mail("Hi.") + ".\r\n")
+	c.send(rawMail("Hi.") + ".\r\n")
 	c.want("250")
 	if m := only(t, s, in); m.Automated {
 		t.Error("the second sender, which is the null one, was taken")

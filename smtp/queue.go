@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -92,7 +92,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		local:  cfg.Local,
 		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain,
-		due:    store.DueRules{MailDomain: cfg.Domain, Fold: message.FoldAddress, Draft: cfg.DraftOf},
+		due:    store.DueRules{MailDomain: cfg.Domain, Fold: mail.FoldAddress, Draft: cfg.DraftOf},
 		relay:  cfg.Relay,
 		mxPort: cfg.MXPort,
 		lease:  cfg.Lease,

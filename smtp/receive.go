@@ -12,8 +12,8 @@ import (
 
 	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mailauth"
-	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/store"
 )
 
@@ -41,7 +41,7 @@ type ReceiverConfig struct {
 	// Domain.
 	Hostname string
 	// Limits bound the reading of a mail; zero means message.DefaultLimits().
-	Limits message.Limits
+	Limits mail.Limits
 	// SpoolMemory is how many bytes of incoming mail lie in memory at most, not
 	// counting the first 16 KiB of each; 0 means 64 MiB. Beyond it, mail comes
 	// into temporary files.
@@ -60,7 +60,7 @@ type Receiver struct {
 	feedback *feedback.Signer
 	auth     *mailauth.Checker
 	host     string
-	limits   message.Limits
+	limits   mail.Limits
 	spools   *spools
 	reading  chan struct{} // holds a token for each mail that is being read
 	large    chan struct{} // and one for each large mail that is held
@@ -74,8 +74,8 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	if cfg.Store == nil || cfg.Domain == "" || cfg.TempDir == "" {
 		return nil, errors.New("receiver: store, domain and temporary folder are required")
 	}
-	if cfg.Limits == (message.Limits{}) {
-		cfg.Limits = message.DefaultLimits()
+	if cfg.Limits == (mail.Limits{}) {
+		cfg.Limits = mail.DefaultLimits()
 	}
 	if cfg.Hostname == "" {
 		cfg.Hostname = cfg.Domain
@@ -114,7 +114,7 @@ const readBudget = 500 * time.Millisecond
 
 // messageLimits returns the limits for reading one message, with a budget of its
 // own.
-func (r *Receiver) messageLimits() message.Limits {
+func (r *Receiver) messageLimits() mail.Limits {
 	lim := r.limits
 	lim.Budget = cpubudget.New(readBudget)
 	return lim

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -120,7 +120,7 @@ func TestReceiveForSeveralInboxes(t *testing.T) {
 		tagged := strings.Replace(strings.ToUpper(b.Address), "@", "+News@", 1)
 		r := newReceiver(t, s)
 
-		ms, err := receive(t, r, Envelope{RcptTo: []string{a.Address, tagged, b.Address}}, mail("Hi."))
+		ms, err := receive(t, r, Envelope{RcptTo: []string{a.Address, tagged, b.Address}}, rawMail("Hi."))
 
 		if err != nil || len(ms) != 2 {
 			t.Fatalf("Receive() = %d messages, %v; want one for each inbox", len(ms), err)
@@ -153,7 +153,7 @@ func TestReceiveKeepsLargeMail(t *testing.T) {
 			storetest.Run(t, func(t *testing.T, s *store.Store) {
 				a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
 				r := newReceiver(t, s, func(c *ReceiverConfig) { c.SpoolMemory = tt.memory })
-				raw := mail()
+				raw := rawMail()
 				text := strings.Repeat("0123456789abcde\r\n", tt.size/17+1)
 				raw += text[len(text)-(tt.size-len(raw)):]
 
@@ -232,7 +232,7 @@ func TestReceiveRefuses(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
 	r := newReceiver(t, s, func(c *ReceiverConfig) {
-		c.Limits = message.DefaultLimits()
+		c.Limits = mail.DefaultLimits()
 		c.Limits.HeaderBytes = 64 << 10
 	})
 	hops := func(n int) string { return strings.Repeat("Received: from a by b; now\r\n\tand more\r\n", n) }
@@ -242,14 +242,14 @@ func TestReceiveRefuses(t *testing.T) {
 		rcpt      []string
 		want      *Reply
 	}{
-		{"50 Received fields pass", hops(50) + mail("received: not a field"), nil, nil},
-		{"51 Received fields", padding + hops(50) + "RECEIVED: x\r\n" + mail("Hi."), nil, replyLoop},
-		{"51 Received fields behind empty lines", "\r\n\r\n" + hops(51) + mail("Hi."), nil, replyLoop},
+		{"50 Received fields pass", hops(50) + rawMail("received: not a field"), nil, nil},
+		{"51 Received fields", padding + hops(50) + "RECEIVED: x\r\n" + rawMail("Hi."), nil, replyLoop},
+		{"51 Received fields behind empty lines", "\r\n\r\n" + hops(51) + rawMail("Hi."), nil, replyLoop},
 		{"51 Received fields and no body", hops(50) + "Received: x", nil, replyLoop},
-		{"Received fields in the body pass", mail(hops(60)), nil, nil},
-		{"a header over the limit", strings.Repeat(padding, 14) + mail("Hi."), nil, replyHeaderTooLarge},
-		{"no recipient", mail("Hi."), []string{}, replyNoRecipients},
-		{"one recipient of two unknown", mail("Hi."), []string{in.Address, "nobody@in.example"}, replyNoInbox},
+		{"Received fields in the body pass", rawMail(hops(60)), nil, nil},
+		{"a header over the limit", strings.Repeat(padding, 14) + rawMail("Hi."), nil, replyHeaderTooLarge},
+		{"no recipient", rawMail("Hi."), []string{}, replyNoRecipients},
+		{"one recipient of two unknown", rawMail("Hi."), []string{in.Address, "nobody@in.example"}, replyNoInbox},
 	}
 	stored := 0
 	for _, tt := range tests {
@@ -286,7 +286,7 @@ func TestReceiveWhenAnInboxGoesMeanwhile(t *testing.T) {
 		}
 		raw := r.NewSpool()
 		defer func() { _ = raw.Close() }()
-		if _, err := io.WriteString(raw, mail("Hi.")); err != nil {
+		if _, err := io.WriteString(raw, rawMail("Hi.")); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.deliver(t.Context(), Envelope{}, to, raw, nil); err != nil {
@@ -318,7 +318,7 @@ func TestDeliverLocal(t *testing.T) {
 		c := queued(t, s, from, to)
 		attempt := &store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered, Response: "250 stored"}
 		env := Envelope{MailFrom: from.Address, RcptTo: []string{to.Address}}
-		raw := mail(strings.Repeat("0123456789\r\n", 30<<20/12)) // larger than what SMTP takes
+		raw := rawMail(strings.Repeat("0123456789\r\n", 30<<20/12)) // larger than what SMTP takes
 		deliver := func(env Envelope, attempt *store.Attempt, size int) error {
 			return r.DeliverLocal(t.Context(), env, strings.NewReader(raw), int64(size), []*store.Attempt{attempt})
 		}
@@ -362,10 +362,10 @@ func TestReceiveErrorsOfTheStore(t *testing.T) {
 	}
 	raw := r.NewSpool()
 	defer func() { _ = raw.Close() }()
-	if _, err := raw.Write([]byte(mail("Hi."))); err != nil {
+	if _, err := raw.Write([]byte(rawMail("Hi."))); err != nil {
 		t.Fatal(err)
 	}
-	_, resolveErr := receive(t, r, Envelope{RcptTo: []string{in.Address}}, mail("Hi."))
+	_, resolveErr := receive(t, r, Envelope{RcptTo: []string{in.Address}}, rawMail("Hi."))
 	_, storeErr := r.deliver(t.Context(), Envelope{}, to, raw, nil)
 	for _, err := range []error{resolveErr, storeErr} {
 		if answer, ours := replyTo(err); answer != replyTryLater || !ours {
@@ -394,7 +394,7 @@ func TestReceiveReadsFewMailsAtATime(t *testing.T) {
 		t.Errorf("read() = %v while all places are taken", err)
 	}
 	<-r.reading
-	if _, err := receive(t, r, Envelope{RcptTo: []string{in.Address}}, mail("Hi.")); err != nil {
+	if _, err := receive(t, r, Envelope{RcptTo: []string{in.Address}}, rawMail("Hi.")); err != nil {
 		t.Error(err)
 	}
 }

@@ -213,8 +213,8 @@ func (c *client) upgrade() {
 	c.conn, c.r = conn, bufio.NewReader(overheardReader{conn, c.t})
 }
 
-// mail is a small one.
-func mail(lines ...string) string {
+// rawMail is a small one.
+func rawMail(lines ...string) string {
 	head := []string{"From: Ann <ann@out.example>", "Subject: Hello", "Message-ID: <1@out.example>", ""}
 	return strings.Join(append(head, lines...), "\r\n") + "\r\n"
 }

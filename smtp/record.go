@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -83,7 +83,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 	}
 	if v.status != store.RecipientQueued {
 		if a.Suppress = suppressionOf(c, v); a.Suppress != "" {
-			a.EmailFold, a.SuppressFor = message.FoldAddress(c.Email), suppressedMail(enhancedOf(v.response))
+			a.EmailFold, a.SuppressFor = mail.FoldAddress(c.Email), suppressedMail(enhancedOf(v.response))
 		}
 		return a
 	}

@@ -98,7 +98,7 @@ func TestS18NoRelaying(t *testing.T) {
 			continue
 		}
 		c.cmd("354", "DATA")
-		c.send(mail("Hi.") + ".\r\n")
+		c.send(rawMail("Hi.") + ".\r\n")
 		c.want("250")
 		taken++
 	}
@@ -133,9 +133,9 @@ func TestS19NoBackscatter(t *testing.T) {
 	ways := []struct{ say, want string }{
 		{"RCPT TO:<" + bot + ">\r\n", "550"},
 		{to + "DATA\r\n" + sized(6000) + ".\r\n", "250 354 552"},
-		{to + "DATA\r\n" + strings.Repeat("Received: x\r\n", 51) + mail("Hi.") + ".\r\n", "250 354 554"},
-		{to + "DATA\r\n" + mail("bad\x00") + ".\r\n", "250 354 554"},
-		{to + "DATA\r\n" + mail("bad\nend") + ".\r\n", "250 354 554"},
+		{to + "DATA\r\n" + strings.Repeat("Received: x\r\n", 51) + rawMail("Hi.") + ".\r\n", "250 354 554"},
+		{to + "DATA\r\n" + rawMail("bad\x00") + ".\r\n", "250 354 554"},
+		{to + "DATA\r\n" + rawMail("bad\nend") + ".\r\n", "250 354 554"},
 	}
 	for i := range 1000 {
 		way := ways[i%len(ways)]

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mtasts"
 	"github.com/postroom/postroom/store"
 )
@@ -208,7 +208,7 @@ func newTransaction(p *peer, j *job, from string, size int64) (verdicts []verdic
 // wireAddress is an address as RCPT takes it: the domain in ASCII, so that a
 // server needs SMTPUTF8 only for a local part that cannot be written otherwise.
 func wireAddress(email string) (string, bool) {
-	if message.ValidAddress(email) != nil || strings.ContainsAny(email, "\r\n\x00<>") {
+	if mail.ValidAddress(email) != nil || strings.ContainsAny(email, "\r\n\x00<>") {
 		return "", false
 	}
 	at := strings.LastIndexByte(email, '@')

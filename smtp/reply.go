@@ -8,7 +8,7 @@ import (
 
 	gosmtp "github.com/emersion/go-smtp"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -124,7 +124,7 @@ func replyTo(err error) (answer *Reply, ours bool) {
 		return answer, false
 	}
 	switch {
-	case errors.Is(err, message.ErrHeaderTooLarge):
+	case errors.Is(err, mime.ErrHeaderTooLarge):
 		return replyHeaderTooLarge, false
 	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return replyFull, true

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/internal/feedback"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/bounce"
 	"github.com/postroom/postroom/store"
 )
 
@@ -54,7 +55,7 @@ type told struct {
 // and the inboxes that the mail is for: one to a return path is for the inbox that
 // the reported mail was sent from. When it is for nobody and tells nothing it is
 // refused.
-func (r *Receiver) reported(ctx context.Context, env Envelope, to []target, raw *Spool, lim message.Limits) (told, []target, error) {
+func (r *Receiver) reported(ctx context.Context, env Envelope, to []target, raw *Spool, lim mail.Limits) (told, []target, error) {
 	var all told
 	if r.feedback == nil || !asReport(env, to, raw) {
 		return all, to, nil
@@ -99,23 +100,23 @@ func asReport(env Envelope, to []target, raw *Spool) bool {
 }
 
 // readReport runs, as all reading does, for a few mails at the same time.
-func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, lim message.Limits) (rep message.Report, err error) {
+func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, lim mail.Limits) (rep bounce.Report, err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
-		return message.Report{}, err
+		return bounce.Report{}, err
 	}
 	defer leave()
 	whole, err := raw.Reader()
 	if err != nil {
-		return message.Report{}, err
+		return bounce.Report{}, err
 	}
-	lim.Budget.Run(func() { rep, err = message.ReadReport(whole, nullPath, lim) })
+	lim.Budget.Run(func() { rep, err = bounce.Read(whole, nullPath, lim) })
 	return rep, errorIn("read the report", err)
 }
 
 // tellOfOthers takes a report that came to an inbox: about the mail whose return
 // path it gives back, and else about mail of that inbox to one recipient.
-func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep message.Report, in store.Mailbox) error {
+func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Report, in store.Mailbox) error {
 	if len(rep.Recipients) == 0 {
 		return nil
 	}
@@ -138,36 +139,36 @@ func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep message.Repo
 	if len(mine) != 1 {
 		return nil
 	}
-	if slices.ContainsFunc(rep.Recipients, func(about message.Reported) bool { return names(about, mine[0].Email) }) {
+	if slices.ContainsFunc(rep.Recipients, func(about bounce.Recipient) bool { return names(about, mine[0].Email) }) {
 		all.add(rep, mine[0])
 	}
 	return nil
 }
 
 // names says whether a report names an address.
-func names(about message.Reported, email string) bool {
-	email = message.FoldAddress(email)
-	return about.Email != "" && message.FoldAddress(about.Email) == email ||
-		about.Original != "" && message.FoldAddress(about.Original) == email
+func names(about bounce.Recipient, email string) bool {
+	email = mail.FoldAddress(email)
+	return about.Email != "" && mail.FoldAddress(about.Email) == email ||
+		about.Original != "" && mail.FoldAddress(about.Original) == email
 }
 
 // add notes what the report says of a recipient.
-func (t *told) add(rep message.Report, sent store.SentTo) {
+func (t *told) add(rep bounce.Report, sent store.SentTo) {
 	about, ok := of(rep, sent.Email)
 	if !ok {
 		return
 	}
-	r := store.Report{RecipientSeq: sent.RecipientSeq, MessageSeq: sent.MessageSeq, EmailFold: message.FoldAddress(sent.Email)}
+	r := store.Report{RecipientSeq: sent.RecipientSeq, MessageSeq: sent.MessageSeq, EmailFold: mail.FoldAddress(sent.Email)}
 	switch about.Outcome {
-	case message.Bounced:
+	case bounce.Bounced:
 		r.Status, r.Soft = store.RecipientBounced, !about.Hard
 		r.Response, r.Code, r.Enhanced, r.Reason = about.Diagnostic, about.Code, about.Status, string(about.Reason)
 		if about.Hard {
 			r.Suppress, r.SuppressFor = store.SuppressedHardBounce, suppressedMail(about.Status)
 		}
-	case message.Delivered:
+	case bounce.Delivered:
 		r.Status, r.Response = store.RecipientDelivered, about.Diagnostic
-	case message.Complained:
+	case bounce.Complained:
 		switch {
 		case strings.HasPrefix(rep.FeedbackType, "opt-out"):
 			t.optOuts = append(t.optOuts, sent)
@@ -185,16 +186,16 @@ func (t *told) add(rep message.Report, sent store.SentTo) {
 // of is what a report says of the recipient that it is known to be about. Under
 // another address it is about where their mail is passed on to; when that is
 // several and they fared differently, it says nothing.
-func of(rep message.Report, email string) (message.Reported, bool) {
+func of(rep bounce.Report, email string) (bounce.Recipient, bool) {
 	if len(rep.Recipients) == 0 {
-		return message.Reported{}, false
+		return bounce.Recipient{}, false
 	}
 	for _, about := range rep.Recipients {
 		if names(about, email) {
 			return about, true
 		}
 		if about.Outcome != rep.Recipients[0].Outcome {
-			return message.Reported{}, false
+			return bounce.Recipient{}, false
 		}
 	}
 	return rep.Recipients[0], true
@@ -211,7 +212,7 @@ func (r *Receiver) keep(ctx context.Context, all told, stored bool) error {
 		}
 	}
 	for _, sent := range all.optOuts {
-		if err := r.store.Unsubscribe(ctx, sent.AccountID, sent.MessageSeq, sent.Email, message.FoldAddress(sent.Email)); err != nil {
+		if err := r.store.Unsubscribe(ctx, sent.AccountID, sent.MessageSeq, sent.Email, mail.FoldAddress(sent.Email)); err != nil {
 			return err
 		}
 	}

@@ -272,7 +272,7 @@ func TestBounceComesBack(t *testing.T) {
 // The reports that mail servers send, to the return path (O6).
 func TestReportsOfMailServers(t *testing.T) {
 	file := func(name string) string {
-		b, err := os.ReadFile(filepath.Join("../internal/message/testdata/mail", name+".eml"))
+		b, err := os.ReadFile(filepath.Join("../internal/mail/testdata/mail", name+".eml"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -35,7 +35,7 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	if err != nil {
 		return store.Mailbox{}, nil, err
 	}
-	if message.ValidAddress(rcpt) != nil {
+	if mail.ValidAddress(rcpt) != nil {
 		return store.Mailbox{}, nil, replyBadRecipient
 	}
 	in, err := r.store.MailboxByAddress(ctx, local+"@"+domain)

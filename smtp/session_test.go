@@ -24,7 +24,7 @@ func TestSessionReceivesMail(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		_, addr := serve(t, newReceiver(t, s))
 		c := hello(t, addr)
-		raw := mail("..", ".a", "", "Your code is 482913.")
+		raw := rawMail("..", ".a", "", "Your code is 482913.")
 
 		c.begin("ann@out.example", strings.Replace(in.Address, "@", "+x@", 1))
 		c.send(strings.ReplaceAll(raw, "\r\n.", "\r\n..") + ".\r\n")
@@ -38,7 +38,7 @@ func TestSessionReceivesMail(t *testing.T) {
 		}
 
 		c.begin("", in.Address)
-		c.send(mail("Undeliverable.") + ".\r\n")
+		c.send(rawMail("Undeliverable.") + ".\r\n")
 		c.want("250")
 		if m := list(t, s, in)[0]; !m.Automated {
 			t.Error("mail with the null reverse-path is not automated")
@@ -112,7 +112,7 @@ func TestSessionPipelining(t *testing.T) {
 		for _, want := range []string{"250", "250", "550", "250", "354"} {
 			c.want(want)
 		}
-		c.send(mail("Mail "+fmt.Sprint(i)) + ".\r\nNOOP\r\nMAIL FROM:<b@out.example>\r\nDATA\r\n")
+		c.send(rawMail("Mail "+fmt.Sprint(i)) + ".\r\nNOOP\r\nMAIL FROM:<b@out.example>\r\nDATA\r\n")
 		for _, want := range []string{"250", "250", "250", "503"} {
 			c.want(want)
 		}
@@ -143,7 +143,7 @@ func TestSessionSurvivesAPanic(t *testing.T) {
 	r.now = time.Now
 	c = hello(t, addr)
 	c.begin("a@out.example", in.Address)
-	c.send(mail("Hi.") + ".\r\n")
+	c.send(rawMail("Hi.") + ".\r\n")
 	c.want("250")
 }
 

@@ -123,7 +123,7 @@ func TestServerLeavesNothingBehind(t *testing.T) {
 			_ = c.conn.Close() // in the middle
 			continue
 		}
-		c.send(mail(strings.Repeat("x\r\n", 1<<17)) + ".\r\n") // by way of a file
+		c.send(rawMail(strings.Repeat("x\r\n", 1<<17)) + ".\r\n") // by way of a file
 		c.want("250")
 		_ = c.conn.Close()
 	}

@@ -7,7 +7,8 @@ import (
 	"io"
 	"syscall"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/compose"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -36,14 +37,14 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 }
 
 func simulateError(err error) error {
-	if errors.Is(err, message.ErrHeaderTooLarge) {
-		return &message.FieldError{Field: "raw", Reason: "has a header of more than 1 MiB"}
+	if errors.Is(err, mime.ErrHeaderTooLarge) {
+		return &compose.FieldError{Field: "raw", Reason: "has a header of more than 1 MiB"}
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // for its temporary file
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	}
 	if refused, ok := errors.AsType[*Reply](err); ok && !refused.Temporary() {
-		return &message.FieldError{Field: "raw", Reason: "would be refused: " + refused.Text}
+		return &compose.FieldError{Field: "raw", Reason: "would be refused: " + refused.Text}
 	}
 	return err
 }

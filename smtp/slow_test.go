@@ -79,7 +79,7 @@ func TestS14SlowClients(t *testing.T) {
 	honest := hello(t, addr)
 	for range 20 {
 		honest.begin("a@out.example", bot)
-		honest.send(mail("Hi.") + ".\r\n")
+		honest.send(rawMail("Hi.") + ".\r\n")
 		honest.want("250")
 	}
 	steady := hello(t, addr)

@@ -17,7 +17,7 @@ var ends = []string{
 
 // smuggled is a mail that holds another, behind an end that is none.
 func smuggled(end string) string {
-	return mail("b") + "c" + end + "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + mail("Pay me.")
+	return rawMail("b") + "c" + end + "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Pay me.")
 }
 
 // ways to send a mail, and what to say.

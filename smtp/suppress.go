@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -69,7 +69,7 @@ func (q *Queue) splitSuppressed(ctx context.Context, claimed []store.Claimed) (s
 	about := make([]store.Addressee, len(claimed))
 	for i, c := range claimed {
 		about[i] = store.Addressee{
-			AccountID: c.AccountID, EmailFold: message.FoldAddress(c.Email), Category: c.Category,
+			AccountID: c.AccountID, EmailFold: mail.FoldAddress(c.Email), Category: c.Category,
 		}
 	}
 	suppressed, err := q.store.SuppressedAmong(ctx, about)

@@ -86,7 +86,7 @@ func play(t *testing.T, scripts []script) {
 func TestSessionTransactions(t *testing.T) {
 	t.Parallel()
 	const noInbox = "550 5.1.1 No such inbox here"
-	hi := data(mail("Hi."), "250")
+	hi := data(rawMail("Hi."), "250")
 	play(t, []script{
 		{"one recipient of two is unknown", join(mailTo(), "RCPT TO:<nobody@in.example>", noInbox, "RCPT TO:<Bot@IN.example>", "250", hi), 1, false},
 		{
@@ -107,7 +107,7 @@ func TestSessionTransactions(t *testing.T) {
 		{"an address with SMTPUTF8", join("MAIL FROM:<änn@out.example> SMTPUTF8", "250", "RCPT TO:<bot@in.example>", "250", hi), 1, false},
 		{"a sender that is too long", join("MAIL FROM:<"+strings.Repeat("x", 250)+"@out.example>", "501 5.1.7"), 0, false},
 		{"a bare LF in the data", join(mailTo(bot), data("a\n.\nMAIL FROM:<b@out.example>\r\n", "554 5.6.0")), 0, true},
-		{"a mail loop", join(mailTo(bot), data(strings.Repeat("Received: x\r\n", 51)+mail("Hi."), "554 5.4.6"), mailTo()), 0, false},
+		{"a mail loop", join(mailTo(bot), data(strings.Repeat("Received: x\r\n", 51)+rawMail("Hi."), "554 5.4.6"), mailTo()), 0, false},
 	})
 }
 
@@ -141,7 +141,7 @@ func TestSessionChunks(t *testing.T) {
 
 // sized is a mail of n bytes.
 func sized(n int) string {
-	raw := mail()
+	raw := rawMail()
 	lines := strings.Repeat(strings.Repeat("x", 48)+"\r\n", n/50+1)
 	return raw + lines[len(lines)-(n-len(raw)):]
 }

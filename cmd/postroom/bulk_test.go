@@ -7,7 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net"
-	"net/mail"
+	netmail "net/mail"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/dns"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mailauth"
-	"github.com/postroom/postroom/internal/message"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
@@ -68,7 +68,7 @@ type linter struct {
 // faults lists what a mail breaks.
 func (l *linter) faults(t *testing.T, m smtptest.Mail) (faults []string) {
 	t.Helper()
-	parsed, err := mail.ReadMessage(bytes.NewReader(m.Data))
+	parsed, err := netmail.ReadMessage(bytes.NewReader(m.Data))
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -108,7 +108,7 @@ func (l *linter) authenticated(t *testing.T, m smtptest.Mail, domain, client str
 	check := mailauth.NewChecker(l.resolver, 0, nil).Start(t.Context(), mailauth.Envelope{
 		Client: netip.MustParseAddr(client), HELO: m.HELO, MailFrom: m.From,
 	})
-	if err := check.Read(bytes.NewReader(m.Data), message.DefaultLimits()); err != nil {
+	if err := check.Read(bytes.NewReader(m.Data), mail.DefaultLimits()); err != nil {
 		t.Fatal(err)
 	}
 	v := check.Wait()
@@ -142,7 +142,7 @@ var (
 // wellFormed is: Gmail and Yahoo, "Format messages according to the Internet
 // Message Format standard (RFC 5322)", with "valid Message-ID" and "single-instance
 // message headers should be included only once", and no Bcc that tells of others.
-func (*linter) wellFormed(m smtptest.Mail, header mail.Header, domain string, rule rule) {
+func (*linter) wellFormed(m smtptest.Mail, header netmail.Header, domain string, rule rule) {
 	for _, name := range singletons { // RFC 5322 3.6, RFC 2045
 		rule(len(header[name]) <= 1, "%d fields %s", len(header[name]), name)
 	}
@@ -167,7 +167,7 @@ func (*linter) wellFormed(m smtptest.Mail, header mail.Header, domain string, ru
 // must support one-click unsubscribe", as RFC 8058 section 3.1 says: one https
 // address, and both fields under a signature that holds. Mail that is not
 // marketing has none.
-func (*linter) unsubscribable(marketing bool, header mail.Header, rule rule) {
+func (*linter) unsubscribable(marketing bool, header netmail.Header, rule rule) {
 	list, post := header.Get("List-Unsubscribe"), header.Get("List-Unsubscribe-Post")
 	if !marketing {
 		rule(list == "" && post == "", "List-Unsubscribe on mail that is not marketing: %s", list)

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/dns"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 // DefaultTimeout is how long the verdicts on one mail may take, all questions
@@ -126,9 +127,9 @@ func (k *Check) setSPF(spf SPF) {
 // processor and does not wait. It does not keep mail. The error is that of
 // mail, or that the header is larger than lim allows; then there are no
 // verdicts of DKIM and DMARC.
-func (k *Check) Read(mail io.Reader, lim message.Limits) error {
+func (k *Check) Read(mail io.Reader, lim mail.Limits) error {
 	defer k.recover()
-	fields, body, err := message.ReadHeader(mail, lim)
+	fields, body, err := mime.ReadHeader(mail, lim)
 	if err != nil {
 		return fmt.Errorf("read the header: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 // maxSignatures is how many signatures of a mail are verified: the first ones,
@@ -61,7 +61,7 @@ type keyUse struct {
 
 // scanSignatures reads the signatures among the fields of a header, and hashes
 // the fields that they sign. more is how many there are beyond the limit.
-func scanSignatures(fields []message.Field) (checks []*dkimCheck, more int) {
+func scanSignatures(fields []mime.Field) (checks []*dkimCheck, more int) {
 	var index fieldIndex
 	for _, f := range fields {
 		if !f.Is("dkim-signature") {
@@ -81,7 +81,7 @@ func scanSignatures(fields []message.Field) (checks []*dkimCheck, more int) {
 
 // scanSignature does what needs neither the body nor the DNS. A verdict that
 // stands then is final.
-func scanSignature(f message.Field, index fieldIndex) *dkimCheck {
+func scanSignature(f mime.Field, index fieldIndex) *dkimCheck {
 	c := &dkimCheck{}
 	if reason := c.read(string(f.Value())); reason != "" {
 		c.Result, c.Reason = PermError, reason

@@ -20,15 +20,15 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 
 	"github.com/postroom/postroom/internal/dns"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // judge gives a mail from 192.0.2.10 to a checker with that zone.
-func judge(t *testing.T, z dns.Resolver, mail, mailFrom string) Verdicts {
+func judge(t *testing.T, z dns.Resolver, raw, mailFrom string) Verdicts {
 	t.Helper()
 	c := NewChecker(z, 0, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	k := c.Start(t.Context(), Envelope{Client: netip.MustParseAddr("192.0.2.10"), HELO: "helo.example", MailFrom: mailFrom})
-	if err := k.Read(strings.NewReader(mail), message.DefaultLimits()); err != nil {
+	if err := k.Read(strings.NewReader(raw), mail.DefaultLimits()); err != nil {
 		t.Fatal(err)
 	}
 	v := k.Wait()

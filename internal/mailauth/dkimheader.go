@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 // form is a canonicalization (RFC 6376 section 3.4).
@@ -35,9 +35,9 @@ func formOf(name string) form {
 
 // fieldIndex finds the fields of a header by their names in lower case, in the
 // order in which they stand there.
-type fieldIndex map[string][]message.Field
+type fieldIndex map[string][]mime.Field
 
-func indexFields(fields []message.Field) fieldIndex {
+func indexFields(fields []mime.Field) fieldIndex {
 	index := fieldIndex{}
 	for _, f := range fields {
 		name := strings.ToLower(string(f.Name))
@@ -66,7 +66,7 @@ func (x fieldIndex) hash(w io.Writer, names []string, f form) (fromSigned bool) 
 }
 
 // hashOwnField writes the signature itself, without its value and line end.
-func hashOwnField(w io.Writer, f message.Field, canon form) {
+func hashOwnField(w io.Writer, f mime.Field, canon form) {
 	var out bytes.Buffer
 	writeField(&out, []byte(withoutValue(string(f.Raw))), canon)
 	_, _ = w.Write(bytes.TrimRight(out.Bytes(), "\r\n")) // a hash takes everything

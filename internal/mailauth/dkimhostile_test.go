@@ -10,7 +10,7 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 
 	"github.com/postroom/postroom/internal/cputime"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // shortKey is the public half of an RSA key of 512 bits.
@@ -218,7 +218,7 @@ func TestA3TenThousandSignatures(t *testing.T) {
 	signed := sign(t, plainMail, signOptions{key: "rsa"})
 	field, _, _ := strings.Cut(signed, "\r\nFrom:")
 	signed = strings.Repeat(field+"\r\n", 9_999) + signed
-	lim := message.DefaultLimits()
+	lim := mail.DefaultLimits()
 	lim.HeaderBytes = 16 << 20
 	cputime.AtMost(t, time.Second, func() {
 		z := signerZone(t)

@@ -3,7 +3,7 @@ package mailauth
 import (
 	"context"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 // maxAuthors is how many addresses in From are looked at. A mail with more has
@@ -31,7 +31,7 @@ type DMARC struct {
 
 // author returns the domain that a mail is from. RFC 9989 exempts mail whose
 // From names several.
-func author(fields []message.Field) (domain, reason string) {
+func author(fields []mime.Field) (domain, reason string) {
 	seen := 0
 	for _, f := range fields {
 		if !f.Is("from") {

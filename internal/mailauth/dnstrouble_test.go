@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // TestA6 is row A6: what a real DNS server can do to the verdicts on a signed
@@ -67,7 +67,7 @@ func TestA6(t *testing.T) {
 			c := NewChecker(NewCache(dns, nil), timeout, nil)
 			begin := time.Now()
 			k := c.Start(t.Context(), Envelope{Client: netip.MustParseAddr("192.0.2.10"), HELO: "helo.example", MailFrom: "x@signer.example"})
-			if err := k.Read(strings.NewReader(signed), message.DefaultLimits()); err != nil {
+			if err := k.Read(strings.NewReader(signed), mail.DefaultLimits()); err != nil {
 				t.Errorf("%s: %s", tt.name, err)
 			}
 			v := k.Wait()

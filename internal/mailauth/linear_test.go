@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/lineartest"
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
 )
 
 func linearReaders() []lineartest.Reader {
 	client := netip.MustParseAddr("192.0.2.1")
-	check := func(mail string) {
+	check := func(raw string) {
 		k := NewChecker(&zone{}, 0, nil).Start(context.Background(), Envelope{Client: client, HELO: "a.example", MailFrom: "a@a.example"})
-		_ = k.Read(strings.NewReader(mail), message.DefaultLimits())
+		_ = k.Read(strings.NewReader(raw), mail.DefaultLimits())
 		k.Wait()
 	}
 	const from = "From: a@a.example\r\n"

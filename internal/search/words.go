@@ -20,7 +20,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+	"github.com/postroom/postroom/internal/mail/mime"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/store"
 )
 
@@ -50,7 +53,7 @@ func Text(m store.Message) (string, error) {
 	}
 	words = appendWords(append(words, " "+border+" "...), body.Text)
 	if body.HTML != "" && !body.FromHTML && len(words) < maxWords {
-		words = appendWords(append(words, " "+border+" "...), message.HTMLToText(cut(body.HTML, maxText)))
+		words = appendWords(append(words, " "+border+" "...), htmltext.Text(cut(body.HTML, maxText)))
 	}
 	if len(words) > maxWords {
 		words = words[:bytes.LastIndexByte(words[:maxWords+1], ' ')]
@@ -62,7 +65,7 @@ func bodyOf(c store.Content) (store.Body, error) {
 	if c.Body != nil {
 		return c.Body.V, nil
 	}
-	m, err := message.Parse(bytes.NewReader(c.Raw), message.DefaultLimits())
+	m, err := mime.Parse(bytes.NewReader(c.Raw), mail.DefaultLimits())
 	if err != nil {
 		return store.Body{}, err
 	}
@@ -76,7 +79,7 @@ func appendWords(dst []byte, text string) []byte {
 
 // fold returns the words of s, separated by single spaces.
 func fold(s string) string {
-	folded := message.FoldForSearch(s)
+	folded := plaintext.FoldForSearch(s)
 	if !hasLong(folded) {
 		return folded
 	}

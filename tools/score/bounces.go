@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/bounce"
 )
 
 type bounceRecord struct {
@@ -49,7 +50,7 @@ func scoreBounces(_ context.Context, c *corpus) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		got, err := message.ReadReport(bytes.NewReader(raw), false, message.DefaultLimits())
+		got, err := bounce.Read(bytes.NewReader(raw), false, mail.DefaultLimits())
 		if err != nil {
 			return nil, err
 		}
@@ -63,10 +64,10 @@ func scoreBounces(_ context.Context, c *corpus) ([]row, error) {
 	}, nil
 }
 
-func (t *bounceTally) count(c *corpus, r *bounceRecord, got message.Report) {
+func (t *bounceTally) count(c *corpus, r *bounceRecord, got bounce.Report) {
 	if r.Tier == "none" {
 		t.ordinary++
-		if slices.ContainsFunc(got.Recipients, func(x message.Reported) bool { return x.Outcome == message.Bounced }) {
+		if slices.ContainsFunc(got.Recipients, func(x bounce.Recipient) bool { return x.Outcome == bounce.Bounced }) {
 			t.alarms++
 			c.miss(r.ID, "%s false alarm: %+v", r.File, got.Recipients)
 		}
@@ -83,7 +84,7 @@ func (t *bounceTally) count(c *corpus, r *bounceRecord, got message.Report) {
 		open = slices.Delete(open, i, i+1)
 	}
 	for _, x := range open {
-		if x.Outcome == message.Bounced {
+		if x.Outcome == bounce.Bounced {
 			t.precision.add(false)
 			c.miss(r.ID, "%s false recipient %q", r.File, x.Email)
 		}
@@ -97,13 +98,13 @@ func (t *bounceTally) count(c *corpus, r *bounceRecord, got message.Report) {
 }
 
 // outcomes are the labels of the records.
-var outcomes = map[string]message.Outcome{
-	"bounce": message.Bounced, "delayed": message.Delayed, "delivered": message.Delivered, "complaint": message.Complained,
-	"auto_reply": message.AutoReplied,
+var outcomes = map[string]bounce.Outcome{
+	"bounce": bounce.Bounced, "delayed": bounce.Delayed, "delivered": bounce.Delivered, "complaint": bounce.Complained,
+	"auto_reply": bounce.AutoReplied,
 }
 
 // matches reports whether x is the recipient that is expected.
-func (want *expectedReport) matches(x message.Reported) bool {
+func (want *expectedReport) matches(x bounce.Recipient) bool {
 	if x.Outcome != outcomes[want.Kind] {
 		return false
 	}
@@ -127,7 +128,7 @@ func (t *bounceTally) notFound(c *corpus, r *bounceRecord, want *expectedReport)
 	t.others.add(false)
 }
 
-func (t *bounceTally) found(c *corpus, r *bounceRecord, want *expectedReport, x message.Reported, feedback string) {
+func (t *bounceTally) found(c *corpus, r *bounceRecord, want *expectedReport, x bounce.Recipient, feedback string) {
 	if want.Kind != "bounce" {
 		t.others.add(true)
 		if want.FeedbackType != nil {

@@ -9,7 +9,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/extract"
 )
 
 type codeRecord struct {
@@ -43,7 +44,7 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		found := message.Extract(m.Subject, m.Text, m.HTML)
+		found := extract.CodesAndLinks(m.Subject, m.Text, m.HTML)
 		t.codes(c, &list[i], found)
 		t.oneTime(c, &list[i], found)
 		t.links(c, &list[i], found)
@@ -59,7 +60,7 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 }
 
 // codes holds all candidates against those that are right.
-func (t *codeTally) codes(c *corpus, r *codeRecord, found message.Extracted) {
+func (t *codeTally) codes(c *corpus, r *codeRecord, found mail.Extraction) {
 	open := slices.Clone(r.Expected.Codes)
 	exact := true
 	for _, code := range found.Codes {
@@ -120,7 +121,7 @@ func asciiDigit(r rune) rune {
 }
 
 // oneTime counts the one code that is meant to be typed in.
-func (t *codeTally) oneTime(c *corpus, r *codeRecord, found message.Extracted) {
+func (t *codeTally) oneTime(c *corpus, r *codeRecord, found mail.Extraction) {
 	wanted := len(r.Expected.Codes) > 0
 	right := found.OTP != nil && slices.ContainsFunc(r.Expected.Codes, func(want string) bool { return r.accepts(want, *found.OTP) })
 	switch {
@@ -142,7 +143,7 @@ var beside = regexp.MustCompile(`(?i)unsub|opt-?out|preferences|privacy|/help|su
 
 // links counts the first link: it is the one meant to be followed, and where
 // there is none, nothing else may pass for it.
-func (t *codeTally) links(c *corpus, r *codeRecord, found message.Extracted) {
+func (t *codeTally) links(c *corpus, r *codeRecord, found mail.Extraction) {
 	first := ""
 	if len(found.Links) > 0 {
 		first = found.Links[0]

@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 // corpus is the folder with the mail and the right answers.
@@ -75,8 +76,8 @@ func onTheWire(raw []byte) []byte {
 	return bytes.ReplaceAll(raw, []byte("\n"), []byte("\r\n"))
 }
 
-func parse(raw []byte) (*message.Message, error) {
-	return message.Parse(bytes.NewReader(raw), message.DefaultLimits())
+func parse(raw []byte) (*mime.Message, error) {
+	return mime.Parse(bytes.NewReader(raw), mail.DefaultLimits())
 }
 
 // folded is text for comparison: NFC, with single spaces.

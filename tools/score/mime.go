@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 type mimeRecord struct {
@@ -50,12 +52,12 @@ func scoreMIME(_ context.Context, c *corpus) ([]row, error) {
 }
 
 // compare tells of each field that the record gives whether it was read right.
-func (r *mimeRecord) compare(m *message.Message, tell func(field string, ok bool, got, want any)) {
+func (r *mimeRecord) compare(m *mime.Message, tell func(field string, ok bool, got, want any)) {
 	text := folded(m.Text)
 	if text == "" {
-		text = folded(message.HTMLToText(m.HTML))
+		text = folded(htmltext.Text(m.HTML))
 	}
-	var from message.Address
+	var from mail.Address
 	if m.From != nil {
 		from = *m.From
 	}
@@ -90,7 +92,7 @@ func (r *mimeRecord) compare(m *message.Message, tell func(field string, ok bool
 }
 
 // attachmentNames returns the names of the attachments that have one, sorted.
-func attachmentNames(m *message.Message) []string {
+func attachmentNames(m *mime.Message) []string {
 	names := []string{}
 	for _, a := range m.Attachments {
 		if a.Filename != "" {

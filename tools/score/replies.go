@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/reply"
 )
 
 type replyRecord struct {
@@ -41,7 +41,7 @@ func scoreReplies(_ context.Context, c *corpus) ([]row, error) {
 func (c *corpus) reply(r replyRecord) (string, error) {
 	if r.Kind != "eml" {
 		text, err := os.ReadFile(filepath.Join(c.folder, filepath.FromSlash(r.File)))
-		return message.ReplyText(strings.ReplaceAll(string(text), "\r\n", "\n")), err
+		return reply.Text(strings.ReplaceAll(string(text), "\r\n", "\n"), nil), err
 	}
 	raw, err := c.mail(r.File)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *corpus) reply(r replyRecord) (string, error) {
 		return "", err
 	}
 	if m.Text == "" {
-		return message.HTMLReplyText(m.HTML), nil
+		return reply.TextOfHTML(m.HTML, nil), nil
 	}
-	return message.ReplyText(m.Text), nil
+	return reply.Text(m.Text, nil), nil
 }

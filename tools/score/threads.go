@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postroom/postroom/internal/message"
+	"github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -181,7 +181,7 @@ func (o *office) send(ctx context.Context, in store.Inbox, raw string) (string, 
 			FromEmail: in.Address, Subject: m.Subject, HeaderID: m.HeaderID, Size: int64(len(raw)),
 			Content: &store.Content{Raw: []byte(raw), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}}},
 		},
-		SubjectFold: strings.ToLower(m.Subject), ThreadSubject: strings.ToLower(message.NormalizeSubject(m.Subject)), NewThread: true,
+		SubjectFold: strings.ToLower(m.Subject), ThreadSubject: strings.ToLower(reply.NormalizeSubject(m.Subject)), NewThread: true,
 	}
 	out.Addresses.V.From = &store.Address{Email: in.Address}
 	for _, a := range m.To {

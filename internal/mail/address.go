@@ -1,0 +1,217 @@
+// Package mail has the types that store, smtp and handlers share, and the rules for
+// addresses. The packages below it read and write messages: mime, htmltext, extract,
+// reply, bounce and compose.
+//
+// All of them are pure: bytes in, values out, without network, database or clock.
+// All work is linear in the size of the message.
+package mail
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// What SMTP can carry, in bytes (RFC 5321 section 4.5.3.1).
+const (
+	maxEmail     = 254
+	maxLocalPart = 64
+	maxDomain    = 253
+	maxLabel     = 63
+)
+
+// ParseMailbox reads "Ann Example <ann@example.com>" or "ann@example.com". It
+// is strict, as what it takes is sent to: one mailbox, no line breaks and
+// control characters, an address that ValidAddress takes. The domain is
+// returned in lower case.
+func ParseMailbox(s string) (Address, error) {
+	if err := CheckLine(s); err != nil {
+		return Address{}, err
+	}
+	s = strings.TrimSpace(s)
+	name, email := "", s
+	if strings.HasSuffix(s, ">") {
+		open := strings.LastIndexByte(s, '<')
+		if open < 0 {
+			return Address{}, errors.New("is not an email address")
+		}
+		email = s[open+1 : len(s)-1]
+		var err error
+		if name, err = parseName(s[:open]); err != nil {
+			return Address{}, err
+		}
+	}
+	if err := ValidAddress(email); err != nil {
+		return Address{}, err
+	}
+	at := strings.LastIndexByte(email, '@')
+	return Address{Name: name, Email: email[:at+1] + lowerDomain(email[at+1:])}, nil
+}
+
+// parseName reads the display name before an address, quoted or not.
+func parseName(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		return strings.TrimSpace(plaintext.Unquote(s)), nil
+	}
+	if strings.ContainsAny(s, `<>"`) {
+		return "", errors.New("has a display name that must be quoted")
+	}
+	return s, nil
+}
+
+// lowerDomain returns a valid domain in lower case, one with non-ASCII labels
+// in the form that DNS knows as the same.
+func lowerDomain(domain string) string {
+	if plaintext.IsASCII(domain) {
+		return strings.ToLower(domain)
+	}
+	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+		if uni, err := idna.Lookup.ToUnicode(ascii); err == nil {
+			return uni
+		}
+	}
+	return strings.ToLower(domain)
+}
+
+// ValidAddress reports why an address cannot be written to, nil when it can.
+// It is the one rule of API, SMTP and storage: RFC 5321 section 4.1.2 with
+// RFC 6531, so quoted and non-ASCII local parts and domains are taken, but no
+// address literals such as "[192.0.2.1]".
+func ValidAddress(email string) error {
+	if len(email) > maxEmail {
+		return fmt.Errorf("is longer than %d bytes", maxEmail)
+	}
+	if err := CheckLine(email); err != nil {
+		return err
+	}
+	at := strings.LastIndexByte(email, '@')
+	if at <= 0 || at == len(email)-1 {
+		return errors.New("is not an email address")
+	}
+	if !validLocalPart(email[:at]) {
+		return errors.New("has an invalid local part")
+	}
+	if !validDomain(email[at+1:]) {
+		return errors.New("has an invalid domain")
+	}
+	return nil
+}
+
+// CheckLine refuses what must not come near a header or an SMTP command.
+func CheckLine(s string) error {
+	if !utf8.ValidString(s) {
+		return errors.New("is not valid UTF-8")
+	}
+	if strings.IndexFunc(s, plaintext.BreaksLine) >= 0 {
+		return errors.New("contains a line break or control character")
+	}
+	return nil
+}
+
+func validLocalPart(s string) bool {
+	if len(s) > maxLocalPart {
+		return false
+	}
+	if s[0] == '"' {
+		return validQuoted(s)
+	}
+	dot := true // so that a leading dot is found
+	for _, r := range s {
+		switch {
+		case r == '.':
+			if dot {
+				return false
+			}
+			dot = true
+			continue
+		case !IsAtomText(r):
+			return false
+		}
+		dot = false
+	}
+	return !dot
+}
+
+// IsAtomText reports whether r is of an atom (RFC 5322 section 3.2.3, RFC 6532
+// section 3.2).
+func IsAtomText(r rune) bool {
+	if r < utf8.RuneSelf {
+		return plaintext.IsAlnum(byte(r&0x7f)) || strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r)
+	}
+	return !isOddSpace(r)
+}
+
+// isOddSpace reports whether r is a space other than the ASCII one, or
+// nothing to be seen, which nobody can tell from its absence.
+func isOddSpace(r rune) bool {
+	switch {
+	case r == 0xa0, r == 0x1680, 0x2000 <= r && r <= 0x200a, r == 0x202f, r == 0x205f, r == 0x3000, r == 0xfffd:
+		return true
+	case r == 0x200c, r == 0x200d:
+		return false // letters of some scripts need them
+	}
+	return plaintext.IsInvisible(r)
+}
+
+// validQuoted reports whether s is a quoted string with something in it.
+func validQuoted(s string) bool {
+	if len(s) < 3 || s[len(s)-1] != '"' {
+		return false
+	}
+	inner := s[1 : len(s)-1]
+	for i := 0; i < len(inner); i++ {
+		switch inner[i] {
+		case '"':
+			return false
+		case '\\':
+			if i++; i == len(inner) {
+				return false
+			}
+		}
+	}
+	return strings.IndexFunc(inner, isOddSpace) < 0
+}
+
+// validDomain reports whether s is a host name: LDH labels, or labels that are
+// valid under IDNA 2008.
+func validDomain(s string) bool {
+	if !plaintext.IsASCII(s) {
+		if strings.IndexFunc(s, isOddSpace) >= 0 { // which IDNA would drop
+			return false
+		}
+		ascii, err := idna.Lookup.ToASCII(s)
+		if err != nil {
+			return false
+		}
+		s = ascii
+	}
+	if len(s) > maxDomain {
+		return false
+	}
+	last := ""
+	for label := range strings.SplitSeq(s, ".") {
+		if !validLabel(label) {
+			return false
+		}
+		last = label
+	}
+	return strings.Trim(last, "0123456789") != "" // else it would be an IP address
+}
+
+func validLabel(s string) bool {
+	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if !plaintext.IsAlnum(s[i]) && s[i] != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,106 @@
+package bounce
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// freeForm reads a bounce that a mail server wrote in its own words.
+func (m *reportMail) freeForm() (rep Report) {
+	if !m.mayBeReport() {
+		return rep
+	}
+	found, whole := m.findRecipients()
+	if len(found) == 0 { // the whole report may have been taken for a mail that is returned
+		if fields := inlineStatus(strings.Split(m.tail, "\n")); fields != "" {
+			return m.readStatus(fields)
+		}
+	}
+	delayed := m.saysDelayed()
+	for _, f := range found {
+		said, v := m.judgeFound(f, len(found) == 1, whole)
+		r := Recipient{Email: f.email, Outcome: Bounced, Hard: v.hard(), Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(said)}
+		if delayed {
+			r.Outcome, r.Hard = Delayed, false
+		}
+		rep.Recipients = append(rep.Recipients, r)
+	}
+	return rep
+}
+
+// judgeFound returns what is said about an address that was found, and what is
+// made of it. The reason may stand above the address when it is the only one;
+// else it stands in its line, or below.
+func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said string, v verdict) {
+	tries := []string{m.saidFrom(f.line, f.email)}
+	switch {
+	case alone && whole:
+		tries = []string{m.head}
+	case alone:
+		tries = append(tries, m.head)
+	case whole:
+		tries = []string{m.lines[f.line], m.saidFrom(f.line, f.email)}
+	}
+	for _, said = range tries {
+		if v = judge(said, "", "", ""); v.reason != ReasonNone {
+			break
+		}
+	}
+	return said, v
+}
+
+// mayBeReport reports whether a mail server wrote the mail, to say that another
+// one did not arrive. No single sign is enough, so that no mail of a person, nor
+// one of a shop about a parcel, is taken for a bounce: it takes the name of a
+// mail server and words that fit, or both subject and words beside a mail that
+// is returned or a reply of SMTP.
+func (m *reportMail) mayBeReport() bool {
+	if m.isOtherReport || m.isAutoReply() {
+		return false
+	}
+	subject, words := containsAny(m.subject, bounceSubjects), containsAny(m.head, bounceWords)
+	returns := m.original != "" || m.tail != ""
+	told := returns || findCode(plaintext.Truncate(m.head, maxSaid)) > 0 || findFailure(plaintext.Truncate(m.head, maxSaid)) != ""
+	switch {
+	case m.byDaemon() || m.isReport:
+		return len(m.failed) > 0 || subject || words && told
+	case m.nullPath:
+		return len(m.failed) > 0 || told && (subject || words)
+	}
+	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
+}
+
+// byDaemon reports whether the mail is from an address that mail servers use.
+func (m *reportMail) byDaemon() bool {
+	if m.hasFrom {
+		local := strings.Map(func(r rune) rune {
+			if r == '-' || r == '_' || r == '.' {
+				return -1
+			}
+			return r
+		}, localPart(m.from.Email))
+		switch local {
+		case "mailerdaemon", "postmaster", "maildaemon", "maildeliverysystem", "mailsystem", "mmdf", "mailer", "ndr", "uucp", "bounce", "bounces":
+			return true
+		}
+	}
+	name := strings.ToLower(m.from.Name)
+	return strings.Contains(name, "mailer-daemon") || strings.Contains(name, "mail delivery s") || strings.Contains(name, "system administrator")
+}
+
+func localPart(email string) string {
+	local, _, _ := strings.Cut(email, "@")
+	return strings.ToLower(local)
+}
+
+func containsAny(text string, words []string) bool {
+	text = plaintext.FoldSpace(strings.ToLower(text))
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// saysDelayed reports whether the mail is still being tried.
+func (m *reportMail) saysDelayed() bool {
+	return containsAny(m.subject+"\n"+m.head, delayWords) && !containsAny(m.head, finalWords)
+}

@@ -1,0 +1,155 @@
+package bounce
+
+import (
+	"io"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+	"github.com/postroom/postroom/internal/mail/mime"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// reportMail is what of a mail can make it a report.
+type reportMail struct {
+	from       mail.Address
+	hasFrom    bool
+	to         []mail.Address
+	subject    string
+	nullPath   bool           // the envelope or Return-Path names no sender
+	failed     []mail.Address // X-Failed-Recipients
+	auto       string         // Auto-Submitted, its first word
+	vacation   bool           // another field says that a machine answers
+	inReplyTo  []string
+	references []string
+	isReport   bool // multipart/report of deliveries
+
+	isOtherReport bool // multipart/report of something else
+
+	text     string // of the parts to read, in order
+	html     string
+	status   string // fields of message/delivery-status
+	feedback string // fields of message/feedback-report
+	original string // header of the mail that is reported on
+
+	head  string   // what a mail server wrote: text up to the original
+	tail  string   // the original as quoted in the text
+	lines []string // of head
+	leads []string // the recipient that each of them begins with, or ""
+}
+
+// readReportMail reads a mail once.
+func readReportMail(r io.Reader, lim mail.Limits) (*reportMail, error) {
+	m := &reportMail{}
+	err := mime.Visit(r, lim, mime.Visitor{Field: m.readField, Wants: isReportPart, Text: m.keep, MaxText: maxReportText})
+	if err != nil {
+		return nil, err
+	}
+	m.splitText()
+	return m, nil
+}
+
+// isReportPart reports whether a part of this media type may belong to a report.
+func isReportPart(contentType string) bool {
+	switch contentType {
+	case "text/plain", "text/html", "message/delivery-status", "message/global-delivery-status",
+		"message/feedback-report", "message/rfc822", "message/global", "message/partial",
+		"text/rfc822-headers", "text/rfc822-header", "message/global-headers":
+		return true
+	}
+	return false
+}
+
+// readField takes one field of the header of the mail.
+func (m *reportMail) readField(f mime.Field) {
+	switch {
+	case f.Is("from"):
+		if a, _ := f.Addresses(1); len(a) > 0 && !m.hasFrom {
+			m.from, m.hasFrom = a[0], true
+		}
+	case f.Is("to"):
+		m.to, _ = f.Addresses(maxReported)
+	case f.Is("subject") && m.subject == "":
+		m.subject = f.Text()
+	case f.Is("return-path"):
+		path := strings.ToLower(strings.Trim(f.Unfolded(), "<> \t"))
+		m.nullPath = m.nullPath || path == "" || strings.HasPrefix(path, "mailer-daemon")
+	case f.Is("x-failed-recipients"):
+		more, _ := f.Addresses(maxReported - len(m.failed))
+		m.failed = append(m.failed, more...)
+	case f.Is("auto-submitted"):
+		m.auto = mime.FirstToken(f.Text())
+	case f.Is("x-autoreply"), f.Is("x-autorespond"), f.Is("x-vacation"), f.Is("x-auto-reply-from"):
+		m.vacation = true
+	case f.Is("x-apple-action"):
+		m.vacation = m.vacation || strings.EqualFold(f.Text(), "vacation")
+	case f.Is("precedence"):
+		m.vacation = m.vacation || strings.Contains(mime.FirstToken(f.Text()), "auto")
+	case f.Is("in-reply-to"):
+		m.inReplyTo = mime.MessageIDs(f.Unfolded())
+	case f.Is("references"):
+		m.references = mime.MessageIDs(f.Unfolded())
+	case f.Is("content-type"):
+		if media := mime.ParseMedia(f.Unfolded()); media.Kind == "multipart/report" {
+			kind := strings.ToLower(media.Raw("report-type"))
+			m.isReport = kind == "" || kind == "delivery-status"
+			m.isOtherReport = !m.isReport // that it was read, or how TLS fared
+		}
+	}
+}
+
+// keep files the text of a part under what it is. Of what should come once the
+// first counts: the second may be of a mail that is quoted.
+func (m *reportMail) keep(kind, text string) {
+	first := func(dst *string) {
+		if *dst == "" {
+			*dst = text
+		}
+	}
+	switch kind {
+	case "text/plain":
+		m.text = appendText(m.text, text)
+	case "text/html":
+		m.html = appendText(m.html, text)
+	case "message/delivery-status", "message/global-delivery-status":
+		first(&m.status)
+	case "message/feedback-report":
+		first(&m.feedback)
+	default:
+		head, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n\n")
+		if m.original == "" {
+			m.original = head
+		}
+	}
+}
+
+// appendText appends text on a line of its own, up to maxReportText.
+func appendText(all, text string) string {
+	if len(all) >= maxReportText || text == "" {
+		return all
+	}
+	if all != "" && !strings.HasSuffix(all, "\n") {
+		all += "\n"
+	}
+	return all + text
+}
+
+// splitText parts what a mail server wrote from the mail that it returns.
+func (m *reportMail) splitText() {
+	text := m.text
+	if strings.TrimSpace(text) == "" {
+		text = htmltext.Text(m.html)
+	}
+	text = plaintext.Truncate(text, maxReportText)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " \t\u00a0")
+	}
+	end := originalStart(lines)
+	m.lines = lines[:end]
+	m.leads = make([]string, end)
+	for i, line := range m.lines {
+		m.leads[i] = leadingAddress(line)
+	}
+	m.head, m.tail = strings.Join(m.lines, "\n"), strings.Join(lines[end:], "\n")
+}

@@ -1,0 +1,150 @@
+package bounce
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail/mime"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// statusReport reads a delivery status notification (RFC 3464), in a part of
+// its own or, as some programs write it, in the text.
+func (m *reportMail) statusReport() Report {
+	if m.status != "" {
+		return m.readStatus(m.status)
+	}
+	if fields := inlineStatus(m.lines); fields != "" && m.mayBeReport() {
+		return m.readStatus(fields)
+	}
+	return Report{}
+}
+
+func (m *reportMail) readStatus(fields string) (rep Report) {
+	for _, g := range statusGroups(fields) {
+		if rep.EnvelopeID == "" {
+			rep.EnvelopeID = plaintext.OneLine(plaintext.Truncate(g["original-envelope-id"], maxDiagnostic))
+		}
+		if g["final-recipient"] == "" && g["original-recipient"] == "" {
+			continue
+		}
+		if r, ok := m.reportedBy(g); ok && len(rep.Recipients) < maxReported {
+			rep.Recipients = append(rep.Recipients, r)
+		}
+	}
+	return rep
+}
+
+// inlineStatus returns the lines of a text from the first field of a delivery
+// status on.
+func inlineStatus(lines []string) string {
+	has := func(name string) int {
+		for i, line := range lines {
+			if before, _, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(before), name) {
+				return i
+			}
+		}
+		return -1
+	}
+	recipient, action := has("Final-Recipient"), has("Action")
+	if recipient < 0 || action < 0 {
+		return ""
+	}
+	start := min(recipient, action)
+	if mta := has("Reporting-MTA"); mta >= 0 {
+		start = min(start, mta)
+	}
+	return strings.Join(lines[start:], "\n")
+}
+
+// statusGroup is the fields about the mail or about one recipient, by name in
+// lower case.
+type statusGroup map[string]string
+
+// statusGroups cuts a delivery status at its empty lines, and where a recipient
+// follows on another without one.
+func statusGroups(s string) (groups []statusGroup) {
+	for block := range strings.SplitSeq(s, "\n\n") {
+		g := statusGroup{}
+		mime.Fields([]byte(block+"\n"), func(f mime.Field) {
+			name := strings.ToLower(string(f.Name))
+			if _, twice := g[name]; twice && name == "final-recipient" {
+				groups, g = append(groups, g), statusGroup{}
+			}
+			if _, twice := g[name]; !twice {
+				g[name] = plaintext.OneLine(mime.ValidUTF8([]byte(f.Unfolded())))
+			}
+		})
+		if groups = append(groups, g); len(groups) > 2*maxReported {
+			break
+		}
+	}
+	return groups
+}
+
+// reportedBy makes of the fields about a recipient what they say. It is false
+// for one that has no address.
+func (m *reportMail) reportedBy(g statusGroup) (r Recipient, ok bool) {
+	final, original := reportedAddress(g["final-recipient"]), reportedAddress(g["original-recipient"])
+	r.Email, r.Original = final, original
+	if original != "" && !strings.Contains(domainOf(final), ".") { // a file, a program, a mailbox by its inner name
+		r.Email = original
+	}
+	if r.Email == "" {
+		r.Email = m.soleRecipient()
+	}
+	if r.Email == "" {
+		return r, false
+	}
+	if strings.EqualFold(r.Email, r.Original) {
+		r.Original = ""
+	}
+	kind, diagnostic, _ := cutType(g["diagnostic-code"])
+	statusField, comment := g["status"], ""
+	if at := strings.IndexByte(statusField, '('); at >= 0 {
+		statusField, comment = statusField[:at], statusField[at:]
+	}
+	said := m.saidOf(&r)
+	v := judge(diagnostic, comment, said, findStatus(statusField))
+	if kind == "x-unix" && v.hard() { // a program stumbled, RFC 3464 section 2.3.6
+		v.reason = ReasonSystem
+	}
+	r.Outcome, r.Status = outcomeOf(g["action"], findStatus(statusField), m), v.status
+	if r.Outcome == Delivered {
+		return r, true
+	}
+	if diagnostic == "" {
+		diagnostic = said
+	}
+	r.Hard, r.Reason, r.Code, r.Diagnostic = r.Outcome == Bounced && v.hard(), v.reason, v.code, cutDiagnostic(diagnostic)
+	return r, true
+}
+
+// outcomeOf reads an Action field (RFC 3464 section 2.3.3). Where there is
+// none, or another word, the status and the text decide.
+func outcomeOf(action, status string, m *reportMail) Outcome {
+	switch mime.FirstToken(action) {
+	case "failed":
+		return Bounced
+	case "delayed":
+		return Delayed
+	case "delivered", "relayed", "expanded":
+		return Delivered
+	case "":
+		if strings.HasPrefix(status, "2") {
+			return Delivered
+		}
+		if strings.HasPrefix(status, "4") || m.saysDelayed() {
+			return Delayed
+		}
+	}
+	return Bounced
+}
+
+// cutType cuts the type off a typed value: "smtp; 550 5.1.1 unknown".
+func cutType(s string) (kind, value string, ok bool) {
+	kind, value, ok = strings.Cut(s, ";")
+	if !ok || strings.ContainsAny(strings.TrimSpace(kind), " <") {
+		return "", strings.TrimSpace(s), false
+	}
+	return strings.ToLower(strings.TrimSpace(kind)), strings.TrimSpace(value), true
+}

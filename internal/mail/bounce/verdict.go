@@ -1,0 +1,192 @@
+package bounce
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// verdict is what is made of a server's words about one recipient.
+type verdict struct {
+	reason Reason
+	status string
+	code   int
+}
+
+func (v verdict) hard() bool { return v.reason.hard() }
+
+// judge weighs the words of the server that refused the mail, the comment of
+// the server that reports it, what it wrote for people, and the status it gave.
+// What the first says counts most: the last is often made from a table.
+func judge(diagnostic, comment, said, status string) verdict {
+	diagnostic, said = plaintext.Truncate(diagnostic, maxSaid), plaintext.Truncate(said, maxSaid)
+	v := verdict{status: bestStatus(findFailure(diagnostic), status, findFailure(said))}
+	if v.code = findCode(diagnostic); v.code == 0 {
+		v.code = findCode(said)
+	}
+	for _, text := range []string{diagnostic, comment, said} {
+		if v.reason = reasonOf(text); v.reason != ReasonNone {
+			break
+		}
+	}
+	if meant := reasonOfStatus(v.status); v.reason == ReasonNone || v.reason == ReasonRefused && meant.hard() && !isWish(diagnostic+said) {
+		v.reason = meant // "rejected" alone says less than the status
+	}
+	v.weigh(diagnostic + "\n" + said)
+	return v
+}
+
+// weigh takes back a hard verdict that other signs speak against. Some servers
+// refuse what they do not want with the words "user unknown", so these count in
+// answer to the recipient, or with a status that means it, or when they name
+// the address; a server's words about itself need no such proof.
+func (v *verdict) weigh(text string) {
+	at, byStatus := stageOf(text), statusSubject(v.status) == "5.1" || statusSubject(v.status) == "4.1"
+	switch {
+	case !v.hard():
+	case at == stageMail, v.status == "5.1.7", v.status == "5.1.8":
+		v.reason = ReasonSender // it is the sender's name that is not known
+	case v.reason == ReasonNoDomain:
+		if strings.HasPrefix(v.status, "4") {
+			v.reason = ReasonNetwork // names may be found again
+		}
+	case byStatus:
+	case at != stageData && isCertain(text):
+	case strings.HasPrefix(v.status, "5.7"): // security or policy, RFC 3463 section 3.8
+		v.reason = ReasonRefused
+	case at == stageData, at == stageUnknown && v.code > 0 && !namesAddress(text):
+		v.reason = ReasonRefused
+	}
+}
+
+// namesAddress reports whether a server's words are surely about the address.
+func namesAddress(text string) bool {
+	before := ""
+	for word := range strings.FieldsSeq(text) { // "550 <a@b.example>: Recipient address rejected"
+		reply := findStatus(before) != "" || len(before) >= 3 && replyCode(before[:3]) > 0
+		if reply && word[0] == '<' && strings.HasSuffix(word, ">:") {
+			return true
+		}
+		before = word
+	}
+	return inOrder(plainWords(text), "doesn't have a * account") || containsAny(text, []string{
+		"action not taken: mailbox unavailable", "542 ",
+	})
+}
+
+// isCertain reports whether a server's words can mean nothing but that the address
+// does not exist, whatever status it gave and whenever it said so. The form
+// "550 a@b.example... No such user" is sendmail's, which filtering gateways repeat
+// for what they refuse themselves.
+func isCertain(text string) bool {
+	words := plainWords(text)
+	return containsAny(words, certainWords) || strings.Contains(words, " no such user") && !strings.Contains(words, " @ no such user")
+}
+
+// stage is how far a transaction had come when the mail was refused.
+type stage int
+
+const (
+	stageUnknown stage = iota
+	stageMail          // in answer to the greeting or to MAIL FROM
+	stageRcpt          // in answer to RCPT TO
+	stageData          // in answer to DATA, or to the mail itself
+)
+
+// stageWords are what reports write about how far they came, the surest first:
+// a transcript may show DATA above the answer to a recipient, sent ahead.
+var stageWords = []struct {
+	stage stage
+	words []string
+}{
+	{stageRcpt, []string{"need rcpt", "no valid recipients", "valid rcpt command", "(state 14)"}},
+	{stageData, []string{
+		"end of data", "data command", "text command", "(data)", ">>> data", "our final data", "after data", "smtp command data",
+		"in reply to data", "after i sent the message", "in response to data", "[data]", "at data", "sent message body",
+		"(state 17)", "(state 18)", // of Gmail, as the others of that kind
+	}},
+	{stageMail, []string{
+		"mail from command", "after mail from", "mail command", "(mail from)", ">>> mail from", "our mail from", "[mail_from]", "mail_from",
+		"sender was rejected", "my name was rejected", "ehlo command", "helo command", "(state 12)", "(state 13)",
+	}},
+	{stageRcpt, []string{"rcpt to", "rcpt command", "[rcpt_to]", "does not like recipient", "smtp:rcpt"}},
+}
+
+// stageOf finds out when the mail was refused.
+func stageOf(text string) stage {
+	text = strings.ReplaceAll(plaintext.FoldSpace(strings.ToLower(text)), "-------", " ")
+	for _, s := range stageWords {
+		for _, w := range s.words {
+			if strings.Contains(text, w) {
+				return s.stage
+			}
+		}
+	}
+	return stageUnknown
+}
+
+// bestStatus returns the first status that says something, else the first.
+func bestStatus(list ...string) string {
+	best := ""
+	for _, s := range list {
+		if s != "" && !strings.HasSuffix(s, ".0.0") {
+			return s
+		}
+		if best == "" {
+			best = s
+		}
+	}
+	return best
+}
+
+// reasonOfStatus is what a status means where nobody said more (RFC 3463, and
+// the codes registered since).
+func reasonOfStatus(s string) Reason {
+	if len(s) < 2 {
+		return ReasonNone
+	}
+	switch s[2:] {
+	case "1.1", "1.3", "1.10":
+		return ReasonNoMailbox
+	case "1.2", "4.4", "1.9":
+		return ReasonNoDomain
+	case "1.6":
+		return ReasonMoved
+	case "1.7", "1.8":
+		return ReasonSender
+	case "2.1":
+		return ReasonDisabled
+	case "2.2":
+		return ReasonFull
+	case "2.3", "3.4":
+		return ReasonTooLarge
+	case "4.7":
+		return ReasonExpired
+	case "7.13":
+		return ReasonDisabled
+	}
+	switch s[2] {
+	case '3':
+		return ReasonSystem
+	case '4':
+		return ReasonNetwork
+	case '6':
+		return ReasonContent
+	case '7':
+		return ReasonRefused
+	}
+	return ReasonNone
+}
+
+// statusSubject returns the class and subject of a status: "5.1" of "5.1.1".
+func statusSubject(s string) string {
+	if at := strings.LastIndexByte(s, '.'); at > 0 {
+		return s[:at]
+	}
+	return ""
+}
+
+// cutDiagnostic makes one bounded line of what a server said.
+func cutDiagnostic(s string) string {
+	return plaintext.Truncate(plaintext.FoldSpace(plaintext.OneLine(plaintext.Truncate(s, 4*maxDiagnostic))), maxDiagnostic)
+}

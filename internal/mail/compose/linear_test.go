@@ -1,0 +1,31 @@
+package compose
+
+import (
+	"testing"
+
+	"github.com/postroom/postroom/internal/lineartest"
+)
+
+// linearReaders are the exported functions that read mail.
+func linearReaders() []lineartest.Reader {
+	text := []string{":", "From:", "-", " 123456"}
+	html := []string{"x", "<p>", "</div>", "<a href=https://a.example/" + lineartest.Number + ">", "<style>", "<b style='", "<div class=gmail_quote>", ".a" + lineartest.Number + "{color:red}", "<!--", "&amp;", "<blockquote type=cite>"}
+	return []lineartest.Reader{
+		{Name: "ForwardText", Units: text, Read: func(s string) { ForwardText(s, ForwardedHeader{Subject: s}, s) }},
+		{Name: "ForwardHTML", Units: html[:6], Read: func(s string) { ForwardHTML(s, ForwardedHeader{Subject: s}, s) }},
+		{Name: "RewriteLinks", Units: html, Read: func(s string) { RewriteLinks(s, func(string) string { return "https://b.example/" }, "") }},
+	}
+}
+
+// notReadingMail are the other exported functions.
+var notReadingMail = map[string]string{
+	"FieldError.Error": "shows an error",
+	"Outgoing.WriteTo": "writes mail",
+}
+
+func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }
+
+func TestLinearReadersAreComplete(t *testing.T) {
+	t.Parallel()
+	lineartest.Complete(t, linearReaders(), notReadingMail)
+}

@@ -1,0 +1,361 @@
+package extract
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// maxGap is how far a word may be from the number it speaks of, in strings.
+const maxGap = 160
+
+// evidence is what the words on one side say.
+type evidence struct {
+	score     int
+	weak      bool // the noun is a weak one
+	other     bool // the number names something else
+	verb      bool // "enter" stands right before
+	verbAfter bool // it stands right after: "123456 - use this to sign in"
+	qualified bool
+	asked     bool // "use" stands directly before
+	verbNext  bool // it stands directly after, as in languages that put the verb last
+	close     bool // the noun stands right before, or "is" is all that stands between
+	named     int  // what it costs that the noun has a name that nothing is known of
+}
+
+// take sets what a noun says that is gap bytes away.
+func (e *evidence) take(kind wordKind, gap int) {
+	e.score = nounScore(kind, gap)
+	e.weak = kind != codeNoun
+	e.qualified = e.qualified || kind == openNoun
+}
+
+// lookBefore reads the words before token i in its sentence, backwards.
+func (s *codeScorer) lookBefore(i int) (e evidence) {
+	tok := &s.tokens[i]
+	words := s.t.wordsOf(tok.line)
+	for w := lastBefore(words, tok.start); w >= 0; w-- {
+		word := words[w]
+		gap := tok.start - word.end
+		if gap > maxGap || s.endsSentence(word.end, tok.start) {
+			return e
+		}
+		switch word.kind {
+		case qualifier:
+			e.qualified = true
+		case useVerb:
+			if wordSets().refusal[lastLetters(strings.TrimRight(s.t.text[s.t.lines[tok.line].start:word.start], " "))] {
+				continue // "do not use 123456"
+			}
+			e.verb = e.verb || gap <= 24
+			e.asked = e.asked || (gap <= maxAsked || gap <= maxGap/4 && plaintext.EndsWithColon(s.before(tok))) && !s.takenBefore(i, word.end)
+		case codeNoun, weakNoun, openNoun:
+			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) {
+				e.take(word.kind, gap)
+				e.weak = e.weak && !(word.kind == weakNoun && w > 0 && words[w-1].kind == qualifier && word.start-words[w-1].end <= 1)
+				e.close = gap <= maxCopula
+				e.score -= s.farther(tok, word, gap)
+				e.named = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
+			}
+		case otherThing:
+			if e.score == 0 && !plaintext.HasDigit(s.t.text[word.end:tok.start]) {
+				e.other = true
+				return e
+			}
+		case ofShop:
+			if e.score == 0 && gap <= 16 {
+				e.other = true
+				return e
+			}
+		case softThing:
+			// "account 4711", but not "code number 4711" or "your account: 4711".
+			ofCode := w > 0 && words[w-1].kind.isNoun() && words[w-1].kind != weakNoun && word.start-words[w-1].end <= 2
+			if e.score == 0 && gap <= 12 && !ofCode && !e.asked && !strings.Contains(s.t.text[word.end:tok.start], ":") {
+				e.other = true
+				return e
+			}
+		}
+	}
+	return e
+}
+
+// maxAsked and maxVerbNext are the lengths of what may stand between a verb and the
+// number that it asks for, in bytes: an article before, a particle after.
+const (
+	maxAsked    = 5
+	maxVerbNext = 12
+)
+
+// takenFrom is takenBefore, but when "is" stands before token i, numbers that have
+// a name of their own do not count: "the code for card 4410 is 58213".
+func (s *codeScorer) takenFrom(i, pos int) bool {
+	if !s.isSaid(&s.tokens[i]) {
+		return s.takenBefore(i, pos)
+	}
+	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
+		if s.tokens[j].value != "" && s.tokens[j].shape != shortCode && !s.hasName(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasName reports whether a word directly before token i says that it is
+// something other than a code.
+func (s *codeScorer) hasName(i int) bool {
+	tok := &s.tokens[i]
+	words := s.t.wordsOf(tok.line)
+	w := lastBefore(words, tok.start)
+	return w >= 0 && tok.start-words[w].end <= maxAsked+maxVerbNext && (words[w].kind == otherThing || words[w].kind == softThing)
+}
+
+// maxNear is how far a noun may stand before its number, in characters, without
+// anything that leads from the one to the other.
+const maxNear = 40
+
+// farther returns what it costs that much stands between a noun and the number
+// that it may speak of. "The code ... is 482913" is sure at any distance; of
+// several codes one number tells nothing, unless it follows at once.
+func (s *codeScorer) farther(tok *codeToken, noun codeWord, gap int) int {
+	switch {
+	case gap <= maxNear || utf8.RuneCountInString(s.t.text[noun.end:tok.start]) <= maxNear:
+		return 0
+	case s.isSaid(tok):
+		return nounScore(noun.kind, gap) - nounScore(noun.kind, 0)
+	case isPlural(s.t.text[noun.start:noun.end]):
+		return 3
+	case !s.isPointedAt(tok):
+		return 2
+	}
+	return 0
+}
+
+// isPlural reports whether a noun is one of several codes, in the languages
+// that tell so by an "s".
+func isPlural(noun string) bool {
+	return len(noun) >= len("codes") && noun[len(noun)-1] == 's' && noun[len(noun)-2] != 's'
+}
+
+// claimed reports whether a noun speaks of the token before token i: "604418 is
+// your code for the transfer to 5521".
+func (s *codeScorer) claimed(i int, noun codeWord) bool {
+	if s.tokens[i].start-noun.end <= maxCopula {
+		return false
+	}
+	for j := i - 1; j >= 0 && s.tokens[j].line == s.tokens[i].line; j-- {
+		if tok := &s.tokens[j]; tok.end <= noun.start {
+			return tok.value != "" && s.isFollowed(tok) && s.beginsSentence(tok) && !s.endsSentence(tok.end, noun.start)
+		}
+	}
+	return false
+}
+
+// isFollowed reports whether "is" stands behind a token.
+func (s *codeScorer) isFollowed(tok *codeToken) bool {
+	rest := plaintext.Truncate(s.t.text[tok.end:s.t.lines[tok.line].end], maxNamed)
+	word, _, _ := strings.Cut(strings.TrimLeft(rest, " *_`\"'"), " ")
+	return isCopula(strings.ToLower(word))
+}
+
+// nextClaims reports whether the noun that ends at pos speaks of the token
+// after i, as it stands right before it: "for your card 5521 the code is 604418".
+func (s *codeScorer) nextClaims(i, pos int) bool {
+	for j := i + 1; j < len(s.tokens); j++ {
+		next := &s.tokens[j]
+		if next.start < pos {
+			continue
+		}
+		return next.value != "" && !isYear(next.value) && next.start-pos <= maxCopula && !s.endsSentence(pos, next.start) &&
+			next.line == s.tokens[i].line
+	}
+	return false
+}
+
+// isCount reports whether a number tells how many codes there are, as in "1200
+// leaked passcodes", but not in "482913 and 120448 are your codes".
+func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
+	if !isPlural(s.t.text[noun.start:noun.end]) {
+		return false
+	}
+	for word := range strings.FieldsSeq(s.t.text[tok.end:noun.start]) {
+		if isCopula(strings.ToLower(word)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isTicket reports whether a token has the form of issues: "SEC-4481".
+func isTicket(token string) bool {
+	first, last, ok := strings.Cut(token, "-")
+	return ok && !plaintext.HasDigit(first) && strings.Trim(last, "0123456789") == ""
+}
+
+// maxCopula is the length of what may stand between a noun and its number, in
+// bytes: " is ", ": ", " lautet ".
+const maxCopula = 8
+
+func nounScore(kind wordKind, gap int) int {
+	score := 6
+	if kind == weakNoun {
+		score--
+	}
+	switch {
+	case gap > 90:
+		score -= 2
+	case gap > 40:
+		score--
+	}
+	return score
+}
+
+// lookAfter reads the words after token i in its sentence: "123456 is your
+// code".
+func (s *codeScorer) lookAfter(i int) (e evidence) {
+	tok := &s.tokens[i]
+	words := s.t.wordsOf(tok.line)
+	for w := lastBefore(words, tok.start) + 1; w < len(words); w++ {
+		word := words[w]
+		gap := word.start - tok.end
+		if gap < 0 {
+			continue
+		}
+		if gap > maxGap/2 || s.endsSentence(tok.end, word.start) || s.takenAfter(i, word.start) {
+			return e
+		}
+		switch word.kind {
+		case qualifier:
+			e.qualified = true
+		case codeNoun, weakNoun, openNoun:
+			if e.score > 0 {
+				continue
+			}
+			if s.nextClaims(i, word.end) || s.isCount(tok, word) || isTicket(tok.value) && !s.isFollowed(tok) {
+				return e
+			}
+			e.take(word.kind, gap)
+			if !s.beginsSentence(tok) {
+				e.score -= 3
+			}
+		case useVerb:
+			e.verbAfter = e.verbAfter || gap <= 16 && s.beginsSentence(tok)
+			e.verbNext = e.verbNext || gap <= maxVerbNext
+		case otherThing:
+			return e
+		}
+	}
+	return e
+}
+
+// lookAround reads the lines above and below a token that stands on a line of
+// its own, or begins one after a colon.
+func (s *codeScorer) lookAround(i int) (e evidence) {
+	tok := &s.tokens[i]
+	alone := s.standsAlone(tok)
+	if !alone && (!s.beginsLine(tok) || !s.colonAbove(tok.line)) {
+		return s.columnHead(tok)
+	}
+	for up := 1; up <= 3 && tok.line-up >= 0; up++ {
+		line := tok.line - up
+		noun, verb := s.lineNoun(line, &e)
+		if noun.kind != noWord && !s.takenBefore(i, noun.end) {
+			e.take(noun.kind, 0)
+			e.score += 1 - up
+			break
+		}
+		if verb && e.qualified && up == 1 {
+			e.score = 4
+		}
+	}
+	if !alone {
+		return e
+	}
+	if next := tok.line + 1; e.score < 5 && next < len(s.t.lines) && !s.inSubject {
+		if words := s.t.wordsOf(next); len(words) > 0 {
+			if noun, _ := s.lineNoun(next, &e); (noun.kind == codeNoun || noun.kind == openNoun) && words[0].start-s.t.lines[next].start < 40 {
+				e.score = max(e.score, 5)
+			}
+		}
+	}
+	if s.hint.noun {
+		e.score = max(e.score, 4)
+	}
+	if e.score > 0 {
+		e.score++
+	}
+	return e
+}
+
+// maxRow is the length of a row of a table of which the cells are counted, in
+// bytes.
+const maxRow = 500
+
+// columnHead reads the cell above a token in a table.
+func (s *codeScorer) columnHead(tok *codeToken) (e evidence) {
+	if tok.line == 0 {
+		return e
+	}
+	l, above := s.t.lines[tok.line], s.t.lines[tok.line-1]
+	if l.end-l.start > maxRow || above.end-above.start > maxRow {
+		return e
+	}
+	column := strings.Count(s.t.text[l.start:tok.start], "\t")
+	if column == 0 && (tok.end == l.end || s.t.text[tok.end] != '\t') {
+		return e
+	}
+	start := above.start
+	for ; column > 0; column-- {
+		next := strings.IndexByte(s.t.text[start:above.end], '\t')
+		if next < 0 {
+			return e
+		}
+		start += next + 1
+	}
+	cell, _, _ := strings.Cut(s.t.text[start:above.end], "\t")
+	for _, w := range s.t.wordsOf(tok.line - 1) {
+		if w.start >= start && w.end <= start+len(cell) && w.kind.isNoun() {
+			e.take(w.kind, 0)
+			e.named = s.t.namedElse(above, w, w.end)
+		}
+	}
+	return e
+}
+
+// lineNoun returns the last code noun of a line and whether a verb asks to
+// type something in.
+func (s *codeScorer) lineNoun(line int, e *evidence) (noun codeWord, verb bool) {
+	for _, w := range s.t.wordsOf(line) {
+		switch w.kind {
+		case codeNoun, weakNoun, openNoun:
+			noun = w
+		case useVerb:
+			verb = true
+		case qualifier:
+			e.qualified = true
+		}
+	}
+	return noun, verb
+}
+
+// sells reports whether the subject or the lines about a token praise goods,
+// so that a code is one for a discount.
+func (s *codeScorer) sells(line int) bool {
+	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
+		if s.t.line(i).sells {
+			return true
+		}
+	}
+	return s.hint.shop
+}
+
+// opensElse reports whether the subject or the lines about a token speak of
+// what has a PIN or a password of its own.
+func (s *codeScorer) opensElse(line int) bool {
+	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
+		if s.t.line(i).opens {
+			return true
+		}
+	}
+	return s.hint.elsewhere
+}

@@ -1,0 +1,59 @@
+package extract
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// Bounds of the messages in which a number that stands alone is taken for a code
+// without any word that says so.
+const (
+	maxLoneText  = 1500 // bytes
+	maxLoneLines = 14
+	loneDigits   = 6
+)
+
+// loneCode finds the code of a message whose language has no words here: a short
+// text with one number of six digits on a line of its own, no other long number,
+// and nothing that speaks of an order, an amount or a shop. It is meant to be
+// typed in only if the text also has a small number, as "valid for 10 minutes"
+// has in every language.
+func loneCode(subject, body string) []scoredCode {
+	if len(body) > maxLoneText || !plaintext.HasDigit(body) || plaintext.HasDigit(subject) {
+		return nil
+	}
+	t := newCodeText(subject + "\n" + body)
+	if len(t.lines) < 3 || len(t.lines) > maxLoneLines || strings.ContainsAny(t.text, "$€£¥₹₽₩₺₫฿%#") || strings.Contains(t.text, "://") {
+		return nil
+	}
+	for i := range t.lines {
+		for _, w := range t.wordsOf(i) {
+			switch w.kind {
+			case otherThing, ofShop, elsewhere:
+				return nil
+			}
+		}
+	}
+	s := codeScorer{t: t, tokens: t.findTokens()}
+	found, small := -1, false
+	for i := range s.tokens {
+		tok := &s.tokens[i]
+		switch {
+		case (tok.shape == digitCode || tok.shape == groupCode) && len(tok.value) == loneDigits && s.standsAlone(tok) && tok.line > 1 && found < 0:
+			found = i
+		case tok.value != "":
+			return nil
+		case tok.end-tok.start <= 2:
+			small = true
+		}
+	}
+	if found < 0 {
+		return nil
+	}
+	score := codeScore
+	if small {
+		score = otpScore
+	}
+	return []scoredCode{{s.tokens[found].value, score}}
+}

@@ -1,0 +1,397 @@
+package extract
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// The least score of a code, and of one that is surely meant to be typed in.
+const (
+	codeScore = 5
+	otpScore  = 6
+)
+
+// scoredCode is a code with the reasons for it, as a number.
+type scoredCode struct {
+	value string
+	score int
+}
+
+// subjectHint is what the subject says about the numbers in the text.
+type subjectHint struct {
+	noun, qualifier, elsewhere, shop bool
+}
+
+// codeScorer weighs the tokens of one text.
+type codeScorer struct {
+	t         *codeText
+	tokens    []codeToken
+	hint      subjectHint
+	inSubject bool
+}
+
+// maxScored bounds the codes that are weighed of one text, many more than any
+// mail has for its reader.
+const maxScored = 4 * maxCodes
+
+// codes returns the tokens that the words around them make codes.
+func (s *codeScorer) codes() []scoredCode {
+	var found []scoredCode
+	var at []int // their tokens
+	for i := range s.tokens {
+		if len(found) == maxScored || s.t.budget.Spent() {
+			break
+		}
+		if s.tokens[i].value == "" {
+			continue
+		}
+		if score := s.score(i); score >= codeScore {
+			found = append(found, scoredCode{s.tokens[i].value, score})
+			at = append(at, i)
+		}
+	}
+	return s.current(found, at)
+}
+
+// current leaves out the codes that the text calls old, unless it calls all of
+// them so. at holds the token of each.
+func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
+	if len(found) < 2 {
+		return found
+	}
+	stale := make([]bool, len(found))
+	for k := 0; k < len(at); {
+		line, end := s.tokens[at[k]].line, k+1
+		for end < len(at) && s.tokens[at[end]].line == line {
+			end++
+		}
+		for _, w := range s.t.wordsOf(line) {
+			if w.kind == oldWord {
+				if n := s.nearest(at[k:end], w); n >= 0 {
+					stale[k+n] = true
+				}
+			}
+		}
+		if end == k+1 && line > 0 && s.standsAlone(&s.tokens[at[k]]) {
+			for _, w := range s.t.wordsOf(line - 1) {
+				stale[k] = stale[k] || w.kind == oldWord
+			}
+		}
+		k = end
+	}
+	kept := make([]scoredCode, 0, len(found))
+	for k, c := range found {
+		if !stale[k] {
+			kept = append(kept, c)
+		}
+	}
+	if len(kept) == 0 {
+		return found
+	}
+	return kept
+}
+
+// nearest returns which of the tokens of a line a word speaks of: the nearest one
+// in its sentence, -1 for none.
+func (s *codeScorer) nearest(tokens []int, word codeWord) int {
+	best, least := -1, maxGap
+	for n, i := range tokens {
+		tok := &s.tokens[i]
+		from, to := tok.end, word.start
+		if word.end <= tok.start {
+			from, to = word.end, tok.start
+		}
+		if gap := to - from; gap >= 0 && gap < least && !s.endsSentence(from, to) {
+			best, least = n, gap
+		}
+	}
+	return best
+}
+
+// score weighs token i.
+func (s *codeScorer) score(i int) int {
+	tok := &s.tokens[i]
+	if s.isAmount(tok) {
+		return 0
+	}
+	before := s.lookBefore(i)
+	if before.other || s.isNumbered(tok) && !before.asked && !before.close {
+		return 0
+	}
+	best := before.score
+	after := s.lookAfter(i)
+	best = max(best, after.score)
+	lines := s.lookAround(i)
+	best = max(best, lines.score)
+	weak := before.weak || after.weak || lines.weak
+	if weak && s.opensElse(tok.line) {
+		return 0
+	}
+	qualified := s.hint.qualifier || before.qualified || after.qualified || lines.qualified
+	if before.verb {
+		best += 2
+		if best == 2 && (before.qualified || after.qualified || s.hint.noun) {
+			best += 2
+			if before.asked {
+				best++
+			}
+		}
+	}
+	if best == 0 && after.verbAfter && qualified {
+		best = 5
+	}
+	if (best == 0 || best == 2) && (before.asked || after.verbNext) && s.isSole(i) {
+		best = 5 // "type 52740": nothing else in the text can be meant
+		if len(tok.value) >= minDigits+2 {
+			best++
+		}
+	}
+	if best == 0 || !qualified && s.sells(tok.line) || wordSets().comparer[lastLetters(s.before(tok))] {
+		return 0
+	}
+	switch {
+	case qualified:
+		best++
+	default:
+		best -= before.named
+	}
+	if s.inSubject {
+		best++
+	}
+	return best + s.shapeScore(tok, before.asked)
+}
+
+// isNumbered reports whether a number sign stands before a token, as it does in
+// the names of orders and tickets.
+func (s *codeScorer) isNumbered(tok *codeToken) bool {
+	return tok.start > 0 && s.t.text[tok.start-1] == '#'
+}
+
+// isSole reports whether token i is a number to type, and nothing else in the
+// text has the form of one.
+func (s *codeScorer) isSole(i int) bool {
+	tok := &s.tokens[i]
+	if tok.shape != digitCode && tok.shape != groupCode || len(tok.value) <= minDigits || len(tok.value) > 8 || isYear(tok.value) || len(s.tokens) > maxSole {
+		return false
+	}
+	for j := range s.tokens {
+		if other := &s.tokens[j]; j != i && other.value != tok.value && len(other.value) >= len(tok.value) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxSole is how many tokens a text may have for one of them to be the sole
+// number to type.
+const maxSole = 12
+
+// shapeScore says how much a token looks like a code. asked tells that a verb asks
+// for it.
+func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
+	switch tok.shape {
+	case digitCode, groupCode:
+		switch n := len(tok.value); {
+		case n == 6:
+			return 1
+		case n == 3 && !s.isPointedAt(tok) && !s.standsAlone(tok):
+			return -3
+		case n == 3, n > 8:
+			return -1
+		case isYear(tok.value) && s.standsAlone(tok) && s.colonAbove(tok.line):
+			return 0
+		case isYear(tok.value) && s.isSaid(tok):
+			return -1
+		case isYear(tok.value) && s.isPointedAt(tok):
+			return -2
+		case isYear(tok.value):
+			return -3
+		}
+	case shortCode:
+		if s.isPointedAt(tok) || s.standsAlone(tok) {
+			return -1
+		}
+		return -3
+	case caseCode, groupedCode, unevenCode:
+		if s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
+			return 0
+		}
+		return -4
+	case prefixCode:
+		if asked || s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
+			return 0
+		}
+		return -3
+	case lowerCode:
+		if s.isPointedAt(tok) {
+			return 0
+		}
+		return -1
+	case wordCode:
+		return -1
+	case letterCode:
+		if vowels(tok.value) == 0 && s.standsAlone(tok) {
+			return 0
+		}
+		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && s.isPointedAt(tok) {
+			return -1
+		}
+		return -2
+	}
+	return 0
+}
+
+// isPointedAt reports whether a colon or "is" stands before a token.
+func (s *codeScorer) isPointedAt(tok *codeToken) bool {
+	before := s.before(tok)
+	return plaintext.EndsWithColon(before) || isCopula(lastLetters(before))
+}
+
+// isSaid is isPointedAt for "is" alone, which unlike a colon is not also the
+// end of some other label.
+func (s *codeScorer) isSaid(tok *codeToken) bool {
+	return isCopula(lastLetters(strings.TrimSuffix(s.before(tok), ":")))
+}
+
+// before returns the line before a token without the marks that are set right
+// before it.
+func (s *codeScorer) before(tok *codeToken) string {
+	return strings.TrimRight(s.t.text[s.t.lines[tok.line].start:tok.start], " \t*[_`\"'(")
+}
+
+// maxUnit is longer than any unit, in bytes, with the letter after it.
+const maxUnit = 40
+
+// isAmount reports whether a unit follows.
+func (s *codeScorer) isAmount(tok *codeToken) bool {
+	l := s.t.lines[tok.line]
+	rest := strings.TrimPrefix(s.t.text[tok.end:l.end], " ")
+	return knownUnits().match(lowerInPlace(plaintext.Truncate(rest, maxUnit)), false) != nil
+}
+
+// takenBefore reports whether an earlier token than i, at pos or behind it, can
+// be a code: a word speaks of the first number that follows it.
+func (s *codeScorer) takenBefore(i, pos int) bool {
+	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
+		if tok := &s.tokens[j]; tok.value != "" && (tok.shape != shortCode || tok.start-pos <= maxCopula) {
+			return true
+		}
+	}
+	return false
+}
+
+// takenAfter is takenBefore for the tokens between i and pos.
+func (s *codeScorer) takenAfter(i, pos int) bool {
+	for j := i + 1; j < len(s.tokens) && s.tokens[j].start < pos; j++ {
+		if s.tokens[j].value != "" && s.tokens[j].shape != shortCode {
+			return true
+		}
+	}
+	return false
+}
+
+// lastBefore returns the index of the last word that ends at or before pos.
+func lastBefore(words []codeWord, pos int) int {
+	lo, hi := 0, len(words)
+	for lo < hi {
+		if mid := (lo + hi) / 2; words[mid].end <= pos {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+// endsSentence reports whether a sentence ends between two positions.
+func (s *codeScorer) endsSentence(from, to int) bool {
+	text := s.t.text[from:to]
+	for i := range len(text) {
+		switch text[i] {
+		case '.', '!', '?':
+			if i+2 <= len(text) && text[i+1] == ' ' {
+				next := s.t.text[from+i+2]
+				if 'A' <= next && next <= 'Z' || next >= utf8.RuneSelf || plaintext.IsDigit(next) && s.endsWord(from+i) {
+					return true
+				}
+			}
+		case 0xe3, 0xe0: // the first bytes of the full stops of Chinese and Hindi
+			if strings.HasPrefix(text[i:], "。") || strings.HasPrefix(text[i:], "।") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// endsWord reports whether the full stop at pos follows a number or a whole
+// word, and not an abbreviation such as "No." or "ref.".
+func (s *codeScorer) endsWord(pos int) bool {
+	if s.t.text[pos] != '.' {
+		return true
+	}
+	at := pos
+	for at > 0 && pos-at <= maxAbbreviation && (plaintext.IsAlnum(s.t.text[at-1]) || s.t.text[at-1] >= utf8.RuneSelf) {
+		at--
+	}
+	return pos-at > maxAbbreviation || at < pos && plaintext.IsDigit(s.t.text[pos-1])
+}
+
+// maxAbbreviation is the length of the longest abbreviation that stands before a
+// number, in bytes.
+const maxAbbreviation = 4
+
+// beginsSentence reports whether no word stands before a token in its sentence.
+func (s *codeScorer) beginsSentence(tok *codeToken) bool {
+	l := s.t.lines[tok.line]
+	before := strings.TrimRight(s.t.text[l.start:tok.start], " \t\"'*([{<")
+	if len(before) == 0 {
+		return true
+	}
+	switch before[len(before)-1] {
+	case '.', '!', '?', ':', ']', '>', '|':
+		return true
+	}
+	return !hasLetter(before)
+}
+
+func (s *codeScorer) beginsLine(tok *codeToken) bool {
+	return !hasLetter(s.t.text[s.t.lines[tok.line].start:tok.start])
+}
+
+// standsAlone reports whether a line holds nothing but a token.
+func (s *codeScorer) standsAlone(tok *codeToken) bool {
+	l := s.t.lines[tok.line]
+	return !hasLetter(s.t.text[l.start:tok.start]) && !hasLetter(s.t.text[tok.end:l.end])
+}
+
+// colonAbove reports whether the line above ends like "Your code:".
+func (s *codeScorer) colonAbove(line int) bool {
+	if line == 0 {
+		return false
+	}
+	l := s.t.lines[line-1]
+	return plaintext.EndsWithColon(strings.TrimRight(s.t.text[l.start:l.end], " \t\r"))
+}
+
+// maxBare is how many bytes hasLetter reads. A longer text without a letter is a
+// drawing and not the line of a code. Every token of a line may ask about the
+// whole line, so that reading all of it would take quadratic time.
+const maxBare = 1 << 10
+
+// hasLetter reports whether text has a letter or a digit. It says so of every
+// text longer than maxBare.
+func hasLetter(text string) bool {
+	if len(text) > maxBare {
+		return true
+	}
+	for _, r := range text {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return true
+		}
+	}
+	return false
+}

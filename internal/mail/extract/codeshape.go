@@ -1,0 +1,260 @@
+package extract
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// digitToken takes a number, alone or with others in groups of equal length.
+func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
+	groups, uniform := 1, true
+	digits := r.digits
+	end := r.end
+	for gap := gapLen(t.text[end:l.end]); gap > 0; gap = gapLen(t.text[end:l.end]) {
+		next := t.run(end+gap, l.end)
+		if next.upper+next.lower > 0 || next.last > 4 || r.digits > 4 {
+			break
+		}
+		uniform = uniform && next.uniform && next.first == r.digits
+		groups += next.hyphens + 1
+		digits += next.digits
+		end = next.end
+	}
+	switch {
+	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
+		tok.end, tok.shape = end, groupCode
+		tok.value = onlyDigits(t.text[tok.start:end])
+	case groups == 2 && digits >= 5 && digits <= 8 && tok.start == l.start && strings.HasPrefix(t.text[end:l.end], " "):
+		tok.end, tok.shape = end, unevenCode // "12 3456 is your code"
+		tok.value = onlyDigits(t.text[tok.start:end])
+	case groups > 1 && digits >= 9: // a telephone or an account number
+		tok.end = end
+	case minDigits <= r.digits && r.digits <= maxDigits:
+		tok.shape, tok.value = digitCode, t.text[r.start:r.end]
+	}
+}
+
+// gapLen returns the length of what s begins with if that stands between two
+// groups of digits: a space, or the borders of cells.
+func gapLen(s string) int {
+	for _, gap := range []string{" ", "\t", "\t-\t"} {
+		if len(s) > len(gap) && strings.HasPrefix(s, gap) && plaintext.IsDigit(s[len(gap)]) {
+			return len(gap)
+		}
+	}
+	return 0
+}
+
+// hyphenToken takes numbers with hyphens between them. What begins with a year
+// is a date or a file number.
+func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
+	first := t.text[r.start : r.start+r.first]
+	last := t.text[r.end-r.last : r.end]
+	if r.digits < 4 || r.digits > 9 || r.first > 4 || isYear(first) || isYear(last) && !r.uniform || isShortDate(t.text[r.start:r.end]) {
+		return
+	}
+	tok.shape, tok.value = groupCode, onlyDigits(t.text[r.start:r.end])
+	if !r.uniform {
+		tok.shape = unevenCode
+	}
+}
+
+// letterToken takes letters without any digit, which are hardly ever a code:
+// words with hyphens, and capitals in two groups or without vowels to make a
+// word of.
+func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
+	if r.lower > 0 {
+		tok.shape, tok.value = wordCode, t.text[r.start:r.end]
+		return r.hyphens <= 4 && r.lower >= 12 && r.lower <= 40
+	}
+	grouped := r.hyphens == 1 && r.uniform && (r.first == 3 || r.first == 4)
+	text := t.text[r.start:r.end]
+	if !grouped && (r.hyphens > 0 || r.upper < minShort || r.upper > 8 || vowels(text) > 1 || r.upper < minLetters && vowels(text) > 0) {
+		return false
+	}
+	tok.shape, tok.value = letterCode, text
+	return true
+}
+
+// mixedToken takes letters and digits.
+func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
+	text := t.text[r.start:r.end]
+	if prefix := r.first; r.hyphens == 1 && r.lower == 0 && r.upper == prefix && prefix <= maxPrefix && r.digits >= 4 && r.digits <= 8 {
+		// "G-123456": one or two letters are printed beside the field to type it
+		// into; more belong to it.
+		tok.shape, tok.value = prefixCode, text
+		if prefix <= 2 {
+			tok.value = text[prefix+1:]
+		}
+		if prefix == 1 {
+			tok.shape = digitCode
+		}
+		return
+	}
+	n := r.digits + r.upper + r.lower
+	switch {
+	case r.upper > 0 && r.lower > 0:
+		if n >= minLetters && n <= maxLetters && r.hyphens <= 1 && (r.digits > 1 || r.hyphens == 1) && !isMeasure(strings.ToUpper(text)) {
+			tok.shape, tok.value = caseCode, text
+		}
+		return
+	case r.lower == 0 && r.hyphens >= 1 && r.hyphens <= maxGroups && (r.hyphens > 1 || r.first < 3 || r.last < 3):
+		if n >= minLetters && n <= maxGrouped && r.first >= 2 {
+			tok.shape, tok.value = groupedCode, text
+		}
+		return
+	}
+	if n < minLetters && (n < minShort || r.upper < 2) || n > maxLetters || r.hyphens > 1 || r.hyphens == 1 && (r.first < 3 || r.last < 3) {
+		return
+	}
+	switch {
+	case r.lower == 0:
+		if !isMeasure(text) {
+			tok.shape, tok.value = mixedCode, text
+		}
+		if n < minLetters {
+			tok.shape = shortCode
+		}
+	case r.upper == 0 && (r.hyphens == 0 || r.uniform) && r.digits > 1 && !isOrdinal(text) && !isYear(text[:r.first]):
+		tok.shape, tok.value = lowerCode, text
+	}
+}
+
+const (
+	maxPrefix  = 5  // letters before the digits of a code: "ACME-5512"
+	maxGroups  = 3  // hyphens in a code of letters and digits
+	maxGrouped = 14 // letters and digits of one; license keys are longer
+)
+
+// standsFree reports whether nothing beside a token makes it part of an
+// amount, a time, a telephone number, a path or a mail address.
+func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
+	var before, after, after2 byte
+	if tok.start > l.start {
+		before = t.text[tok.start-1]
+	}
+	if tok.end < l.end {
+		after = t.text[tok.end]
+	}
+	if tok.end+1 < l.end {
+		after2 = t.text[tok.end+1]
+	}
+	if before == '#' && tok.shape == digitCode && (tok.start-1 == l.start || t.text[tok.start-2] == ' ') {
+		before = 0 // "enter #4812"; what it belongs to is weighed later
+	}
+	bold := before == after && (before == '*' || before == '_' || before == '~')
+	switch {
+	case !bold && before != 0 && strings.IndexByte(`$#@&/\_+~^%*`, before) >= 0:
+		return false
+	case before == '=' && (tok.start-1 == l.start || !plaintext.IsAlnum(t.text[tok.start-2])): // but "OTP=482913"
+		return false
+	case before == ':' && t.namesFile(tok.start-1, l):
+		return false
+	case (before == '.' || before == ',' || before == ':' || before == '-') && tok.start-1 > l.start && plaintext.IsDigit(t.text[tok.start-2]):
+		return false
+	case !bold && after != 0 && strings.IndexByte(`%#@&=/\_+$^`, after) >= 0:
+		return false
+	case (after == '.' || after == ',' || after == ':') && plaintext.IsDigit(after2):
+		return false
+	}
+	return !t.besideCurrency(tok, l)
+}
+
+// namesFile reports whether the word that ends at pos has a point in it, as in
+// "main.go:4412" and "host.example:8025".
+func (t *codeText) namesFile(pos int, l codeLine) bool {
+	at := pos
+	for at > l.start && plaintext.IsAlnum(t.text[at-1]) {
+		at--
+	}
+	return at < pos && at-1 > l.start && t.text[at-1] == '.' && plaintext.IsAlnum(t.text[at-2])
+}
+
+// besideCurrency reports whether a currency sign stands before or after.
+func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
+	before := strings.TrimRight(t.text[l.start:tok.start], " ")
+	after := strings.TrimLeft(t.text[tok.end:l.end], " ")
+	if isPlainASCII(before, len(before)-1) && isPlainASCII(after, 0) {
+		return false
+	}
+	for _, sign := range []string{"$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₫", "฿"} {
+		if strings.HasSuffix(before, sign) || strings.HasPrefix(after, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// isPlainASCII reports whether nothing or an ASCII character other than the
+// dollar stands at a place in s.
+func isPlainASCII(s string, at int) bool {
+	return at < 0 || at >= len(s) || s[at] < utf8.RuneSelf && s[at] != '$'
+}
+
+// addressLen returns the length of the run of characters at the beginning of s
+// that a mail address can have, and whether it is one.
+func addressLen(s string) (n int, isAddress bool) {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case plaintext.IsAlnum(c), c == '.', c == '_', c == '-', c == '+', c == '%':
+		case c == '@' && !isAddress:
+			isAddress = true
+		default:
+			return i, isAddress
+		}
+	}
+	return len(s), isAddress
+}
+
+func onlyDigits(s string) string {
+	out := make([]byte, 0, len(s))
+	for _, c := range []byte(s) {
+		if plaintext.IsDigit(c) {
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
+// isYear reports whether s is a year of our time.
+func isYear(s string) bool {
+	return len(s) == 4 && (s[0] == '1' && s[1] == '9' || s[0] == '2' && s[1] == '0')
+}
+
+// isShortDate reports whether s is "13-11-26", in either order.
+func isShortDate(s string) bool {
+	if len(s) != len("13-11-26") || s[2] != '-' || s[5] != '-' {
+		return false
+	}
+	a, b, year := s[:2], s[3:5], s[6:]
+	return a > "00" && b > "00" && a <= "31" && b <= "31" && min(a, b) <= "12" && "15" <= year && year <= "40"
+}
+
+func vowels(s string) int {
+	n := 0
+	for _, c := range []byte(s) {
+		if strings.IndexByte("AEIOUY", c) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// isMeasure reports whether s is a number with a unit, "200GB", or a word
+// with a number, "SAVE20".
+func isMeasure(s string) bool {
+	word := strings.TrimRight(s, "0123456789")
+	if unit := strings.TrimLeft(s, "0123456789"); len(unit) <= 2 && len(unit) < len(s) && len(s)-len(unit) <= 4 {
+		return true
+	}
+	return len(word) >= 4 && len(word) < len(s) && vowels(word) > 0 && !strings.ContainsAny(word, "0123456789-")
+}
+
+// isOrdinal reports whether s is "100th" or "1500px".
+func isOrdinal(s string) bool {
+	unit := strings.TrimLeft(s, "0123456789")
+	return len(unit) < len(s) && len(unit) <= 3
+}

@@ -1,0 +1,170 @@
+package extract
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// codeText is a text made ready for the search of codes.
+type codeText struct {
+	text  string // digits of all scripts as ASCII, nothing invisible
+	lines []codeLine
+
+	budget *cpubudget.Budget
+}
+
+// codeLine is one line of a codeText.
+type codeLine struct {
+	start, end int
+	words      []codeWord // that say what the numbers near them are
+	scanned    bool
+	sells      bool // one of words is of a shop
+	opens      bool // one of words is of what has a PIN of its own
+	quoted     bool // of an older mail
+}
+
+// newCodeText folds s. It does not look for words yet, as most lines have no
+// number near them.
+func newCodeText(s string) *codeText {
+	if !plaintext.IsASCII(s) {
+		s = foldCodes(s)
+	}
+	t := &codeText{text: joinDigits(s)}
+	t.split()
+	return t
+}
+
+// foldCodes returns s with the digits of all scripts as ASCII and without what
+// is invisible.
+func foldCodes(s string) string {
+	out := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			out = append(out, byte(r&0x7f))
+		} else if r = foldRune(r); r != 0 {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return string(out)
+}
+
+// joinDigits puts digits and capitals together that stand each on a line of
+// their own, as they do where a mail shows them in boxes.
+func joinDigits(s string) string {
+	var joined []byte
+	for i := 1; i+1 < len(s); i++ {
+		n := strings.IndexByte(s[i:len(s)-1], '\n')
+		if n < 0 {
+			break
+		}
+		i += n
+		if isBoxed(s[i-1]) && isBoxed(s[i+1]) && (i == 1 || s[i-2] == '\n') && (i+2 == len(s) || s[i+2] == '\n') {
+			if joined == nil {
+				joined = []byte(s)
+			}
+			joined[i] = ' '
+		}
+	}
+	if joined == nil {
+		return s
+	}
+	return string(joined)
+}
+
+// isBoxed reports whether c is of a code that is shown letter by letter.
+func isBoxed(c byte) bool { return byteKind[c]&(digitByte|upperByte) != 0 }
+
+// foldRune returns the ASCII form of a digit of any script, of a full-width
+// letter, of a space or of a dash, 0 for what is invisible, and otherwise r.
+func foldRune(r rune) rune {
+	switch {
+	case plaintext.IsInvisible(r):
+		return 0
+	case 0xff01 <= r && r <= 0xff5e:
+		if c := byte(r - 0xff01 + '!'); plaintext.IsAlnum(c) || c == ':' || c == '-' {
+			return rune(c)
+		}
+		return r // a full-width comma stands in no number
+	case r == '\u2028' || r == '\u2029':
+		return '\n'
+	case unicode.IsSpace(r):
+		return ' '
+	case 0x2010 <= r && r <= 0x2013, r == 0x2212:
+		return '-'
+	case r >= 0x660 && unicode.Is(unicode.Nd, r):
+		return '0' + digitValue(r)
+	}
+	return r
+}
+
+// digitValue returns the value of a decimal digit of any script. The digits
+// of a script stand in order, each ten beginning at a zero.
+func digitValue(r rune) rune {
+	n := rune(0)
+	for n < 9 && unicode.Is(unicode.Nd, r-n-1) {
+		n++
+	}
+	if n == 9 && unicode.Is(unicode.Nd, r-10) {
+		return (r - 0x1d7ce) % 10 // the mathematical digits, five tens in a row
+	}
+	return n
+}
+
+// lowerInPlace returns s in lower case with every character where it was: one
+// whose lower case has another length stays.
+func lowerInPlace(s string) string {
+	out := make([]byte, 0, len(s))
+	for _, r := range s {
+		switch low := unicode.ToLower(r); {
+		case r < utf8.RuneSelf:
+			out = append(out, plaintext.LowerASCII(byte(r&0x7f)))
+		case utf8.RuneLen(low) == utf8.RuneLen(r):
+			out = utf8.AppendRune(out, low)
+		default:
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return string(out)
+}
+
+// split finds the lines. Lines that only contain white space are left out.
+func (t *codeText) split() {
+	t.lines = make([]codeLine, 0, strings.Count(t.text, "\n")+1)
+	for start := 0; start < len(t.text); {
+		end := strings.IndexByte(t.text[start:], '\n')
+		if end < 0 {
+			end = len(t.text)
+		} else {
+			end += start
+		}
+		if line := strings.TrimLeft(t.text[start:end], " \t\r"); line != "" {
+			t.lines = append(t.lines, codeLine{start: start, end: end, quoted: line[0] == '>'})
+		}
+		start = end + 1
+	}
+}
+
+// wordsOf returns the words of a line, which it looks for once.
+func (t *codeText) wordsOf(i int) []codeWord {
+	return t.line(i).words
+}
+
+// line returns a line with its words.
+func (t *codeText) line(i int) *codeLine {
+	l := &t.lines[i]
+	if l.scanned {
+		return l
+	}
+	l.scanned = true
+	l.words = findWords(lowerInPlace(t.text[l.start:l.end]), l.start)
+	for _, w := range l.words {
+		l.sells = l.sells || w.kind == ofShop
+		l.opens = l.opens || w.opens
+	}
+	l.sells = l.sells || strings.Contains(t.text[l.start:l.end], "% off")
+	return l
+}

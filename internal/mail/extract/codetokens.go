@@ -1,0 +1,251 @@
+package extract
+
+import (
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// codeToken is a number, or a mix of letters and digits, in a text.
+type codeToken struct {
+	start, end int
+	line       int
+	shape      codeShape
+	value      string // as it is to be typed; "" when it cannot be a code
+}
+
+type codeShape int
+
+const (
+	noCode      codeShape = iota // too long or short, a date, a price, ...
+	digitCode                    // 482913
+	groupCode                    // 482 913, 482-913
+	mixedCode                    // A1B2C3, A7F3-09BD
+	shortCode                    // B4N8
+	lowerCode                    // hj4tq8xw
+	letterCode                   // KXQ-WRT
+	wordCode                     // larosi-tupeno-mikado
+	caseCode                     // Rk7mPx, mK4-tQz9
+	groupedCode                  // T4-9ZL-P2
+	prefixCode                   // GH-771204
+	unevenCode                   // 419-22-8073, 12 3456
+)
+
+const (
+	minDigits, maxDigits   = 3, 10
+	minLetters, maxLetters = 5, 10
+	minShort               = 4 // of letters and digits, with doubts
+)
+
+// findTokens returns what could be a code by its form, and the numbers that
+// could not, which tell what the words near them belong to.
+func (t *codeText) findTokens() []codeToken {
+	tokens := make([]codeToken, 0, min(max(16, len(t.lines)), 1<<10))
+	for i := range t.lines {
+		if t.budget.Spent() {
+			break
+		}
+		if t.lines[i].quoted {
+			continue
+		}
+		tokens = t.lineTokens(i, tokens)
+	}
+	return tokens
+}
+
+func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
+	l := t.lines[line]
+	plain := l.start // no mail address begins before
+	for pos := l.start; pos < l.end && !t.budget.Spent(); {
+		if !plaintext.IsAlnum(t.text[pos]) {
+			pos++
+			continue
+		}
+		if t.isSpaced(pos, l) {
+			if tok, ok := t.spacedToken(pos, l); ok {
+				tok.line = line
+				tokens = append(tokens, tok)
+				pos = tok.end
+				continue
+			}
+		}
+		n, isWord := plainWord(t.text[pos:l.end])
+		if isWord {
+			pos += n
+			continue
+		}
+		if n := plaintext.URLLen(t.text[pos:l.end]); n > 0 {
+			pos += n
+			continue
+		}
+		if pos >= plain {
+			n, isAddress := addressLen(t.text[pos:l.end])
+			plain = pos + n
+			if isAddress {
+				pos = plain
+				continue
+			}
+		}
+		run := t.run(pos, l.end)
+		if run.mayBeCode() {
+			if tok, ok := t.token(run, l); ok {
+				tok.line = line
+				tokens = append(tokens, tok)
+				pos = tok.end
+				continue
+			}
+		}
+		pos = run.end
+	}
+	return tokens
+}
+
+// spacedToken takes letters and digits that stand apart, as the one at pos does:
+// "A 4 K 9 T Z".
+func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
+	if pos > l.start && (plaintext.IsAlnum(t.text[pos-1]) || t.endsSpaced(pos-1, l)) {
+		return tok, false
+	}
+	value, kinds, end := make([]byte, 0, maxLetters), byte(0), pos
+	for t.isSpaced(end, l) {
+		if len(value) == maxLetters {
+			return tok, false
+		}
+		value, kinds = append(value, t.text[end]), kinds|byteKind[t.text[end]]
+		if end++; end == l.end || !isGap(t.text[end]) || !t.isSpaced(end+1, l) {
+			break
+		}
+		end++
+	}
+	if kinds != upperByte|digitByte || len(value) < minLetters {
+		return tok, false
+	}
+	return codeToken{start: pos, end: end, shape: mixedCode, value: string(value)}, true
+}
+
+// isSpaced reports whether a letter or digit stands alone at pos.
+func (t *codeText) isSpaced(pos int, l codeLine) bool {
+	return pos < l.end && isBoxed(t.text[pos]) && (pos+1 == l.end || !plaintext.IsAlnum(t.text[pos+1]))
+}
+
+// endsSpaced reports whether pos is the gap after a letter or digit that stands
+// alone, so that what follows is not the first of its run.
+func (t *codeText) endsSpaced(pos int, l codeLine) bool {
+	return pos > l.start && isGap(t.text[pos]) && isBoxed(t.text[pos-1]) && (pos-1 == l.start || !plaintext.IsAlnum(t.text[pos-2]))
+}
+
+func isGap(c byte) bool { return c == ' ' || c == '\t' }
+
+// plainWord returns the length of the word that s begins with if that can be
+// neither a code nor part of an address: one of letters with lower-case ones
+// among them and an end of its own.
+func plainWord(s string) (n int, ok bool) {
+	kinds, i := byte(0), 0
+	for i < len(s) && byteKind[s[i]]&(lowerByte|upperByte) != 0 {
+		kinds |= byteKind[s[i]]
+		i++
+	}
+	if kinds&lowerByte == 0 && i >= minShort || i == 0 {
+		return 0, false
+	}
+	switch {
+	case i == len(s):
+		return i, true
+	case s[i] == ' ', s[i] == ',', s[i] >= utf8.RuneSelf:
+		return i, true
+	}
+	// The end of a sentence, but not "www.example" or "ann@example".
+	return i, byteKind[s[i]] == 0 && s[i] != '@' && (i+1 == len(s) || s[i+1] == ' ')
+}
+
+// Kinds of bytes in byteKind.
+const (
+	lowerByte byte = 1 << iota
+	upperByte
+	digitByte
+)
+
+var byteKind = func() (kinds [256]byte) {
+	for c := 'a'; c <= 'z'; c++ {
+		kinds[c], kinds[c-'a'+'A'] = lowerByte, upperByte
+	}
+	for c := '0'; c <= '9'; c++ {
+		kinds[c] = digitByte
+	}
+	return kinds
+}()
+
+// codeRun is letters and digits joined by single hyphens.
+type codeRun struct {
+	start, end           int
+	digits, upper, lower int
+	hyphens              int
+	first, last          int // length of the first and the last group
+	uniform              bool
+}
+
+// mayBeCode reports whether letters alone can be a code: capitals, or some
+// words with hyphens between them.
+func (r *codeRun) mayBeCode() bool {
+	return r.digits > 0 || r.lower == 0 || r.upper == 0 && r.hyphens >= 2
+}
+
+// run reads the one that begins at pos.
+func (t *codeText) run(pos, end int) codeRun {
+	r := codeRun{start: pos, uniform: true}
+	group := 0
+	for i := pos; i <= end; i++ {
+		var c byte
+		if i < end {
+			c = t.text[i]
+		}
+		switch {
+		case plaintext.IsDigit(c):
+			r.digits++
+			group++
+			continue
+		case 'A' <= c && c <= 'Z':
+			r.upper++
+			group++
+			continue
+		case 'a' <= c && c <= 'z':
+			r.lower++
+			group++
+			continue
+		}
+		if r.hyphens == 0 {
+			r.first = group
+		}
+		r.uniform = r.uniform && group == r.first
+		r.last = group
+		r.end = i
+		if c != '-' || i+1 >= end || !plaintext.IsAlnum(t.text[i+1]) {
+			break
+		}
+		r.hyphens++
+		group = 0
+	}
+	return r
+}
+
+// token classifies a run.
+func (t *codeText) token(r codeRun, l codeLine) (codeToken, bool) {
+	tok := codeToken{start: r.start, end: r.end}
+	letters := r.upper + r.lower
+	switch {
+	case letters == 0 && r.hyphens == 0:
+		t.digitToken(&tok, r, l)
+	case letters == 0:
+		t.hyphenToken(&tok, r)
+	case r.digits == 0:
+		if !t.letterToken(&tok, r) {
+			return tok, false
+		}
+	default:
+		t.mixedToken(&tok, r)
+	}
+	if tok.value != "" && !t.standsFree(tok, l) {
+		tok.value, tok.shape = "", noCode
+	}
+	return tok, true
+}

@@ -1,0 +1,143 @@
+// Package extract finds verification codes and links in a message. It scores each
+// candidate by the words near it, in some seventy languages (words/).
+package extract
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+	"github.com/postroom/postroom/internal/mail/reply"
+)
+
+const (
+	maxCodes   = 20
+	maxSubject = 2 << 10 // bytes of the subject that are read
+)
+
+// Extract finds the codes and links in what a reader sees of a mail: its
+// subject, its plain text and its HTML, of which either may be empty. A link
+// is never fetched.
+func CodesAndLinks(subject, text, html string) mail.Extraction {
+	found, _ := extract(subject, text, html, mail.DefaultLimits())
+	return found
+}
+
+// extract also returns the page that the HTML shows, nil without HTML.
+func extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htmltext.Page) {
+	subject = plaintext.Truncate(subject, maxSubject)
+	var p *htmltext.Page
+	visible, preview := "", ""
+	if html != "" {
+		p = htmltext.Read(html, lim.Links, htmltext.OnlyVisible, lim.Budget)
+		visible, preview = string(p.Text), strings.ToValidUTF8(string(p.Preview), "")
+	}
+	codes := codesOf(subject, text, visible, lim.Budget)
+	if len(codes) == 0 && plaintext.HasDigit(preview) {
+		codes = codesOf(subject, preview, "", lim.Budget)
+	}
+	if len(codes) == 0 {
+		codes = loneCode(subject, cmp.Or(text, visible))
+	}
+	found := mail.Extraction{Codes: []string{}, Links: []string{}, OTP: bestCode(codes)}
+	for _, c := range codes[:min(len(codes), maxCodes)] {
+		found.Codes = append(found.Codes, c.value)
+	}
+	links := linksOf(subject, text, p, lim)
+	for _, l := range links {
+		found.Links = append(found.Links, l.url)
+	}
+	if len(links) > 0 && links[0].action {
+		found.ActionLink = &links[0].url
+	}
+	return found, p
+}
+
+// codesOf returns the codes of a mail, each once, best first.
+func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCode {
+	var hint subjectHint
+	head := newCodeText(subject)
+	for i := range head.lines {
+		for _, w := range head.wordsOf(i) {
+			switch w.kind {
+			case codeNoun, weakNoun:
+				hint.noun = true
+			case openNoun:
+				hint.noun, hint.qualifier = true, true
+			case qualifier:
+				hint.qualifier = true
+			case ofShop:
+				hint.shop = true
+			}
+			hint.elsewhere = hint.elsewhere || w.opens
+		}
+	}
+	scorer := codeScorer{t: head, tokens: head.findTokens(), hint: hint, inSubject: true}
+	inSubject := scorer.codes()
+	all := inSubject
+	for _, body := range []string{text, visible} {
+		if body == "" {
+			continue
+		}
+		all = append(all, codesIn(body, hint, budget)...)
+	}
+	return mergeCodes(all, len(inSubject))
+}
+
+// codesIn returns the codes of a text. Of several, those count that the mail
+// says itself, not those of an older one that it quotes.
+func codesIn(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
+	codes := scanCodes(body, hint, budget)
+	if len(codes) < 2 {
+		return codes
+	}
+	reply := reply.Text(body, budget)
+	if len(reply) == len(strings.TrimSpace(body)) {
+		return codes // it quotes nothing
+	}
+	if own := scanCodes(reply, hint, budget); len(own) > 0 {
+		return own
+	}
+	return codes
+}
+
+func scanCodes(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
+	t := newCodeText(body)
+	t.budget = budget
+	scorer := codeScorer{t: t, tokens: t.findTokens(), hint: hint}
+	return scorer.codes()
+}
+
+// mergeCodes keeps each code once, with its highest score. Those that stand in
+// the subject, the first n, and again in the body count more.
+func mergeCodes(all []scoredCode, n int) []scoredCode {
+	var merged []scoredCode
+	at := map[string]int{}
+	for i, c := range all {
+		key := strings.ToUpper(strings.ReplaceAll(c.value, "-", ""))
+		j, known := at[key]
+		if !known {
+			at[key] = len(merged)
+			merged = append(merged, c)
+			continue
+		}
+		if j < n && i >= n {
+			c.score++
+		}
+		merged[j].score = max(merged[j].score, c.score)
+	}
+	slices.SortStableFunc(merged, func(a, b scoredCode) int { return cmp.Compare(b.score, a.score) })
+	return merged
+}
+
+// bestCode returns the code that is surely the one, or nil.
+func bestCode(codes []scoredCode) *string {
+	if len(codes) == 0 || codes[0].score < otpScore || len(codes) > 1 && codes[1].score >= codes[0].score {
+		return nil
+	}
+	return &codes[0].value
+}

@@ -1,0 +1,138 @@
+package extract
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// maxContext is how much text before a link says what it is for, in bytes.
+const maxContext = 200
+
+// foundLink is a link with what its mail says about it.
+type foundLink struct {
+	url     string
+	words   string // what it says itself; "" in plain text
+	context string // what stands before it
+	after   string // what follows on its line
+	score   int
+	action  bool
+}
+
+// textLinks returns the web addresses that stand in a text, but for those within
+// anchors, whose own address is the one that counts. The anchors are in order.
+func textLinks(text string, anchors []htmltext.Link, lim mail.Limits) []foundLink {
+	var found []foundLink
+	for pos := 0; len(found) < lim.Links && !lim.Budget.Spent(); {
+		i := strings.Index(text[pos:], "://")
+		if i < 0 {
+			break
+		}
+		at := pos + i
+		pos = at + 3
+		start := schemeStart(text, at)
+		if start < 0 {
+			continue
+		}
+		n := plaintext.URLLen(text[start:])
+		pos = max(pos, start+n)
+		for len(anchors) > 0 && anchors[0].End <= start {
+			anchors = anchors[1:]
+		}
+		within := len(anchors) > 0 && anchors[0].Start <= start && plaintext.IsWebLink(plaintext.CleanHref(anchors[0].Href))
+		if n == 0 || n > plaintext.MaxURL || within {
+			continue
+		}
+		found = append(found, foundLink{url: text[start:pos], context: contextBefore(text, start), after: firstLine(text[pos:])})
+	}
+	return found
+}
+
+// schemeStart returns where the scheme before "://" begins, -1 when it is not
+// one of the web.
+func schemeStart(text string, at int) int {
+	for _, n := range []int{5, 4} {
+		if at >= n && strings.EqualFold(text[at-n:at], "https"[:n]) {
+			return at - n
+		}
+	}
+	return -1
+}
+
+// contextBefore returns the end of what stands before pos: its line and the
+// one above.
+func contextBefore(text string, pos int) string {
+	from := max(0, pos-maxContext)
+	for from < pos && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	context := strings.TrimRight(text[from:pos], " \t\r\n<(")
+	if i := strings.LastIndex(context, "\n\n"); i >= 0 {
+		context = context[i:]
+	}
+	return context
+}
+
+// firstLine returns what s begins with up to a line end, some words of it.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(plaintext.Truncate(s, maxContext/2), "\n")
+	return s
+}
+
+// linksOf returns the links of a mail, each once, without those that every
+// mail has at its foot, the one that is meant to be followed first.
+func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits) []foundLink {
+	var all []foundLink
+	if p != nil {
+		all = append(pageLinks(p), textLinks(string(p.Text), p.Links, lim)...)
+	}
+	all = append(all, textLinks(text, nil, lim)...)
+	if len(all) == 0 {
+		return nil
+	}
+	asked := knownLinkWords().kindsIn(strings.ToLower(subject))
+	seen := make(map[string]int, len(all)) // index in kept, or -1
+	kept := all[:0]
+	for _, l := range all {
+		if lim.Budget.Spent() {
+			break
+		}
+		at, known := seen[l.url]
+		if known && at < 0 {
+			continue
+		}
+		signs := l.signs()
+		if !known && (signs.isFooter(asked) || len(kept) == lim.Links) {
+			seen[l.url] = -1
+			continue
+		}
+		l.weigh(&signs, asked)
+		switch {
+		case !known:
+			seen[l.url] = len(kept)
+			kept = append(kept, l)
+		case l.score > kept[at].score:
+			kept[at] = l
+		}
+	}
+	sortLinks(kept)
+	return kept
+}
+
+// pageLinks returns the links that can be clicked on a page.
+func pageLinks(p *htmltext.Page) []foundLink {
+	links := make([]foundLink, 0, len(p.Links))
+	for i := range p.Links {
+		l := &p.Links[i]
+		href := plaintext.CleanHref(l.Href)
+		if !plaintext.IsWebLink(href) {
+			continue
+		}
+		before := string(p.Text[max(0, l.Start-maxContext-utf8.UTFMax):l.Start])
+		links = append(links, foundLink{url: href, words: p.LinkText(l), context: contextBefore(before, len(before)), after: firstLine(string(p.Text[l.End:min(len(p.Text), l.End+maxContext)]))})
+	}
+	return links
+}

@@ -1,0 +1,161 @@
+package extract
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// actionScore is the least score of the link that is meant to be followed.
+const actionScore = 6
+
+// maxActionWords is the length of what a button says, in bytes.
+const maxActionWords = 80
+
+// linkSigns is what a link's words, those before it and its address tell.
+type linkSigns struct {
+	words, line, context wordKind // kinds of the words in them
+	after                wordKind
+	part                 wordKind
+	host, path, query    string
+	bare                 bool // it has no words of its own
+}
+
+func (l *foundLink) signs() linkSigns {
+	table := knownLinkWords()
+	words := strings.ToLower(plaintext.Truncate(l.words, 2*maxActionWords))
+	context := strings.ToLower(l.context)
+	s := linkSigns{
+		bare:    words == "" || plaintext.SchemeLen(words) > 0,
+		line:    table.kindsIn(lastLine(context, maxLineContext)),
+		context: table.kindsIn(context),
+		after:   table.kindsIn(strings.ToLower(l.after)),
+	}
+	if !s.bare {
+		s.words = table.kindsIn(words)
+	}
+	if len(words) > maxActionWords {
+		s.words &^= actionWord // a sentence, not a button
+	}
+	s.host, s.path, s.query = plaintext.SplitURL(l.url)
+	parts := knownLinkParts()
+	s.part = parts.kindsIn(s.path) | parts.kindsIn(s.query)
+	return s
+}
+
+// weigh scores a link. subject holds the kinds of the words in the subject.
+func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
+	asks := s.part&actionWord != 0
+	secret := hasSecret(s.path) || hasSecret(s.query)
+	switch points := s.bare || s.words&pointWord != 0; {
+	case s.words&actionWord != 0:
+		l.score += 6
+		asks = true
+	case points && (s.line&actionWord != 0 || (s.context|s.after)&actionWord != 0 && (s.context|s.words)&pointWord != 0):
+		l.score += 5
+		asks = asks || secret || !s.bare
+	case points && (s.context&pointWord != 0 || !s.bare):
+		l.score += 3
+	}
+	if s.part&actionWord != 0 {
+		l.score += 3
+	}
+	if secret {
+		l.score += 2
+	}
+	if subject&actionWord != 0 {
+		l.score += 2
+		asks = asks || secret && !s.bare && s.words&pointWord != 0
+	}
+	if s.words&restWord != 0 || s.bare && s.line&restWord != 0 {
+		l.score -= 6
+	}
+	if strings.Trim(s.path, "/") == "" && s.query == "" {
+		l.score -= 4 // a home page
+	}
+	l.action = asks && l.score >= actionScore
+}
+
+// isFooter reports whether a link is one of those that stand at the foot of
+// every mail and that nobody waits for. subject holds the kinds of the words in the subject.
+func (s *linkSigns) isFooter(subject wordKind) bool {
+	if s.words&footerWord != 0 {
+		return true
+	}
+	if (s.bare || s.words&pointWord != 0) && s.line&footerWord != 0 && s.line&actionWord == 0 {
+		return true
+	}
+	if s.words&actionWord != 0 && !strings.Contains(s.path, "unsub") && !strings.Contains(s.query, "unsub") {
+		return false
+	}
+	if s.part&footerWord != 0 {
+		// Unless the mail was sent to have it confirmed.
+		return subject&s.line&s.part&actionWord == 0
+	}
+	depth := strings.Count(strings.Trim(s.path, "/"), "/") + 1
+	switch {
+	case slices.ContainsFunc(socialHosts, func(h string) bool { return s.host == h || strings.HasSuffix(s.host, "."+h) }):
+		return depth <= 2
+	case strings.HasPrefix(s.host, "help."), strings.HasPrefix(s.host, "support."), strings.HasPrefix(s.host, "faq."):
+		return s.words&restWord != 0 || depth == 1 || isHelpPath(s.path)
+	}
+	return false
+}
+
+// isHelpPath reports whether a path is that of a page of a help centre.
+func isHelpPath(path string) bool {
+	for _, part := range []string{"/articles", "/hc/", "/docs", "/topics", "/answer"} {
+		if strings.Contains(path, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxLineContext is how much of the line before a link is read, in bytes.
+const maxLineContext = 80
+
+// lastLine returns the end of the last line of s, at most n bytes.
+func lastLine(s string, n int) string {
+	s = s[strings.LastIndexByte(s, '\n')+1:]
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[len(s)-n:], "")
+	}
+	return s
+}
+
+// hasSecret reports whether a part of an address looks like a random token:
+// letters and digits in one long word. Words with hyphens between them are the
+// title of a page, or its number.
+func hasSecret(s string) bool {
+	run, digits, letters := 0, 0, 0
+	for i := 0; i <= len(s); i++ {
+		var c byte
+		if i < len(s) {
+			c = s[i]
+		}
+		switch {
+		case plaintext.IsDigit(c):
+			digits++
+		case 'a' <= c && c <= 'z':
+			letters++
+		default:
+			if run >= 8 && digits >= 2 && letters >= 2 || run >= 20 && digits > 0 {
+				return true
+			}
+			run, digits, letters = -1, 0, 0
+		}
+		run++
+	}
+	return false
+}
+
+// sortLinks puts the one to follow first, then the best, and equal ones in the
+// order of the mail.
+func sortLinks(links []foundLink) {
+	slices.SortStableFunc(links, func(a, b foundLink) int {
+		return cmp.Or(boolOrder(b.action, a.action), cmp.Compare(b.score, a.score))
+	})
+}

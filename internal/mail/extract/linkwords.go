@@ -1,0 +1,79 @@
+package extract
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// Kinds of words in and before a link, and of parts of its address.
+const (
+	actionWord wordKind = 1 << iota // asks to do what the mail was sent for
+	pointWord                       // only points: what to do stands around it
+	restWord                        // of a link that is not what a mail is for
+	footerWord                      // of one that stands at the foot of every mail
+)
+
+// linkParts are parts of paths and queries.
+var linkParts = map[wordKind]string{
+	actionWord: `verif|confirm|conferma|activat|activar|attivazion|validat|reset|magic|login|signin|sign-in|sign_in|auth/|auth?|auth=|authenti|authori|invit|accept|recover|onetime|one-time|otp|token|approve|optin|opt-in|bestaetig|best%c3%a4tig|aktivier|double-opt
+		|register|signup|sign-up|emailverif|emailconfirm|oauth|passwordreset|password-reset|useractiv|sso`,
+	footerWord: `unsub|optout|opt-out|opt_out|abmelden|abbestell|desabon|desinscri|email-preferences|email_preferences|preferences|notification-settings|manage-subscription|manage_subscription|subscription-center
+		|privacy|privacy-policy|terms|legal|imprint|impressum|datenschutz|cookies|view-in-browser|viewinbrowser|view_online|webversion|faq`,
+}
+
+// socialHosts are those that mails link to at their foot.
+var socialHosts = []string{
+	"twitter.com", "x.com", "facebook.com", "instagram.com", "linkedin.com", "youtube.com", "tiktok.com", "pinterest.com", "threads.net", "mastodon.social", "apps.apple.com", "itunes.apple.com", "play.google.com",
+}
+
+// knownLinkWords and knownLinkParts are built once and only read.
+var (
+	knownLinkWords = sync.OnceValue(func() *wordTable {
+		t := &wordTable{}
+		for section, kind := range linkSections {
+			t.addAll(kind, wordSections()[section])
+		}
+		return t.stems()
+	})
+	knownLinkParts = sync.OnceValue(func() *wordTable {
+		t := &wordTable{}
+		for kind, list := range linkParts {
+			t.addAll(kind, strings.Split(list, "|"))
+		}
+		return t.stems()
+	})
+)
+
+// stems lets all words of a table go on, and sorts it.
+func (t *wordTable) stems() *wordTable {
+	for _, list := range t {
+		for i := range list {
+			list[i].stem = true
+		}
+	}
+	t.sort()
+	return t
+}
+
+// kindsIn returns the kinds of all words of the table in a lower-case text.
+func (t *wordTable) kindsIn(text string) (kinds wordKind) {
+	inWord := false
+	for i := 0; i < len(text); {
+		e := t.match(text[i:], inWord)
+		if e != nil {
+			kinds |= e.kind
+			i += len(e.text)
+			inWord = !e.anywhere
+			continue
+		}
+		inWord = isWordByte(text[i])
+		i++
+	}
+	return kinds
+}
+
+// isWordByte reports whether c is of a letter or digit; the bytes of other
+// scripts are taken as letters.
+func isWordByte(c byte) bool { return plaintext.IsAlnum(c) || c >= 0x80 }

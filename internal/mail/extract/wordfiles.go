@@ -1,0 +1,62 @@
+package extract
+
+import (
+	"embed"
+	"strings"
+	"sync"
+)
+
+// wordFiles holds the words that say what a number or a link is for: one file
+// per language, and general.txt with words of many. A line is a section and its
+// words: "code: kod | kody*". The words are in lower case; one that ends in "*"
+// stands for all words that begin with it.
+//
+//go:embed words/*.txt
+var wordFiles embed.FS
+
+// wordSections returns the words of all files by section.
+var wordSections = sync.OnceValue(func() map[string][]string {
+	sections := map[string][]string{}
+	files, _ := wordFiles.ReadDir("words") // an embedded folder can be read
+	for _, file := range files {
+		text, _ := wordFiles.ReadFile("words/" + file.Name())
+		for line := range strings.Lines(string(text)) {
+			section, words, ok := strings.Cut(strings.TrimSpace(line), ":")
+			if !ok {
+				continue
+			}
+			for word := range strings.SplitSeq(words, "|") {
+				sections[section] = append(sections[section], strings.TrimSpace(word))
+			}
+		}
+	}
+	return sections
+})
+
+// codeSections and linkSections are the sections of the files. The section
+// "unit" has the units of amounts, "copula" what stands between a code and its
+// noun ("is").
+var (
+	codeSections = map[string]wordKind{
+		"code": codeNoun, "weak": weakNoun, "open": openNoun, "qualifier": qualifier, "verb": useVerb, "old": oldWord,
+		"thing": otherThing, "soft": softThing, "elsewhere": elsewhere, "named": ofCode, "shop": ofShop,
+	}
+	linkSections = map[string]wordKind{"action": actionWord, "point": pointWord, "rest": restWord, "footer": footerWord}
+)
+
+// wordSets are the sections that are asked for whole words.
+var wordSets = sync.OnceValue(func() (sets struct {
+	copula   map[string]bool // "is"
+	comparer map[string]bool // "than", before an amount
+	refusal  map[string]bool // "not", before a verb
+}) {
+	set := func(section string) map[string]bool {
+		words := map[string]bool{}
+		for _, word := range wordSections()[section] {
+			words[word] = true
+		}
+		return words
+	}
+	sets.copula, sets.comparer, sets.refusal = set("copula"), set("comparer"), set("refusal")
+	return sets
+})

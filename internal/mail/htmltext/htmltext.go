@@ -1,0 +1,26 @@
+// Package htmltext converts the HTML of a message to the text and the links that a
+// reader sees. It reads the tags in one pass and builds no tree, so deep nesting
+// costs no more than length.
+package htmltext
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail"
+)
+
+// HTMLToText returns an HTML mail as plain text, to stand as text/plain beside
+// it: what is hidden is left out, each link's address follows its words in
+// angle brackets, and quotations are marked with ">".
+func Text(html string) string {
+	return Read(html, mail.DefaultLimits().Links, WithTargets, nil).Plain()
+}
+
+// HTMLVisibleText is HTMLToText without the addresses of links: what a reader
+// sees, for snippets and searches and to find the new part of a reply.
+func VisibleText(html string) string {
+	return Read(html, 0, OnlyVisible, nil).Plain()
+}
+
+// plain returns the text with spaces between the cells of tables.
+func (p *Page) Plain() string { return strings.ReplaceAll(string(p.Text), "\t", " ") }

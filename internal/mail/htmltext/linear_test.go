@@ -1,0 +1,32 @@
+package htmltext
+
+import (
+	"testing"
+
+	"github.com/postroom/postroom/internal/lineartest"
+)
+
+// linearReaders are the exported functions that read HTML.
+func linearReaders() []lineartest.Reader {
+	html := []string{"x", "<p>", "</div>", "<a href=https://a.example/" + lineartest.Number + ">", "<style>", "<b style='", "<div class=gmail_quote>", ".a" + lineartest.Number + "{color:red}", "<!--", "&amp;", "<blockquote type=cite>"}
+	return []lineartest.Reader{
+		{Name: "Text", Units: html, Read: func(s string) { Text(s) }},
+		{Name: "Read", Units: html, Short: 4, Read: func(s string) { Read(s, 100, WithMarks, nil) }},
+		{Name: "Page.Plain", Units: html, Short: 3, Read: func(s string) { Read(s, 100, OnlyVisible, nil).Plain() }},
+		{Name: "Page.LinkText", Units: html[:4], Read: func(s string) {
+			p := Read("<a href=https://a.example/>"+s, 100, OnlyVisible, nil)
+			for i := range p.Links {
+				p.LinkText(&p.Links[i])
+			}
+		}},
+		{Name: "VisibleText style", Units: []string{"a", ".a" + lineartest.Number + "{display:none}", "/*", "@media{", "}", ";", `"`, "\\"}, Read: func(s string) { VisibleText("<style>" + s + "</style><p class=a>x") }},
+		{Name: "VisibleText attribute", Units: []string{"a", "color:red;", "font-size:0;", "/*", "(", " ", "&amp;", `\`}, Read: func(s string) { VisibleText("<p style=\"" + s + "\" class=\"" + s + "\">x") }},
+	}
+}
+
+func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }
+
+func TestLinearReadersAreComplete(t *testing.T) {
+	t.Parallel()
+	lineartest.Complete(t, linearReaders(), nil)
+}

@@ -1,0 +1,312 @@
+package htmltext
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// A page is what a reader sees of an HTML mail.
+type Page struct {
+	Text  []byte // lines; the cells of a table row are separated by tabs
+	Links []Link
+	// preview is the beginning of what is hidden: mail programs show it beside the
+	// subject.
+	Preview []byte
+}
+
+// Link is one that can be clicked.
+type Link struct {
+	Href       string
+	Start, End int    // of its words in page.text
+	label      string // of the picture it consists of, or what it is titled
+}
+
+// Mode is what is written besides what a reader sees.
+type Mode int
+
+const (
+	OnlyVisible Mode = iota
+	WithTargets      // each link's address after its words
+	WithMarks        // lines that say where a mail program put a quotation or a signature
+)
+
+// words returns what the link says.
+func (p *Page) LinkText(l *Link) string {
+	if s := strings.TrimSpace(string(p.Text[l.Start:l.End])); s != "" {
+		return s
+	}
+	return l.label
+}
+
+// Read reads HTML in one pass over its tags, without building a tree, so
+// that nesting cannot cost more than length. At most maxLinks links are kept.
+// Reading stops when the budget runs out.
+func Read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
+	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1}
+	r.w.buf = make([]byte, 0, len(src)/4+64)
+	for !budget.Spent() {
+		switch r.z.Next() {
+		case html.ErrorToken:
+			// io.EOF, or a token larger than the tokenizer takes.
+			if errors.Is(r.z.Err(), io.EOF) || len(r.z.Raw()) == 0 {
+				return r.end()
+			}
+		case html.TextToken:
+			switch {
+			case r.hiddenAt < 0 && r.sizes.seen():
+				r.w.text(r.z.Text(), r.pre > 0)
+			case r.hiddenAt < 0:
+			case r.stack[len(r.stack)-1] == atom.Style:
+				r.classes = hiddenClasses(r.z.Text(), r.classes)
+			case r.mode == OnlyVisible && !isUnseen(r.stack[r.hiddenAt]):
+				text := r.z.Text()
+				r.page.Preview = append(r.page.Preview, text[:min(len(text), maxPreview-len(r.page.Preview))]...)
+			}
+		case html.StartTagToken, html.SelfClosingTagToken:
+			r.open()
+		case html.EndTagToken:
+			name, _ := r.z.TagName()
+			r.close(atom.Lookup(name))
+		}
+	}
+	return r.end()
+}
+
+// end returns what was read.
+func (r *pageReader) end() *Page {
+	r.endLink()
+	r.page.Text = r.w.buf
+	return &r.page
+}
+
+// pageReader knows where in the document it is.
+type pageReader struct {
+	z        *html.Tokenizer
+	w        pageWriter
+	page     Page
+	maxLinks int
+	mode     Mode
+
+	stack    []atom.Atom     // open elements
+	hiddenAt int             // length of stack below the hidden element, or -1
+	linkAt   int             // index of the open link in page.links, or -1
+	quotes   []int           // lengths of stack below the open quotations
+	pre      int             // open <pre>
+	classes  map[string]bool // that are hidden
+	sizes    textSizes
+}
+
+// attributes are those that matter of one tag.
+type attributes struct {
+	href, label    string
+	value          string // of an input
+	hidden, quoted bool
+	size           fontSize
+	mark           string // of a mail program, "" for none
+}
+
+func (r *pageReader) open() {
+	name, hasAttr := r.z.TagName()
+	tag := atom.Lookup(name)
+	var attr attributes
+	if hasAttr {
+		attr = r.attributes(tag)
+	}
+	r.imply(tag)
+	below := len(r.stack)
+	if !isVoid(tag) {
+		r.stack = append(r.stack, tag)
+	}
+	if r.hiddenAt >= 0 {
+		return
+	}
+	if tag == atom.Table && attr.size == sameSize {
+		attr.size = someSize // it does not take that of what it stands in
+	}
+	if !isVoid(tag) {
+		r.sizes.open(below, attr.size)
+	}
+	if attr.hidden || isUnseen(tag) {
+		if !isVoid(tag) {
+			r.hiddenAt = below
+		}
+		return
+	}
+	r.w.breakFor(tag)
+	if attr.mark != "" && len(r.quotes) == 0 {
+		r.w.mark(attr.mark)
+	}
+	r.begin(tag, &attr, below)
+}
+
+// begin notes what an element that is seen begins; below is how many are open
+// around it.
+func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
+	switch tag {
+	case atom.A, atom.Area:
+		r.endLink()
+		if attr.href != "" && len(r.page.Links) < r.maxLinks {
+			r.linkAt = len(r.page.Links)
+			r.page.Links = append(r.page.Links, Link{Href: attr.href, Start: len(r.w.buf), label: attr.label})
+		}
+	case atom.Img:
+		if r.linkAt >= 0 && r.page.Links[r.linkAt].label == "" {
+			r.page.Links[r.linkAt].label = attr.label
+		}
+		if r.mode == OnlyVisible && saysCode(attr.label) {
+			r.w.text([]byte(attr.label), false)
+		}
+	case atom.Input:
+		if r.mode == OnlyVisible && saysCode(attr.value) {
+			r.w.text([]byte(attr.value), false)
+		}
+	case atom.Pre:
+		r.pre++
+	case atom.Blockquote:
+		if attr.quoted || r.w.endsWithColon() {
+			r.quotes = append(r.quotes, below)
+			r.w.quote++
+		}
+	}
+}
+
+// attributes reads those of the current tag.
+func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
+	for more := true; more; {
+		var key, val []byte
+		key, val, more = r.z.TagAttr()
+		if string(key) == "class" && a.size == sameSize {
+			a.size = someSize // a style sheet may give it one
+		}
+		if len(r.classes) > 0 && string(key) == "class" {
+			for class := range bytes.FieldsSeq(val) {
+				a.hidden = a.hidden || r.classes[string(class)]
+			}
+		}
+		switch string(key) {
+		case "href":
+			a.href = strings.TrimSpace(string(val))
+		case "style":
+			hidden, size := readStyle(val)
+			a.hidden = a.hidden || hidden
+			if size != sameSize {
+				a.size = size
+			}
+		case "hidden":
+			a.hidden = true
+		case "alt", "title", "aria-label":
+			if tag == atom.Img || tag == atom.A {
+				a.label = strings.TrimSpace(string(val))
+			}
+		case "value":
+			a.value = strings.TrimSpace(string(val))
+		case "type", "class", "id":
+			if tag == atom.Blockquote {
+				val = bytes.ToLower(val)
+				a.quoted = a.quoted || bytes.Contains(val, []byte("cite")) || bytes.Contains(val, []byte("quote"))
+			} else if r.mode == WithMarks && a.mark == "" {
+				a.mark = programMark(val)
+			}
+		}
+	}
+	return a
+}
+
+// maxPreview bounds page.preview, in bytes.
+const maxPreview = 512
+
+// maxAlt is the length of the longest alternative text that is read for a code, in
+// bytes.
+const maxAlt = 120
+
+// saysCode reports whether the text in place of an image or in a field may hold a
+// code, or one digit of it.
+func saysCode(text string) bool { return len(text) <= maxAlt && plaintext.HasDigit(text) }
+
+// maxUnclosed is how far up an end tag looks for its element.
+const maxUnclosed = 64
+
+func (r *pageReader) close(tag atom.Atom) {
+	if tag == atom.P || tag == atom.Br {
+		r.breakVisible(tag)
+	}
+	for i := len(r.stack) - 1; i >= max(0, len(r.stack)-maxUnclosed); i-- {
+		if r.stack[i] == tag {
+			r.breakVisible(tag)
+			r.cut(i)
+			return
+		}
+	}
+}
+
+func (r *pageReader) breakVisible(tag atom.Atom) {
+	if r.hiddenAt < 0 {
+		r.w.breakFor(tag)
+	}
+}
+
+// cut closes all elements above the first n.
+func (r *pageReader) cut(n int) {
+	for _, tag := range r.stack[n:] {
+		switch tag {
+		case atom.A:
+			r.endLink()
+		case atom.Pre:
+			r.pre = max(0, r.pre-1)
+		}
+	}
+	r.stack = r.stack[:n]
+	if r.hiddenAt >= n {
+		r.hiddenAt = -1
+	}
+	r.sizes.cut(n)
+	for len(r.quotes) > 0 && r.quotes[len(r.quotes)-1] >= n {
+		r.quotes = r.quotes[:len(r.quotes)-1]
+		r.w.quote--
+	}
+}
+
+// imply closes what the start of an element closes by the rules of HTML. Only
+// the innermost element is looked at.
+func (r *pageReader) imply(tag atom.Atom) {
+	for len(r.stack) > 0 {
+		top := r.stack[len(r.stack)-1]
+		closes := false
+		switch top {
+		case atom.P:
+			closes = isBlock(tag)
+		case atom.Li:
+			closes = tag == atom.Li
+		case atom.Td, atom.Th:
+			closes = tag == atom.Td || tag == atom.Th || tag == atom.Tr || tag == atom.Tbody
+		case atom.Tr:
+			closes = tag == atom.Tr || tag == atom.Tbody
+		}
+		if !closes {
+			return
+		}
+		r.cut(len(r.stack) - 1)
+	}
+}
+
+func (r *pageReader) endLink() {
+	if r.linkAt < 0 {
+		return
+	}
+	l := &r.page.Links[r.linkAt]
+	r.linkAt = -1
+	if l.End = len(r.w.buf); l.Start > l.End {
+		l.Start = l.End
+	}
+	if r.mode == WithTargets && plaintext.IsWebLink(l.Href) && !strings.Contains(l.Href, strings.TrimSpace(string(r.w.buf[l.Start:l.End]))) {
+		r.w.text([]byte(" <"+l.Href+">"), false)
+	}
+}

@@ -1,0 +1,142 @@
+package htmltext
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/atom"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// pageWriter sets the text of a page: white space folded, blocks on lines of
+// their own, the cells of a row separated by a tab, quotations marked as in
+// plain text.
+type pageWriter struct {
+	buf   []byte
+	gap   gap // what is to stand before the next word
+	quote int // depth of quotation
+}
+
+// gap is the white space between two words.
+type gap int
+
+const (
+	noGap gap = iota
+	spaceGap
+	cellGap
+	lineGap
+	paragraphGap
+)
+
+func (w *pageWriter) need(g gap) { w.gap = max(w.gap, g) }
+
+// breakFor notes the space that goes with the start or the end of an element.
+func (w *pageWriter) breakFor(tag atom.Atom) {
+	switch {
+	case tag == atom.Br:
+		w.lineBreak()
+	case tag == atom.Td || tag == atom.Th:
+		w.need(cellGap)
+	case isParagraph(tag):
+		w.need(paragraphGap)
+	case isBlock(tag):
+		w.need(lineGap)
+	}
+}
+
+// lineBreak ends a line; the second one in a row leaves an empty line.
+func (w *pageWriter) lineBreak() {
+	if w.gap == lineGap {
+		w.gap = paragraphGap
+		return
+	}
+	w.need(lineGap)
+}
+
+// text writes text. Preformatted text keeps its line breaks.
+func (w *pageWriter) text(s []byte, pre bool) {
+	for len(s) > 0 {
+		if c := s[0]; c < utf8.RuneSelf {
+			n := plainRun(s)
+			if n > 0 {
+				w.startWord()
+				w.buf = append(w.buf, s[:n]...)
+				s = s[n:]
+				continue
+			}
+			if pre && c == '\n' {
+				w.lineBreak()
+			} else if c != 0 {
+				w.need(spaceGap)
+			}
+			s = s[1:]
+			continue
+		}
+		r, n := utf8.DecodeRune(s)
+		s = s[n:]
+		switch {
+		case unicode.IsSpace(r) || r == '\u2028' || r == '\u2029':
+			w.need(spaceGap)
+		case (r == '\u200c' || r == '\u200d') && w.gap == noGap && len(w.buf) > 0:
+			w.buf = utf8.AppendRune(w.buf, r) // joins letters of some scripts
+		case plaintext.IsInvisible(r):
+		default:
+			w.startWord()
+			w.buf = utf8.AppendRune(w.buf, r)
+		}
+	}
+}
+
+// plainRun returns the length of the ASCII word that s begins with.
+func plainRun(s []byte) int {
+	n := 0
+	for n < len(s) && s[n] > ' ' && s[n] < 0x7f {
+		n++
+	}
+	return n
+}
+
+// startWord writes the gap before a word.
+func (w *pageWriter) startWord() {
+	switch {
+	case len(w.buf) == 0:
+		w.startLine()
+	case w.gap == spaceGap:
+		w.buf = append(w.buf, ' ')
+	case w.gap == cellGap:
+		w.buf = append(w.buf, '\t')
+	case w.gap == lineGap:
+		w.buf = append(w.buf, '\n')
+		w.startLine()
+	case w.gap == paragraphGap:
+		w.buf = append(w.buf, '\n')
+		w.startLine()
+		w.buf = append(bytes.TrimRight(w.buf, " "), '\n')
+		w.startLine()
+	}
+	w.gap = noGap
+}
+
+// maxQuoteMarks bounds the marks of one line, however deep it is quoted.
+const maxQuoteMarks = 10
+
+func (w *pageWriter) startLine() {
+	for range min(w.quote, maxQuoteMarks) {
+		w.buf = append(w.buf, "> "...)
+	}
+}
+
+// mark writes a line that no text can have.
+func (w *pageWriter) mark(m string) {
+	w.need(lineGap)
+	w.startWord()
+	w.buf = append(w.buf, m...)
+	w.need(lineGap)
+}
+
+// endsWithColon reports whether the last word ends like "X wrote:".
+func (w *pageWriter) endsWithColon() bool {
+	return len(w.buf) > 0 && w.buf[len(w.buf)-1] == ':'
+}

@@ -1,0 +1,42 @@
+package mime
+
+import (
+	"testing"
+
+	"github.com/postroom/postroom/internal/mail"
+)
+
+func TestAutomated(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		m    Message
+		null bool
+		want bool
+	}{
+		{"a person", Message{}, false, false},
+		{"the null reverse-path", Message{}, true, true},
+		{"generated", Message{AutoSubmitted: "auto-generated"}, false, true},
+		{"replied, with a parameter", Message{AutoSubmitted: "Auto-Replied; owner=x"}, false, true},
+		{"said not to be", Message{AutoSubmitted: "no (a person)"}, false, false},
+		{"bulk", Message{Precedence: "Bulk"}, false, true},
+		{"another precedence", Message{Precedence: "first-class"}, false, false},
+		{"a list", Message{HasListField: true}, false, true},
+		{"a person with an address", Message{From: &mail.Address{Email: "ann@out.example"}}, false, false},
+		{"a no-reply sender", Message{From: &mail.Address{Email: "No-Reply@out.example"}}, false, true},
+		{"noreply", Message{From: &mail.Address{Email: "noreply@out.example"}}, false, true},
+		{"noreply with a tag", Message{From: &mail.Address{Email: "noreply+42@out.example"}}, false, true},
+		{"donotreply", Message{From: &mail.Address{Email: "donotreply@out.example"}}, false, true},
+		{"do-not-reply", Message{From: &mail.Address{Email: "do-not-reply@out.example"}}, false, true},
+		{"the mailer daemon", Message{From: &mail.Address{Email: "MAILER-DAEMON@out.example"}}, false, true},
+		{"notifications", Message{From: &mail.Address{Email: "notifications@out.example"}}, false, true},
+		{"bounces", Message{From: &mail.Address{Email: "bounces-7@out.example"}}, false, true},
+		{"a name that only begins like one", Message{From: &mail.Address{Email: "noreplyhere@out.example"}}, false, false},
+		{"a sender without an address", Message{From: &mail.Address{Name: "noreply"}}, false, false},
+	}
+	for _, tt := range tests {
+		if got := tt.m.Automated(tt.null); got != tt.want {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package mime
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// usualFields is how many fields most headers have.
+const usualFields = 24
+
+// Field is one field of a mail's header as it stands there.
+type Field struct {
+	Name  []byte // without the colon
+	Raw   []byte // the whole field with name, line breaks and line end
+	value []byte // without the spaces around it
+}
+
+// ReadHeader reads the header of a mail as Parse does, and returns its fields
+// in order. What follows the header is left in body, which reads on from r.
+// The error is ErrHeaderTooLarge or that of r.
+func ReadHeader(r io.Reader, lim mail.Limits) (fields []Field, body io.Reader, err error) {
+	w := newWalker(r, lim)
+	if err := w.readHeader(); err != nil {
+		return nil, nil, err
+	}
+	if w.truncated {
+		return nil, nil, ErrHeaderTooLarge
+	}
+	fields = make([]Field, 0, usualFields)
+	Fields(w.header, func(f Field) { fields = append(fields, f) })
+	return fields, w.lines.rest(), nil
+}
+
+// Is reports whether the field has a name, which must be in lower case.
+func (f Field) Is(name string) bool {
+	if len(f.Name) != len(name) {
+		return false
+	}
+	for i, c := range f.Name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != name[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Value returns what follows the colon, as written, without the spaces around
+// it.
+func (f Field) Value() []byte { return f.value }
+
+// Unfolded returns the value on one line (RFC 5322 section 2.2.3).
+func (f Field) Unfolded() string {
+	if bytes.IndexByte(f.value, '\n') < 0 && bytes.IndexByte(f.value, '\r') < 0 {
+		return string(f.value)
+	}
+	out := make([]byte, 0, len(f.value))
+	for i, c := range f.value {
+		switch {
+		case c == '\r' || c == '\n':
+		case c == '\t' && i > 0 && f.value[i-1] == '\n':
+			out = append(out, ' ')
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
+// Text returns the value as text to read: unfolded, encoded words decoded,
+// on one line.
+func (f Field) Text() string { return plaintext.OneLine(decodeWords(f.Unfolded())) }
+
+// Addresses returns the addresses in the field, at most limit of them, as Parse
+// reads them. more reports that the field has others.
+func (f Field) Addresses(limit int) (list []mail.Address, more bool) {
+	return ParseAddressList(f.Unfolded(), limit)
+}

@@ -1,0 +1,159 @@
+package mime
+
+import (
+	"bytes"
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Fields calls yield for each field of a header block. It skips lines that are
+// neither a field nor the continuation of one.
+func Fields(block []byte, yield func(Field)) {
+	for len(block) > 0 {
+		end := fieldEnd(block)
+		raw := block[:end:end]
+		block = block[end:]
+		colon := bytes.IndexByte(raw, ':')
+		if colon <= 0 {
+			continue
+		}
+		if name := bytes.TrimRight(raw[:colon], " \t"); IsFieldName(name) {
+			yield(Field{Name: name, Raw: raw, value: bytes.TrimSpace(raw[colon+1:])})
+		}
+	}
+}
+
+// fieldEnd returns the length of the first field of block with the lines
+// that continue it.
+func fieldEnd(block []byte) int {
+	end := 0
+	for {
+		n := bytes.IndexByte(block[end:], '\n')
+		if n < 0 {
+			return len(block)
+		}
+		end += n + 1
+		if end == len(block) || block[end] != ' ' && block[end] != '\t' {
+			return end
+		}
+	}
+}
+
+// IsFieldName reports whether name is one of RFC 5322 section 3.6.8.
+func IsFieldName(name []byte) bool {
+	for _, c := range name {
+		if c <= ' ' || c >= 0x7f || c == ':' {
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
+// IsHeaderLine reports whether a line can belong to a header: it has a field
+// name, or continues a field.
+func IsHeaderLine(line []byte) bool {
+	if line[0] == ' ' || line[0] == '\t' {
+		return true
+	}
+	colon := bytes.IndexByte(line, ':')
+	return colon > 0 && IsFieldName(bytes.TrimRight(line[:colon], " \t"))
+}
+
+// parseDate reads a Date field, in the zone UTC. It returns the zero time for
+// one that cannot be read.
+func parseDate(s string) time.Time {
+	t, err := time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", s) // nearly all
+	if err != nil {
+		t, err = mail.ParseDate(s)
+	}
+	if err != nil {
+		t, err = parseOddDate(s)
+	}
+	if err != nil || t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// parseOddDate reads dates that are not of RFC 5322 but met in mail.
+func parseOddDate(s string) (t time.Time, err error) {
+	s, _, _ = strings.Cut(s, " (")
+	s = strings.Join(strings.Fields(s), " ")
+	s = strings.Replace(s, ",", "", 1)
+	for _, layout := range []string{
+		"Mon 2 Jan 2006 15:04:05 -0700",
+		"Mon 2 Jan 2006 15:04:05 MST",
+		"Mon 2 Jan 2006 15:04:05",
+		"2 Jan 2006 15:04:05",
+		time.ANSIC,
+		time.UnixDate,
+		"Mon Jan 2 15:04:05 2006 -0700",
+		time.RFC3339,
+		"2006-01-02 15:04:05 -0700",
+		"2006-01-02 15:04:05",
+	} {
+		if t, err = time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return t, err
+}
+
+const (
+	maxMessageID  = 900 // bytes; a longer one fits no header line
+	maxReferences = 100 // of one field: the newest, and the oldest
+	maxRoots      = 10  // how many the oldest are
+)
+
+// MessageIDs returns the message identifiers of a field (RFC 5322 section
+// 3.6.4) with their angle brackets. What is not printable ASCII is no
+// identifier, so that each can be written into a reply.
+func MessageIDs(s string) []string {
+	var ids []string
+	for rest := s; ; {
+		open := strings.IndexByte(rest, '<')
+		if open < 0 {
+			break
+		}
+		rest = rest[open:]
+		end := strings.IndexByte(rest, '>')
+		if end < 0 {
+			break
+		}
+		if id := rest[:end+1]; ValidMessageID(id) {
+			ids = append(ids, id)
+			if len(ids) == 2*maxReferences {
+				ids = newestAndOldest(ids)
+			}
+		}
+		rest = rest[end+1:]
+	}
+	if id := "<" + strings.TrimSpace(s) + ">"; len(ids) == 0 && strings.Contains(id, "@") && ValidMessageID(id) {
+		return []string{id}
+	}
+	return newestAndOldest(ids)
+}
+
+// newestAndOldest cuts a list down from its middle: the oldest is the root of
+// the thread, the newest are the likeliest to be known.
+func newestAndOldest(ids []string) []string {
+	if len(ids) <= maxReferences {
+		return ids
+	}
+	return slices.Delete(ids, maxRoots, len(ids)-maxReferences+maxRoots)
+}
+
+// ValidMessageID reports whether id is "<x>" of printable ASCII.
+func ValidMessageID(id string) bool {
+	if len(id) < 3 || len(id) > maxMessageID || id[0] != '<' || id[len(id)-1] != '>' {
+		return false
+	}
+	for _, c := range []byte(id[1 : len(id)-1]) {
+		if c <= ' ' || c >= 0x7f || c == '<' || c == '>' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,169 @@
+package mime
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// A MediaType is a structured header value: "text/plain; charset=utf-8".
+type MediaType struct {
+	Kind   string // lower case
+	params []param
+}
+
+type param struct{ name, value string } // name in lower case
+
+// maxParams bounds the parameters that are read of one field.
+const maxParams = 200
+
+// ParseMedia reads a Content-Type or Content-Disposition value. Quotes that
+// do not end, values with spaces that lack them, and empty parameters are
+// taken as they were meant.
+func ParseMedia(s string) MediaType {
+	kind, rest, _ := strings.Cut(s, ";")
+	kind, _, _ = strings.Cut(kind, "(") // a comment
+	m := MediaType{Kind: strings.ToLower(strings.TrimSpace(kind))}
+	for rest != "" && len(m.params) < maxParams {
+		var p param
+		p, rest = cutParam(rest)
+		if p.name != "" {
+			m.params = append(m.params, p)
+		}
+	}
+	return m
+}
+
+// cutParam cuts the parameter before the next semicolon off s.
+func cutParam(s string) (p param, rest string) {
+	end := strings.IndexAny(s, "=;")
+	if end < 0 {
+		return p, ""
+	}
+	if s[end] == ';' {
+		return p, s[end+1:]
+	}
+	p.name = strings.ToLower(strings.TrimSpace(s[:end]))
+	s = strings.TrimLeft(s[end+1:], " \t")
+	if strings.HasPrefix(s, `"`) {
+		p.value, s = cutQuoted(s)
+		_, rest, _ = strings.Cut(s, ";")
+		return p, rest
+	}
+	value, rest, _ := strings.Cut(s, ";")
+	value, _, _ = strings.Cut(value, " (") // a comment
+	p.value = strings.TrimSpace(value)
+	return p, rest
+}
+
+// cutQuoted cuts a quoted string off the beginning of s, which begins with
+// the quote, and returns what it stands for.
+func cutQuoted(s string) (value, rest string) {
+	s = s[1:]
+	end := strings.IndexAny(s, `"\`)
+	if end < 0 {
+		return strings.TrimSpace(s), ""
+	}
+	if s[end] == '"' {
+		return s[:end], s[end+1:]
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return string(out), s[i+1:]
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+			i++
+		}
+		out = append(out, s[i])
+	}
+	return strings.TrimSpace(string(out)), ""
+}
+
+// raw returns a parameter as it stands, without RFC 2231 decoding.
+func (m *MediaType) Raw(name string) string {
+	for i := range m.params {
+		if m.params[i].name == name {
+			return m.params[i].value
+		}
+	}
+	return ""
+}
+
+// get returns a parameter decoded: RFC 2231 in its extended and continued
+// forms before the plain one, in which encoded words are decoded, because
+// that is how programs write them.
+func (m *MediaType) get(name string) string {
+	plain, extended := "", ""
+	var parts []string // of name*0, name*1, ...
+	charset, coded := "", false
+	for i := range m.params {
+		p := &m.params[i]
+		suffix, ok := strings.CutPrefix(p.name, name)
+		switch {
+		case !ok:
+		case suffix == "" && plain == "":
+			plain = p.value
+		case suffix == "*":
+			extended = p.value
+		case strings.HasPrefix(suffix, "*"):
+			n, err := strconv.Atoi(strings.Trim(suffix, "*"))
+			if err != nil || n < 0 || n > maxParams {
+				continue
+			}
+			for len(parts) <= n {
+				parts = append(parts, "")
+			}
+			value := p.value
+			if strings.HasSuffix(suffix, "*") {
+				if n == 0 {
+					charset, value = cutCharset(value)
+				}
+				coded = true
+				value = percentDecode(value)
+			}
+			parts[n] = value
+		}
+	}
+	switch {
+	case extended != "":
+		cs, value := cutCharset(extended)
+		return ToUTF8([]byte(percentDecode(value)), cs)
+	case len(parts) > 0 && coded:
+		return ToUTF8([]byte(strings.Join(parts, "")), charset)
+	case len(parts) > 0:
+		return decodeWords(strings.Join(parts, ""))
+	}
+	return decodeWords(plain)
+}
+
+// cutCharset cuts "charset'language'" off an extended value.
+func cutCharset(s string) (charset, value string) {
+	charset, rest, ok := strings.Cut(s, "'")
+	if !ok {
+		return "", s
+	}
+	_, value, ok = strings.Cut(rest, "'")
+	if !ok {
+		return "", s
+	}
+	return charset, value
+}
+
+// percentDecode undoes percent-encoding; what is broken stays.
+func percentDecode(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) && plaintext.IsHex(s[i+1]) && plaintext.IsHex(s[i+2]) {
+			out = append(out, plaintext.Unhex(s[i+1])<<4|plaintext.Unhex(s[i+2]))
+			i += 2
+			continue
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}

@@ -1,0 +1,166 @@
+package mime
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/mail"
+)
+
+// Parse reads a mail. It does not fail on an odd mail; its error is
+// ErrHeaderTooLarge or that of r. Where a limit is reached it stops reading,
+// possibly before the end of r, and marks the message Truncated.
+//
+// Of a field that may come once the first counts: a mail with two From fields
+// is from the first that has an address. To, Cc, Bcc and Reply-To fields that come twice are
+// joined.
+func Parse(r io.Reader, lim mail.Limits) (*Message, error) {
+	p := parser{w: newWalker(r, lim), lim: lim, msg: &Message{}}
+	if err := p.w.readHeader(); err != nil {
+		return nil, err
+	}
+	if p.w.truncated {
+		return nil, ErrHeaderTooLarge
+	}
+	if !utf8.Valid(p.w.header) {
+		p.hint = headerCharset(p.w.header)
+	}
+	Fields(p.w.header, p.readField)
+	if err := p.readParts(); err != nil {
+		return nil, err
+	}
+	p.msg.Text, p.msg.HTML = p.text.String(), p.html.String()
+	p.msg.Truncated = p.truncated || p.w.truncated
+	return p.msg, nil
+}
+
+// parser builds a Message.
+type parser struct {
+	w         *walker
+	lim       mail.Limits
+	msg       *Message
+	text      textParts
+	html      textParts
+	truncated bool
+	scratch   []byte // decoded bytes of a part; reused
+	hint      string // charset of header fields that do not name theirs
+}
+
+// headerCharset returns the charset of the text of the mail, which its header
+// is most likely written in too.
+func headerCharset(header []byte) string {
+	part := readPartHeader(header)
+	return part.media.Raw("charset")
+}
+
+// readField takes one field of the header of the mail.
+func (p *parser) readField(f Field) {
+	if p.lim.Budget.Spent() {
+		p.truncated = true
+		return
+	}
+	written := f
+	if p.hint != "" && !utf8.Valid(f.value) {
+		f.value = []byte(ToUTF8(f.value, p.hint))
+	}
+	m, letter := p.msg, f.Name[0]|0x20
+	switch {
+	case letter == 'b' && f.Is("bcc"):
+		p.addresses(&m.Bcc, f)
+	case letter == 'c' && f.Is("cc"):
+		p.addresses(&m.Cc, f)
+	case letter == 't' && f.Is("to"):
+		p.addresses(&m.To, f)
+	case letter == 'r' && f.Is("reply-to"):
+		p.addresses(&m.ReplyTo, f)
+	case letter == 'f' && f.Is("from"):
+		if m.From == nil || m.From.Email == "" {
+			if a := hintedSender(f, written); m.From == nil || a != nil && a.Email != "" {
+				m.From = a
+			}
+		}
+	default:
+		p.readFirst(f)
+	}
+}
+
+// readFirst takes a field of which the first counts that says something.
+func (p *parser) readFirst(f Field) {
+	m := p.msg
+	switch f.Name[0] | 0x20 {
+	case 'a':
+		if m.AutoSubmitted == "" && f.Is("auto-submitted") {
+			m.AutoSubmitted = f.Text()
+		}
+	case 'd':
+		if m.Date.IsZero() && f.Is("date") {
+			m.Date = parseDate(f.Unfolded())
+		}
+	case 'i':
+		if m.InReplyTo == nil && f.Is("in-reply-to") {
+			m.InReplyTo = MessageIDs(f.Unfolded())
+		}
+	case 'l':
+		if len(f.Name) > len("list-") && strings.EqualFold(string(f.Name[:len("list-")]), "list-") {
+			m.HasListField = true
+		}
+	case 'm':
+		if m.HeaderID == "" && f.Is("message-id") {
+			if ids := MessageIDs(f.Unfolded()); len(ids) > 0 {
+				m.HeaderID = ids[0]
+			}
+		}
+	case 'p':
+		if m.Precedence == "" && f.Is("precedence") {
+			m.Precedence = f.Text()
+		}
+	case 'r':
+		if m.References == nil && f.Is("references") {
+			m.References = MessageIDs(f.Unfolded())
+		}
+	case 's':
+		if m.Subject == "" && f.Is("subject") {
+			m.Subject = f.Text()
+		}
+	}
+}
+
+func (p *parser) addresses(list *[]mail.Address, f Field) {
+	more, cut := ParseAddressList(f.Unfolded(), p.lim.Addresses-len(*list))
+	*list = append(*list, more...)
+	p.truncated = p.truncated || cut
+}
+
+// sender returns who a From field names: its first address, or where it has
+// none, a name without one.
+func sender(f Field) *mail.Address {
+	if a := firstAddress(f); a != nil {
+		return a
+	}
+	name := cleanName(f.Unfolded())
+	if name == "" || strings.ContainsAny(name, "<>:;@") {
+		return nil
+	}
+	return &mail.Address{Name: name}
+}
+
+// hintedSender returns who a From field names, with the name in the charset of
+// the text. Its address stays as it is without that: it is what the checks of
+// the sender are about, which must not be of another than the one shown.
+func hintedSender(hinted, written Field) *mail.Address {
+	a, as := sender(written), sender(hinted)
+	if a == nil || as == nil || a.Email != as.Email {
+		return a
+	}
+	return as
+}
+
+// firstAddress returns the first address of a From field.
+func firstAddress(f Field) *mail.Address {
+	list, _ := ParseAddressList(f.Unfolded(), 1)
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}

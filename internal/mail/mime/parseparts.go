@@ -1,0 +1,138 @@
+package mime
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// readParts goes through the leaf parts.
+func (p *parser) readParts() error {
+	var preamble strings.Builder
+	p.w.preamble = func(b []byte) {
+		if preamble.Len() <= p.lim.TextBytes { // addText cuts and marks it
+			preamble.Write(b)
+		}
+	}
+	for {
+		leaf, err := p.w.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.readPart(&leaf); err != nil {
+			return err
+		}
+	}
+	if p.w.parts == 0 {
+		// None of the delimiters came: the text is all there is.
+		p.addText(&p.text, plaintext.UnixLines(guessUTF8([]byte(preamble.String()))))
+	}
+	return nil
+}
+
+func (p *parser) readPart(leaf *leafPart) (err error) {
+	kind, name := leaf.kind(), leaf.filename()
+	size, shown := int64(0), leaf.isShown(kind, name)
+	switch {
+	case !shown:
+		size, err = p.measure(leaf)
+	case kind == "text/html":
+		size, err = p.readText(&p.html, leaf)
+	default:
+		size, err = p.readText(&p.text, leaf)
+	}
+	if err != nil || shown && !leaf.isNamedFile(name) {
+		return err
+	}
+	p.msg.Attachments = append(p.msg.Attachments, mail.Attachment{
+		Part:        leaf.number,
+		Filename:    name,
+		ContentType: kind,
+		ContentID:   leaf.contentID,
+		Inline:      leaf.isInline(),
+		Size:        size,
+	})
+	return nil
+}
+
+// readText decodes a part of the text of the mail and returns its size.
+func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error) {
+	room := max(0, p.lim.TextBytes-dst.size)
+	decoder := newTransferDecoder(leaf.encoding)
+	if p.scratch == nil {
+		p.scratch = make([]byte, 0, min(p.w.lines.unread(), room)+1)
+	}
+	buf, full := p.scratch[:0], false
+	keep := func(decoded []byte) {
+		size += int64(len(decoded) - len(buf))
+		if buf = decoded; len(buf) > room {
+			buf, full = buf[:room], true
+		}
+	}
+	err = p.w.body(func(piece []byte) { keep(decoder.decode(buf, piece)) })
+	keep(decoder.finish(buf))
+	if p.scratch = buf; err != nil {
+		return 0, err
+	}
+	p.truncated = p.truncated || full
+	charset := leaf.media.Raw("charset")
+	if charset == "" && dst == &p.html {
+		charset = metaCharset(buf)
+	}
+	p.addText(dst, leaf.unflow(plaintext.UnixLines(ToUTF8(buf, charset))))
+	return size, nil
+}
+
+// addText adds text with LF line ends, on a line of its own.
+func (p *parser) addText(dst *textParts, s string) {
+	if room := p.lim.TextBytes - dst.size - dst.gap(); len(s) > room {
+		s = plaintext.Truncate(s, max(room, 0))
+		p.truncated = true
+	}
+	dst.add(s)
+}
+
+// textParts puts the parts of a text together, which most mails have one of.
+type textParts struct {
+	parts []string
+	size  int
+}
+
+func (t *textParts) add(s string) {
+	if s == "" {
+		return
+	}
+	if t.gap() > 0 {
+		t.parts = append(t.parts, "\n")
+		t.size++
+	}
+	t.parts = append(t.parts, s)
+	t.size += len(s)
+}
+
+// gap returns the length of the line end that the next part needs before it.
+func (t *textParts) gap() int {
+	if n := len(t.parts); n > 0 && !strings.HasSuffix(t.parts[n-1], "\n") {
+		return 1
+	}
+	return 0
+}
+
+// String implements fmt.Stringer.
+func (t *textParts) String() string { return strings.Join(t.parts, "") }
+
+// measure reads over a part and returns the size of its content.
+func (p *parser) measure(leaf *leafPart) (size int64, err error) {
+	decoder := newTransferDecoder(leaf.encoding)
+	err = p.w.body(func(piece []byte) {
+		p.scratch = decoder.decode(p.scratch[:0], piece)
+		size += int64(len(p.scratch))
+	})
+	return size + int64(len(decoder.finish(p.scratch[:0]))), err
+}

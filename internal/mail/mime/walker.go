@@ -1,0 +1,223 @@
+package mime
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail"
+)
+
+// A walker goes through the leaf parts of a mail in one pass over its lines,
+// with a stack of boundaries instead of recursion, so that nesting costs
+// nothing but the comparison of lines that begin with "--".
+//
+// A part ends at a delimiter of any multipart around it, whether those inside
+// were closed or not. A multipart that does not name its boundary takes the
+// first line that looks like one. A multipart deeper than the limit is a leaf.
+type walker struct {
+	lines *lineReader
+	lim   mail.Limits
+
+	stack      []openMultipart // outermost first
+	index      map[string]int  // of the innermost one in stack, by delimiter
+	header     []byte          // of the part that is being read; reused
+	headerLeft int             // bytes that headers may still have
+	parts      int             // leaf parts given so far
+	at         place
+	truncated  bool
+
+	// preamble takes what stands before the first part. A mail whose
+	// delimiters never come has its text there.
+	preamble func([]byte)
+}
+
+// openMultipart is one whose end has not come.
+type openMultipart struct {
+	delimiter string // "--boundary", empty until one is found
+	hides     int    // index of an outer one with the same delimiter, or -1
+	subtype   string // "mixed", "alternative", ...
+	parts     int    // parts begun so far
+}
+
+// place is where in the mail the walker stands.
+type place int
+
+const (
+	atHeader  place = iota // a header follows
+	atPart                 // the header of a part is read
+	atBody                 // the body of a leaf follows
+	atBetween              // a preamble or an epilogue follows
+	atEnd
+)
+
+// usualHeader is the length of most headers, in bytes.
+const usualHeader = 2 << 10
+
+func newWalker(r io.Reader, lim mail.Limits) *walker {
+	return &walker{
+		lines: newLineReader(r), lim: lim, preamble: discard,
+		header: make([]byte, 0, usualHeader), headerLeft: lim.HeaderBytes,
+	}
+}
+
+// next goes to the next leaf part, whose body is then read with body. Its
+// error is io.EOF after the last part, or that of the reader.
+func (w *walker) next() (leafPart, error) {
+	for {
+		switch w.at {
+		case atHeader:
+			if err := w.readHeader(); err != nil {
+				return leafPart{}, err
+			}
+		case atPart:
+			w.at = atBody
+			part := readPartHeader(w.header)
+			if w.open(&part) {
+				continue
+			}
+			return w.leaf(part)
+		case atBody:
+			if err := w.body(discard); err != nil {
+				return leafPart{}, err
+			}
+		case atBetween:
+			sink := discard
+			if w.parts == 0 {
+				sink = w.preamble
+			}
+			if err := w.body(sink); err != nil {
+				return leafPart{}, err
+			}
+		case atEnd:
+			return leafPart{}, io.EOF
+		}
+	}
+}
+
+// open pushes a multipart onto the stack. It is false for a leaf.
+func (w *walker) open(part *leafPart) bool {
+	subtype, ok := strings.CutPrefix(part.media.Kind, "multipart/")
+	if !ok {
+		return false
+	}
+	if len(w.stack) >= w.lim.Depth {
+		w.truncated = true
+		return false
+	}
+	w.stack = append(w.stack, openMultipart{subtype: subtype})
+	if boundary := strings.TrimRight(part.media.Raw("boundary"), " \t"); boundary != "" {
+		w.name(len(w.stack)-1, "--"+boundary)
+	}
+	w.at = atBetween
+	return true
+}
+
+// leaf numbers a leaf and says where it stands.
+func (w *walker) leaf(part leafPart) (leafPart, error) {
+	if w.parts >= w.lim.Parts {
+		w.truncated, w.at = true, atEnd
+		return leafPart{}, io.EOF
+	}
+	if n := len(w.stack); n > 0 {
+		part.parent = w.stack[n-1].subtype
+		part.first = w.stack[n-1].parts == 1
+	}
+	part.number = w.parts
+	w.parts++
+	return part, nil
+}
+
+// body gives the body of the current leaf to sink, piece by piece and still
+// transfer-encoded, and goes on to the delimiter that ends it.
+func (w *walker) body(sink func([]byte)) error {
+	var held []byte
+	for {
+		if w.lim.Budget.Spent() {
+			w.truncated, w.at = true, atEnd
+			return nil
+		}
+		more, err := w.bodyLine(&held, sink)
+		if !more {
+			return err
+		}
+	}
+}
+
+// bodyLine gives one line to sink and reports whether more may follow. The
+// line end before a delimiter belongs to the delimiter (RFC 2046 section
+// 5.1.1), so each is held until the next line is known.
+func (w *walker) bodyLine(held *[]byte, sink func([]byte)) (more bool, err error) {
+	line, first, err := w.lines.next()
+	if err != nil {
+		w.at = atEnd
+		sink(*held)
+		return false, readError(err)
+	}
+	if first && w.delimiter(line) {
+		return false, nil
+	}
+	if len(*held) > 0 {
+		sink(*held)
+	}
+	text, end := cutLineEnd(line)
+	if len(text) > 0 {
+		sink(text)
+	}
+	*held = nil
+	switch len(end) {
+	case 1:
+		*held = lf
+	case 2:
+		*held = crlf
+	}
+	return true, nil
+}
+
+var lf, crlf = []byte("\n"), []byte("\r\n")
+
+func discard([]byte) {}
+
+// readHeader reads the header of a part into w.header. It ends at an empty
+// line, at a delimiter, and before a first line that no header can have.
+func (w *walker) readHeader() error {
+	w.header = w.header[:0]
+	w.at = atPart
+	top := w.parts == 0 && len(w.stack) == 0
+	for {
+		line, first, err := w.lines.next()
+		if err != nil {
+			if len(w.header) == 0 {
+				w.at = atEnd
+			}
+			return readError(err)
+		}
+		if first {
+			blank := len(bytes.TrimRight(line, "\r\n")) == 0
+			if blank && top && len(w.header) == 0 {
+				continue // empty lines in front of the mail
+			}
+			if blank {
+				return nil
+			}
+			if i, _ := w.findDelimiter(line); i >= 0 || len(w.header) == 0 && !w.startsHeader(line, top) {
+				w.lines.giveBack(line)
+				return nil
+			}
+		}
+		if w.headerLeft -= len(line); w.headerLeft < 0 {
+			w.truncated, w.at = true, atEnd
+			return nil
+		}
+		w.header = append(w.header, line...)
+	}
+}
+
+// startsHeader reports whether a line can be the first of a header. A mail may
+// lack one, or have the separator of a mailbox file in front of it.
+func (w *walker) startsHeader(line []byte, top bool) bool {
+	if top && (bytes.HasPrefix(line, []byte("From ")) || bytes.HasPrefix(line, []byte(">From "))) {
+		return true
+	}
+	return IsHeaderLine(line)
+}

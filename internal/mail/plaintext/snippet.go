@@ -1,0 +1,39 @@
+package plaintext
+
+import (
+	"strings"
+	"unicode"
+)
+
+// snippetRunes is the length of a snippet.
+const snippetRunes = 200
+
+// Snippet returns the beginning of a text as one line of at most 200
+// characters, for lists. White space is folded, and the invisible characters
+// that fill the preview of newsletters are left out.
+func Snippet(text string) string {
+	var b strings.Builder
+	n, space := 0, false
+	for _, r := range text {
+		switch {
+		case unicode.IsSpace(r) || unicode.IsControl(r):
+			space = n > 0
+			continue
+		case IsInvisible(r):
+			continue
+		}
+		if space {
+			if n == snippetRunes-1 {
+				break
+			}
+			b.WriteByte(' ')
+			n++
+			space = false
+		}
+		b.WriteRune(r)
+		if n++; n == snippetRunes {
+			break
+		}
+	}
+	return b.String()
+}

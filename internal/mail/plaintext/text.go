@@ -1,0 +1,109 @@
+package plaintext
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// head returns at most the first n bytes of s, cut between runes.
+func Truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// FoldSpace trims s and turns each run of white space into one space.
+func FoldSpace(s string) string {
+	if isFolded(s) {
+		return s
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
+
+func isFolded(s string) bool {
+	space := true // so that a leading space is found
+	for _, r := range s {
+		switch {
+		case r == ' ':
+			if space {
+				return false
+			}
+			space = true
+		case unicode.IsSpace(r):
+			return false
+		default:
+			space = false
+		}
+	}
+	return !space || s == ""
+}
+
+// OneLine replaces what cannot stand in a header line, control characters and
+// Unicode's own line breaks, by spaces.
+func OneLine(s string) string {
+	clean := strings.IndexFunc(s, BreaksLine) < 0
+	if !clean {
+		s = strings.Map(func(r rune) rune {
+			if BreaksLine(r) {
+				return ' '
+			}
+			return r
+		}, s)
+	}
+	return strings.TrimSpace(s)
+}
+
+// UnixLines turns CRLF and CR into LF.
+func UnixLines(s string) string {
+	at := strings.IndexByte(s, '\r')
+	if at < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for at >= 0 {
+		b.WriteString(s[:at])
+		b.WriteByte('\n')
+		if s = s[at+1:]; s != "" && s[0] == '\n' {
+			s = s[1:]
+		}
+		at = strings.IndexByte(s, '\r')
+	}
+	b.WriteString(s)
+	return b.String()
+}
+
+func EndsWithColon(line string) bool {
+	line = strings.TrimRight(line, "\u202c\u200f") // marks of the direction of writing
+	return strings.HasSuffix(line, ":") || strings.HasSuffix(line, "：")
+}
+
+// Unquote removes quotes, and the backslashes inside of them.
+func Unquote(s string) string {
+	out := make([]byte, 0, len(s))
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+			continue
+		case s[i] == '\\' && quoted && i+1 < len(s):
+			i++
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+func WordSet(list string) map[string]bool {
+	set := map[string]bool{}
+	for label := range strings.SplitSeq(list, "|") {
+		set[strings.TrimSpace(label)] = true
+	}
+	return set
+}

@@ -1,0 +1,27 @@
+package reply
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/mail/htmltext"
+)
+
+// HTMLReplyText is [ReplyText] of an HTML mail. It knows what is quoted also by
+// the elements that mail programs put it into, in whatever language they write
+// above it.
+func TextOfHTML(html string, budget *cpubudget.Budget) string {
+	marked := htmltext.Read(html, 0, htmltext.WithMarks, budget).Plain()
+	above, below, found := strings.Cut(marked, htmltext.QuoteMark+"\n")
+	above = withoutMarks(strings.Replace(above, htmltext.SignatureMark+"\n", "-- \n", 1))
+	below = withoutMarks(below)
+	if !found || Text(above, budget) == "" {
+		return Text(above+below, budget)
+	}
+	return Text(above+"-----Original Message-----\n"+below, budget)
+}
+
+// withoutMarks returns a text without the marks.
+func withoutMarks(text string) string {
+	return strings.NewReplacer(htmltext.QuoteMark+"\n", "", htmltext.SignatureMark+"\n", "", htmltext.QuoteMark, "", htmltext.SignatureMark, "").Replace(text)
+}

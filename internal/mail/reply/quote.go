@@ -1,0 +1,315 @@
+package reply
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
+
+// separatorKind tells a line like "-----Original Message-----".
+func separatorKind(line string) quoteKind {
+	trimmed := strings.Trim(line, " *_")
+	dashed := strings.HasPrefix(trimmed, "--")
+	if !dashed && !strings.HasPrefix(trimmed, "Begin forwarded") {
+		return noQuote
+	}
+	words := strings.ToLower(strings.Trim(trimmed, "-=_* :"))
+	switch {
+	case words == "" || len(words) > 200:
+	case hasAny(words, originalWords) && len(words) <= 60:
+		return replyQuote
+	case hasAny(words, forwardWords) && len(words) <= 60:
+		return forwardQuote
+	case strings.HasSuffix(trimmed, "--") && endsWithWrote(words) && hasDate(words):
+		return replyQuote
+	}
+	return noQuote
+}
+
+// dropInvisible drops what takes no room, such as marks of the direction of
+// writing, when given to strings.Map.
+func dropInvisible(r rune) rune {
+	if plaintext.IsInvisible(r) {
+		return -1
+	}
+	return r
+}
+
+// asksAbove reports whether a line is the one that a help desk wants to be
+// answered above.
+func asksAbove(line string) bool {
+	return len(line) <= 200 && hasAny(strings.ToLower(line), aboveWords)
+}
+
+// mayAskAbove reports whether a text can have such a line, which few have.
+func mayAskAbove(text string) bool {
+	return slices.ContainsFunc(aboveStems, func(stem string) bool { return strings.Contains(text, stem) })
+}
+
+const (
+	maxAttributionLines = 4
+	maxAttribution      = 500 // bytes
+)
+
+// attribution returns the number of lines from i on that read "On Monday, Ann
+// <ann@example.com> wrote:", which mail programs wrap, or 0. It knows them by
+// the verb, or by the address, together with a date.
+func (r *replyReader) attribution(i int) int {
+	if !r.colonFollows(i) {
+		return 0
+	}
+	var joined strings.Builder
+	for n := 1; n <= maxAttributionLines && i+n <= len(r.lines); n++ {
+		line := r.lines[i+n-1]
+		if line == "" || isQuoted(line) && n > 1 {
+			return 0
+		}
+		joined.WriteString(" " + line)
+		if joined.Len() > maxAttribution {
+			return 0
+		}
+		if !plaintext.EndsWithColon(line) {
+			continue
+		}
+		low := strings.ToLower(strings.TrimRight(joined.String(), ":： "))
+		if !hasDate(low) || n > 1 && !startsAttribution(r.lines[i]) {
+			continue
+		}
+		low = strings.TrimRight(strings.Map(dropInvisible, low), ": ")
+		if endsWithWrote(low) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]") || r.quoteFollows(i+n)) {
+			return n
+		}
+	}
+	return 0
+}
+
+// quoteFollows reports whether the first line from i on that has text is quoted.
+func (r *replyReader) quoteFollows(i int) bool {
+	for ; i < len(r.lines) && r.lines[i] == ""; i++ {
+	}
+	return i < len(r.lines) && isQuoted(r.lines[i])
+}
+
+// colonFollows reports whether line i or one that it may be wrapped to ends
+// with a colon.
+func (r *replyReader) colonFollows(i int) bool {
+	for _, line := range r.lines[i:min(i+maxAttributionLines, len(r.lines))] {
+		if line == "" {
+			return false
+		}
+		if plaintext.EndsWithColon(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// startsAttribution reports whether a line can be the first of some: it has a
+// digit and does not end a sentence.
+func startsAttribution(line string) bool {
+	return plaintext.HasDigit(line) && !strings.HasSuffix(line, ".")
+}
+
+// endsWithWrote reports whether the verb stands at the end, before a name at
+// most.
+func endsWithWrote(low string) bool {
+	if len(low) > 200 {
+		low = low[len(low)-200:]
+	}
+	return hasAny(low, wroteWords)
+}
+
+// hasDate reports whether a line has a year, or a time, or an address.
+func hasDate(low string) bool {
+	if strings.Contains(low, "@") {
+		return true
+	}
+	run := 0
+	for i := 0; i < len(low); i++ {
+		if !plaintext.IsDigit(low[i]) {
+			if run > 0 && run <= 2 && (low[i] == ':' || low[i] == '.') && i+2 < len(low) && plaintext.IsDigit(low[i+1]) && plaintext.IsDigit(low[i+2]) {
+				return true
+			}
+			run = 0
+			continue
+		}
+		if run++; run == 4 {
+			return true
+		}
+	}
+	return false
+}
+
+// headerBlock returns the number of lines from i on that show the header of
+// the quoted mail, at least three of its fields, or 0.
+func (r *replyReader) headerBlock(i int) int {
+	fields, n := 0, 0
+	if countLabels(r.lines[i]) >= 3 {
+		return 1
+	}
+	for i+n < len(r.lines) && n < 12 {
+		line := strings.TrimLeft(r.lines[i+n], " *\t")
+		switch {
+		case isLabelled(line):
+			fields++
+		case n == 0:
+			return 0
+		case line == "" && i+n+1 < len(r.lines) && isLabelled(r.lines[i+n+1]): // some leave a line empty between
+		case line == "":
+			if fields >= 3 {
+				return n
+			}
+			return 0
+		case fields < 2 && n > 2:
+			return 0
+		}
+		n++
+	}
+	if fields >= 3 {
+		return n
+	}
+	return 0
+}
+
+// maxFieldName is the length, in bytes, of the longest field name that is looked
+// for. countLabels reads no more before each colon, so that a line of colons takes
+// linear time.
+const maxFieldName = 40
+
+// countLabels returns how many names of header fields a line has, as one has
+// that was "From: ... Sent: ... To: ..." on lines of its own.
+func countLabels(line string) int {
+	if !isLabelled(strings.TrimLeft(line, " *\t")) {
+		return 0
+	}
+	n := 0
+	for rest := line; n < 3; n++ {
+		end := strings.IndexByte(rest, ':')
+		for end >= 0 && !headerLabels[lastWord(rest[max(0, end-maxFieldName):end])] {
+			next := strings.IndexByte(rest[end+1:], ':')
+			if next < 0 {
+				return n
+			}
+			end += 1 + next
+		}
+		if end < 0 {
+			return n
+		}
+		rest = rest[end+1:]
+	}
+	return n
+}
+
+// lastWord returns what stands after the last space of s, in lower case.
+func lastWord(s string) string {
+	s = strings.Trim(s, " *\u00a0")
+	return strings.ToLower(strings.Trim(s[strings.LastIndexByte(s, ' ')+1:], "*"))
+}
+
+// isLabelled reports whether a line begins with the name of a header field.
+func isLabelled(line string) bool {
+	start := plaintext.Truncate(line, 40)
+	end := strings.IndexByte(start, ':')
+	if end < 0 {
+		end = strings.Index(start, "：")
+	}
+	if end <= 0 {
+		return false
+	}
+	label := strings.Trim(strings.ToLower(line[:end]), " *\u00a0")
+	return headerLabels[label]
+}
+
+// isSignature reports whether a signature begins at a line: the mark of
+// RFC 3676 section 4.3, or a line that a telephone adds.
+func isSignature(line string) bool {
+	if line == "" || len(line) > 100 {
+		return false
+	}
+	switch line[0] {
+	case '-', '_', 0xe2: // that is "—"
+		if line == "--" || line == "—" || line == "__" || len(line) >= 5 && strings.Trim(line, "_") == "" {
+			return true
+		}
+	}
+	// Most lines are neither, and are many.
+	line = strings.TrimLeft(line, " *_<[(")
+	for _, start := range signatureStarts {
+		if len(line) >= len(start) && plaintext.LowerASCII(line[0]) == start[0] && strings.EqualFold(line[:len(start)], start) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDeviceLine reports whether a line, which stands apart, is one that a
+// telephone adds in any language: a few words, of which one is for sending and
+// one for what it was done with.
+func isDeviceLine(line string) bool {
+	if line == "" || len(line) > 100 || manyWords(line) {
+		return false
+	}
+	low := strings.ToLower(line)
+	return hasAny(low, deviceWords) && hasAny(low, sentWords)
+}
+
+// maxSentWords is how many words the line has that a telephone adds.
+const maxSentWords = 7
+
+// manyWords reports whether a line has more words than that.
+func manyWords(line string) bool {
+	n, inWord := 0, false
+	for i := 0; i < len(line) && n <= maxSentWords; i++ {
+		space := line[i] == ' '
+		if !space && !inWord {
+			n++
+		}
+		inWord = !space
+	}
+	return n > maxSentWords
+}
+
+// isRule reports whether a line is only drawn.
+func isRule(line string) bool {
+	return len(line) >= 3 && strings.Trim(line, "-_=*~#+ ") == ""
+}
+
+// hasAny reports whether s contains one of the words as a word.
+func hasAny(s string, words []string) bool {
+	for _, w := range words {
+		for from := 0; ; {
+			i := strings.Index(s[from:], w)
+			if i < 0 {
+				break
+			}
+			i += from
+			if !letterBefore(s[:i]) && !letterAfter(s[i+len(w):]) {
+				return true
+			}
+			from = i + len(w)
+		}
+	}
+	return false
+}
+
+func letterBefore(s string) bool {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i]&0xc0 != 0x80 {
+			return startsWithWordLetter(s[i:])
+		}
+	}
+	return false
+}
+
+func letterAfter(s string) bool { return startsWithWordLetter(s) }
+
+// startsWithWordLetter reports whether s goes on a word of a script that is
+// written with spaces.
+func startsWithWordLetter(s string) bool {
+	for _, r := range s {
+		return unicode.IsLetter(r) && !plaintext.IsUnspaced(r)
+	}
+	return false
+}

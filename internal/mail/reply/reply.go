@@ -1,0 +1,167 @@
+// Package reply separates the new part of a reply from what it quotes, and compares
+// the subjects of a thread.
+package reply
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/internal/cpubudget"
+)
+
+// ReplyText returns the new part of a reply: the text without the quoted mail
+// that it answers and without the signature. A text that quotes nothing loses
+// only its signature. Answers below or between the quoted lines are kept. A
+// forwarded mail is not a quotation where nothing was written above it.
+//
+// When the budget runs out, the rest counts as a text that quotes nothing. A nil
+// budget is no bound.
+func Text(text string, budget *cpubudget.Budget) string {
+	r := replyReader{lines: strings.Split(text, "\n"), mayAsk: mayAskAbove(text), budget: budget}
+	for i, line := range r.lines {
+		r.lines[i] = strings.TrimRight(line, " \t\r\u00a0")
+	}
+	start, end, kind := r.findQuote()
+	var kept []string
+	switch above := cutSignature(dropQuoted(r.lines[:start])); {
+	case kind == noQuote:
+		kept = cutSignature(dropQuoted(r.lines))
+	case !isBlank(above):
+		kept = append(trimLines(above), r.answers(end)...)
+	case kind == forwardQuote:
+		kept = r.lines
+	default:
+		kept = cutSignature(dropQuoted(r.lines[end:]))
+	}
+	return strings.Join(trimLines(kept), "\n")
+}
+
+// replyReader holds the lines of a mail without the space at their ends.
+type replyReader struct {
+	lines  []string
+	mayAsk bool // to be answered above a line
+	budget *cpubudget.Budget
+}
+
+// quoteKind is how a mail introduces the one that it quotes.
+type quoteKind int
+
+const (
+	noQuote      quoteKind = iota
+	replyQuote             // "On ... wrote:", "-----Original Message-----"
+	forwardQuote           // "---------- Forwarded message ---------"
+)
+
+// findQuote returns the lines that introduce the quoted mail. Without one,
+// start and end are the number of lines.
+func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
+	for i, line := range r.lines {
+		if line == "" || isQuoted(line) {
+			continue
+		}
+		if r.budget.Spent() {
+			break
+		}
+		if r.mayAsk && asksAbove(line) {
+			return i, i + 1, replyQuote
+		}
+		if kind := separatorKind(line); kind != noQuote {
+			return i, i + 1, kind
+		}
+		if n := r.attribution(i); n > 0 {
+			return i, i + n, replyQuote
+		}
+		if n := r.headerBlock(i); n > 0 {
+			return i, i + n, replyQuote
+		}
+	}
+	return len(r.lines), len(r.lines), noQuote
+}
+
+// answers returns what was written between the quoted lines below the
+// introduction: paragraphs with quoted lines before them. What stands below the
+// last quoted line is one only after others; else it is what mail programs and
+// companies put at the end.
+func (r *replyReader) answers(from int) []string {
+	last := len(r.lines)
+	for last > from && !isQuoted(r.lines[last-1]) {
+		last--
+	}
+	var kept []string
+	seenQuote, afterBlank, inAnswer := false, false, false
+	for i, line := range r.lines[from:] {
+		if from+i >= last && (kept == nil || isSignature(line) || isDeviceLine(line)) {
+			break
+		}
+		switch {
+		case isQuoted(line):
+			seenQuote, inAnswer = true, false
+		case line == "":
+		case seenQuote && (afterBlank || inAnswer):
+			if !inAnswer {
+				kept = append(kept, "")
+			}
+			kept = append(kept, line)
+			inAnswer = true
+		}
+		afterBlank = line == "" || isQuoteMark(line)
+	}
+	return kept
+}
+
+// isQuoted reports whether a line is of a quoted mail. A ">:" alone is the end
+// of a wrapped "On ... <ann@example.com>:".
+func isQuoted(line string) bool {
+	line = strings.TrimLeft(line, " ")
+	return strings.HasPrefix(line, ">") && line != ">:"
+}
+
+// isQuoteMark reports whether a line is an empty one of a quoted mail.
+func isQuoteMark(line string) bool {
+	return line != "" && strings.Trim(line, "> ") == ""
+}
+
+// dropQuoted returns the lines that are not quoted.
+func dropQuoted(lines []string) []string {
+	kept, dropped := make([]string, 0, len(lines)), false
+	for _, line := range lines {
+		switch {
+		case isQuoted(line):
+			dropped = true
+			continue
+		case line == "" && dropped && (len(kept) == 0 || kept[len(kept)-1] == ""):
+			continue // one empty line stands for what was between two
+		}
+		kept, dropped = append(kept, line), dropped && line == ""
+	}
+	return kept
+}
+
+// cutSignature cuts the lines at the signature.
+func cutSignature(lines []string) []string {
+	for i, line := range lines {
+		if isSignature(line) || i > 0 && lines[i-1] == "" && isDeviceLine(line) {
+			return lines[:i]
+		}
+	}
+	return lines
+}
+
+func isBlank(lines []string) bool {
+	for _, line := range lines {
+		if line != "" && !isRule(line) {
+			return false
+		}
+	}
+	return true
+}
+
+// trimLines cuts off empty lines and rules at both ends.
+func trimLines(lines []string) []string {
+	for len(lines) > 0 && lines[0] == "" {
+		lines = lines[1:]
+	}
+	for len(lines) > 0 && (lines[len(lines)-1] == "" || isRule(lines[len(lines)-1])) {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
