@@ -34,8 +34,8 @@ func TestReadyWithinASecond(t *testing.T) {
 		slices.Sort(took)
 		t.Logf("ready after %s with an empty database, and with mail after %s to %s", seconds(first), seconds(took[0]), seconds(took[len(took)-1]))
 		slowest := took[len(took)-1]
-		if !full { // other tests use the processor: only the fastest start is meaningful
-			first, slowest = 0, took[0]
+		if !full { // other tests use the processor; TestStartsAtOnceAndIdlesSmall subtracts their share
+			return
 		}
 		if first > mostToReady || slowest > mostToReady {
 			t.Errorf("it took %s on an empty database, and up to %s on one with mail", seconds(first), seconds(slowest))
