@@ -215,7 +215,7 @@ func isWish(text string) bool { return containsAny(text, wishWords) }
 
 // certainWords are those of noMailboxWords that servers use for nothing else.
 var certainWords = []string{
-	"no such recipient", "no such mailbox", "no such account", "no such address", "no such person", "mailbox not found", "user not found",
+	"no such user", "no such recipient", "no such mailbox", "no such account", "no such address", "no such person", "mailbox not found", "user not found",
 	"recipient not found", "account not found", "address not found", "invalid recipient", "invalid mailbox", "not a valid recipient", "not a valid mailbox",
 	"address does not exist", "user does not exist", "account does not exist", "mailbox does not exist", "recipient does not exist", "user doesn't exist",
 	"account that you tried to reach does not exist", "undeliverable: 550 user unknown", "access denied. as(", "address rejected @", "previously bounced address",

@@ -74,13 +74,19 @@ func namesAddress(text string) bool {
 	})
 }
 
-// isCertain reports whether a server's words can mean nothing but that the address
-// does not exist, whatever status it gave and whenever it said so. The form
-// "550 a@b.example... No such user" is sendmail's, which filtering gateways repeat
-// for what they refuse themselves.
+// isCertain reports whether a server's words can only mean that the address does not
+// exist, whatever status it returned and whenever it said so. Words that directly
+// follow the address do not count: that is the form of sendmail, as in "550
+// a@b.example... No such user", which filtering gateways repeat when they themselves
+// refuse the message.
 func isCertain(text string) bool {
 	words := plainWords(text)
-	return containsAny(words, certainWords) || strings.Contains(words, " no such user") && !strings.Contains(words, " @ no such user")
+	for _, w := range certainWords {
+		if at := strings.Index(words, w); at >= 0 && !strings.HasSuffix(words[:at], " @ ") {
+			return true
+		}
+	}
+	return false
 }
 
 // stage is how far a transaction had come when the mail was refused.
