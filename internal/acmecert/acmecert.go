@@ -31,6 +31,7 @@ import (
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -124,7 +125,8 @@ func (m *Manager) HTTPHandler(next http.Handler) http.Handler {
 
 // Run gets the certificates and keeps them new until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
-	for failed := 0; ; {
+	failed := 0
+	work.Due(ctx, func(ctx context.Context) time.Duration {
 		pause := look
 		err := m.RunOnce(ctx)
 		switch {
@@ -139,12 +141,9 @@ func (m *Manager) Run(ctx context.Context) error {
 				m.cfg.Log.WarnContext(ctx, "no certificate by ACME: see that its name leads here, on port 80 or 443", "error", err, "again_in", pause.String())
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
-	}
+		return pause
+	}, nil, nil)
+	return nil
 }
 
 // RunOnce gets the certificates that are missing, and takes over those that were

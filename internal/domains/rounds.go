@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -16,29 +17,25 @@ const (
 	roundSize = 16
 )
 
-// Run looks up the domains that are due, and new keys of the install's own, at
-// once and then every RoundEvery, until ctx ends. A round that fails is logged and
-// done again with the next.
+// Run checks the domains that are due, and new keys of the mail domain, at once
+// and then every RoundEvery, until ctx ends. It logs a round that fails; the next
+// round repeats the work.
 func (s *Domains) Run(ctx context.Context) error {
-	t := time.NewTicker(RoundEvery)
-	defer t.Stop()
-	for {
-		if err := s.CheckInstall(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.WarnContext(ctx, "the keys of the mail domain were not looked up", "error", err)
+	work.Every(ctx, RoundEvery, s.round)
+	return nil
+}
+
+func (s *Domains) round(ctx context.Context) {
+	if err := s.CheckInstall(ctx); err != nil && ctx.Err() == nil {
+		s.cfg.Log.WarnContext(ctx, "the keys of the mail domain were not looked up", "error", err)
+	}
+	for ctx.Err() == nil {
+		n, err := s.RunOnce(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.WarnContext(ctx, "domains were not looked up", "error", err)
 		}
-		for {
-			n, err := s.RunOnce(ctx)
-			if err != nil && ctx.Err() == nil {
-				s.cfg.Log.WarnContext(ctx, "domains were not looked up", "error", err)
-			}
-			if n < roundSize || err != nil || ctx.Err() != nil {
-				break
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
+		if n < roundSize || err != nil {
+			return
 		}
 	}
 }

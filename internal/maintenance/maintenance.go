@@ -12,31 +12,26 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
-// runEvery does a round of work every so often, the first one at once, until ctx
-// ends. The nodes of an installation take turns: each round is done by one of
-// them. A round that fails does not end it: what was to be done then is logged.
+// runEvery runs rounds of a task at an interval, the first one at once, until ctx
+// ends. The nodes of an installation take turns: one of them runs each round. A
+// round that fails is logged.
 func runEvery(
-	ctx context.Context, s *store.Store, every time.Duration, log *slog.Logger, work string, round func(context.Context) error,
+	ctx context.Context, s *store.Store, every time.Duration, log *slog.Logger, task string, round func(context.Context) error,
 ) error {
-	t := time.NewTicker(max(every/10, time.Millisecond))
-	defer t.Stop()
-	for {
-		mine, err := s.TakeTurn(ctx, work, every-every/20)
+	work.Every(ctx, every/10, func(ctx context.Context) {
+		mine, err := s.TakeTurn(ctx, task, every-every/20)
 		if mine {
 			err = round(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "a round of maintenance failed", "work", work, "error", err)
+			log.WarnContext(ctx, "a round of maintenance failed", "work", task, "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
+	})
+	return nil
 }
 
 const (
@@ -58,11 +53,7 @@ func repeat(ctx context.Context, step func(context.Context) (int, error)) (int, 
 		if n == 0 || err != nil {
 			return all, err
 		}
-		pause := time.NewTimer(min(leisure*time.Since(began), maxLeisure))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !work.Pause(ctx, min(leisure*time.Since(began), maxLeisure), nil) {
 			return all, ctx.Err()
 		}
 	}

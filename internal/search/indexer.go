@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -46,15 +47,8 @@ func NewIndexer(cfg IndexerConfig) *Indexer {
 // not end it.
 func (x *Indexer) Run(ctx context.Context) error {
 	defer x.letGo(ctx)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	stored, since := x.cfg.Store.Stored(), x.cfg.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
+	work.Due(ctx, func(ctx context.Context) time.Duration {
 		start := x.cfg.Now()
 		n, err := x.RunOnce(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -63,8 +57,9 @@ func (x *Indexer) Run(ctx context.Context) error {
 		now, nowStored := x.cfg.Now(), x.cfg.Store.Stored()
 		rate := float64(nowStored-stored) / max(now.Sub(since), time.Millisecond).Seconds()
 		stored, since = nowStored, now
-		timer.Reset(rest(n, now.Sub(start), rate))
-	}
+		return rest(n, now.Sub(start), rate)
+	}, nil, nil)
+	return nil
 }
 
 // rest is how long to wait after a round that indexed n messages, when mail

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -146,26 +147,8 @@ func (h *Hub) Run(ctx context.Context) error {
 	defer h.feeding.Wait()
 	wake := h.cfg.Store.WakeEvents()
 	defer wake.Stop()
-	check := time.NewTicker(checkEvery)
-	defer check.Stop()
-	again := time.NewTimer(pollEvery)
-	defer again.Stop()
-	woken := wake.C
-	r := rounds{hub: h}
-	for ctx.Err() == nil {
-		again.Reset(r.round(ctx))
-		select {
-		case _, isOpen := <-woken:
-			if !isOpen { // the store is closed: only the poll is left
-				woken = nil
-			}
-		case <-h.kick:
-		case <-again.C:
-		case <-check.C:
-			r.report(ctx, h.endRevoked(ctx))
-		case <-ctx.Done():
-		}
-	}
+	r := rounds{hub: h, checked: time.Now()}
+	work.Due(ctx, r.round, wake.C, h.kick)
 	return nil
 }
 
@@ -174,11 +157,23 @@ type rounds struct {
 	hub     *Hub
 	pause   time.Duration // the last, while the log is not settled
 	failing bool
+	checked time.Time // when streams of revoked keys were last ended
 }
 
-// round looks once, if anybody listens, and says when to look again at the
-// latest.
+// round hands out what is new and, every checkEvery, ends the streams of revoked
+// keys. It returns when the next round is due at the latest.
 func (r *rounds) round(ctx context.Context) time.Duration {
+	if time.Since(r.checked) >= checkEvery {
+		r.checked = time.Now()
+		r.report(ctx, r.hub.endRevoked(ctx))
+	}
+	pause := r.handOut(ctx)
+	return min(pause, max(time.Until(r.checked.Add(checkEvery)), time.Millisecond))
+}
+
+// handOut hands out what is new, if a stream listens, and returns when to check
+// again at the latest.
+func (r *rounds) handOut(ctx context.Context) time.Duration {
 	if !r.hub.listened() {
 		// What the tail knows grows old. Who comes next wants to hear what happens
 		// from then on, not all that has happened since.

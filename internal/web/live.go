@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/work"
 )
 
 // sessionLook is how often it is looked whether a session is still there that
@@ -50,20 +51,12 @@ func (d *Dashboard) live(p *page) error {
 
 // watchSession ends the stream when the session has ended.
 func (p *page) watchSession(ctx context.Context, end func()) {
-	tick := time.NewTicker(sessionLook)
-	defer tick.Stop()
 	hash := p.session()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	work.Every(ctx, sessionLook, func(ctx context.Context) {
 		if _, err := p.d.store.SessionUser(ctx, hash); err != nil {
 			end()
-			return
 		}
-	}
+	})
 }
 
 // quietWriter answers 204 in the place of errors.

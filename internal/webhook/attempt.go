@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -168,7 +169,7 @@ func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r stor
 			log.WarnContext(ctx, "cannot record a webhook delivery", "error", err)
 			return
 		}
-		rest(leased, wait)
+		work.Pause(leased, wait, nil)
 		wait = min(2*wait, 5*time.Second)
 	}
 }

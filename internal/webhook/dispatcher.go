@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -69,45 +70,17 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.post.close()
 	wake := d.cfg.Store.WakeWebhooks()
 	defer wake.Stop()
-	woken := wake.C
-	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	attempts, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
-	for ctx.Err() == nil {
-		pause, err := d.round(ctx, func(e store.DueEndpoint) { d.serve(ctx, work, e) })
+	work.Due(ctx, func(ctx context.Context) time.Duration {
+		pause, err := d.round(ctx, func(e store.DueEndpoint) { d.serve(ctx, attempts, e) })
 		if err != nil && ctx.Err() == nil {
 			d.cfg.Log.WarnContext(ctx, "cannot look for webhook deliveries", "error", err)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case _, open := <-woken:
-			if !open { // the store is closed: only the poll is left
-				woken = nil
-			}
-		case <-d.freed:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-	d.drain(breakOff)
+		return pause
+	}, wake.C, d.freed)
+	work.Drain(d.cfg.Grace, d.turns.Wait, breakOff)
 	return nil
-}
-
-// drain waits for what is under way, and breaks it off after a while.
-func (d *Dispatcher) drain(breakOff func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		d.turns.Wait()
-	}()
-	grace := time.NewTimer(d.cfg.Grace)
-	defer grace.Stop()
-	select {
-	case <-done:
-	case <-grace.C:
-		breakOff()
-		<-done
-	}
 }
 
 // RunOnce gives each endpoint that has something due one turn and returns, when
@@ -155,32 +128,22 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 
 // serve attempts what is due of an endpoint until there is no more, or it fails
 // or is slow: then it is served as such a one, and others have their turn first.
-func (d *Dispatcher) serve(ctx, work context.Context, e store.DueEndpoint) {
+func (d *Dispatcher) serve(ctx, attempts context.Context, e store.DueEndpoint) {
 	for ctx.Err() == nil {
-		done, err := d.turn(work, e)
+		done, err := d.turn(attempts, e)
 		slow := done.longest > d.cfg.Timeout/5
 		d.note(e.Seq, slow)
 		switch {
 		case err != nil:
 			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
-			rest(ctx, pollEvery)
+			work.Pause(ctx, pollEvery, nil)
 			return
 		case done.attempts == 0: // another node has them
-			rest(ctx, contendedPause)
+			work.Pause(ctx, contendedPause, nil)
 			return
 		case slow || done.failed || done.attempts < d.cfg.PerEndpoint:
 			return
 		}
-	}
-}
-
-// rest keeps who found nothing to do from looking again at once.
-func rest(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
