@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measures ingest and wait on SQLite against a service of its own, then reading,
-# deliveries to webhooks and mail going out, which start services of their own. What is
-# measured, and how: bench/README.md.
+# Measures ingest and wait on SQLite with one service, then reading, webhook deliveries
+# and outbound mail, each with its own service. bench/README.md describes the
+# measurements.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -28,7 +28,7 @@ until curl -fs -o "$dir/health" "http://$api/health"; do
 	sleep 0.1
 done
 
-echo "== ingest: 64 connections, mails of 4 KB"
+echo "== ingest: 64 connections, messages of 4 KB"
 "$dir/ingest" -addr "$smtp" -api "http://$api" -c 64 -size 4k -baseline -pid "$service"
 echo "== wait: one waiter"
 "$dir/wait" -smtp "$smtp" -api "http://$api" -waiters 1 -rounds 2000 -pid "$service"
@@ -41,7 +41,7 @@ echo "== read: 100,000 messages, on SQLite"
 "$dir/read" -service "$dir/postroom"
 echo "== events: deliveries to webhook endpoints, on SQLite"
 "$dir/events" deliveries -service "$dir/postroom"
-echo "== outbound: mails of 4 KB, on SQLite"
-peer=false # Postfix starts for root alone
+echo "== outbound: messages of 4 KB, on SQLite"
+peer=false # only root can start Postfix
 if [ "$(id -u)" = 0 ] && command -v postfix >/dev/null && command -v opendkim >/dev/null; then peer=true; fi
 "$dir/outbound" -service "$dir/postroom" -peer="$peer"

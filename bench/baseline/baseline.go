@@ -1,7 +1,7 @@
-// Package baseline is an SMTP server that takes every mail and throws it away:
-// go-smtp and nothing behind it. What it reaches is what an SMTP server in Go
-// could reach if it had nothing to do, so the rate of a real one is best told
-// as a part of it, measured in the same run.
+// Package baseline is an SMTP server that accepts every message and discards it:
+// go-smtp with nothing behind it. Its rate is what an SMTP server in Go can reach if it
+// does nothing else, so the rate of a real server is best expressed as a share of it,
+// measured in the same run.
 package baseline
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Serve takes mail from l until l is closed.
+// Serve accepts messages from l until l is closed.
 func Serve(l net.Listener) error {
 	s := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return discard{}, nil }))
 	s.Domain = "baseline.localhost"

@@ -13,8 +13,8 @@ import (
 	"github.com/postroom/postroom/bench/place"
 )
 
-// deliveries measures how many posts a second go to webhook endpoints, and how
-// long one takes from the call that makes the event to its arrival.
+// deliveries measures how many posts a second go to webhook endpoints, and how long one
+// takes from the call that creates the event to its arrival.
 type deliveries struct {
 	service           string
 	postgres          bool
@@ -23,7 +23,7 @@ type deliveries struct {
 	rounds            int
 	engine            string
 	running           *place.Service
-	api               *api
+	api               client
 	inboxID           string
 	receiver          *receiver
 	rates, cpu        []float64
@@ -33,8 +33,8 @@ type deliveries struct {
 // samples are times.
 type samples []time.Duration
 
-// at is the value in milliseconds that the share p of all samples does not
-// exceed. They must be sorted.
+// at returns the value in milliseconds that the share p of all samples does not exceed.
+// The samples must be sorted.
 func (s samples) at(p float64) float64 {
 	return float64(s[min(len(s)-1, int(p*float64(len(s))))].Microseconds()) / 1000
 }
@@ -43,12 +43,12 @@ func measureDeliveries(ctx context.Context, args []string) (err error) {
 	d := &deliveries{}
 	flags := flag.NewFlagSet("deliveries", flag.ExitOnError)
 	flags.StringVar(&d.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
-	flags.BoolVar(&d.postgres, "postgres", false, "on the PostgreSQL that POSTROOM_TEST_POSTGRES names, in a schema of its own")
+	flags.BoolVar(&d.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
 	flags.IntVar(&d.events, "n", 5000, "events in a round")
-	flags.IntVar(&d.singles, "singles", 1000, "events that are made one after the other, for the latency")
-	flags.IntVar(&d.endpoints, "endpoints", 1, "endpoints that are told of each event (20 at most)")
-	flags.IntVar(&d.conns, "c", 16, "connections that make the events")
-	flags.IntVar(&d.rounds, "rounds", 3, "how many rounds; the median counts")
+	flags.IntVar(&d.singles, "singles", 1000, "events created one after the other, for the latency")
+	flags.IntVar(&d.endpoints, "endpoints", 1, "endpoints that receive each event (at most 20)")
+	flags.IntVar(&d.conns, "c", 16, "connections that create the events")
+	flags.IntVar(&d.rounds, "rounds", 3, "number of rounds; the medians are printed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func measureDeliveries(ctx context.Context, args []string) (err error) {
 }
 
 func (d *deliveries) run(ctx context.Context) (err error) {
-	d.api = newAPI(d.running, d.conns)
+	d.api = newClient(d.running, d.conns)
 	if d.inboxID, err = d.api.newInbox(ctx); err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func (d *deliveries) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// round makes events while the endpoints are still at the first ones, and then
-// measures how fast they are told of all.
+// round creates events while the endpoints delay their responses, and then measures how
+// fast all deliveries are made.
 func (d *deliveries) round(ctx context.Context, events int, counts bool) error {
-	const patience = 8 * time.Second // an attempt is given up after 10
+	const mostMaking = 8 * time.Second // a delivery attempt times out after 10
 	d.receiver.begin(events * d.endpoints)
-	d.receiver.hold()
+	d.receiver.block()
 	begun := time.Now()
 	making, makingCtx := errgroup.WithContext(ctx)
 	making.SetLimit(d.conns)
@@ -116,12 +116,12 @@ func (d *deliveries) round(ctx context.Context, events int, counts bool) error {
 	err := making.Wait()
 	made := time.Since(begun)
 	cpu, open := d.running.CPU(), time.Now()
-	d.receiver.letGo()
+	d.receiver.unblock()
 	if err != nil {
 		return err
 	}
-	if made > patience {
-		return fmt.Errorf("making %d events took %v: ask for fewer with -n", events, made)
+	if made > mostMaking {
+		return fmt.Errorf("creating %d events took %v: use a smaller -n", events, made)
 	}
 	if err := d.receiver.await(ctx); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (d *deliveries) round(ctx context.Context, events int, counts bool) error {
 	return nil
 }
 
-// single makes one event and waits until all endpoints have it.
+// single creates one event and waits until all endpoints have it.
 func (d *deliveries) single(ctx context.Context) error {
 	d.receiver.begin(d.endpoints)
 	begun := time.Now()
@@ -160,6 +160,6 @@ func (d *deliveries) print() {
 	fmt.Printf("%s, %d endpoints, %d rounds of %d events\n", d.engine, d.endpoints, d.rounds, d.events)
 	fmt.Printf("%.0f deliveries a second (%.0f to %.0f), %.0f µs of the service's CPU each\n",
 		d.rates[len(d.rates)/2], d.rates[0], d.rates[len(d.rates)-1], d.cpu[len(d.cpu)/2])
-	fmt.Printf("%d events one by one, from the call to the last post: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms; from its answer: p50 %.1f ms, p99 %.1f ms\n",
+	fmt.Printf("%d events one by one, from the call to the last post: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms; from its response: p50 %.1f ms, p99 %.1f ms\n",
 		d.singles, d.latencies.at(0.5), d.latencies.at(0.9), d.latencies.at(0.99), d.behind.at(0.5), d.behind.at(0.99))
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// receiver is the endpoints' server. It counts posts and throws them away.
+// receiver is the HTTP server of the endpoints. It counts posts and discards them.
 type receiver struct {
 	url    string
 	server *http.Server
 
 	mu   sync.Mutex
-	gate chan struct{} // closed when posts are answered
-	left int           // posts that are to come
+	gate chan struct{} // closed while posts get a response
+	left int           // posts still expected
 	last time.Time
-	done chan struct{} // closed when none is left
+	done chan struct{} // closed when left is 0
 }
 
 func newReceiver(ctx context.Context) (*receiver, error) {
@@ -38,7 +38,7 @@ func (r *receiver) close() { _ = r.server.Close() }
 
 // ServeHTTP implements http.Handler.
 func (r *receiver) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
-	_, _ = io.Copy(io.Discard, req.Body) // a broken one is sent again
+	_, _ = io.Copy(io.Discard, req.Body) // the sender retries a broken post
 	now := time.Now()
 	r.mu.Lock()
 	gate := r.gate
@@ -51,41 +51,41 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	<-gate
 }
 
-// begin expects so many posts from now on.
+// begin expects that number of posts from now on.
 func (r *receiver) begin(posts int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left, r.done = posts, make(chan struct{})
 }
 
-// hold leaves posts without an answer, until letGo.
-func (r *receiver) hold() {
+// block delays the responses until unblock.
+func (r *receiver) block() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.gate = make(chan struct{})
 }
 
-func (r *receiver) letGo() { close(r.gate) }
+func (r *receiver) unblock() { close(r.gate) }
 
-// await waits until all posts have come.
+// await waits until all posts have arrived.
 func (r *receiver) await(ctx context.Context) error {
 	r.mu.Lock()
 	done := r.done
 	r.mu.Unlock()
-	const patience = 2 * time.Minute
+	const mostWait = 2 * time.Minute
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(patience):
+	case <-time.After(mostWait):
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return fmt.Errorf("%d posts did not come within %v", r.left, patience)
+		return fmt.Errorf("%d posts did not arrive within %v", r.left, mostWait)
 	}
 }
 
-// lastPost is when the last post came.
+// lastPost returns when the last post arrived.
 func (r *receiver) lastPost() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

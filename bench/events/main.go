@@ -3,8 +3,8 @@
 //	go run ./bench/events deliveries    to webhook endpoints on this machine
 //	go run ./bench/events streams       to many open streams
 //
-// Each starts a service of its own, on SQLite or, with -postgres, on the
-// PostgreSQL that POSTROOM_TEST_POSTGRES names:
+// Each measurement starts a separate service on SQLite or, with -postgres, on the
+// PostgreSQL server in POSTROOM_TEST_POSTGRES:
 //
 //	go run ./internal/testpg/cmd/withpg -fsync -- go run ./bench/events deliveries -postgres
 package main
@@ -18,7 +18,7 @@ import (
 	"slices"
 )
 
-// measures are what can be measured. Each reads the flags that follow its name.
+// measures are the available measurements. Each parses the flags after its name.
 var measures = map[string]func(ctx context.Context, args []string) error{
 	"deliveries": measureDeliveries,
 	"streams":    measureStreams,
@@ -37,5 +37,5 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && measures[args[0]] != nil {
 		return measures[args[0]](ctx, args[1:])
 	}
-	return fmt.Errorf("say what to measure: %q", slices.Sorted(maps.Keys(measures)))
+	return fmt.Errorf("name one of these measurements: %q", slices.Sorted(maps.Keys(measures)))
 }

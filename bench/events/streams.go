@@ -18,8 +18,8 @@ import (
 // streamsPerKey is how many streams a key may have open.
 const streamsPerKey = 10
 
-// streams measures what many open streams cost, each with an event a second of
-// an inbox of its own, beside the same messages with no stream open.
+// streams measures the cost of many open streams, each with one event a second from its
+// own inbox, compared with the same messages without open streams.
 type streams struct {
 	service  string
 	postgres bool
@@ -27,7 +27,7 @@ type streams struct {
 	lasting  time.Duration
 
 	running *place.Service
-	api     *api
+	api     client
 	inboxes []string
 	heard   hearing
 }
@@ -36,10 +36,10 @@ func measureStreams(ctx context.Context, args []string) (err error) {
 	m := &streams{}
 	flags := flag.NewFlagSet("streams", flag.ExitOnError)
 	flags.StringVar(&m.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
-	flags.BoolVar(&m.postgres, "postgres", false, "on the PostgreSQL that POSTROOM_TEST_POSTGRES names, in a schema of its own")
+	flags.BoolVar(&m.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
 	flags.IntVar(&m.n, "n", 1000, "streams, and events a second")
-	flags.IntVar(&m.conns, "c", 16, "connections that make the events")
-	flags.DurationVar(&m.lasting, "for", 20*time.Second, "how long each part takes")
+	flags.IntVar(&m.conns, "c", 16, "connections that create the events")
+	flags.DurationVar(&m.lasting, "for", 20*time.Second, "length of each part")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func measureStreams(ctx context.Context, args []string) (err error) {
 }
 
 func (m *streams) run(ctx context.Context) error {
-	m.api = newAPI(m.running, m.conns)
+	m.api = newClient(m.running, m.conns)
 	m.inboxes = make([]string, m.n)
 	if err := m.each(ctx, func(ctx context.Context, i int) (err error) {
 		m.inboxes[i], err = m.api.newInbox(ctx)
@@ -82,7 +82,7 @@ func (m *streams) run(ctx context.Context) error {
 	return m.heard.report(ctx)
 }
 
-// part makes the events for a while and says what that took.
+// part creates the events for a while and prints what that cost.
 func (m *streams) part(ctx context.Context, name string) error {
 	cpu, begun := m.running.CPU(), time.Now()
 	made, err := m.load(ctx)
@@ -97,8 +97,7 @@ func (m *streams) part(ctx context.Context, name string) error {
 	return nil
 }
 
-// load makes one event a second for each inbox, evenly, or as many as there can
-// be.
+// load creates one event a second for each inbox, evenly, or as many as possible.
 func (m *streams) load(ctx context.Context) (made int64, err error) {
 	begun := time.Now()
 	var next, done atomic.Int64
@@ -126,8 +125,8 @@ func (m *streams) load(ctx context.Context) (made int64, err error) {
 	return done.Load(), err
 }
 
-// one makes an event and notes when it was called for and when that was
-// answered, which is after the commit.
+// one creates an event and records when it made the call and when the call returned,
+// which is after the commit.
 func (m *streams) one(ctx context.Context, inbox string) error {
 	called := time.Now()
 	id, err := m.api.simulate(ctx, inbox, "streamed")
@@ -137,7 +136,7 @@ func (m *streams) one(ctx context.Context, inbox string) error {
 	return err
 }
 
-// each does something for each stream, a few at a time.
+// each calls do for each stream, a few at a time.
 func (m *streams) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	working, ctx := errgroup.WithContext(ctx)
 	working.SetLimit(m.conns)
@@ -158,16 +157,16 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// hearing is when events were made and when they were heard of, by the id of
-// their message.
+// hearing records when events were created and when they arrived, by the id of their
+// message.
 type hearing struct {
 	mu      sync.Mutex
 	on      bool // streams are open
 	events  map[string]times
-	strange int // heard twice
+	strange int // arrived twice
 }
 
-type times struct{ called, answered, heard time.Time }
+type times struct{ called, returned, heard time.Time }
 
 func (h *hearing) note(id string, set func(*times)) {
 	h.mu.Lock()
@@ -180,8 +179,8 @@ func (h *hearing) note(id string, set func(*times)) {
 	h.events[id] = t
 }
 
-func (h *hearing) made(id string, called, answered time.Time) {
-	h.note(id, func(t *times) { t.called, t.answered = called, answered })
+func (h *hearing) made(id string, called, returned time.Time) {
+	h.note(id, func(t *times) { t.called, t.returned = called, returned })
 }
 
 func (h *hearing) hear(id string, at time.Time) {
@@ -193,12 +192,12 @@ func (h *hearing) hear(id string, at time.Time) {
 	})
 }
 
-// report waits for the last events and says how long all took.
+// report waits for the last events and prints the latencies.
 func (h *hearing) report(ctx context.Context) error {
-	var fromCall, fromAnswer samples
+	var fromCall, fromResponse samples
 	lost := 0
 	for range 100 { // ten seconds
-		fromCall, fromAnswer, lost = h.samples()
+		fromCall, fromResponse, lost = h.samples()
 		if lost == 0 {
 			break
 		}
@@ -207,16 +206,16 @@ func (h *hearing) report(ctx context.Context) error {
 		}
 	}
 	if lost > 0 || h.strange > 0 || len(fromCall) == 0 {
-		return fmt.Errorf("%d events were not heard, %d twice, %d in order", lost, h.strange, len(fromCall))
+		return fmt.Errorf("%d events did not arrive, %d arrived twice, %d once", lost, h.strange, len(fromCall))
 	}
 	slices.Sort(fromCall)
-	slices.Sort(fromAnswer)
-	fmt.Printf("%d events, each heard once; from the call that makes it: p50 %.1f ms, p99 %.1f ms, all %.1f ms; from its answer: p50 %.1f ms, p99 %.1f ms\n",
-		len(fromCall), fromCall.at(0.5), fromCall.at(0.99), fromCall.at(1), fromAnswer.at(0.5), fromAnswer.at(0.99))
+	slices.Sort(fromResponse)
+	fmt.Printf("%d events, each arrived once; from the call that creates it: p50 %.1f ms, p99 %.1f ms, all %.1f ms; from its response: p50 %.1f ms, p99 %.1f ms\n",
+		len(fromCall), fromCall.at(0.5), fromCall.at(0.99), fromCall.at(1), fromResponse.at(0.5), fromResponse.at(0.99))
 	return nil
 }
 
-func (h *hearing) samples() (fromCall, fromAnswer samples, lost int) {
+func (h *hearing) samples() (fromCall, fromResponse samples, lost int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.events {
@@ -225,7 +224,7 @@ func (h *hearing) samples() (fromCall, fromAnswer samples, lost int) {
 			continue
 		}
 		fromCall = append(fromCall, t.heard.Sub(t.called))
-		fromAnswer = append(fromAnswer, max(t.heard.Sub(t.answered), 0))
+		fromResponse = append(fromResponse, max(t.heard.Sub(t.returned), 0))
 	}
-	return fromCall, fromAnswer, lost
+	return fromCall, fromResponse, lost
 }

@@ -50,8 +50,7 @@ func (m *streams) listen(ctx context.Context) (*listeners, error) {
 	return l, err
 }
 
-// open opens one stream, on a connection of its own, and reads it until it is
-// closed.
+// open opens one stream on a new connection and reads it until it is closed.
 func (l *listeners) open(ctx context.Context, address, key, inbox string, hear func(id string, at time.Time)) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)

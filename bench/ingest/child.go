@@ -13,14 +13,14 @@ import (
 	"github.com/postroom/postroom/bench/baseline"
 )
 
-// child is the baseline server. It is a process of its own, as the service is:
-// in ours it would share the scheduler and the garbage collector with the load.
+// child is the baseline server. It is a separate process, like the service: in the
+// process of the load it would share the scheduler and the garbage collector with it.
 type child struct {
 	cmd  *exec.Cmd
 	addr string
 }
 
-// startBaseline starts this program again, to serve.
+// startBaseline starts this program again as the baseline server.
 func startBaseline(ctx context.Context) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *child) stop() {
 	_ = c.cmd.Wait() // it was killed
 }
 
-// serveBaseline is the other process: it prints its address and serves.
+// serveBaseline runs in the child process: it prints its address and serves.
 func serveBaseline(ctx context.Context, _ options) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/postroom/postroom/bench/process"
 )
 
-// target is a server that is measured.
+// target is a server under measurement.
 type target struct {
 	name, addr string
 	rcpts      []string
@@ -20,19 +23,19 @@ type target struct {
 	results    []result
 }
 
-// result is what came of one round.
+// result is the result of one round.
 type result struct {
-	mails          int
+	messages       int
 	took           time.Duration
 	p50, p99, max  time.Duration
-	generator, cpu float64 // cores in use: by us, by the server (0: not known)
+	generator, cpu float64 // cores in use by the generator and the server (0: unknown)
 }
 
-func (r result) rate() float64 { return float64(r.mails) / r.took.Seconds() }
+func (r result) rate() float64 { return float64(r.messages) / r.took.Seconds() }
 
-var numbers atomic.Int64 // makes mails differ, over all rounds
+var numbers atomic.Int64 // makes all messages different
 
-// measure sends mail to t over all connections for one round.
+// measure sends messages to t over all connections for one round.
 func measure(ctx context.Context, o options, t *target) (result, error) {
 	workers := make([]*worker, o.conns)
 	defer func() {
@@ -50,20 +53,20 @@ func measure(ctx context.Context, o options, t *target) (result, error) {
 		workers[i] = w
 	}
 	var left atomic.Int64
-	if left.Store(o.mails); o.mails == 0 {
+	if left.Store(o.messages); o.messages == 0 {
 		left.Store(1 << 62)
 	}
-	mine, theirs := ownCPU(), cpuOf(t.pid)
+	mine, theirs := process.CPU(os.Getpid()), process.CPU(t.pid)
 	start := time.Now()
 	errs := make([]error, len(workers))
 	var wg sync.WaitGroup
 	for i, w := range workers {
-		wg.Go(func() { errs[i] = w.run(ctx, &left, start.Add(o.duration), o.mails > 0) })
+		wg.Go(func() { errs[i] = w.run(ctx, &left, start.Add(o.duration), o.messages > 0) })
 	}
 	wg.Wait()
 	r := result{took: time.Since(start)}
-	r.generator = (ownCPU() - mine).Seconds() / r.took.Seconds()
-	r.cpu = (cpuOf(t.pid) - theirs).Seconds() / r.took.Seconds()
+	r.generator = (process.CPU(os.Getpid()) - mine).Seconds() / r.took.Seconds()
+	r.cpu = (process.CPU(t.pid) - theirs).Seconds() / r.took.Seconds()
 	r.addLatencies(workers)
 	return r, errors.Join(errs...)
 }
@@ -73,25 +76,25 @@ func (r *result) addLatencies(workers []*worker) {
 	for _, w := range workers {
 		all = append(all, w.took...)
 	}
-	if r.mails = len(all); r.mails == 0 {
+	if r.messages = len(all); r.messages == 0 {
 		return
 	}
 	slices.Sort(all)
 	r.p50, r.p99, r.max = all[len(all)/2], all[len(all)*99/100], all[len(all)-1]
 }
 
-// worker is one connection. All that it sends is made beforehand, but for the
-// digits that tell mails apart.
+// worker is one connection. Everything that it sends is prepared in advance, except for
+// the digits that make messages different.
 type worker struct {
 	conn     net.Conn
 	in       []byte
 	rcpts    [][]byte
-	mail     *mail
+	message  *message
 	pipeline bool
 	took     []time.Duration
 }
 
-const timeout = 30 * time.Second // for a whole round beyond its length, and for the greeting
+const timeout = 30 * time.Second // for a round beyond its length, and for the greeting
 
 func newWorker(ctx context.Context, o options, t *target) (*worker, error) {
 	var d net.Dialer
@@ -99,7 +102,7 @@ func newWorker(ctx context.Context, o options, t *target) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{conn: conn, in: make([]byte, 4<<10), mail: newMail(int(o.size)), pipeline: o.pipeline}
+	w := &worker{conn: conn, in: make([]byte, 4<<10), message: newMessage(int(o.size)), pipeline: o.pipeline}
 	w.took = make([]time.Duration, 0, 1<<14)
 	for _, rcpt := range t.rcpts {
 		w.rcpts = append(w.rcpts, []byte("RCPT TO:<"+rcpt+">\r\n"))
@@ -113,7 +116,7 @@ func newWorker(ctx context.Context, o options, t *target) (*worker, error) {
 	return w, w.say([]byte("EHLO bench.localhost\r\n"))
 }
 
-// run sends mails until deadline, or while some are left.
+// run sends messages until deadline, or until none are left.
 func (w *worker) run(ctx context.Context, left *atomic.Int64, deadline time.Time, all bool) error {
 	if err := w.conn.SetDeadline(deadline.Add(timeout)); err != nil {
 		return err
@@ -136,7 +139,7 @@ func (w *worker) run(ctx context.Context, left *atomic.Int64, deadline time.Time
 		if err != nil {
 			return err
 		}
-		if err := w.say(w.mail.number(n)); err != nil {
+		if err := w.say(w.message.number(n)); err != nil {
 			return err
 		}
 		end := time.Now()
@@ -156,7 +159,7 @@ func (w *worker) sayAll(b []byte, n int) error {
 	return w.reply(n)
 }
 
-// reply reads n replies, none of which may be a refusal.
+// reply reads n replies and returns an error for a refusal.
 func (w *worker) reply(n int) error {
 	for have := 0; ; {
 		read, err := w.conn.Read(w.in[have:])

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// digits stand where a mail has its number.
+// digits mark the place of a message's number.
 const digits = "000000000000"
 
-// mail is a text mail, ready for the wire with the end of the data behind it,
-// with places for a number that makes it unlike any other.
-type mail struct {
+// message is a text message with dot-stuffing and the final dot, and with places for a
+// number that makes it different from all others.
+type message struct {
 	bytes  []byte
 	places []int
 }
 
-const words = "the quick brown fox jumps over a lazy dog while nobody at all is looking "
+const words = "the quick brown fox jumps over a lazy dog while no one at all is looking "
 
-// newMail makes a mail of about size bytes, as programs send them: a code, a
-// link, and prose.
-func newMail(size int) *mail {
+// newMessage creates a message of about size bytes, like those of programs: with a
+// code, a link, and prose.
+func newMessage(size int) *message {
 	var b strings.Builder
 	b.WriteString("Received: from app.bench.localhost (app.bench.localhost [192.0.2.7])\r\n" +
 		"\tby out.bench.localhost with ESMTPS id " + digits + "; Tue, 2 Jan 2024 03:04:05 +0000\r\n" +
@@ -35,7 +35,7 @@ func newMail(size int) *mail {
 		fmt.Fprintf(&b, "%s\r\n", strings.TrimSpace(words[n:]+words[:n]))
 	}
 	b.WriteString(".\r\n")
-	m := &mail{bytes: []byte(b.String())}
+	m := &message{bytes: []byte(b.String())}
 	for at := 0; ; at += len(digits) {
 		n := bytes.Index(m.bytes[at:], []byte(digits))
 		if n < 0 {
@@ -46,8 +46,8 @@ func newMail(size int) *mail {
 	}
 }
 
-// number returns the mail with this number.
-func (m *mail) number(n int64) []byte {
+// number returns the message with this number.
+func (m *message) number(n int64) []byte {
 	for _, at := range m.places {
 		for i, rest := len(digits)-1, n; i >= 0; i-- {
 			m.bytes[at+i] = byte('0' + rest%10)

@@ -1,14 +1,14 @@
-// Command ingest measures how many mails a second the service takes in over
-// SMTP: persistent connections, one mail after the other on each, lock-step
-// commands, 250 after the mail is on the disk. With -baseline it also measures
-// a server that throws mail away, in turn with the service, and prints the
-// ratio: that is the figure to compare, because the rates themselves depend on
-// the machine and on what else runs on it.
+// Command ingest measures how many messages a second the service receives over SMTP: on
+// persistent connections, one message after the other on each, with each command
+// waiting for its reply, and 250 after the message is on the disk. With -baseline it
+// also measures a server that discards messages, in turn with the service, and prints
+// the ratio. Compare the ratio, because the rates depend on the machine and its other
+// work.
 //
 //	go run ./bench/ingest -key "$KEY" -c 64 -size 4k -baseline
 //	go run ./bench/ingest -addr 127.0.0.1:2525 -rcpt a@example.com,b@example.com
 //
-// The service must run with --rate-limits off when the inboxes are made here.
+// The service must run with --rate-limits off when this program creates the inboxes.
 package main
 
 import (
@@ -16,18 +16,21 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postroom/postroom/bench/api"
 )
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
 	api, key, addr, rcpt        string
 	conns, inboxes, rounds, pid int
-	mails                       int64
+	messages                    int64
 	duration, warm              time.Duration
 	size                        size
 	baseline, pipeline          bool
@@ -51,7 +54,7 @@ func (s *size) Set(v string) error {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
-		return errors.New("is no number of bytes")
+		return errors.New("use a number of bytes, such as 4096, 4k or 1m")
 	}
 	*s = size(n * unit)
 	return nil
@@ -59,21 +62,21 @@ func (s *size) Set(v string) error {
 
 func parse() options {
 	o := options{size: 4 << 10}
-	flag.StringVar(&o.addr, "addr", "127.0.0.1:2525", "where mail comes in")
-	flag.StringVar(&o.rcpt, "rcpt", "", "recipients, separated by commas (default: inboxes made by the API)")
-	flag.StringVar(&o.api, "api", "http://127.0.0.1:8080", "where the API is")
+	flag.StringVar(&o.addr, "addr", "127.0.0.1:2525", "address of the SMTP server")
+	flag.StringVar(&o.rcpt, "rcpt", "", "recipients, separated by commas (default: new inboxes)")
+	flag.StringVar(&o.api, "api", "http://127.0.0.1:8080", "URL of the API")
 	flag.StringVar(&o.key, "key", os.Getenv("KEY"), "a full-access key; KEY in the environment by default")
-	flag.IntVar(&o.inboxes, "inboxes", 100, "how many inboxes to make")
+	flag.IntVar(&o.inboxes, "inboxes", 100, "number of inboxes to create")
 	flag.IntVar(&o.conns, "c", 64, "connections")
-	flag.Int64Var(&o.mails, "n", 0, "mails in a round (default: as many as -d allows)")
+	flag.Int64Var(&o.messages, "n", 0, "messages in a round (default: as many as -d allows)")
 	flag.DurationVar(&o.duration, "d", 5*time.Second, "length of a round")
-	flag.DurationVar(&o.warm, "warm", time.Second, "length of a first round that does not count")
-	flag.IntVar(&o.rounds, "rounds", 3, "how many rounds; the median counts")
-	flag.Var(&o.size, "size", "bytes of a mail, such as 4096 or 4k")
+	flag.DurationVar(&o.warm, "warm", time.Second, "length of the warm-up round")
+	flag.IntVar(&o.rounds, "rounds", 3, "number of rounds; the medians are printed")
+	flag.Var(&o.size, "size", "bytes of a message, such as 4096 or 4k")
 	flag.BoolVar(&o.pipeline, "pipeline", false, "send MAIL, RCPT and DATA at once (RFC 2920)")
-	flag.BoolVar(&o.baseline, "baseline", false, "measure a server that throws mail away too, in turn")
-	flag.IntVar(&o.pid, "pid", 0, "process of the service, to tell its share of the CPU (Linux)")
-	flag.BoolVar(&o.serveBaseline, "serve-baseline", false, "be that server: used by -baseline")
+	flag.BoolVar(&o.baseline, "baseline", false, "also measure a server that discards messages")
+	flag.IntVar(&o.pid, "pid", 0, "process id of the service, to print its CPU time (Linux)")
+	flag.BoolVar(&o.serveBaseline, "serve-baseline", false, "run as that server; used by -baseline")
 	flag.Parse()
 	return o
 }
@@ -92,13 +95,13 @@ func main() {
 	}
 }
 
-// run measures and prints.
+// run runs all rounds and prints the results.
 func run(ctx context.Context, o options) (err error) {
 	rcpts := strings.Split(o.rcpt, ",")
 	if o.rcpt == "" {
-		boxes := &inboxes{o: o}
+		boxes := &inboxes{api: &api.Client{Base: o.api, Key: o.key, HTTP: http.DefaultClient}}
 		defer func() { err = errors.Join(err, boxes.deleteAll(context.WithoutCancel(ctx))) }()
-		if rcpts, err = boxes.create(ctx); err != nil {
+		if rcpts, err = boxes.create(ctx, o.inboxes); err != nil {
 			return err
 		}
 	}
@@ -130,7 +133,7 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 func warmUp(ctx context.Context, o options, targets []*target) error {
-	o.duration, o.mails = o.warm, 0
+	o.duration, o.messages = o.warm, 0
 	for _, t := range targets {
 		if _, err := measure(ctx, o, t); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)

@@ -1,15 +1,14 @@
-// Command outbound measures how fast mail goes out: POST /v1/emails, a DKIM
-// signature of RSA-2048, and SMTP to a server that throws it away, each mail to
-// a recipient of its own. Beside it, in the same run, it measures Postfix with
-// OpenDKIM from the system's packages, which takes the same mail by SMTP. What it
-// prints last are the medians and their ratio: the rates themselves depend on
-// the machine and on what else runs on it.
+// Command outbound measures how fast emails are sent: POST /v1/emails, a DKIM signature
+// with RSA-2048, and SMTP to a server that discards them, each email to a different
+// recipient. In the same run it measures Postfix with OpenDKIM from the system's
+// packages, which accept the same messages over SMTP. It ends with the medians and
+// their ratio, because the rates themselves depend on the machine and its other work.
 //
 //	go run ./bench/outbound
 //	go run ./internal/testpg/cmd/withpg -fsync -- go run ./bench/outbound -postgres
 //
-// Postfix starts only for root, in a folder and on ports of its own; -peer=false
-// leaves it out. Nothing is left behind.
+// Postfix can only be started by root. It runs in a temporary folder on unused ports;
+// -peer=false skips it. Everything is removed afterwards.
 package main
 
 import (
@@ -24,13 +23,13 @@ import (
 	"github.com/postroom/postroom/bench/place"
 )
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
-	service        string
-	postgres, peer bool
-	mails, conns   int
-	size, rounds   int
-	pprof          string
+	service         string
+	postgres, peer  bool
+	messages, conns int
+	size, rounds    int
+	pprof           string
 }
 
 func main() {
@@ -45,32 +44,32 @@ func main() {
 func parse() options {
 	var o options
 	flag.StringVar(&o.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
-	flag.BoolVar(&o.postgres, "postgres", false, "on the PostgreSQL that POSTROOM_TEST_POSTGRES names, in a schema of its own")
+	flag.BoolVar(&o.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
 	flag.BoolVar(&o.peer, "peer", true, "measure Postfix with OpenDKIM too, in turn")
-	flag.IntVar(&o.mails, "n", 3000, "mails in each step of a round")
-	flag.IntVar(&o.conns, "c", 32, "connections that hand mail in")
-	flag.IntVar(&o.size, "size", 4096, "bytes of a mail's text")
-	flag.IntVar(&o.rounds, "rounds", 3, "how many rounds; the median counts")
-	flag.StringVar(&o.pprof, "pprof", "", "where the service serves profiles, such as 127.0.0.1:6060")
+	flag.IntVar(&o.messages, "n", 3000, "messages in each step of a round")
+	flag.IntVar(&o.conns, "c", 32, "connections that submit messages")
+	flag.IntVar(&o.size, "size", 4096, "bytes of a message's text")
+	flag.IntVar(&o.rounds, "rounds", 3, "number of rounds; the medians are printed")
+	flag.StringVar(&o.pprof, "pprof", "", "address at which the service serves profiles, such as 127.0.0.1:6060")
 	flag.Parse()
-	o.mails -= o.mails % batchSize
+	o.messages -= o.messages % batchSize
 	return o
 }
 
-// target is what is measured.
+// target is a system under measurement.
 type target interface {
 	name() string
-	// send hands in mails until n are accepted, batches of them if it can and is
-	// asked to, over the given number of connections.
+	// send submits messages over that number of connections until n are accepted. With
+	// batches, a target that can submits batches.
 	send(ctx context.Context, n, conns int, batches bool) error
 	canBatch() bool
-	// cpu is the processor time that it has used, 0 when it is not known.
+	// cpu returns the processor time used so far, or 0 if it is unknown.
 	cpu() time.Duration
 }
 
-// run measures and prints.
+// run runs all rounds and prints the results.
 func run(ctx context.Context, o options) (err error) {
-	if o.mails < batchSize {
+	if o.messages < batchSize {
 		return fmt.Errorf("-n must be %d or more", batchSize)
 	}
 	sink, err := newSink(ctx)
@@ -100,9 +99,9 @@ func run(ctx context.Context, o options) (err error) {
 	return compare(ctx, o, sink, targets)
 }
 
-// compare lets the targets take turns and prints what came of it.
+// compare measures the targets in turn and prints the results.
 func compare(ctx context.Context, o options, sink *sink, targets []target) error {
-	for _, t := range targets { // signing keys are made, pages and caches filled
+	for _, t := range targets { // creates signing keys, fills pages and caches
 		if _, err := round(ctx, o, sink, t, batchSize); err != nil {
 			return fmt.Errorf("%s: %w", t.name(), err)
 		}
@@ -111,7 +110,7 @@ func compare(ctx context.Context, o options, sink *sink, targets []target) error
 	r.head(o)
 	for range o.rounds {
 		for _, t := range targets {
-			figures, err := round(ctx, o, sink, t, o.mails)
+			figures, err := round(ctx, o, sink, t, o.messages)
 			if err != nil {
 				return fmt.Errorf("%s: %w", t.name(), err)
 			}

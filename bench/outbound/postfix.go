@@ -18,10 +18,11 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/process"
 )
 
-// postfix is Postfix with OpenDKIM, each as its package brings it: what is set
-// below is where it runs, that it may be used at this rate, and that it signs.
+// postfix is Postfix with OpenDKIM, as their packages configure them. The settings
+// below change the paths and ports, allow this rate, and enable signing.
 type postfix struct {
 	dir     string
 	milter  *exec.Cmd
@@ -85,7 +86,7 @@ Background no
 Syslog no
 `
 
-// startPostfix starts both, with the relay at sink.
+// startPostfix starts both, with sink as the relay.
 func startPostfix(ctx context.Context, sink string, size int) (p *postfix, err error) {
 	dir, err := os.MkdirTemp("", "postroom-postfix-")
 	if err != nil {
@@ -155,7 +156,7 @@ func (p *postfix) write(ctx context.Context, sink, milter string) error {
 	return errors.Join(errs...)
 }
 
-// listens waits until somebody listens at address.
+// listens waits until address accepts connections.
 func listens(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -167,7 +168,7 @@ func listens(ctx context.Context, address string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("nobody listens at %s", address)
+			return fmt.Errorf("nothing listens at %s", address)
 		}
 	}
 }
@@ -176,7 +177,7 @@ func (p *postfix) stop() {
 	for _, cmd := range []*exec.Cmd{p.master, p.milter} {
 		if cmd != nil && cmd.Process != nil {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = cmd.Wait() // it was told to end
+			_ = cmd.Wait() // the exit status after SIGTERM does not matter
 		}
 	}
 	_ = os.RemoveAll(p.dir)
@@ -185,7 +186,7 @@ func (p *postfix) stop() {
 func (*postfix) name() string { return "Postfix, OpenDKIM" }
 
 func (p *postfix) cpu() time.Duration {
-	return place.CPUOfFamily(p.master.Process.Pid) + place.CPUOfFamily(p.milter.Process.Pid)
+	return process.FamilyCPU(p.master.Process.Pid) + process.FamilyCPU(p.milter.Process.Pid)
 }
 
 func (*postfix) canBatch() bool { return false }
@@ -199,15 +200,16 @@ func (p *postfix) send(ctx context.Context, n, conns int, _ bool) error {
 			n := numbers.Add(1)
 			envelope := fmt.Sprintf("MAIL FROM:<bench@postroom.localhost>\r\nRCPT TO:<%s>\r\nDATA\r\n", recipient(n))
 			if err = command(conn, r, envelope, 3); err == nil {
-				err = command(conn, r, mail(n, text), 1)
+				err = command(conn, r, message(n, text), 1)
 			}
 		}
 		return err
 	})
 }
 
-// mail is what Postroom makes of the request, ready for the wire.
-func mail(n int64, text string) string {
+// message returns the message that Postroom builds from the request, with dot-stuffing
+// and the final dot.
+func message(n int64, text string) string {
 	return fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: Your receipt %d\r\nDate: %s\r\nMessage-ID: <%d.%d@postroom.localhost>\r\n"+
 		"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 7bit\r\n\r\n%s.\r\n",
 		sender, recipient(n), n, time.Now().Format(time.RFC1123Z), n, time.Now().UnixNano(), text)
@@ -221,7 +223,7 @@ func command(conn net.Conn, r *bufio.Reader, lines string, n int) error {
 	return replies(r, n)
 }
 
-// replies reads n replies, none of which may be a refusal.
+// replies reads n replies and returns an error for a refusal.
 func replies(r *bufio.Reader, n int) error {
 	for n > 0 {
 		line, err := r.ReadString('\n')

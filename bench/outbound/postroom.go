@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// batchSize is how many recipients one batch has: the most that there may be.
+	// batchSize is the number of recipients in a batch: the maximum.
 	batchSize = 100
 
 	sender = "Bench <bench@postroom.localhost>"
 )
 
-var numbers atomic.Int64 // makes mails and recipients differ, over all rounds
+var numbers atomic.Int64 // makes all messages and recipients different
 
-// recipient is one that nobody else has.
+// recipient returns a different address for each n.
 func recipient(n int64) string { return fmt.Sprintf("reader-%09d@d%d.example", n, n%100) }
 
-// prose is a text of about size bytes.
+// prose returns a text of about size bytes.
 func prose(size int) string {
-	const words = "the quick brown fox jumps over a lazy dog while nobody at all is looking "
+	const words = "the quick brown fox jumps over a lazy dog while no one at all is looking "
 	var b strings.Builder
 	for line := 0; b.Len() < size; line++ {
 		n := line % len(words)
@@ -38,7 +38,7 @@ func prose(size int) string {
 	return b.String()
 }
 
-// postroom is the service.
+// postroom is the service under measurement.
 type postroom struct {
 	service *place.Service
 	label   string
@@ -69,13 +69,13 @@ func (p *postroom) send(ctx context.Context, n, conns int, batches bool) error {
 	})
 }
 
-// single is a request for one mail; text is JSON.
+// single returns a request for one email; text is JSON.
 func single(text string) string {
 	n := numbers.Add(1)
 	return fmt.Sprintf(`{"from":%q,"to":%q,"subject":"Your receipt %d","text":%s}`, sender, recipient(n), n, text)
 }
 
-// batch is a request for batchSize mails.
+// batch returns a request for batchSize emails.
 func batch(text string) string {
 	to := make([]string, batchSize)
 	for i := range to {
@@ -85,8 +85,8 @@ func batch(text string) string {
 	return fmt.Sprintf(`{"from":%q,"subject":"Your receipt {{number}}","text":%s,"recipients":[%s]}`, sender, text, strings.Join(to, ","))
 }
 
-// post makes a request on a connection that is kept. A client of its own would
-// cost several times as much, on the cores of the service.
+// post makes a request on an open connection. An http.Client would cost several times
+// as much processor time, on the cores of the service.
 func post(conn net.Conn, r *bufio.Reader, path, body string) error {
 	_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		path, place.Key, len(body), body)
@@ -98,9 +98,9 @@ func post(conn net.Conn, r *bufio.Reader, path, body string) error {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
+	got, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("%s: %s: %s", path, res.Status, answer)
+		err = fmt.Errorf("%s: %s: %s", path, res.Status, got)
 	}
 	return err
 }

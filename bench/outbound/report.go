@@ -17,8 +17,8 @@ func newReport(targets []target) *report {
 }
 
 func (*report) head(o options) {
-	fmt.Printf("%d mails of %d bytes in each step, %d connections; a second, and the processor time of the target for each\n",
-		o.mails, o.size, o.conns)
+	fmt.Printf("%d messages of %d bytes in each step, %d connections; messages a second, and the processor time of the target for each\n",
+		o.messages, o.size, o.conns)
 	fmt.Printf("%-24s", "")
 	for f := range figures {
 		fmt.Printf(" %18s", f)
@@ -49,7 +49,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("%.0f, %d µs", o.rate, o.cpu/time.Microsecond)
 }
 
-// summary prints the medians, each figure's own, and how they compare.
+// summary prints the median of each figure and how the targets compare.
 func (r *report) summary() {
 	fmt.Println("medians")
 	medians := make([][figures]outcome, len(r.targets))

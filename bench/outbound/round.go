@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// figure is one of the things that are measured.
+// figure is one of the measured values.
 type figure int
 
 const (
-	accepted figure = iota // handed in one by one, while the server takes nothing
-	drained                // those going out, while nothing is handed in
-	batched                // recipients, handed in by batches while the server takes nothing
-	endToEnd               // handed in one by one, until the server has the last
-	figures                // how many there are
+	accepted figure = iota // submitted one by one, while the server is blocked
+	drained                // delivered while nothing is submitted
+	batched                // recipients, submitted in batches while the server is blocked
+	endToEnd               // submitted one by one, until the server has the last
+	figures                // number of figures
 )
 
 func (f figure) String() string {
 	return [...]string{"accepted", "drained", "batch recipients", "end to end"}[f]
 }
 
-// outcome is what came of one figure in one round.
+// outcome is the result of one figure in one round.
 type outcome struct {
-	rate float64       // a second; 0 when it was not measured
-	cpu  time.Duration // of the target, for each mail
+	rate float64       // per second; 0 if it was not measured
+	cpu  time.Duration // of the target, per message
 }
 
-// patience is how long the server waits for what was accepted.
-const patience = 5 * time.Minute
+// mostWait is how long the server waits for what was accepted.
+const mostWait = 5 * time.Minute
 
-// round measures each figure once with n mails.
+// round measures each figure once with n messages.
 func round(ctx context.Context, o options, s *sink, t target, n int) ([figures]outcome, error) {
 	var out [figures]outcome
 	clock := func(f figure, work func() error) error {
@@ -42,22 +42,22 @@ func round(ctx context.Context, o options, s *sink, t target, n int) ([figures]o
 		return nil
 	}
 	s.reset()
-	s.hold()
-	defer s.release()
+	s.block()
+	defer s.unblock()
 	if err := clock(accepted, func() error { return t.send(ctx, n, o.conns, false) }); err != nil {
 		return out, err
 	}
-	s.release()
+	s.unblock()
 	if err := clock(drained, func() error { return s.wait(ctx, n) }); err != nil {
 		return out, err
 	}
 	if t.canBatch() {
 		s.reset()
-		s.hold()
+		s.block()
 		if err := clock(batched, func() error { return t.send(ctx, n, o.conns, true) }); err != nil {
 			return out, err
 		}
-		s.release()
+		s.unblock()
 		if err := s.wait(ctx, n); err != nil {
 			return out, err
 		}

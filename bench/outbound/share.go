@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// share opens conns connections to address and lets all of them together do n
-// pieces of work: do goes on for as long as next returns true.
+// share opens conns connections to address and distributes n pieces of work over them.
+// do continues for as long as next returns true.
 func share(ctx context.Context, n, conns int, address string, do func(conn net.Conn, next func() bool) error) error {
 	var (
 		left atomic.Int64
@@ -24,10 +24,10 @@ func share(ctx context.Context, n, conns int, address string, do func(conn net.C
 			var d net.Dialer
 			conn, err := d.DialContext(ctx, "tcp", address)
 			if err == nil {
-				err = errors.Join(conn.SetDeadline(time.Now().Add(patience)), do(conn, next), conn.Close())
+				err = errors.Join(conn.SetDeadline(time.Now().Add(mostWait)), do(conn, next), conn.Close())
 			}
 			if errs[i] = err; err != nil {
-				left.Store(0) // the others need not go on
+				left.Store(0) // the others may stop
 			}
 		})
 	}

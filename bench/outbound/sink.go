@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// sink is an SMTP server that counts mails and throws them away. While it is
-// held it answers nothing, as a server does that is slow: mail waits in the
-// queue of whoever has it.
+// sink is an SMTP server that counts messages and discards them. While it is blocked
+// it does not reply, like a slow server, and messages stay in the sender's queue.
 type sink struct {
-	l     net.Listener
-	mails atomic.Int64
-	conns sync.WaitGroup
+	l        net.Listener
+	messages atomic.Int64
+	conns    sync.WaitGroup
 
-	mu     sync.Mutex
-	open   map[net.Conn]struct{}
-	closed bool
-	held   chan struct{} // closed by release; nil while it is not held
+	mu      sync.Mutex
+	open    map[net.Conn]struct{}
+	closed  bool
+	blocked chan struct{} // closed by unblock; nil while the sink is not blocked
 }
 
 func newSink(ctx context.Context) (*sink, error) {
@@ -51,7 +50,7 @@ func (s *sink) accept() {
 
 func (s *sink) close() {
 	_ = s.l.Close()
-	s.release()
+	s.unblock()
 	s.mu.Lock()
 	s.closed = true
 	for conn := range s.open {
@@ -61,7 +60,7 @@ func (s *sink) close() {
 	s.conns.Wait()
 }
 
-// keep notes a connection, to be closed with the sink.
+// keep records a connection, to be closed with the sink.
 func (s *sink) keep(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,54 +75,54 @@ func (s *sink) forget(conn net.Conn) {
 	_ = conn.Close()
 }
 
-func (s *sink) hold() {
+func (s *sink) block() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = make(chan struct{})
+	s.blocked = make(chan struct{})
 }
 
-func (s *sink) release() {
+func (s *sink) unblock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held != nil {
-		close(s.held)
-		s.held = nil
+	if s.blocked != nil {
+		close(s.blocked)
+		s.blocked = nil
 	}
 }
 
-// pause waits while the sink is held.
+// pause waits while the sink is blocked.
 func (s *sink) pause() {
 	s.mu.Lock()
-	held := s.held
+	blocked := s.blocked
 	s.mu.Unlock()
-	if held != nil {
-		<-held
+	if blocked != nil {
+		<-blocked
 	}
 }
 
-func (s *sink) reset() { s.mails.Store(0) }
+func (s *sink) reset() { s.messages.Store(0) }
 
-// wait waits until n mails have come. More than that are an error: a mail was
+// wait waits until n messages have arrived. More are an error, because a message was
 // sent twice.
 func (s *sink) wait(ctx context.Context, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, mostWait)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for s.mails.Load() < int64(n) {
+	for s.messages.Load() < int64(n) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d mails have come: %w", s.mails.Load(), n, ctx.Err())
+			return fmt.Errorf("%d of %d messages have arrived: %w", s.messages.Load(), n, ctx.Err())
 		}
 	}
-	if have := s.mails.Load(); have > int64(n) {
-		return fmt.Errorf("%d mails have come, of %d", have, n)
+	if have := s.messages.Load(); have > int64(n) {
+		return fmt.Errorf("%d messages have arrived, want %d", have, n)
 	}
 	return nil
 }
 
-// serve speaks as much SMTP as a client needs that makes no mistakes.
+// serve supports as much SMTP as a client needs that makes no mistakes.
 func (s *sink) serve(conn net.Conn) {
 	defer s.forget(conn)
 	if !s.keep(conn) {
@@ -131,7 +130,7 @@ func (s *sink) serve(conn net.Conn) {
 	}
 	r, w := bufio.NewReaderSize(conn, 32<<10), bufio.NewWriter(conn)
 	s.pause()
-	_, _ = w.WriteString("220 sink.localhost ESMTP\r\n") // Flush has the error
+	_, _ = w.WriteString("220 sink.localhost ESMTP\r\n") // Flush returns the error
 	for {
 		if r.Buffered() == 0 && w.Flush() != nil {
 			return
@@ -140,8 +139,8 @@ func (s *sink) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		answer, end := s.answer(line, r, w)
-		_, _ = w.WriteString(answer)
+		text, end := s.reply(line, r, w)
+		_, _ = w.WriteString(text)
 		if end {
 			_ = w.Flush()
 			return
@@ -149,8 +148,8 @@ func (s *sink) serve(conn net.Conn) {
 	}
 }
 
-// answer answers a command, and takes the mail after DATA.
-func (s *sink) answer(line []byte, r *bufio.Reader, w *bufio.Writer) (answer string, end bool) {
+// reply returns the reply to a command, and reads the message after DATA.
+func (s *sink) reply(line []byte, r *bufio.Reader, w *bufio.Writer) (text string, end bool) {
 	s.pause()
 	switch verb := string(bytes.ToUpper(line[:min(4, len(line))])); verb {
 	case "EHLO":
@@ -160,14 +159,14 @@ func (s *sink) answer(line []byte, r *bufio.Reader, w *bufio.Writer) (answer str
 		if w.Flush() != nil || discard(r) != nil {
 			return "", true
 		}
-		s.mails.Add(1)
+		s.messages.Add(1)
 	case "QUIT":
 		return "221 bye\r\n", true
 	}
 	return "250 2.0.0 ok\r\n", false
 }
 
-// discard reads a mail up to the line with the dot.
+// discard reads a message up to the line with the dot.
 func discard(r *bufio.Reader) error {
 	for begins := true; ; {
 		piece, err := r.ReadSlice('\n')

@@ -1,5 +1,5 @@
-// Package place gives a benchmark a service of its own: the program with a
-// folder, and on PostgreSQL a schema, that are gone afterwards.
+// Package place runs a separate service for a benchmark: the program with its own
+// folder and, on PostgreSQL, its own schema, both removed afterwards.
 package place
 
 import (
@@ -19,25 +19,26 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq" // the schema is made and dropped by its driver
+	_ "github.com/lib/pq" // the driver for creating and dropping the schema
 
+	"github.com/postroom/postroom/bench/process"
 	"github.com/postroom/postroom/store"
 )
 
 // Key is the service's first key.
 const Key = "sk_live_bench_its_own_only_key"
 
-// Place is where the service keeps what it is measured with.
+// Place is a folder and a database for the service under measurement.
 type Place struct {
 	dir      string
 	program  string
 	database string
-	schema   string // on PostgreSQL, to be dropped
-	server   string // address of the PostgreSQL server
+	schema   string // on PostgreSQL
+	server   string // URL of the PostgreSQL server
 }
 
-// New makes a folder, a program unless one is named, and a schema on the
-// PostgreSQL that POSTROOM_TEST_POSTGRES names if that is asked for.
+// New creates a folder, builds the program unless one is given and, if postgres is set,
+// creates a schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES.
 func New(ctx context.Context, program string, postgres bool) (*Place, error) {
 	dir, err := os.MkdirTemp("", "postroom-bench-")
 	if err != nil {
@@ -71,7 +72,7 @@ func (p *Place) makeSchema(ctx context.Context) error {
 	p.server = os.Getenv("POSTROOM_TEST_POSTGRES")
 	u, err := url.Parse(p.server)
 	if err != nil || p.server == "" {
-		return errors.New("POSTROOM_TEST_POSTGRES names no server")
+		return errors.New("set POSTROOM_TEST_POSTGRES to the URL of a PostgreSQL server")
 	}
 	p.schema = "bench_" + strings.ToLower(rand.Text())
 	q := u.Query()
@@ -90,7 +91,7 @@ func (p *Place) exec(ctx context.Context, statement string) error {
 	return errors.Join(err, db.Close())
 }
 
-// Remove leaves nothing behind.
+// Remove deletes the folder and the schema.
 func (p *Place) Remove(ctx context.Context) error {
 	err := os.RemoveAll(p.dir)
 	if p.schema != "" {
@@ -99,7 +100,7 @@ func (p *Place) Remove(ctx context.Context) error {
 	return err
 }
 
-// Open opens the store, while the service does not run.
+// Open opens the store. The service must not run.
 func (p *Place) Open(ctx context.Context) (*store.Store, error) {
 	blobs, err := store.OpenBlobFolder(filepath.Join(p.dir, "blobs"), time.Now)
 	if err != nil {
@@ -116,7 +117,7 @@ type Service struct {
 	Address string
 }
 
-// Start starts the service, with more settings, and waits until it is ready.
+// Start starts the service with additional settings and waits until it is ready.
 func (p *Place) Start(ctx context.Context, settings ...string) (*Service, error) {
 	cmd := exec.CommandContext(ctx, p.program, "serve")
 	address, err := FreeAddress(ctx)
@@ -143,7 +144,7 @@ func (p *Place) Start(ctx context.Context, settings ...string) (*Service, error)
 	return s, nil
 }
 
-// FreeAddress is one that nobody listens on.
+// FreeAddress returns a local address that no program listens on.
 func FreeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -156,8 +157,11 @@ func FreeAddress(ctx context.Context) (string, error) {
 // Stop ends the service.
 func (s *Service) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait() // what it served is not kept
+	_ = s.cmd.Wait() // its exit status does not matter
 }
 
-// CPU is the processor time that the service has used, 0 when it is not known.
-func (s *Service) CPU() time.Duration { return CPUOf(s.cmd.Process.Pid) }
+// CPU returns the processor time that the service has used, or 0 if it is unknown.
+func (s *Service) CPU() time.Duration { return process.CPU(s.cmd.Process.Pid) }
+
+// Memory returns the resident memory of the service in bytes, or 0 if it is unknown.
+func (s *Service) Memory() int64 { return process.Memory(s.cmd.Process.Pid) }

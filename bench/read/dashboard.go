@@ -9,10 +9,10 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// session is the token of somebody who is signed in to the dashboard.
+// session is the session token of a dashboard user.
 const session = "a session of the benchmark's own"
 
-// signIn makes a user, and their session.
+// signIn creates a user with that session.
 func signIn(ctx context.Context, s *store.Store, account int64) error {
 	link, token := web.NewLink(time.Now())
 	if _, err := s.CreateUser(ctx, account, "reader", link); err != nil {
@@ -22,7 +22,7 @@ func signIn(ctx context.Context, s *store.Store, account int64) error {
 	return err
 }
 
-// dashboard are its pages, whose names begin with "dashboard".
+// dashboard returns the requests for dashboard pages.
 func (f *filler) dashboard(ids []string) []testCase {
 	inbox := "/inboxes/" + f.inbox.ID
 	some := func() string { return ids[rand.IntN(len(ids))] }
@@ -32,8 +32,8 @@ func (f *filler) dashboard(ids []string) []testCase {
 		{"dashboard: inboxes", at("/inboxes"), -1},
 		{"dashboard: threads", at(inbox), -1},
 		{"dashboard: search", at(inbox + "?q=" + rareWord), -1},
-		{"dashboard: mails", at(inbox + "?direction=in"), -1},
-		{"dashboard: mail", func() string { return "/messages/" + some() }, -1},
+		{"dashboard: messages", at(inbox + "?direction=in"), -1},
+		{"dashboard: message", func() string { return "/messages/" + some() }, -1},
 		{"dashboard: its frame", func() string { return "/messages/" + some() + "/view" }, -1},
 		{"dashboard: approvals", at("/approvals"), -1},
 		{"dashboard: sent", at("/emails/messages"), -1},

@@ -14,16 +14,16 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The words that are searched for: one that nearly all mails have, one that 1 %
-// have, and one that none has.
+// The words to search for: one that nearly all messages contain, one that 1 % contain,
+// and one that none contains.
 const (
 	commonWord = "regards"
 	rareWord   = "quarterly"
 	noWord     = "zeppelin"
 )
 
-// filler puts mail into the store, each unlike the others, with words as
-// frequent as those of a language.
+// filler stores messages that are all different and whose words are as frequent as those
+// of a language.
 type filler struct {
 	place *place.Place
 	size  int
@@ -31,9 +31,9 @@ type filler struct {
 	inbox store.Inbox
 }
 
-// fill brings the store up to so many mails, and indexes them.
-func (f *filler) fill(ctx context.Context, mails int) error {
-	if f.have == 0 { // makes schema, account and key
+// fill stores messages until there are that many, and indexes them.
+func (f *filler) fill(ctx context.Context, messages int) error {
+	if f.have == 0 { // creates the schema, account and key
 		s, err := f.place.Start(ctx)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (f *filler) fill(ctx context.Context, mails int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Close() }() // what was stored is on the disk
+	defer func() { _ = s.Close() }() // the messages are already on the disk
 	if f.have == 0 {
 		if f.inbox, err = f.makeInbox(ctx, s); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (f *filler) fill(ctx context.Context, mails int) error {
 		}
 	}
 	start := time.Now()
-	if err := f.store(ctx, s, mails-f.have); err != nil {
+	if err := f.store(ctx, s, messages-f.have); err != nil {
 		return err
 	}
 	stored := time.Now()
@@ -64,10 +64,10 @@ func (f *filler) fill(ctx context.Context, mails int) error {
 			return err
 		}
 	}
-	n := mails - f.have
-	fmt.Printf("stored %d mails at %.0f/s, indexed them at %.0f/s\n", n,
+	n := messages - f.have
+	fmt.Printf("stored %d messages at %.0f/s, indexed them at %.0f/s\n", n,
 		float64(n)/stored.Sub(start).Seconds(), float64(n)/time.Since(stored).Seconds())
-	f.have = mails
+	f.have = messages
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (*filler) makeInbox(ctx context.Context, s *store.Store) (store.Inbox, erro
 	}, nil)
 }
 
-// store stores n more mails, by many at a time, as they share transactions.
+// store stores n more messages, many at a time, because they share transactions.
 func (f *filler) store(ctx context.Context, s *store.Store, n int) error {
 	var (
 		all   sync.WaitGroup
@@ -93,7 +93,7 @@ func (f *filler) store(ctx context.Context, s *store.Store, n int) error {
 	for range 64 {
 		all.Go(func() {
 			for i := range next {
-				if _, err := s.AddReceived(ctx, []*store.NewMessage{f.mail(i)}, nil); err != nil {
+				if _, err := s.AddReceived(ctx, []*store.NewMessage{f.message(i)}, nil); err != nil {
 					once.Do(func() { first = err })
 				}
 			}
@@ -107,9 +107,9 @@ func (f *filler) store(ctx context.Context, s *store.Store, n int) error {
 	return first
 }
 
-// mail is the nth mail.
-func (f *filler) mail(n int) *store.NewMessage {
-	r := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // the same mails each time
+// message returns the nth message.
+func (f *filler) message(n int) *store.NewMessage {
+	r := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // the same messages each time
 	words := rand.NewZipf(r, 1.1, 8, 50_000)
 	from := fmt.Sprintf("sender%d@mail%d.example", n%997, n%31)
 	id := fmt.Sprintf("<%d@mail.example>", n)
@@ -153,7 +153,7 @@ func (f *filler) mail(n int) *store.NewMessage {
 	}
 }
 
-// word is the nth word of a language.
+// word returns the nth word of an invented language.
 func word(n uint64) string {
 	const vowels, consonants = "aeiou", "bdfghklmnprstvw"
 	w := []byte{consonants[n%15], vowels[n/15%5], consonants[n/75%15]}

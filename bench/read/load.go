@@ -19,11 +19,10 @@ import (
 type testCase struct {
 	name string
 	path func() string
-	want int // messages in the answer; -1 for any number, and for a page
+	want int // messages in the response; -1 for any number, and for a page
 }
 
-// cases are what is asked for. It walks through the list first, for the cursors
-// and the ids.
+// cases returns the requests to measure. It reads the list first, for cursors and ids.
 func (f *filler) cases(ctx context.Context, s *place.Service) ([]testCase, error) {
 	const perPage = 50
 	cursors, ids, err := walk(ctx, s, min(1000, f.have/perPage), perPage)
@@ -57,7 +56,7 @@ func (f *filler) cases(ctx context.Context, s *place.Service) ([]testCase, error
 	return append(cases, f.dashboard(ids)...), nil
 }
 
-// walk goes through the list of messages, and returns its cursors and some ids.
+// walk reads the list of messages, and returns its cursors and some ids.
 func walk(ctx context.Context, s *place.Service, pages, perPage int) (cursors, ids []string, err error) {
 	client := &http.Client{}
 	for path := fmt.Sprintf("/v1/messages?limit=%d", perPage); len(cursors) < pages; {
@@ -90,7 +89,7 @@ func get(ctx context.Context, s *place.Service, client *http.Client, path string
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+place.Key)
-	req.AddCookie(&http.Cookie{Name: "postroom_session", Value: session}) //nolint:gosec // of a test: nobody keeps it
+	req.AddCookie(&http.Cookie{Name: "postroom_session", Value: session}) //nolint:gosec // a session for the benchmark only
 	res, err := client.Do(req)
 	if err != nil {
 		return nil, err
@@ -103,15 +102,15 @@ func get(ctx context.Context, s *place.Service, client *http.Client, path string
 	return body, err
 }
 
-// result is what one measurement saw.
+// result is the result of one measurement.
 type result struct {
 	times []time.Duration // sorted
 	took  time.Duration
 	cpu   time.Duration // of the service
 }
 
-// load asks again and again, on so many connections. The first answer is looked
-// at, and all must be 200.
+// load repeats a request on that number of connections. It checks the first response
+// completely, and the status of every other one.
 func load(ctx context.Context, s *place.Service, c testCase, conns int, d time.Duration) (result, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, DisableCompression: true}}
 	defer client.CloseIdleConnections()

@@ -1,7 +1,7 @@
-// Command read measures how fast mail is read: it fills one account with mail,
-// starts the service on it, and asks for pages, single messages and searches
-// over HTTP, on one connection and on several. It starts the service anew for
-// each step and leaves nothing behind.
+// Command read measures how fast messages are read: it fills one account with messages,
+// starts the service, and requests pages, single messages and searches over HTTP, on
+// one connection and on several. It restarts the service for each step and removes
+// everything afterwards.
 //
 //	go run ./bench/read
 //	go run ./internal/testpg/cmd/withpg -- go run ./bench/read -postgres
@@ -20,12 +20,12 @@ import (
 	"github.com/postroom/postroom/bench/place"
 )
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
 	service  string
 	postgres bool
 	small    int
-	mails    int
+	messages int
 	size     int
 	conns    int
 	duration time.Duration
@@ -45,19 +45,19 @@ func main() {
 func parse() options {
 	var o options
 	flag.StringVar(&o.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
-	flag.BoolVar(&o.postgres, "postgres", false, "on the PostgreSQL that POSTROOM_TEST_POSTGRES names, in a schema of its own")
-	flag.IntVar(&o.small, "small", 1000, "mails in the small store, to compare with; 0 leaves it out")
-	flag.IntVar(&o.mails, "mails", 100_000, "mails in the store")
-	flag.IntVar(&o.size, "size", 4096, "bytes of a mail")
-	flag.IntVar(&o.conns, "c", 8, "connections, beside one")
+	flag.BoolVar(&o.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
+	flag.IntVar(&o.small, "small", 1000, "messages in the small store, for comparison; 0 skips it")
+	flag.IntVar(&o.messages, "messages", 100_000, "messages in the store")
+	flag.IntVar(&o.size, "size", 4096, "bytes of a message")
+	flag.IntVar(&o.conns, "c", 8, "connections, besides one")
 	flag.DurationVar(&o.duration, "d", 3*time.Second, "length of a measurement")
-	flag.StringVar(&o.pprof, "pprof", "", "where the service serves profiles, such as 127.0.0.1:6060")
-	flag.StringVar(&o.only, "only", "", "measure only what has this in its name, such as page")
+	flag.StringVar(&o.pprof, "pprof", "", "address at which the service serves profiles, such as 127.0.0.1:6060")
+	flag.StringVar(&o.only, "only", "", "measure only requests with this in their name, such as page")
 	flag.Parse()
 	return o
 }
 
-// run fills and measures, twice when there is a small store to compare with.
+// run fills the store and measures, first with the small store unless it is skipped.
 func run(ctx context.Context, o options) (err error) {
 	p, err := place.New(ctx, o.service, o.postgres)
 	if err != nil {
@@ -65,29 +65,29 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.Remove(context.WithoutCancel(ctx))) }()
 	f := &filler{place: p, size: o.size}
-	for _, mails := range []int{o.small, o.mails} {
-		if mails == 0 {
+	for _, messages := range []int{o.small, o.messages} {
+		if messages == 0 {
 			continue
 		}
-		if err := f.fill(ctx, mails); err != nil {
+		if err := f.fill(ctx, messages); err != nil {
 			return fmt.Errorf("fill the store: %w", err)
 		}
-		if err := measure(ctx, o, p, f, mails); err != nil {
+		if err := measure(ctx, o, p, f, messages); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// measure starts the service and asks for everything once on one connection and
-// once on several.
-func measure(ctx context.Context, o options, p *place.Place, f *filler, mails int) error {
+// measure starts the service and runs every request, on one connection and then on
+// several.
+func measure(ctx context.Context, o options, p *place.Place, f *filler, messages int) error {
 	s, err := p.Start(ctx, "POSTROOM_PPROF="+o.pprof)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	fmt.Printf("\n%s, %d mails of %d bytes\n", p.Engine(), mails, o.size)
+	fmt.Printf("\n%s, %d messages of %d bytes\n", p.Engine(), messages, o.size)
 	printHead()
 	cases, err := f.cases(ctx, s)
 	if err != nil {

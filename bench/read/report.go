@@ -9,8 +9,8 @@ func printHead() {
 	fmt.Printf("%-22s %6s %9s %10s %10s %10s %14s\n", "", "conns", "a second", "p50", "p99", "max", "CPU each")
 }
 
-// print writes a row. The CPU time of the service for each request varies less
-// on a machine that has other work than the rate does.
+// print writes a row. On a machine with other work, the CPU time of the service for each
+// request varies less than the rate.
 func (r result) print(name string, conns int) {
 	n := len(r.times)
 	at := func(p float64) string {

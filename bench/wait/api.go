@@ -1,74 +1,36 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/bench/api"
 )
 
-// waitSeconds is how long a wait lasts at most: a mail that takes longer counts
-// as lost.
+// waitSeconds is the longest time of a wait. A message that takes longer counts as
+// lost.
 const waitSeconds = 60
 
-// api calls the service.
-type api struct {
-	base, key string
-	client    *http.Client
-}
+// client calls the service.
+type client struct{ *api.Client }
 
-func newAPI(o options) *api {
-	return &api{o.api, o.key, &http.Client{
+func newClient(o options) client {
+	return client{&api.Client{Base: o.api, Key: o.key, HTTP: &http.Client{
 		Timeout:   (waitSeconds + 10) * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: o.waiters + 8, DisableCompression: true},
-	}}
+	}}}
 }
 
-// call makes a request and reads the answer's JSON into out.
-func (a *api) call(ctx context.Context, method, path string, body, out any) error {
-	var payload io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		payload = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, a.base+path, payload)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+a.key)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	res, err := a.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, answer)
-	}
-	return json.Unmarshal(answer, out)
-}
-
-// createInboxes makes n inboxes. Those that were made come back with an error
-// too.
-func (a *api) createInboxes(ctx context.Context, n int) ([]*inbox, error) {
+// createInboxes creates n inboxes. With an error it returns those that it created.
+func (c client) createInboxes(ctx context.Context, n int) ([]*inbox, error) {
 	boxes := make([]*inbox, n)
 	err := each(n, func(i int) error {
 		var got struct{ ID, Address string }
-		if err := a.call(ctx, http.MethodPost, "/v1/inboxes", struct{}{}, &got); err != nil {
+		if err := c.Call(ctx, http.MethodPost, "/v1/inboxes", struct{}{}, &got); err != nil {
 			return err
 		}
 		boxes[i] = &inbox{id: got.ID, address: got.Address}
@@ -77,18 +39,18 @@ func (a *api) createInboxes(ctx context.Context, n int) ([]*inbox, error) {
 	return boxes, err
 }
 
-func (a *api) deleteInboxes(ctx context.Context, boxes []*inbox) error {
+func (c client) deleteInboxes(ctx context.Context, boxes []*inbox) error {
 	return each(len(boxes), func(i int) error {
 		if boxes[i] == nil {
 			return nil
 		}
 		var got struct{ Deleted bool }
-		return a.call(ctx, http.MethodDelete, "/v1/inboxes/"+boxes[i].id, nil, &got)
+		return c.Call(ctx, http.MethodDelete, "/v1/inboxes/"+boxes[i].id, nil, &got)
 	})
 }
 
-// wait waits for the next mail to box, and returns its subject.
-func (a *api) wait(ctx context.Context, box *inbox) (string, error) {
+// wait waits for the next message in box, and returns its subject.
+func (c client) wait(ctx context.Context, box *inbox) (string, error) {
 	q := url.Values{"timeout": {fmt.Sprint(waitSeconds)}}
 	if box.last != "" {
 		q.Set("after", box.last)
@@ -97,11 +59,11 @@ func (a *api) wait(ctx context.Context, box *inbox) (string, error) {
 		TimedOut bool `json:"timed_out"`
 		Message  *struct{ ID, Subject string }
 	}
-	if err := a.call(ctx, http.MethodGet, "/v1/inboxes/"+box.id+"/messages/wait?"+q.Encode(), nil, &got); err != nil {
+	if err := c.Call(ctx, http.MethodGet, "/v1/inboxes/"+box.id+"/messages/wait?"+q.Encode(), nil, &got); err != nil {
 		return "", err
 	}
 	if got.TimedOut || got.Message == nil {
-		return "", fmt.Errorf("lost: no mail to %s within %d seconds", box.address, waitSeconds)
+		return "", fmt.Errorf("lost: no message to %s within %d seconds", box.address, waitSeconds)
 	}
 	box.last = got.Message.ID
 	return got.Message.Subject, nil

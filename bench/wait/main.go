@@ -1,10 +1,10 @@
-// Command wait measures how long a mail takes from its sender to the program
-// that waits for it: from the start of sending over SMTP (the first byte of
-// MAIL, or with -connect the opening of a connection) to the answer of the wait
-// call over HTTP. Mail is on the disk before a waiter is told of it.
+// Command wait measures the time from sending a message to the program that waits for
+// it: from the start of the SMTP transaction (the first byte of MAIL, or with -connect
+// the opening of a connection) to the HTTP response of the wait call. The message is
+// on the disk before the wait returns.
 //
-// Every waiter has an inbox of its own and must get its own mail: one that is
-// lost or mixed up is an error. The service must run with --rate-limits off.
+// Every waiter has its own inbox and must get its own message. A lost or wrong message
+// is an error. The service must run with --rate-limits off.
 //
 //	go run ./bench/wait -key "$KEY" -waiters 1 -rounds 2000
 //	go run ./bench/wait -key "$KEY" -waiters 1000 -rounds 20
@@ -17,9 +17,11 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/postroom/postroom/bench/process"
 )
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
 	api, key, smtp, domain string
 	waiters, rounds        int
@@ -40,18 +42,18 @@ func main() {
 
 func parse() options {
 	var o options
-	flag.StringVar(&o.api, "api", "http://127.0.0.1:8080", "where the API is")
+	flag.StringVar(&o.api, "api", "http://127.0.0.1:8080", "URL of the API")
 	flag.StringVar(&o.key, "key", os.Getenv("KEY"), "a full-access key; KEY in the environment by default")
-	flag.StringVar(&o.smtp, "smtp", "127.0.0.1:2525", "where mail comes in")
+	flag.StringVar(&o.smtp, "smtp", "127.0.0.1:2525", "address of the SMTP server")
 	flag.StringVar(&o.domain, "domain", "postroom.localhost", "the mail domain")
-	flag.IntVar(&o.waiters, "waiters", 1, "how many wait at the same time, each on its own inbox")
-	flag.IntVar(&o.rounds, "rounds", 1000, "how many mails each gets, one after the other")
-	flag.IntVar(&o.senders, "senders", 0, "SMTP connections that send (default: 8, or as many as there are waiters)")
-	flag.IntVar(&o.size, "size", 4096, "bytes of a mail")
-	flag.DurationVar(&o.settle, "settle", 0, "time between the wait calls and the mail (default: 3ms, and 1s from 100 waiters on)")
-	flag.BoolVar(&o.connect, "connect", false, "open a connection for each mail, and count that too")
-	flag.IntVar(&o.pace, "pace", 0, "mails a second; 0 is as fast as it goes")
-	flag.IntVar(&o.pid, "pid", 0, "process of the service, on Linux: says what CPU time a mail and its wait take")
+	flag.IntVar(&o.waiters, "waiters", 1, "number of concurrent waits, each on its own inbox")
+	flag.IntVar(&o.rounds, "rounds", 1000, "messages for each waiter, one after the other")
+	flag.IntVar(&o.senders, "senders", 0, "SMTP connections (default: 8, or the number of waiters if that is less)")
+	flag.IntVar(&o.size, "size", 4096, "bytes of a message")
+	flag.DurationVar(&o.settle, "settle", 0, "time between the wait calls and the messages (default: 3ms, or 1s for 100 and more waiters)")
+	flag.BoolVar(&o.connect, "connect", false, "open a connection for each message, and include that in the time")
+	flag.IntVar(&o.pace, "pace", 0, "messages a second; 0 means as fast as possible")
+	flag.IntVar(&o.pid, "pid", 0, "process id of the service, to print the CPU time of a message and its wait (Linux)")
 	flag.Parse()
 	if o.senders == 0 {
 		o.senders = min(8, o.waiters)
@@ -65,10 +67,10 @@ func parse() options {
 	return o
 }
 
-// run makes the inboxes, does the rounds, prints what came of them, and deletes
-// the inboxes.
+// run creates the inboxes, runs the rounds, prints the results, and deletes the
+// inboxes.
 func run(ctx context.Context, o options) (err error) {
-	a := newAPI(o)
+	a := newClient(o)
 	boxes, err := a.createInboxes(ctx, o.waiters)
 	defer func() {
 		if cleanErr := a.deleteInboxes(context.WithoutCancel(ctx), boxes); err == nil {
@@ -84,10 +86,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer s.close()
 	var all samples
-	start, cpu := time.Now(), cpuMeter{pid: o.pid}
-	if err := cpu.start(); err != nil {
-		return err
-	}
+	start, used := time.Now(), process.CPU(o.pid)
 	for n := range o.rounds {
 		one, err := round(ctx, o, a, s, boxes, n)
 		if err != nil {
@@ -96,5 +95,8 @@ func run(ctx context.Context, o options) (err error) {
 		all = append(all, one...)
 	}
 	all.print(os.Stdout, o, time.Since(start))
-	return cpu.print(os.Stdout, len(all))
+	if o.pid != 0 {
+		fmt.Printf("CPU of the service, for a message and its wait: %d µs\n", (process.CPU(o.pid)-used).Microseconds()/int64(len(all)))
+	}
+	return nil
 }

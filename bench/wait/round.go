@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// inbox is one waiter's.
+// inbox is the inbox of one waiter.
 type inbox struct {
 	id, address string
-	last        string // id of the newest message that was waited for
+	last        string // id of the last message that a wait returned
 }
 
-// round has everybody wait, sends everybody a mail, and returns how long each
-// of them took.
-func round(ctx context.Context, o options, a *api, s *senders, boxes []*inbox, n int) (samples, error) {
+// round starts all waits, sends one message to each inbox, and returns the time from
+// sending to the end of each wait.
+func round(ctx context.Context, o options, a client, s *senders, boxes []*inbox, n int) (samples, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
-		waiting  sync.WaitGroup
-		sent     = make([]time.Time, len(boxes))
-		answered = make([]time.Time, len(boxes))
+		waiting sync.WaitGroup
+		sent    = make([]time.Time, len(boxes))
+		ended   = make([]time.Time, len(boxes))
 	)
 	subject := func(i int) string { return fmt.Sprintf("round %d of waiter %d", n, i) }
 	for i, box := range boxes {
 		waiting.Go(func() {
 			got, err := a.wait(ctx, box)
-			answered[i] = time.Now()
+			ended[i] = time.Now()
 			if err == nil && got != subject(i) {
-				err = fmt.Errorf("waiter %d got the mail %q", i, got)
+				err = fmt.Errorf("waiter %d got the message %q", i, got)
 			}
 			if err != nil {
 				cancel(err)
 			}
 		})
 	}
-	// Without this the mail could be first, and nobody would have waited.
+	// Without this pause the message could arrive before its wait.
 	if err := sleep(ctx, o.settle); err == nil {
 		if err := s.sendAll(ctx, boxes, subject, sent); err != nil {
 			cancel(err)
@@ -49,9 +49,9 @@ func round(ctx context.Context, o options, a *api, s *senders, boxes []*inbox, n
 	}
 	took := make(samples, len(boxes))
 	for i := range boxes {
-		took[i] = answered[i].Sub(sent[i])
+		took[i] = ended[i].Sub(sent[i])
 		if took[i] <= 0 {
-			return nil, errors.New("a wait was answered before its mail was sent")
+			return nil, errors.New("a wait returned before its message was sent")
 		}
 	}
 	return took, nil

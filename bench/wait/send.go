@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// senders are SMTP connections that send mail.
+// senders are the SMTP connections that send.
 type senders struct {
 	o     options
 	body  string
@@ -40,14 +40,14 @@ func (s *senders) close() {
 	}
 }
 
-// body is lines of text, size bytes of them.
+// body returns size bytes of text lines.
 func body(size int) string {
 	const line = "All work and no play makes Jack a dull boy, says the proverb, twice.\r\n"
 	return strings.Repeat(line, max(1, size/len(line)))
 }
 
-// sendAll sends one mail to each inbox, over all connections, and notes when
-// each began.
+// sendAll sends one message to each inbox, over all connections, and records when each
+// began.
 func (s *senders) sendAll(ctx context.Context, boxes []*inbox, subject func(int) string, began []time.Time) error {
 	var (
 		all  sync.WaitGroup
@@ -57,23 +57,23 @@ func (s *senders) sendAll(ctx context.Context, boxes []*inbox, subject func(int)
 	for k, c := range s.conns {
 		all.Go(func() {
 			for i := range next {
-				mail := fmt.Sprintf("From: bench@example.org\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: <%s.%d@example.org>\r\n\r\n%s.\r\n",
+				message := fmt.Sprintf("From: bench@example.org\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: <%s.%d@example.org>\r\n\r\n%s.\r\n",
 					boxes[i].address, subject(i), boxes[i].id, time.Now().UnixNano(), s.body)
 				began[i] = time.Now()
-				if errs[k] = c.send(ctx, boxes[i].address, mail, s.o.connect); errs[k] != nil {
+				if errs[k] = c.send(ctx, boxes[i].address, message, s.o.connect); errs[k] != nil {
 					return
 				}
 			}
 		})
 	}
-	err := s.hand(ctx, next, len(boxes))
+	err := s.pace(ctx, next, len(boxes))
 	close(next)
 	all.Wait()
 	return errors.Join(append(errs, err)...)
 }
 
-// hand says which mail goes out next, at the wanted pace.
-func (s *senders) hand(ctx context.Context, next chan<- int, n int) error {
+// pace passes the messages to the connections, at the rate that was asked for.
+func (s *senders) pace(ctx context.Context, next chan<- int, n int) error {
 	start := time.Now()
 	for i := range n {
 		if s.o.pace > 0 {
@@ -82,7 +82,7 @@ func (s *senders) hand(ctx context.Context, next chan<- int, n int) error {
 				return err
 			}
 		}
-		next <- i // has room for all
+		next <- i // the buffer has room for all
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ func (c *sender) close() {
 	}
 }
 
-// send sends a mail, whose envelope goes in one packet (PIPELINING, RFC 2920).
-func (c *sender) send(ctx context.Context, to, mail string, connect bool) error {
+// send sends a message. Its envelope goes in one packet (PIPELINING, RFC 2920).
+func (c *sender) send(ctx context.Context, to, message string, connect bool) error {
 	if connect {
 		if err := c.open(ctx); err != nil {
 			return err
@@ -125,10 +125,10 @@ func (c *sender) send(ctx context.Context, to, mail string, connect bool) error 
 	if err := c.say("MAIL FROM:<bench@example.org>\r\nRCPT TO:<"+to+">\r\nDATA\r\n", "250", "250", "354"); err != nil {
 		return err
 	}
-	return c.say(mail, "250")
+	return c.say(message, "250")
 }
 
-// say sends text and wants these replies, in order.
+// say sends text and expects replies with these codes, in order.
 func (c *sender) say(text string, codes ...string) error {
 	if err := c.conn.SetDeadline(time.Now().Add(waitSeconds * time.Second)); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (c *sender) say(text string, codes ...string) error {
 	return nil
 }
 
-// want reads a reply, of one line or more, and wants it to have this code.
+// want reads a reply of one line or more, and expects it to have this code.
 func (c *sender) want(code string) error {
 	for {
 		line, err := c.r.ReadString('\n')
@@ -152,7 +152,7 @@ func (c *sender) want(code string) error {
 			return err
 		}
 		if !strings.HasPrefix(line, code) {
-			return fmt.Errorf("SMTP: want %s, the server said %s", code, strings.TrimSpace(line))
+			return fmt.Errorf("SMTP: want %s, got %s", code, strings.TrimSpace(line))
 		}
 		if len(line) > 3 && line[3] == ' ' {
 			return nil

@@ -1,4 +1,5 @@
-package place
+// Package process reads what the kernel reports about a process, on Linux.
+package process
 
 import (
 	"os"
@@ -12,21 +13,21 @@ import (
 // that Go runs on.
 const tick = 10 * time.Millisecond
 
-// usage is what /proc/<pid>/stat says of a process.
+// usage is the processor time in /proc/<pid>/stat.
 type usage struct {
 	parent      int
-	own, reaped time.Duration // by itself, and by its children that have ended
+	own, reaped time.Duration // of the process, and of its children that have ended
 }
 
-// CPUOf is the processor time that a process has used, 0 when it is not known.
-func CPUOf(pid int) time.Duration { return usageOf("/proc/" + strconv.Itoa(pid) + "/stat").own }
+// CPU returns the processor time that a process has used, or 0 if it is unknown.
+func CPU(pid int) time.Duration { return usageOf(statPath(pid)).own }
 
-// CPUOfFamily is the processor time that a process and its children have used,
-// those that have ended too, 0 when it is not known.
-func CPUOfFamily(pid int) time.Duration {
-	u := usageOf("/proc/" + strconv.Itoa(pid) + "/stat")
+// FamilyCPU returns the processor time that a process and its children have used,
+// including children that have ended, or 0 if it is unknown.
+func FamilyCPU(pid int) time.Duration {
+	u := usageOf(statPath(pid))
 	sum := u.own + u.reaped
-	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a right one
+	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, path := range all {
 		if child := usageOf(path); child.parent == pid {
 			sum += child.own + child.reaped
@@ -35,12 +36,14 @@ func CPUOfFamily(pid int) time.Duration {
 	return sum
 }
 
+func statPath(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/stat" }
+
 func usageOf(path string) usage {
 	stat, err := os.ReadFile(path)
 	if err != nil {
 		return usage{}
 	}
-	// The name, in parentheses, may hold spaces; the parent is the 2nd field after
+	// The name, in parentheses, may contain spaces. The parent is the 2nd field after
 	// it, and the times of the process and of its children are the 12th to 15th.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 15 {
