@@ -51,7 +51,7 @@ func TestDraftsExpire(t *testing.T) {
 		}
 		s.do(t, http.MethodPost, draftPath(t, fresh, "/reject"), "").want(t, http.StatusOK)
 
-		s.clock.Add(store.RecordLife + 24*time.Hour)
+		s.clock.Add(store.RecordTTL + 24*time.Hour)
 		s.maintain(t)
 		if left := s.pages(t, "/v1/drafts"); len(left) != 0 {
 			t.Errorf("drafts are left: %v", left)

@@ -88,7 +88,7 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		}
 	case isLimit(err):
 		return a.limitError(err)
-	case errors.Is(err, store.ErrLoop):
+	case errors.Is(err, store.ErrThreadLimit):
 		return &apiError{
 			status: http.StatusForbidden, code: gen.ErrorCodeLoopDetected,
 			message: fmt.Sprintf("this thread has had %d messages from this inbox within an hour", store.MaxThreadSends),

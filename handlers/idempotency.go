@@ -70,13 +70,13 @@ func once[Row any](ctx context.Context, status int, kind string, toAPI func(Row)
 	if !ok {
 		return nil
 	}
-	o.Render = func(row any) (store.Answer, error) {
+	o.Render = func(row any) (store.CachedResponse, error) {
 		v, err := toAPI(row.(Row)) //nolint:forcetypeassert // the handler knows what its store call stores
 		if err != nil {
-			return store.Answer{}, err
+			return store.CachedResponse{}, err
 		}
 		body, err := json.Marshal(v)
-		return store.Answer{BodyHash: o.BodyHash, Status: status, Kind: kind, Body: body}, err
+		return store.CachedResponse{BodyHash: o.BodyHash, Status: status, Kind: kind, Body: body}, err
 	}
 	return &o
 }
@@ -118,7 +118,7 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 		AccountID: callerOf(req.Context).AccountID, Operation: onceOperation(req), Key: key, BodyHash: hash,
 	}
 	if !ok {
-		o.Key, o.Life = repeatKey(callerOf(req.Context), hash), within
+		o.Key, o.TTL = repeatKey(callerOf(req.Context), hash), within
 	}
 	end, ok := a.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
 	if !ok {
@@ -161,7 +161,7 @@ func onceOperation(req middleware.Request) string {
 // replay returns the stored answer, or ErrNotFound when there is none that the
 // caller may see: the call itself then says what is wrong.
 func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
-	ans, err := a.store.AnswerTo(ctx, o)
+	ans, err := a.store.CachedResponseTo(ctx, o)
 	if err != nil {
 		return middleware.Response{}, err
 	}

@@ -11,7 +11,7 @@ import (
 type onceWithinKey struct{}
 
 // OnceWithin makes a call within this process that has no idempotency key happen
-// once in d, at most store.AnswerLife, on all nodes together: the same call by the
+// once in d, at most store.CachedResponseTTL, on all nodes together: the same call by the
 // same caller is answered with what the first one was. It is for callers that do
 // not know whether they have made a call already.
 func OnceWithin(ctx context.Context, d time.Duration) context.Context {

@@ -294,7 +294,7 @@ func TestC15RetentionLeavesNothing(t *testing.T) {
 			s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").wantError(t, http.StatusGone, "message_expired")
 		}
 
-		s.clock.Add(store.RecordLife - time.Hour)
+		s.clock.Add(store.RecordTTL - time.Hour)
 		s.maintain(t)
 		if found := s.remnants(t, trace); len(found) == 0 {
 			t.Error("an hour too early the records are gone")

@@ -98,7 +98,7 @@ func (a *API) wantedEvents(ctx context.Context, p gen.StreamEventsParams) (want 
 // resume finds the place in the log from which to replay: that of the event,
 // or, when it is not there any more or too old, that of 24 hours ago.
 func (a *API) resume(ctx context.Context, want *stream.Wanted, id string) (*streamGap, error) {
-	oldest := a.now().Add(-store.StreamLife)
+	oldest := a.now().Add(-store.StreamTTL)
 	seq, at, err := a.store.EventPlace(ctx, want.AccountID, id)
 	if err == nil && !at.Before(oldest) {
 		want.After = &seq

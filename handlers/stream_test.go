@@ -159,7 +159,7 @@ func TestStreamTellsOfGaps(t *testing.T) {
 		l := s.listen(t, "")
 		s.receive(t, in, "Subject: old")
 		l.want("message.received")
-		s.clock.Add(store.StreamLife)
+		s.clock.Add(store.StreamTTL)
 		atLimit := s.listen(t, "", with("Last-Event-ID", l.last))
 		s.receive(t, in, "Subject: new")
 		atLimit.want("message.received")

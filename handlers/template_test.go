@@ -124,7 +124,7 @@ func TestDeletedTemplateIsGone(t *testing.T) {
 		s.do(t, http.MethodPut, path, welcome).wantError(t, http.StatusNotFound, "not_found")
 		s.do(t, http.MethodPost, path+"/preview", `{}`).wantError(t, http.StatusNotFound, "not_found")
 		s.do(t, http.MethodDelete, path, "").wantError(t, http.StatusNotFound, "not_found")
-		if _, err := s.store.Answer(t.Context(), s.account, "POST /v1/templates", "k"); err == nil {
+		if _, err := s.store.CachedResponse(t.Context(), s.account, "POST /v1/templates", "k"); err == nil {
 			t.Error("the stored answer tells of it still")
 		}
 		if s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {

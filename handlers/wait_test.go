@@ -212,7 +212,7 @@ func TestWaitAfterADeletedMessage(t *testing.T) {
 			t.Errorf("-want +got:\n%s", d)
 		}
 		// Long after, the place is forgotten, and the time in the id counts.
-		s.clock.Add(store.DeletedLife + time.Hour)
+		s.clock.Add(store.DeletedTTL + time.Hour)
 		if n, err := s.store.SweepDeleted(t.Context()); err != nil || n != 7 {
 			t.Errorf("swept %d places, %v", n, err)
 		}

@@ -76,7 +76,7 @@ func TestKeysChangeUnderTheQueue(t *testing.T) {
 		if signed[first] != 1 || signed[second] != 1 {
 			t.Errorf("the deferred mail and a new one are signed by %v, want one by each of %s and %s", signed, first, second)
 		}
-		w.clock.Add(store.KeyShown - 2*time.Minute - time.Second)
+		w.clock.Add(store.KeyRetireTTL - 2*time.Minute - time.Second)
 		w.looksUp(t, account, d.ID, first, second)
 		for _, mail := range mx.Mails() {
 			w.selectorOf(t, account, d.ID, mail.Data)

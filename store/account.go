@@ -547,9 +547,9 @@ func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
 	return nil
 }
 
-// tellOfPauses says which accounts stopped sending or come near to it, after the
+// logPauses says which accounts stopped sending or come near to it, after the
 // commit.
-func (b *hotBatch) tellOfPauses(ctx context.Context) {
+func (b *hotBatch) logPauses(ctx context.Context) {
 	for _, p := range b.paused {
 		if p.reason == "" {
 			b.store.log.WarnContext(ctx, "complaints come near to where sending is paused", "account", p.account,

@@ -45,9 +45,6 @@ type Attempt struct {
 	EmailFold   string
 }
 
-// maxResponse bounds, in bytes, what is kept of another server's words.
-const maxResponse = 1000
-
 // RecordAttempt stores what came of an attempt, moves the message's status and
 // writes the events. ErrState when another claim has taken the recipient since.
 func (s *Store) RecordAttempt(ctx context.Context, a Attempt) error {
@@ -194,7 +191,7 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, repo
 	if len(attempts)+len(reports) == 0 {
 		return nil
 	}
-	if err := b.holdAttempted(ctx, attempts, reports); err != nil {
+	if err := b.lockAttempted(ctx, attempts, reports); err != nil {
 		return err
 	}
 	outcomes, err := b.updateRecipients(ctx, attempts)
@@ -219,10 +216,10 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, repo
 	return b.attemptEvents(outcomes, moved, newMoments(states, outcomes))
 }
 
-// holdAttempted puts the attempts into the order of their recipients, and holds
+// lockAttempted puts the attempts into the order of their recipients, and holds
 // the messages and then the recipients, those of the reports too, where others
 // could be in the way.
-func (b *hotBatch) holdAttempted(ctx context.Context, attempts []*Attempt, reports []*Report) error {
+func (b *hotBatch) lockAttempted(ctx context.Context, attempts []*Attempt, reports []*Report) error {
 	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
 	if b.store.engine.LockRow() == "" {
 		return nil

@@ -210,10 +210,10 @@ func (s *Store) Held(ctx context.Context) (Held, error) {
 	return h, s.wrap(s.read.GetContext(ctx, &h, q), "what is held")
 }
 
-// LetGo makes what is held wait again as it did before, and returns how much:
+// ReleaseHeld makes what is held wait again as it did before, and returns how much:
 // all of it, or, unless after is zero, what was not due until then. The time for
 // retries of mail begins anew.
-func (s *Store) LetGo(ctx context.Context, after time.Time) (Held, error) {
+func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) {
 	const (
 		some       = ` WHERE %s IN (SELECT %[1]s FROM %s WHERE held_due >= $1 ORDER BY held_due LIMIT $2)`
 		recipients = `UPDATE recipients SET next_attempt_at = held_due, held_due = NULL, created_at = $3`
@@ -248,21 +248,21 @@ func (s *Store) LetGo(ctx context.Context, after time.Time) (Held, error) {
 	return h, nil
 }
 
-// GiveUpHeld ends all that is held and returns how much that was. Recipients have
+// DiscardHeld ends all that is held and returns how much that was. Recipients have
 // failed, with why as the reason, scheduled emails are cancelled, both with their
 // events; webhooks are not told of what they were to be told of.
-func (s *Store) GiveUpHeld(ctx context.Context, why string) (h Held, err error) {
-	if h.Deliveries, err = s.giveUpDeliveries(ctx, why); err != nil {
+func (s *Store) DiscardHeld(ctx context.Context, why string) (h Held, err error) {
+	if h.Deliveries, err = s.discardDeliveries(ctx, why); err != nil {
 		return h, err
 	}
-	if h.Recipients, err = s.giveUpRecipients(ctx, why); err != nil {
+	if h.Recipients, err = s.discardRecipients(ctx, why); err != nil {
 		return h, err
 	}
-	h.Scheduled, err = s.giveUpScheduled(ctx)
+	h.Scheduled, err = s.discardScheduled(ctx)
 	return h, err
 }
 
-func (s *Store) giveUpDeliveries(ctx context.Context, why string) (n int64, err error) {
+func (s *Store) discardDeliveries(ctx context.Context, why string) (n int64, err error) {
 	const q = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
 		WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
 	for {
@@ -274,7 +274,7 @@ func (s *Store) giveUpDeliveries(ctx context.Context, why string) (n int64, err 
 	}
 }
 
-func (s *Store) giveUpRecipients(ctx context.Context, why string) (n int64, err error) {
+func (s *Store) discardRecipients(ctx context.Context, why string) (n int64, err error) {
 	const q = `SELECT seq, message_seq FROM recipients WHERE held_due IS NOT NULL AND status = 'queued' ORDER BY held_due LIMIT $1`
 	for {
 		var rows []Recipient
@@ -291,7 +291,7 @@ func (s *Store) giveUpRecipients(ctx context.Context, why string) (n int64, err 
 	}
 }
 
-func (s *Store) giveUpScheduled(ctx context.Context) (n int64, err error) {
+func (s *Store) discardScheduled(ctx context.Context) (n int64, err error) {
 	const q = `SELECT m.id, m.account_id FROM emails e JOIN messages m ON m.seq = e.message_seq WHERE e.held_due IS NOT NULL LIMIT $1`
 	for {
 		var rows []Message

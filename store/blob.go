@@ -256,9 +256,6 @@ func blobError(err error) error {
 }
 
 const (
-	// blobGrace is how long an unnamed blob is kept. A row may name a blob for the
-	// first half of it (checkBlobs), so that no row names a blob that was removed.
-	blobGrace = 24 * time.Hour
 	// blobPage is how many blobs are looked up at a time.
 	blobPage = 500
 )
@@ -267,7 +264,7 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// SweepBlobs removes the blobs, older than blobGrace, that no row names: what a
+// SweepBlobs removes the blobs, older than blobTTL, that no row names: what a
 // crash between blob and row leaves behind. Both the time in the key and the
 // time that the storage knows must be that old, since the two may come from
 // different clocks. It returns how many went.
@@ -282,7 +279,7 @@ func (s *Store) SweepBlobs(ctx context.Context) (int, error) {
 		n, keys = n+gone, keys[:0]
 		return err
 	}
-	before := s.now().Add(-blobGrace)
+	before := s.now().Add(-blobTTL)
 	err := s.blobs.Each(ctx, before, func(key string) error {
 		if at, ok := blobTime(key); ok && !at.Before(before) {
 			return nil
@@ -309,7 +306,7 @@ func checkBlobs(now time.Time, keys ...*string) error {
 		if key == nil {
 			continue
 		}
-		if at, ok := blobTime(*key); ok && now.Sub(at) > blobGrace/2 {
+		if at, ok := blobTime(*key); ok && now.Sub(at) > blobTTL/2 {
 			return fmt.Errorf("blob %s: %w", *key, errStaleBlob)
 		}
 	}

@@ -172,8 +172,8 @@ type clockGuard struct {
 	said    time.Time // held until then, as was logged
 }
 
-// heldDeletions is the row of the guard.
-type heldDeletions struct {
+// clockGuardRow is the row of the guard.
+type clockGuardRow struct {
 	LastRound *Time `db:"last_round_at"`
 	HeldUntil *Time `db:"held_until"`
 }
@@ -212,7 +212,7 @@ func (g *clockGuard) pass(ctx context.Context, s *Store, now time.Time) (bool, e
 	}
 	changed := (held == nil) != (row.HeldUntil == nil) || held != nil && !held.Equal(row.HeldUntil.Time)
 	if changed || now.Sub(g.written).Abs() >= guardNote {
-		if err := s.writeGuard(ctx, heldDeletions{ptrTo(NewTime(now)), held}); err != nil {
+		if err := s.writeGuard(ctx, clockGuardRow{ptrTo(NewTime(now)), held}); err != nil {
 			return false, err
 		}
 		g.written = now
@@ -229,16 +229,16 @@ func ptrTo[T any](v T) *T { return &v }
 
 const guardSettings = `SELECT last_round_at, held_until FROM maintenance WHERE one = 1`
 
-func (s *Store) readGuard(ctx context.Context) (heldDeletions, error) {
-	var row heldDeletions
+func (s *Store) readGuard(ctx context.Context) (clockGuardRow, error) {
+	var row clockGuardRow
 	err := s.read.GetContext(ctx, &row, guardSettings)
 	if errors.Is(err, sql.ErrNoRows) {
-		return heldDeletions{}, nil
+		return clockGuardRow{}, nil
 	}
 	return row, s.wrap(err, "time of the last round")
 }
 
-func (s *Store) writeGuard(ctx context.Context, row heldDeletions) error {
+func (s *Store) writeGuard(ctx context.Context, row clockGuardRow) error {
 	const q = `INSERT INTO maintenance (one, last_round_at, held_until) VALUES (1, $1, $2)
 		ON CONFLICT (one) DO UPDATE SET last_round_at = excluded.last_round_at, held_until = excluded.held_until`
 	return s.inTx(ctx, "note the time of the round", func(tx *sqlx.Tx) error {
@@ -247,9 +247,9 @@ func (s *Store) writeGuard(ctx context.Context, row heldDeletions) error {
 	})
 }
 
-// DeletionsHeld returns until when nothing is deleted because the clock may be
+// DeletionsPaused returns until when nothing is deleted because the clock may be
 // wrong; nil when deletions go on.
-func (s *Store) DeletionsHeld(ctx context.Context) (*Time, error) {
+func (s *Store) DeletionsPaused(ctx context.Context) (*Time, error) {
 	if !s.engine.Alone() {
 		return nil, nil //nolint:nilnil // nothing is held
 	}
@@ -263,9 +263,9 @@ func (s *Store) DeletionsHeld(ctx context.Context) (*Time, error) {
 // ConfirmClock says that the clock is right: what is due may be deleted. It
 // returns whether deletions were held.
 func (s *Store) ConfirmClock(ctx context.Context) (bool, error) {
-	held, err := s.DeletionsHeld(ctx)
+	held, err := s.DeletionsPaused(ctx)
 	if err != nil {
 		return false, err
 	}
-	return held != nil, s.writeGuard(ctx, heldDeletions{LastRound: ptrTo(NewTime(s.now()))})
+	return held != nil, s.writeGuard(ctx, clockGuardRow{LastRound: ptrTo(NewTime(s.now()))})
 }

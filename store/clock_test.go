@@ -202,7 +202,7 @@ func (g *guarded) expire(t *testing.T) int {
 
 func (g *guarded) held(t *testing.T) bool {
 	t.Helper()
-	until, err := g.DeletionsHeld(t.Context())
+	until, err := g.DeletionsPaused(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

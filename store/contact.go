@@ -55,7 +55,7 @@ func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Conta
 		if len(out) == 0 {
 			return s.taken(ctx, tx, c.Email, ErrContactExists, once)
 		}
-		return s.saveAnswer(ctx, tx, once, out[0].ID, out[0])
+		return s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
 	})
 	if err != nil {
 		return Contact{}, err
@@ -135,7 +135,7 @@ func (s *Store) DeleteContact(ctx context.Context, accountID int64, id string) e
 		if err := one(res, "contact "+id, ErrNotFound); err != nil {
 			return err
 		}
-		return s.dropAnswers(ctx, tx, id)
+		return s.dropCachedResponses(ctx, tx, id)
 	})
 }
 
@@ -177,13 +177,10 @@ func (s *Store) UpsertContacts(ctx context.Context, accountID int64, in []Contac
 			// Who was there when it was to be made may be deleted by now.
 			left = slices.DeleteFunc(known, func(i ContactInput) bool { return edited[i.EmailFold] })
 		}
-		return s.saveAnswer(ctx, tx, once, "", counts)
+		return s.cacheResponse(ctx, tx, once, "", counts)
 	})
 	return counts, err
 }
-
-// contactChunk is how many contacts one statement inserts.
-const contactChunk = 100
 
 // lastOfEach returns the last input of each address, in the order of the
 // addresses: two batches at the same time then wait for each other, and neither

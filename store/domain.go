@@ -67,7 +67,7 @@ func (s *Store) CreateDomain(ctx context.Context, d Domain, keys []DKIMKey, once
 		if err := s.addDomainKeys(ctx, tx, &out[0], keys); err != nil {
 			return err
 		}
-		return s.saveAnswer(ctx, tx, once, out[0].ID, out[0])
+		return s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
 	})
 	if err != nil {
 		return Domain{}, err
@@ -78,11 +78,11 @@ func (s *Store) CreateDomain(ctx context.Context, d Domain, keys []DKIMKey, once
 // domainTaken says why a domain cannot be added: by the same call, made twice at
 // the same time, it was not taken but added.
 func (s *Store) domainTaken(ctx context.Context, tx *sqlx.Tx, name string, once *Once) error {
-	answered, err := s.answered(ctx, tx, once)
+	isCached, err := s.isCached(ctx, tx, once)
 	if err != nil {
 		return err
 	}
-	if answered {
+	if isCached {
 		return fmt.Errorf("domain %s: %w", name, ErrIdempotencyRaced)
 	}
 	return fmt.Errorf("domain %s: %w", name, ErrDomainTaken)
@@ -213,9 +213,8 @@ func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (s
 // How long a domain may wait for its records, or be without one, and how often
 // it is looked at.
 const (
-	DomainPatience = 72 * time.Hour
-	checkSoon      = time.Hour
-	checkLater     = 24 * time.Hour
+	checkSoon  = time.Hour
+	checkLater = 24 * time.Hour
 )
 
 // RecordStatus is what the last look-up of a record found.
@@ -223,7 +222,7 @@ type RecordStatus string
 
 // The states of a record.
 const (
-	RecordPending  RecordStatus = "pending" // nobody has looked, or the DNS has not answered yet
+	RecordPending  RecordStatus = "pending" // nobody has looked, or the DNS has not isCached yet
 	RecordVerified RecordStatus = "verified"
 	RecordMissing  RecordStatus = "missing"
 )
@@ -317,7 +316,7 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 		if one.Keys, err = s.noteKeys(ctx, tx, one.Keys, foundSelectors(found), now); err != nil {
 			return err
 		}
-		lost = one.judge(found, taken, asked, now)
+		lost = one.recordEndpoint(found, taken, asked, now)
 		if _, err := tx.ExecContext(ctx, save, one.Seq, one.Status, one.Records, one.PendingSince, one.DegradedAt, one.NextCheckAt, one.VerifiedAt); err != nil {
 			return err
 		}
@@ -342,10 +341,10 @@ func foundSelectors(found []DomainRecord) map[string]bool {
 	return selectors
 }
 
-// judge moves d to the state that follows from a look-up, and returns the
+// recordEndpoint moves d to the state that follows from a look-up, and returns the
 // required records that a verified domain has lost since the last one. Records
 // that the DNS did not tell of stay as they were, and alone change no state.
-func (d *Domain) judge(found []DomainRecord, taken, asked bool, now Time) (lost []DomainRecord) {
+func (d *Domain) recordEndpoint(found []DomainRecord, taken, asked bool, now Time) (lost []DomainRecord) {
 	before := d.Records.V
 	d.Records.V = maps.Clone(before)
 	if d.Records.V == nil {
@@ -372,7 +371,7 @@ func (d *Domain) judge(found []DomainRecord, taken, asked bool, now Time) (lost 
 	case d.Status == DomainVerified && gone && d.DegradedAt == nil:
 		d.DegradedAt = &now
 	case d.Status == DomainVerified:
-		if gone && !asked && !now.Before(d.DegradedAt.Add(DomainPatience)) {
+		if gone && !asked && !now.Before(d.DegradedAt.Add(DomainTTL)) {
 			d.Status, d.DegradedAt = DomainFailed, nil
 		}
 	case whole && !taken:
@@ -386,7 +385,7 @@ func (d *Domain) judge(found []DomainRecord, taken, asked bool, now Time) (lost 
 	return lost
 }
 
-func (d *Domain) waitedLong(now Time) bool { return !now.Before(d.PendingSince.Add(DomainPatience)) }
+func (d *Domain) waitedLong(now Time) bool { return !now.Before(d.PendingSince.Add(DomainTTL)) }
 
 // forget drops what is known of records that the domain no longer needs, such as
 // that of a key that has gone.
@@ -434,13 +433,9 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 	if _, err = tx.ExecContext(ctx, q, d.AccountID, id, EventDomainDegraded, false, string(data), now); err != nil {
 		return errIn("insert event", err)
 	}
-	_, err = s.tellWebhooks(ctx, tx, []told{{account: d.AccountID, id: id, typ: EventDomainDegraded}}, now)
+	_, err = s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, id: id, typ: EventDomainDegraded}}, now)
 	return err
 }
-
-// KeyShown is how long the record of a key stays up after another one signs in
-// its place: mail that it signed may be read as late (RFC 6376 section 3.1).
-const KeyShown = 7 * 24 * time.Hour
 
 // DomainKey is the public side of a signing key of an account's domain, or of the
 // install's own. It signs from when it is found published until a newer one of its
@@ -527,7 +522,7 @@ func (s *Store) RotateKeys(ctx context.Context, accountID int64, id string, keys
 
 // noteKeys keeps what a look-up found of the keys of a domain, oldest first: those
 // that are published now sign, the ones before them are retired, and what has been
-// retired for KeyShown goes. found has the selectors. It returns the keys as they
+// retired for KeyRetireTTL goes. found has the selectors. It returns the keys as they
 // then are.
 func (s *Store) noteKeys(ctx context.Context, tx *sqlx.Tx, keys []DomainKey, found map[string]bool, now Time) ([]DomainKey, error) {
 	const (
@@ -537,7 +532,7 @@ func (s *Store) noteKeys(ctx context.Context, tx *sqlx.Tx, keys []DomainKey, fou
 	signs := map[string]bool{} // by algorithm
 	for i := len(keys) - 1; i >= 0; i-- {
 		k := &keys[i]
-		if k.RetiredAt != nil && !now.Before(k.RetiredAt.Add(KeyShown)) {
+		if k.RetiredAt != nil && !now.Before(k.RetiredAt.Add(KeyRetireTTL)) {
 			if _, err := tx.ExecContext(ctx, remove, k.Seq); err != nil {
 				return nil, fmt.Errorf("remove key: %w", err)
 			}
@@ -649,7 +644,7 @@ const installKeys = `SELECT ` + domainKeyColumns + ` FROM dkim_keys WHERE domain
 
 // InstallKeys returns the keys of the install's own mail domain, oldest first:
 // those that sign, those that wait to be published, and those that are shown for
-// KeyShown more.
+// KeyRetireTTL more.
 func (s *Store) InstallKeys(ctx context.Context, domain string) ([]DomainKey, error) {
 	var keys []DomainKey
 	err := s.read.SelectContext(ctx, &keys, installKeys, domain)

@@ -213,7 +213,7 @@ func TestKeysRotate(t *testing.T) {
 		both["be"] = "v"
 		d.looks("v", false, both)
 		wantKeys("both are", []string{"br", "be"}, []string{"ar", "ae", "br", "be"})
-		d.clock.Add(store.KeyShown - time.Second)
+		d.clock.Add(store.KeyRetireTTL - time.Second)
 		d.looks("v", false, both)
 		wantKeys("a second short of seven days later", []string{"br", "be"}, []string{"ar", "ae", "br", "be"})
 		d.clock.Add(time.Second)

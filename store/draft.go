@@ -383,7 +383,7 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 		if err := s.draftEvent(ctx, tx, EventDraftCreated, d); err != nil {
 			return err
 		}
-		return s.saveAnswer(ctx, tx, once, d.ID, d)
+		return s.cacheResponse(ctx, tx, once, d.ID, d)
 	})
 	return s.announced(d, err)
 }
@@ -505,7 +505,7 @@ func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string,
 		if err := s.draftEvent(ctx, tx, EventDraftRejected, d); err != nil {
 			return err
 		}
-		return s.saveAnswer(ctx, tx, once, d.ID, d)
+		return s.cacheResponse(ctx, tx, once, d.ID, d)
 	})
 	return s.announced(d, err)
 }
@@ -548,7 +548,7 @@ func (s *Store) draftEvent(ctx context.Context, tx *sqlx.Tx, typ EventType, d Dr
 	if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
 		return errIn("insert event", err)
 	}
-	_, err = s.tellWebhooks(ctx, tx, []told{{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ}}, now)
+	_, err = s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ}}, now)
 	return err
 }
 

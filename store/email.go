@@ -352,7 +352,7 @@ func (s *Store) scanEmails(ctx context.Context, f *EmailFilter, before int64, li
 	outer := &where{args: inner.args}
 	most := limit + 1
 	if f.add(outer, "s.message_seq") {
-		most = max(most, s.bounds.listScan)
+		most = max(most, s.limits.listScan)
 	}
 	// Both databases go through the inner rows in their order and stop when they
 	// have enough.
@@ -460,12 +460,12 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 		b.wake(topic{kind: topicQueue})
 	default: // nobody is left to send it to
 	}
-	b.tellOfSuppressed(h.hotMessage, EventEmailFailed)
+	b.addSuppressedEvents(h.hotMessage, EventEmailFailed)
 }
 
-// tellOfSuppressed notes an event for each recipient that is left out of a new
+// addSuppressedEvents notes an event for each recipient that is left out of a new
 // message.
-func (b *hotBatch) tellOfSuppressed(h *hotMessage, typ EventType) {
+func (b *hotBatch) addSuppressedEvents(h *hotMessage, typ EventType) {
 	for _, data := range h.suppressed {
 		b.event(NewID("evt_", b.now.Time), typ, &h.msg, data)
 	}

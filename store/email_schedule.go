@@ -13,9 +13,6 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// releaseBatch is how many scheduled emails one transaction queues.
-const releaseBatch = 500
-
 // An email is scheduled as long as it has a due_at, or a held_due instead (see
 // Hold). Who takes that away, to cancel it or to queue it, has it alone: the row
 // is held first, and everything else about the email is changed after it.
@@ -159,16 +156,16 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules Du
 func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, data string, ms []Message) error {
 	now := NewTime(s.now())
 	rows := make([]any, 0, len(ms)*s.hot.events.Columns)
-	all := make([]told, 0, len(ms))
+	all := make([]notice, 0, len(ms))
 	for _, m := range ms {
 		id := NewID("evt_", now.Time)
 		rows = append(rows, m.AccountID, nil, id, string(typ), m.Seq, m.TestMode, data, now.UnixMicro())
-		all = append(all, told{account: m.AccountID, message: m.Seq, id: id, typ: typ})
+		all = append(all, notice{account: m.AccountID, message: m.Seq, id: id, typ: typ})
 	}
 	if err := s.hot.events.Exec(ctx, tx, rows); err != nil {
 		return errIn("insert events", err)
 	}
-	_, err := s.tellWebhooks(ctx, tx, all, now)
+	_, err := s.notifyWebhooks(ctx, tx, all, now)
 	return err
 }
 
@@ -446,9 +443,6 @@ func (s *Store) prepareDrafts(ctx context.Context, rules DueRules, now Time) (ma
 	return out, nil
 }
 
-// releaseDrafts is how many scheduled emails become drafts in one transaction.
-const releaseDrafts = 20
-
 // checkDue ends those of the emails that must not leave any more, and returns the
 // others. Their due_at was taken away by the transaction.
 func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules DueRules, drafts map[int64]*preparedDraft) ([]int64, error) {
@@ -464,7 +458,7 @@ func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules D
 		}
 		switch {
 		case why == "" && e.inbox != nil && e.inbox.SendPolicy == PolicyApproval:
-			err = s.holdDue(ctx, tx, e, rules, drafts[e.Seq])
+			err = s.draftDue(ctx, tx, e, rules, drafts[e.Seq])
 		case why != "":
 			err = s.failDue(ctx, tx, e, "Not sent: "+why)
 		default:
@@ -517,10 +511,10 @@ func (e *dueEmail) message() Message {
 	return Message{Seq: e.Seq, AccountID: e.AccountID, ID: e.ID, TestMode: e.TestMode}
 }
 
-// holdDue makes a draft of an email whose inbox has come to need approval, and
+// draftDue makes a draft of an email whose inbox has come to need approval, and
 // cancels the email. Without a draft, which is made before the transaction, the email
 // waits for the next round.
-func (s *Store) holdDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, p *preparedDraft) error {
+func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, p *preparedDraft) error {
 	const (
 		wait   = `UPDATE emails SET due_at = $2 WHERE message_seq = $1`
 		cancel = `UPDATE messages SET status = 'cancelled', settled_at = $2 WHERE seq = $1 AND status = 'scheduled'`

@@ -204,9 +204,9 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			}
 			return es
 		}
-		once := &store.Once{AccountID: account.Seq, Operation: "POST /v1/emails/batch", Key: "k", BodyHash: []byte("h"), Render: func(row any) (store.Answer, error) {
+		once := &store.Once{AccountID: account.Seq, Operation: "POST /v1/emails/batch", Key: "k", BodyHash: []byte("h"), Render: func(row any) (store.CachedResponse, error) {
 			b := row.(store.Batch)
-			return store.Answer{Status: 201, Kind: "EmailBatch", Body: []byte(b.ID + fmt.Sprint(len(b.Emails)))}, nil
+			return store.CachedResponse{Status: 201, Kind: "EmailBatch", Body: []byte(b.ID + fmt.Sprint(len(b.Emails)))}, nil
 		}}
 		b, err := s.EnqueueBatch(t.Context(), batch(60), once)
 		if err != nil {
@@ -221,7 +221,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		if len(ids) != 60 || !strings.HasPrefix(b.ID, "batch_") {
 			t.Errorf("%d emails of %s", len(ids), b.ID)
 		}
-		ans, err := s.Answer(t.Context(), account.Seq, once.Operation, once.Key)
+		ans, err := s.CachedResponse(t.Context(), account.Seq, once.Operation, once.Key)
 		if err != nil || string(ans.Body) != b.ID+"60" {
 			t.Errorf("answer %q, %v", ans.Body, err)
 		}
@@ -239,7 +239,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// The content of emails goes after some time, and the rest RecordLife later;
+// The content of emails goes after some time, and the rest RecordTTL later;
 // nothing goes of what is still to be sent.
 func TestEmailsExpire(t *testing.T) {
 	t.Parallel()
@@ -273,7 +273,7 @@ func TestEmailsExpire(t *testing.T) {
 				t.Errorf("%s: expired at %v, content %v, %v", e.Status, got.ExpiredAt, got.Content, err)
 			}
 		}
-		clock.Add(store.RecordLife)
+		clock.Add(store.RecordTTL)
 		wantRemoved(t, expire(), store.Removed{Records: 1})
 		if _, err := s.Email(t.Context(), account, nil, sent.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("the record: %v", err)

@@ -35,9 +35,9 @@ var (
 	// ErrIdempotencyRaced means that another call with the same idempotency
 	// key committed first: its answer can be read now.
 	ErrIdempotencyRaced = errors.New("idempotency key used by a call that committed first")
-	// ErrLoop means that a thread has had so many messages from us lately that
+	// ErrThreadLimit means that a thread has had so many messages from us lately that
 	// two programs may be answering each other.
-	ErrLoop = errors.New("too many sends in one thread")
+	ErrThreadLimit = errors.New("too many sends in one thread")
 	// ErrUnavailable means that the database or the blob storage does not answer,
 	// or that the store is closed. Trying again later may help.
 	ErrUnavailable = engine.ErrUnavailable

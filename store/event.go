@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// EventLife is how long events are kept.
-const EventLife = 30 * 24 * time.Hour
-
 // EventType names what happened.
 type EventType string
 
@@ -128,13 +125,13 @@ type EventData struct {
 	Link string `json:"link,omitempty"`
 }
 
-// SweepEvents deletes some of the events that are older than EventLife, and
+// SweepEvents deletes some of the events that are older than EventTTL, and
 // returns how many; 0 means that there were none.
 func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	return s.sweepOld(ctx, "events", EventLife)
+	return s.sweepOld(ctx, "events", EventTTL)
 }
 
 // MessagesOf returns messages with their content, by their numbers, unless their

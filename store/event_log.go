@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// StreamLife is how far back a stream of events can be resumed.
-const StreamLife = 24 * time.Hour
-
 // EventTail follows the log of the events of all accounts. An event gets its
 // number before its transaction commits, so that one with a lower number may
 // appear later than one with a higher: the tail knows up to where nothing can
@@ -123,10 +120,6 @@ func (s *Store) RevokedKeys(ctx context.Context, seqs []int64) ([]int64, error) 
 	return gone, s.wrap(err, "revoked keys")
 }
 
-// followMost is for how many new events inboxes are woken one by one; for more,
-// all are.
-const followMost = 2000
-
 // follower wakes the sleepers of this node for the events of other nodes. An event
 // gets its number before its transaction commits, so that one with a lower number
 // may appear later than one with a higher. The follower goes by an EventTail: it
@@ -180,10 +173,10 @@ func (f *follower) wake(ctx context.Context) error {
 		Seq      int64 `db:"seq"`
 		InboxSeq int64 `db:"inbox_seq"`
 	}
-	if err := f.store.reads.All(ctx, &rows, since, f.from, followMost+1); err != nil {
+	if err := f.store.reads.All(ctx, &rows, since, f.from, maxFollowed+1); err != nil {
 		return f.store.wrap(err, "new events")
 	}
-	if len(rows) > followMost {
+	if len(rows) > maxFollowed {
 		f.store.wake.wakeAll()
 		return nil
 	}

@@ -46,11 +46,11 @@ func (s *Store) Unindex(ctx context.Context, seqs ...int64) error {
 // Narrow makes the bounds of a page of a list so small that a test comes to
 // them.
 func (s *Store) Narrow(listScan, searchLook, searchRead, searchBuckets int, bucketSize int64) {
-	s.bounds = bounds{listScan, searchLook, searchRead, s.bounds.searchReadBytes, searchBuckets, bucketSize}
+	s.limits = pageLimits{listScan, searchLook, searchRead, s.limits.searchReadBytes, searchBuckets, bucketSize}
 }
 
 // NarrowBytes bounds how many bytes of mail a page of a search reads.
-func (s *Store) NarrowBytes(n int) { s.bounds.searchReadBytes = n }
+func (s *Store) NarrowBytes(n int) { s.limits.searchReadBytes = n }
 
 // DueDrafts is the query for the drafts that retention deletes from.
 const DueDrafts = dueDrafts

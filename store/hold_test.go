@@ -101,14 +101,14 @@ func TestHeldIsLetGo(t *testing.T) {
 	t.Parallel()
 	runHeld(t, func(t *testing.T, w *waiting) {
 		w.clock.Add(10 * time.Minute)
-		got, err := w.s.LetGo(t.Context(), w.clock.Now())
+		got, err := w.s.ReleaseHeld(t.Context(), w.clock.Now())
 		if want := (store.Held{Scheduled: 1}); err != nil || got != want {
 			t.Fatalf("let go %+v, %v, want %+v", got, err, want)
 		}
 		if mails, posts := w.due(t); mails != 0 || posts != 0 {
 			t.Errorf("%d recipients and %d deliveries are due before their time", mails, posts)
 		}
-		got, err = w.s.LetGo(t.Context(), time.Time{})
+		got, err = w.s.ReleaseHeld(t.Context(), time.Time{})
 		if want := (store.Held{Recipients: 3, Deliveries: 3}); err != nil || got != want {
 			t.Fatalf("let go %+v, %v, want %+v", got, err, want)
 		}
@@ -126,7 +126,7 @@ func TestHeldIsLetGo(t *testing.T) {
 func TestHeldIsGivenUp(t *testing.T) {
 	t.Parallel()
 	runHeld(t, func(t *testing.T, w *waiting) {
-		got, err := w.s.GiveUpHeld(t.Context(), "given up")
+		got, err := w.s.DiscardHeld(t.Context(), "given up")
 		if err != nil || got != allHeld {
 			t.Fatalf("given up %+v, %v, want %+v", got, err, allHeld)
 		}

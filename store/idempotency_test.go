@@ -19,9 +19,9 @@ const operation = "POST /v1/inboxes"
 func once(account int64, key string) *store.Once {
 	return &store.Once{
 		AccountID: account, Operation: operation, Key: key, BodyHash: []byte("hash"),
-		Render: func(row any) (store.Answer, error) {
+		Render: func(row any) (store.CachedResponse, error) {
 			body, err := json.Marshal(row)
-			return store.Answer{BodyHash: []byte("hash"), Status: 201, Kind: fmt.Sprintf("%T", row), Body: body}, err
+			return store.CachedResponse{BodyHash: []byte("hash"), Status: 201, Kind: fmt.Sprintf("%T", row), Body: body}, err
 		},
 	}
 }
@@ -76,7 +76,7 @@ func TestOneKeyIsOneEffect(t *testing.T) {
 			"named":  func() store.Inbox { return named },
 		} {
 			id := twenty(t, stores, create(key, in))
-			answer, err := s.Answer(t.Context(), account, operation, key)
+			answer, err := s.CachedResponse(t.Context(), account, operation, key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestOneKeyIsOneEffect(t *testing.T) {
 				t.Errorf("%s holds %d rows, want %d", table, n, want)
 			}
 		}
-		answer, err := s.Answer(t.Context(), account, operation, "send")
+		answer, err := s.CachedResponse(t.Context(), account, operation, "send")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,14 +118,14 @@ func TestAnswerIsOfItsAccountOperationAndKey(t *testing.T) {
 		if _, err := s.CreateInbox(t.Context(), in, once(a, "key")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Answer(t.Context(), a, operation, "key"); err != nil {
+		if _, err := s.CachedResponse(t.Context(), a, operation, "key"); err != nil {
 			t.Fatal(err)
 		}
 		for _, tt := range []struct {
 			account        int64
 			operation, key string
 		}{{b, operation, "key"}, {a, "POST /v1/emails", "key"}, {a, operation, "KEY"}} {
-			if _, err := s.Answer(t.Context(), tt.account, tt.operation, tt.key); !errors.Is(err, store.ErrNotFound) {
+			if _, err := s.CachedResponse(t.Context(), tt.account, tt.operation, tt.key); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%+v: got %v, want ErrNotFound", tt, err)
 			}
 		}
@@ -142,22 +142,22 @@ func TestAnswerHoldsForADay(t *testing.T) {
 		if _, err := create(); err != nil {
 			t.Fatal(err)
 		}
-		clock.Add(store.AnswerLife - time.Millisecond)
+		clock.Add(store.CachedResponseTTL - time.Millisecond)
 		if _, err := create(); !errors.Is(err, store.ErrIdempotencyRaced) {
 			t.Errorf("within the day: got %v, want ErrIdempotencyRaced", err)
 		}
-		if n, err := s.SweepAnswers(t.Context()); n != 0 || err != nil {
+		if n, err := s.SweepCachedResponses(t.Context()); n != 0 || err != nil {
 			t.Errorf("swept %d, %v, want none", n, err)
 		}
 		clock.Add(time.Millisecond)
-		if _, err := s.Answer(t.Context(), account, operation, "key"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.CachedResponse(t.Context(), account, operation, "key"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("after a day: got %v, want ErrNotFound", err)
 		}
 		second, err := create()
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := s.Answer(t.Context(), account, operation, "key")
+		answer, err := s.CachedResponse(t.Context(), account, operation, "key")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +165,8 @@ func TestAnswerHoldsForADay(t *testing.T) {
 		if err := json.Unmarshal(answer.Body, &stored); err != nil || stored.ID != second.ID {
 			t.Errorf("the answer was not replaced: %s, want %s", stored.ID, second.ID)
 		}
-		clock.Add(store.AnswerLife)
-		if n, err := s.SweepAnswers(t.Context()); n != 1 || err != nil {
+		clock.Add(store.CachedResponseTTL)
+		if n, err := s.SweepCachedResponses(t.Context()); n != 1 || err != nil {
 			t.Errorf("swept %d, %v, want 1", n, err)
 		}
 	})
@@ -182,11 +182,11 @@ func TestRefusedCallStoresNoAnswer(t *testing.T) {
 		}
 		broken := once(in.AccountID, "key")
 		failed := errors.New("cannot render")
-		broken.Render = func(any) (store.Answer, error) { return store.Answer{}, failed }
+		broken.Render = func(any) (store.CachedResponse, error) { return store.CachedResponse{}, failed }
 		if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"bob@out.example"}), broken); !errors.Is(err, failed) {
 			t.Errorf("got %v, want the error of Render", err)
 		}
-		if _, err := s.Answer(t.Context(), in.AccountID, operation, "key"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.CachedResponse(t.Context(), in.AccountID, operation, "key"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
 		if ms := every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10); len(ms) != 0 {
@@ -217,7 +217,7 @@ func TestDeletedInboxTakesItsAnswersAlong(t *testing.T) {
 		}
 		var kept []string
 		for _, key := range []string{"deleted", "kept", "sent"} {
-			if _, err := s.Answer(t.Context(), account, operation, key); err == nil {
+			if _, err := s.CachedResponse(t.Context(), account, operation, key); err == nil {
 				kept = append(kept, key)
 			}
 		}

@@ -93,7 +93,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 		if err := s.countInbox(ctx, tx, in.AccountID); err != nil {
 			return err
 		}
-		return s.saveAnswer(ctx, tx, once, out[0].ID, out[0])
+		return s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
 	})
 	if err != nil {
 		return Inbox{}, err
@@ -117,11 +117,11 @@ func (s *Store) countInbox(ctx context.Context, tx *sqlx.Tx, accountID int64) er
 // taken is the error for an address that cannot be had: exists, unless it was
 // given to the same call, made twice at the same time.
 func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, exists error, once *Once) error {
-	answered, err := s.answered(ctx, tx, once)
+	isCached, err := s.isCached(ctx, tx, once)
 	if err != nil {
 		return err
 	}
-	if answered {
+	if isCached {
 		exists = ErrIdempotencyRaced
 	}
 	return fmt.Errorf("address %s: %w", address, exists)
@@ -227,7 +227,7 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 		if _, err = tx.ExecContext(ctx, count, in.AccountID); err != nil {
 			return err
 		}
-		if err = s.dropAnswers(ctx, tx, in.ID); err != nil {
+		if err = s.dropCachedResponses(ctx, tx, in.ID); err != nil {
 			return err
 		}
 		// The last statement, since it holds up the log of events until the commit.
@@ -240,7 +240,7 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 	s.changed([]topic{{topicInbox, in.Seq}}, 1)
 	// The inbox is deleted, so an error does not fail the call: retention deletes
 	// what is left together with the messages.
-	if err := s.dropInboxAnswers(context.WithoutCancel(ctx), in); err != nil {
+	if err := s.dropInboxResponses(context.WithoutCancel(ctx), in); err != nil {
 		s.log.WarnContext(ctx, "cached responses of a deleted inbox are left to retention", "inbox_id", in.ID, "error", err)
 	}
 	return in, nil
@@ -349,14 +349,11 @@ func haveWritten(inboxSeq int64, addresses []string, simulated bool) (query stri
 	return `SELECT DISTINCT from_email FROM messages` + w.sql(), w.args
 }
 
-// lookedAt is how many messages of an inbox WrittenTo reads.
-const lookedAt = 5000
-
 // WrittenTo returns those of the addresses, folded as FromEmail is, that the inbox
 // has sent one of its newest messages to.
 func (s *Store) WrittenTo(ctx context.Context, inboxSeq int64, addresses []string) ([]string, error) {
 	var w where
-	newest := `SELECT seq FROM messages WHERE inbox_seq = ` + w.arg(inboxSeq) + ` AND direction = 'out' ORDER BY created_at DESC LIMIT ` + w.arg(lookedAt)
+	newest := `SELECT seq FROM messages WHERE inbox_seq = ` + w.arg(inboxSeq) + ` AND direction = 'out' ORDER BY created_at DESC LIMIT ` + w.arg(maxWrittenTo)
 	w.in("lower(email)", slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a }))
 	var found []string
 	err := s.read.SelectContext(ctx, &found, `SELECT DISTINCT lower(email) FROM recipients`+w.sql()+` AND message_seq IN (`+newest+`)`, w.args...)

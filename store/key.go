@@ -158,10 +158,6 @@ func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error
 	})
 }
 
-// usedEvery is how often it is written when keys were used. A crash loses what
-// was noted since.
-const usedEvery = 15 * time.Second
-
 // usedKeys is when keys were last used, as far as it is not written yet.
 type usedKeys struct {
 	mu sync.Mutex
@@ -191,7 +187,7 @@ func (u *usedKeys) take() map[int64]Time {
 
 // noteUsedKeys writes when keys were used until ctx ends, and then once more.
 func (s *Store) noteUsedKeys(ctx context.Context) {
-	t := time.NewTicker(usedEvery)
+	t := time.NewTicker(keyUsedEvery)
 	defer t.Stop()
 	for running := true; running; {
 		select {
@@ -199,7 +195,7 @@ func (s *Store) noteUsedKeys(ctx context.Context) {
 			running = false
 		case <-t.C:
 		}
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), usedEvery/5)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyUsedEvery/5)
 		if err := s.FlushUsedKeys(last); err != nil {
 			s.log.WarnContext(ctx, "when keys were used is not written", "error", err)
 		}

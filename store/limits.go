@@ -1,27 +1,99 @@
 package store
 
-// bounds are how much one page of a list or of a search may cost. A page that
-// comes to one of them is cut, and the next one goes on from there.
-type bounds struct {
-	// listScan bounds how many messages a page of a list looks at, whatever its
-	// filters let pass: some 20 ms.
+import "github.com/postroom/postroom/store/internal/engine"
+
+// Limits that the API shows.
+const (
+	// MaxSkew is the largest difference between the clocks of a node and of the
+	// database server.
+	MaxSkew = engine.MaxSkew
+	// MaxWebhooks is the most webhook endpoints of an account.
+	MaxWebhooks = 20
+	// MaxStatsDays is the number of days that statistics are kept for.
+	MaxStatsDays = 90
+	// MaxThreadSends is the most messages that a thread takes from us within
+	// ThreadSendsWindow.
+	MaxThreadSends = 20
+	// ThreadMessages is the most messages that Thread returns, the latest ones.
+	ThreadMessages = 100
+	// MaxEngagements is the most opens and clicks of one recipient that are recorded.
+	// Anyone who has the message can make more of them.
+	MaxEngagements = 100
+	// maxResponse is how many bytes of a remote server's reply are kept.
+	maxResponse = 1000
+)
+
+// Limits of threads.
+const (
+	// maxParticipants is the most addresses that a thread remembers.
+	maxParticipants = 100
+	// maxReferences is the most earlier messages that are looked up for one message;
+	// maxRoots of them are the oldest that it names.
+	maxReferences = 50
+	maxRoots      = 10
+	// maxExpected is the most missing Message-IDs that one message may record.
+	maxExpected = 20
+	// maxMerged is the most messages of the smaller of two threads that are merged,
+	// because other mail waits meanwhile. Larger threads stay separate.
+	maxMerged = 200
+	// maxRefreshed is the most messages of a thread that are read to find addresses
+	// that are in none of them. A larger thread keeps them until it is smaller.
+	maxRefreshed = 200
+)
+
+// Limits of one query or transaction.
+const (
+	// releaseBatch is the most scheduled emails that one transaction queues;
+	// releaseDrafts of them may become drafts.
+	releaseBatch  = 500
+	releaseDrafts = 20
+	// maxDueEndpoints is the most webhook endpoints that one round returns.
+	maxDueEndpoints = 1000
+	// claimWindow is how many due deliveries of an endpoint a claim reads for each
+	// that it may take.
+	claimWindow = 8
+	// contactChunk is the most contacts that one statement inserts.
+	contactChunk = 100
+	// maxFollowed is the most new events for which inboxes are woken one by one; for
+	// more, all are woken.
+	maxFollowed = 2000
+	// maxLockedInboxes is the most locked inboxes that are remembered.
+	maxLockedInboxes = 10_000
+	// maxAddresses is the most addresses or names that are counted separately in
+	// memory. The rest share one window.
+	maxAddresses = 1 << 17
+	// maxWrittenTo is how many messages of an inbox WrittenTo reads.
+	maxWrittenTo = 5000
+	// maxMarks is the most inboxes that a search looks up in the index. For more, the
+	// filters exclude messages.
+	maxMarks = 8
+	// readAhead is how many contents one query of a search reads.
+	readAhead = 16
+	// maxBody is more bytes than the text of a message has. The rest of a large
+	// message is attachments, which a search does not read.
+	maxBody = 1 << 20
+)
+
+// pageLimits bound the cost of one page of a list or a search. A page that reaches
+// a limit ends there, and the next page continues.
+type pageLimits struct {
+	// listScan is the most messages that a page of a list reads, whatever its filters
+	// exclude: about 20 ms.
 	listScan int
-	// searchLook bounds how many messages that the index names a page of a search
-	// looks at, for the filters that the index does not know.
+	// searchLook is the most messages from the index that a page of a search reads,
+	// for the filters that the index does not know.
 	searchLook int
-	// searchRead and searchReadBytes bound the mail that it reads: what the index
-	// does not hold yet, and what may have a phrase.
+	// searchRead and searchReadBytes limit the content that it reads: messages that
+	// the index does not hold yet, and those that may have a phrase.
 	searchRead, searchReadBytes int
-	// searchBuckets bounds how many buckets of the index it goes through.
+	// searchBuckets is the most buckets of the index that it reads.
 	searchBuckets int
 	// bucketSize is about how many messages of an account share a bucket of the
-	// full-text index. A search goes through the buckets from the newest on: a
-	// larger one makes a search for a common word slower on a database that has
-	// to find all of a bucket to know the newest, a smaller one that for a rare
-	// word.
+	// full-text index. A search reads the buckets from the newest on: larger ones
+	// slow a search for a common word down, smaller ones that for a rare word.
 	bucketSize int64
 }
 
-var usualBounds = bounds{
+var defaultLimits = pageLimits{
 	listScan: 20_000, searchLook: 10_000, searchRead: 1000, searchReadBytes: 8 << 20, searchBuckets: 256, bucketSize: 4096,
 }

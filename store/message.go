@@ -289,7 +289,7 @@ type Extracted struct {
 	ActionLink *string  `json:"action_link"`
 }
 
-// AuthResults are the verdicts on a received message, as in RFC 8601.
+// AuthResults are the endpointResults on a received message, as in RFC 8601.
 type AuthResults struct {
 	SPF   string `json:"spf"`
 	DKIM  string `json:"dkim"`

@@ -138,7 +138,7 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 	var all []position
 	var end *position
 	for _, st := range streams {
-		ps, stopped, err := s.scan(ctx, f, st, before, limit+1, max(limit+1, s.bounds.listScan/len(streams)))
+		ps, stopped, err := s.scan(ctx, f, st, before, limit+1, max(limit+1, s.limits.listScan/len(streams)))
 		if err != nil {
 			return found{}, err
 		}

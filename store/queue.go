@@ -73,7 +73,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		claimed, err = withMessages(ctx, tx, rows)
 		return err
 	})
-	if err != nil && (len(claimed) == 0 || !s.committed(ctx, name, err, askLong, len(claimed))) {
+	if err != nil && (len(claimed) == 0 || !s.wasCommitted(ctx, name, err, outcomeLongTimeout, len(claimed))) {
 		return nil, err
 	}
 	if len(claimed) > 0 {

@@ -8,10 +8,6 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// RateWindow is how long a window of a rate limit is. It begins with the first
-// call that is counted in it.
-const RateWindow = 60 * time.Second
-
 // RateKind is what is counted.
 type RateKind string
 
@@ -83,10 +79,6 @@ func (s *Store) sweepRates(ctx context.Context) {
 		}
 	}
 }
-
-// maxAddresses bounds how many addresses, or names, are counted in memory, each by itself.
-// Those that come when there are so many share one window.
-const maxAddresses = 1 << 17
 
 // memoryRates counts for the one process that there is.
 type memoryRates struct {

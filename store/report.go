@@ -37,10 +37,6 @@ type Report struct {
 	Link string
 }
 
-// MaxEngagements is how many opens and clicks of one recipient are told of.
-// Everybody who has the mail can make more of them.
-const MaxEngagements = 100
-
 const (
 	reportedRecipient = `SELECT status, email, engagements FROM recipients WHERE seq = $1 AND message_seq = $2`
 	updateReported    = `

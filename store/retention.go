@@ -9,9 +9,6 @@ import (
 )
 
 const (
-	// RecordLife is how long the rest of a message is kept after its content
-	// was deleted.
-	RecordLife = 35 * 24 * time.Hour
 	// retentionBatch and retentionBytes bound one transaction of retention, in
 	// messages and in bytes of raw mail in rows, so that mail hardly waits for
 	// it.
@@ -20,10 +17,6 @@ const (
 	// inboxPage is how many inboxes one look at them takes.
 	inboxPage = 500
 )
-
-// DefaultEmailRetention is how long the content of emails is kept, unless Config
-// says it.
-const DefaultEmailRetention = 30 * 24 * time.Hour
 
 // expireRead makes a message that was read look expired once its retention has
 // ended, also before its content is deleted. What is still to be sent is kept.
@@ -88,8 +81,8 @@ func (s *Store) InboxesToExpire(ctx context.Context, after int64) (due []int64, 
 	return due, next, s.wrap(err, "inboxes with old content")
 }
 
-// heldInbox is an inbox that retention holds while it deletes.
-type heldInbox struct {
+// retentionInbox is an inbox that retention holds while it deletes.
+type retentionInbox struct {
 	Status        InboxStatus `db:"status"`
 	RetentionDays int         `db:"retention_days"`
 	ExpiredTo     Time        `db:"expired_to"`
@@ -112,7 +105,7 @@ func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error
 	// nothing is held while waiting, and nobody waits in a ring.
 	err := s.inTx(ctx, "expire mail", func(tx *sqlx.Tx) error {
 		gone, blobs = Removed{}, nil
-		var in heldInbox
+		var in retentionInbox
 		err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), inboxSeq)
 		if err != nil || in.PurgedAt != nil {
 			return err
@@ -148,13 +141,13 @@ const (
 )
 
 // expireContent deletes old content of an inbox that is held.
-func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, in heldInbox) (Removed, []string, error) {
+func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, in retentionInbox) (Removed, []string, error) {
 	const q = `SELECT ` + oldColumns + ` FROM messages m
 		WHERE m.inbox_seq = $1 AND m.created_at >= $2 AND m.created_at <= $3 AND m.expired_at IS NULL` + notWaiting + `
 		ORDER BY m.created_at, m.seq LIMIT $4`
 	now := s.now()
 	until := NewTime(now.Add(-time.Duration(in.RetentionDays) * 24 * time.Hour))
-	old, err := s.holdOld(ctx, tx, q, inboxSeq, in.ExpiredTo, until, retentionBatch)
+	old, err := s.lockOld(ctx, tx, q, inboxSeq, in.ExpiredTo, until, retentionBatch)
 	if err != nil {
 		return Removed{}, nil, err
 	}
@@ -168,9 +161,9 @@ func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, 
 	return Removed{Contents: len(old)}, blobs, err
 }
 
-// holdOld holds the messages that q selects, as many of them as one transaction
+// lockOld holds the messages that q selects, as many of them as one transaction
 // may delete.
-func (s *Store) holdOld(ctx context.Context, tx *sqlx.Tx, q string, args ...any) ([]oldMessage, error) {
+func (s *Store) lockOld(ctx context.Context, tx *sqlx.Tx, q string, args ...any) ([]oldMessage, error) {
 	var old []oldMessage
 	if err := tx.SelectContext(ctx, &old, q+s.engine.SkipLocked(), args...); err != nil {
 		return nil, err
@@ -206,7 +199,7 @@ func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Re
 			WHERE seq = $1 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox_seq = inboxes.seq)`
 	)
 	now := NewTime(s.now())
-	old, err := s.holdOld(ctx, tx, q, inboxSeq, retentionBatch)
+	old, err := s.lockOld(ctx, tx, q, inboxSeq, retentionBatch)
 	if err != nil {
 		return Removed{}, nil, err
 	}
@@ -239,7 +232,7 @@ func (s *Store) purgeDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (R
 }
 
 // ExpireRecords does one step of deleting, in one short transaction, what is
-// left of messages and emails whose content went more than RecordLife ago, and threads
+// left of messages and emails whose content went more than RecordTTL ago, and threads
 // that have no message any more.
 func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
 	if may, err := s.mayDelete(ctx); !may {
@@ -249,7 +242,7 @@ func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
 	var gone Removed
 	err := s.inTx(ctx, "delete old messages", func(tx *sqlx.Tx) error {
 		gone = Removed{}
-		old, err := s.holdOld(ctx, tx, q, NewTime(s.now().Add(-RecordLife)), retentionBatch)
+		old, err := s.lockOld(ctx, tx, q, NewTime(s.now().Add(-RecordTTL)), retentionBatch)
 		if err != nil || len(old) == 0 {
 			return err
 		}
@@ -296,13 +289,13 @@ func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64
 }
 
 // DeleteDrafts does one step of deleting drafts whose content has been gone for
-// RecordLife, and returns how many went; 0 means that there were none.
+// RecordTTL, and returns how many went; 0 means that there were none.
 func (s *Store) DeleteDrafts(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
 	const q = `DELETE FROM drafts WHERE seq IN (SELECT seq FROM drafts WHERE expired_at <= $1 ORDER BY expired_at LIMIT $2)`
-	return s.sweep(ctx, "delete old drafts", q, NewTime(s.now().Add(-RecordLife)), sweepBatch)
+	return s.sweep(ctx, "delete old drafts", q, NewTime(s.now().Add(-RecordTTL)), sweepBatch)
 }
 
 // ExpireEmails does one step of deleting, in one short transaction, the content of
@@ -320,7 +313,7 @@ func (s *Store) ExpireEmails(ctx context.Context, keep time.Duration) (Removed, 
 	var blobs []string
 	err := s.inTx(ctx, "expire emails", func(tx *sqlx.Tx) error {
 		gone, blobs = Removed{}, nil
-		old, err := s.holdOld(ctx, tx, q, NewTime(now.Add(-keep)), retentionBatch)
+		old, err := s.lockOld(ctx, tx, q, NewTime(now.Add(-keep)), retentionBatch)
 		if err != nil || len(old) == 0 {
 			return err
 		}

@@ -176,7 +176,7 @@ func TestContentOfQueuedMailWaitsForItsDelivery(t *testing.T) {
 			deliver(t, s, c)
 		}
 		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
-		clock.Add(store.RecordLife)
+		clock.Add(store.RecordTTL)
 		wantRemoved(t, expire(t, s), store.Removed{Records: 3})
 	})
 }
@@ -279,7 +279,7 @@ func TestThreadLosesItsMessagesOneByOne(t *testing.T) {
 		}
 		expire(t, s)
 		threads("[2]")
-		clock.Add(store.RecordLife)
+		clock.Add(store.RecordTTL)
 		wantRemoved(t, expire(t, s), store.Removed{Contents: 1, Records: 1})
 		threads("[1]")
 		var people string
@@ -289,7 +289,7 @@ func TestThreadLosesItsMessagesOneByOne(t *testing.T) {
 		if strings.Contains(people, first.FromEmail) || !strings.Contains(people, second.FromEmail) {
 			t.Errorf("the thread is of %s", people)
 		}
-		clock.Add(store.RecordLife)
+		clock.Add(store.RecordTTL)
 		wantRemoved(t, expire(t, s), store.Removed{Records: 1})
 		threads("[]")
 	})
@@ -315,7 +315,7 @@ func TestOneStepOfRetentionIsShort(t *testing.T) {
 				t.Errorf("step %d removed %d contents, want %d", i, gone.Contents, want)
 			}
 		}
-		clock.Add(store.RecordLife)
+		clock.Add(store.RecordTTL)
 		if gone, err := s.ExpireRecords(t.Context()); err != nil || gone.Records != 32 {
 			t.Errorf("a step removed %d records, %v, want 32", gone.Records, err)
 		}
@@ -358,7 +358,7 @@ func TestN4RetentionOnSeveralNodesDoesEachThingOnce(t *testing.T) {
 		}
 		clock.Add(day)
 		wantRemoved(t, all(), store.Removed{Contents: inboxes * each})
-		clock.Add(store.RecordLife)
+		clock.Add(store.RecordTTL)
 		wantRemoved(t, all(), store.Removed{Records: inboxes * each})
 		if n := count(t, cfg, "threads"); n != 0 {
 			t.Errorf("%d threads left", n)
@@ -378,7 +378,7 @@ func TestMailJoinsAThreadThatIsBeingDeleted(t *testing.T) {
 			first := storetest.Received(t, s, in)
 			clock.Add(day)
 			expire(t, s)
-			clock.Add(store.RecordLife)
+			clock.Add(store.RecordTTL)
 			var running sync.WaitGroup
 			running.Go(func() { expire(t, s) })
 			for range 3 {
@@ -404,7 +404,7 @@ func TestOldEventsGo(t *testing.T) {
 		s := storetest.OpenConfig(t, cfg)
 		in := storetest.Inbox(t, s)
 		storetest.Received(t, s, in)
-		clock.Add(store.EventLife)
+		clock.Add(store.EventTTL)
 		storetest.Received(t, s, in)
 		for _, want := range []int{1, 0} {
 			if n, err := s.SweepEvents(t.Context()); n != want || err != nil {

@@ -15,19 +15,13 @@ import (
 	"github.com/postroom/postroom/store/internal/index"
 )
 
-const (
-	// searchSkew is how much the clocks of two nodes may differ before a search
-	// since some time misses what was stored at that time.
-	searchSkew = 10 * time.Minute
-)
-
 // search finds messages by their words, newest first: what the index holds, and
 // what it does not hold yet. It stops early when that would take long.
 func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit int) (found, error) {
 	if len(f.Text.Words) == 0 {
 		return found{}, nil
 	}
-	sr := &searcher{store: s, filter: f, limit: limit, looks: s.bounds.searchLook, reads: s.bounds.searchRead, bytes: s.bounds.searchReadBytes}
+	sr := &searcher{store: s, filter: f, limit: limit, looks: s.limits.searchLook, reads: s.limits.searchRead, bytes: s.limits.searchReadBytes}
 	floor, err := s.searchFloor(ctx, f)
 	if err != nil {
 		return found{}, err
@@ -38,7 +32,7 @@ func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit
 		return found{}, err
 	}
 	q := index.Query{Words: f.Text.Words, Marks: f.marks()}
-	sr.index = index.NewReader(s.index, s.reads, f.AccountID, q, below, floor, s.bounds.searchBuckets)
+	sr.index = index.NewReader(s.index, s.reads, f.AccountID, q, below, floor, s.limits.searchBuckets)
 	return sr.run(ctx)
 }
 
@@ -82,7 +76,7 @@ type searcher struct {
 // readTail reads the numbers of the newest messages that the index does not
 // hold.
 func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
-	most := sr.store.bounds.searchRead
+	most := sr.store.limits.searchRead
 	q := `SELECT message_seq FROM search_tail WHERE account_id = $1 AND message_seq < $2 AND message_seq >= $3
 		ORDER BY message_seq DESC LIMIT ` + strconv.Itoa(most)
 	if err := sr.store.reads.All(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
@@ -204,9 +198,6 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 	return false, nil
 }
 
-// readAhead is how many contents are read by one query.
-const readAhead = 16
-
 // read says whether a message has what is looked for. It reads the content of
 // some that come after it along with its own.
 func (sr *searcher) read(ctx context.Context, m *Message, next []candidate, bySeq map[int64]*Message) (bool, error) {
@@ -240,10 +231,6 @@ func (sr *searcher) read(ctx context.Context, m *Message, next []candidate, bySe
 	return match, nil
 }
 
-// maxBody is more than the text of a message takes, in bytes: the rest of a large
-// one is attachments, which are not read.
-const maxBody = 1 << 20
-
 // TextQuery is what a full-text search looks for. All words are folded alike,
 // in the query and in the messages.
 type TextQuery struct {
@@ -270,10 +257,6 @@ func (q *TextQuery) matches(text string) bool {
 	}
 	return true
 }
-
-// maxMarks bounds how many inboxes a search looks up in the index: more of them
-// are left to the filters.
-const maxMarks = 8
 
 // marks are what the index itself can narrow a search by.
 func (f *MessageFilter) marks() [][]string {
@@ -316,12 +299,6 @@ func fromMark(like string) string {
 	}
 	return ""
 }
-
-const (
-	// indexLease is how long a node that fills the index may be silent before
-	// another one takes over.
-	indexLease = 10 * time.Second
-)
 
 // IndexText returns the words of a message for the full-text index: folded,
 // separated by single spaces, the subject first. Of a message without content
@@ -369,7 +346,7 @@ func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexT
 	if waits, err := s.indexWaits(ctx); err != nil || !waits {
 		return 0, err
 	}
-	if held, err := s.holdIndex(ctx, holder); err != nil || !held {
+	if held, err := s.renewIndex(ctx, holder); err != nil || !held {
 		return 0, err
 	}
 	ms, err := s.unindexed(ctx, limit)
@@ -436,8 +413,8 @@ func (s *Store) indexWaits(ctx context.Context) (bool, error) {
 	return waits, s.wrap(err, "look for messages to index")
 }
 
-// holdIndex takes or renews the right to fill the index.
-func (s *Store) holdIndex(ctx context.Context, holder string) (bool, error) {
+// renewIndex takes or renews the right to fill the index.
+func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 	const (
 		mine = `SELECT count(*) FROM search_lease WHERE holder = $1 AND until > $2`
 		take = `UPDATE search_lease SET holder = $1, until = $3 WHERE holder = $1 OR until < $2`
@@ -461,9 +438,9 @@ func (s *Store) holdIndex(ctx context.Context, holder string) (bool, error) {
 	return n > 0, err
 }
 
-// LetIndexGo gives up the right to fill the index, so that another node, or the
+// ReleaseIndex gives up the right to fill the index, so that another node, or the
 // next start, need not wait for it.
-func (s *Store) LetIndexGo(ctx context.Context, holder string) error {
+func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
 	const q = `UPDATE search_lease SET until = 0 WHERE holder = $1`
 	return s.inTx(ctx, "let the index go", func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, q, holder)
@@ -522,7 +499,7 @@ func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms [
 		}
 		b := buckets[m.AccountID]
 		if b == nil {
-			if b, err = index.OpenBucket(ctx, tx, m.AccountID, s.bounds.bucketSize); err != nil {
+			if b, err = index.OpenBucket(ctx, tx, m.AccountID, s.limits.bucketSize); err != nil {
 				return err
 			}
 			buckets[m.AccountID] = b

@@ -181,7 +181,7 @@ func oneNodeFillsTheIndex(t *testing.T, e storetest.Engine) {
 	}
 	index("a", 1)
 	index("b", 0)
-	if err := s.LetIndexGo(t.Context(), "a"); err != nil {
+	if err := s.ReleaseIndex(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	clock.Add(time.Microsecond)

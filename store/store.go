@@ -95,13 +95,13 @@ type Store struct {
 	sweeping  sweepPlaces
 	turns     turns
 
-	plans plans
-	watch bool // Config.AutoPause
-	rates rateCounter
-	stmts *batch.Statements
-	hot   hotStatements
-	used  usedKeys
-	tally tally
+	plans  plans
+	watch  bool // Config.AutoPause
+	rates  rateCounter
+	stmts  *batch.Statements
+	hot    hotStatements
+	used   usedKeys
+	totals totals
 
 	closeOnce sync.Once
 	closeErr  error
@@ -109,12 +109,12 @@ type Store struct {
 	running   sync.WaitGroup
 	reads     *engine.Reads
 	index     index.Index
-	held      heldInboxes
+	held      lockedInboxes
 	schema    int64 // the version of this program's
 	// schemaNewer says that a newer program has changed the schema.
 	schemaNewer atomic.Bool
 	ping        healthPing
-	bounds      bounds
+	limits      pageLimits
 }
 
 // Open connects and checks that the schema is there (see Migrate). The store
@@ -164,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without looking at the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, bounds: usualBounds}
+	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, limits: defaultLimits}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}

@@ -88,7 +88,7 @@ func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Supp
 		if err != nil {
 			return err
 		}
-		return s.saveAnswer(ctx, tx, once, out.ID, out)
+		return s.cacheResponse(ctx, tx, once, out.ID, out)
 	})
 	return out, err
 }
@@ -194,7 +194,7 @@ func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, emailFol
 		if err := tx.GetContext(ctx, &sup, q, accountID, emailFold); err != nil {
 			return err
 		}
-		return s.dropAnswers(ctx, tx, sup.ID)
+		return s.dropCachedResponses(ctx, tx, sup.ID)
 	})
 	return sup, err
 }

@@ -233,9 +233,6 @@ func selectIn(ctx context.Context, from sqlx.ExtContext, rows any, query string,
 	return sqlx.SelectContext(ctx, from, rows, from.Rebind(q), args...)
 }
 
-// DeletedLife is how long the place of a deleted message is kept.
-const DeletedLife = 30 * 24 * time.Hour
-
 // Place returns where a message of the inbox stands, or stood before it was
 // deleted. ErrNotFound for what is not, and was not, a message of this inbox.
 func (s *Store) Place(ctx context.Context, inboxSeq int64, id string) (Place, error) {
@@ -253,12 +250,12 @@ func (s *Store) Place(ctx context.Context, inboxSeq int64, id string) (Place, er
 }
 
 // formerPlace returns the place of a message that has been gone for longer than
-// DeletedLife, by the time in its id; unknown otherwise.
+// DeletedTTL, by the time in its id; unknown otherwise.
 func (s *Store) formerPlace(ctx context.Context, id string, unknown error) (Place, error) {
 	const elsewhere = `
 		SELECT count(*) FROM (SELECT id FROM messages WHERE id = $1 UNION ALL SELECT id FROM deleted_messages WHERE id = $1) a`
 	at, ok := timeOfID("msg_", id)
-	if !ok || at.After(s.now().Add(-DeletedLife)) {
+	if !ok || at.After(s.now().Add(-DeletedTTL)) {
 		return Place{}, unknown
 	}
 	var n int
@@ -288,10 +285,10 @@ func (s *Store) keepPlace(ctx context.Context, tx *sqlx.Tx, messageSeq int64) er
 }
 
 // SweepDeleted deletes some of the places that were kept for longer than
-// DeletedLife, and returns how many; 0 means that there were none.
+// DeletedTTL, and returns how many; 0 means that there were none.
 func (s *Store) SweepDeleted(ctx context.Context) (int, error) {
 	const q = `DELETE FROM deleted_messages WHERE id IN (SELECT id FROM deleted_messages WHERE deleted_at <= $1 ORDER BY deleted_at LIMIT $2)`
-	n, err := s.sweep(ctx, "sweep deleted messages", q, NewTime(s.now().Add(-DeletedLife)), sweepBatch)
+	n, err := s.sweep(ctx, "sweep deleted messages", q, NewTime(s.now().Add(-DeletedTTL)), sweepBatch)
 	if err != nil {
 		return n, fmt.Errorf("places of deleted messages: %w", err)
 	}

@@ -191,8 +191,8 @@ func TestCachedResponsesAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 		sending.Go(func() {
 			var once *store.Once
 			if key != "" {
-				once = &store.Once{AccountID: in.AccountID, Operation: "POST /", Key: key, BodyHash: []byte("h"), Render: func(any) (store.Answer, error) {
-					return store.Answer{Status: 201, Body: []byte(`{}`)}, nil
+				once = &store.Once{AccountID: in.AccountID, Operation: "POST /", Key: key, BodyHash: []byte("h"), Render: func(any) (store.CachedResponse, error) {
+					return store.CachedResponse{Status: 201, Body: []byte(`{}`)}, nil
 				}}
 			}
 			if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"ann@out.example"}), once); err != nil {

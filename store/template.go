@@ -35,7 +35,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Tem
 		if err != nil {
 			return err
 		}
-		return s.saveAnswer(ctx, tx, once, t.ID, t)
+		return s.cacheResponse(ctx, tx, once, t.ID, t)
 	})
 	return t, err
 }
@@ -122,6 +122,6 @@ func (s *Store) DeleteTemplate(ctx context.Context, accountID int64, id string) 
 		if err := one(res, "template "+id, ErrNotFound); err != nil {
 			return err
 		}
-		return s.dropAnswers(ctx, tx, id)
+		return s.dropCachedResponses(ctx, tx, id)
 	})
 }

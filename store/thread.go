@@ -8,23 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
-)
-
-const (
-	// subjectWindow is how long mail with the same subject may join a thread.
-	subjectWindow = 14 * 24 * time.Hour
-	// maxParticipants bounds what a thread remembers.
-	maxParticipants = 100
-	// maxReferences bounds how many earlier messages are looked up for one, and
-	// maxRoots how many of them are the oldest that it names.
-	maxReferences = 50
-	maxRoots      = 10
 )
 
 const (
@@ -105,7 +93,7 @@ func (b *hotBatch) joinThreads(ctx context.Context) error {
 			}
 			ix.add(t)
 		}
-		t = w.tie(t, ix.waitingFor(h))
+		t = w.merge(t, ix.waitingFor(h))
 		w.list(t)
 		t.join(h)
 		h.thread = t
@@ -304,10 +292,6 @@ func (b *hotBatch) updateThreads(ctx context.Context, joined []*hotThread) error
 	return nil
 }
 
-// ThreadMessages is how many messages of a thread Thread returns at most, the
-// latest.
-const ThreadMessages = 100
-
 // Thread is messages of an inbox that belong together.
 type Thread struct {
 	Seq           int64          `db:"seq"`
@@ -320,7 +304,7 @@ type Thread struct {
 	CreatedAt     Time           `db:"created_at"`
 	LatestSeq     int64          `db:"latest_seq"`
 
-	// Latest is the latest message. Its content has the snippet and the verdicts
+	// Latest is the latest message. Its content has the snippet and the endpointResults
 	// alone, and is nil when it is deleted.
 	Latest Message `db:"-"`
 }
@@ -409,11 +393,6 @@ func (s *Store) fillLatest(ctx context.Context, ts []Thread) error {
 	return nil
 }
 
-// mendMost is up to how many messages of a thread are read to find who is in
-// none of them, while other mail waits. A larger thread keeps the names of those
-// whose mail is deleted until it is smaller.
-const mendMost = 200
-
 // shrinkThreads takes deleted messages out of their threads, and deletes the
 // threads that have no others.
 func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
@@ -434,7 +413,7 @@ func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
 		if left == 0 {
 			continue
 		}
-		if err := mendThread(ctx, tx, seq, left <= mendMost); err != nil {
+		if err := mendThread(ctx, tx, seq, left <= maxRefreshed); err != nil {
 			return errIn("mend a thread", err)
 		}
 	}
@@ -489,14 +468,6 @@ func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []strin
 	return people, errors.Join(rows.Err(), rows.Close())
 }
 
-// tieMost is up to how many messages the smaller of two threads may have that
-// become one: they are moved while other mail waits. Larger ones stay two.
-const tieMost = 200
-
-// maxExpected bounds how many Message-IDs of mail that is not there one message
-// may leave behind.
-const maxExpected = 20
-
 // threadsByExpected finds threads by pairs of inbox and hash of the Message-ID
 // of mail that their mail refers to and that has not come.
 func threadsByExpected(d engine.Engine) string {
@@ -546,11 +517,11 @@ func (t *hotThread) whole() *hotThread {
 	return t
 }
 
-// tie makes one of the thread that a message joins and the one that waits for
+// merge makes one of the thread that a message joins and the one that waits for
 // it, which may be none. The smaller becomes part of the larger, so that the
 // cost of a message stays small on average; of two alike the older one stays.
-// Two that both have more than tieMost messages stay two.
-func (w *threadWrite) tie(t, other *hotThread) *hotThread {
+// Two that both have more than maxMerged messages stay two.
+func (w *threadWrite) merge(t, other *hotThread) *hotThread {
 	if other == nil || other == t {
 		return t
 	}
@@ -558,7 +529,7 @@ func (w *threadWrite) tie(t, other *hotThread) *hotThread {
 	if a, b := t.had+t.joined, other.had+other.joined; t.isNew && !other.isNew || t.isNew == other.isNew && (b > a || b == a && other.seq < t.seq) {
 		stays, goes = other, t
 	}
-	if goes.had > tieMost {
+	if goes.had > maxMerged {
 		return t
 	}
 	goes.into = stays
@@ -627,21 +598,13 @@ func (b *hotBatch) expect(ctx context.Context) error {
 	return errIn("expect mail", b.store.hot.references.Exec(ctx, b.tx, rows))
 }
 
-const (
-	// MaxThreadSends is how many messages a thread takes from us within
-	// ThreadSendsWindow.
-	MaxThreadSends = 20
-	// ThreadSendsWindow is how long a message counts.
-	ThreadSendsWindow = time.Hour
-)
-
 const recentSends = `SELECT thread_seq, count(*) FROM messages
 	WHERE thread_seq IN ({rows}) AND direction = 'out' AND created_at > {n} GROUP BY thread_seq`
 
-// guardThreads refuses a message that would be one too many of ours in its
+// limitThreads refuses a message that would be one too many of ours in its
 // thread: two programs that answer each other would go on for ever. The inboxes
 // are held, so nobody else adds to their threads meanwhile.
-func (b *hotBatch) guardThreads(ctx context.Context) error {
+func (b *hotBatch) limitThreads(ctx context.Context) error {
 	var known [][2]int64
 	for _, h := range b.messages {
 		if h.msg.Direction == DirectionOut && !h.thread.isNew {
@@ -667,7 +630,7 @@ func (b *hotBatch) guardThreads(ctx context.Context) error {
 			continue
 		}
 		if sends[h.thread.seq]++; sends[h.thread.seq] > MaxThreadSends {
-			return b.ofMessage(h, fmt.Errorf("thread %s: %w", h.thread.id, ErrLoop))
+			return b.ofMessage(h, fmt.Errorf("thread %s: %w", h.thread.id, ErrThreadLimit))
 		}
 	}
 	return nil

@@ -80,9 +80,6 @@ type Day struct {
 	Counts
 }
 
-// MaxStatsDays is how many days are kept.
-const MaxStatsDays = 90
-
 // Stats returns the last days UTC days, today last, of the inboxes with these
 // sequence numbers, or of the whole account when inboxes is nil.
 func (s *Store) Stats(ctx context.Context, accountID int64, inboxes []int64, days int) ([]Day, error) {
@@ -275,22 +272,22 @@ func (b *hotBatch) addCounts(ctx context.Context) error {
 	return errIn("count", b.store.hot.counts.Exec(ctx, b.tx, rows))
 }
 
-// Tally is what this process has committed since it began, test mode left out.
-type Tally struct {
+// Totals is what this process has committed since it began, test mode left out.
+type Totals struct {
 	Received int64 // messages
 	Accepted int64 // recipients
 	// Attempts are by what the recipient was after each.
 	Attempts map[RecipientStatus]int64
 }
 
-type tally struct {
+type totals struct {
 	mu    sync.Mutex
 	kinds map[countKind]int64
 	tries map[RecipientStatus]int64
 }
 
 // add notes what a batch has committed.
-func (t *tally) add(b *hotBatch) {
+func (t *totals) add(b *hotBatch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.kinds == nil {
@@ -306,12 +303,12 @@ func (t *tally) add(b *hotBatch) {
 	}
 }
 
-// Tally returns what this process has committed so far.
-func (s *Store) Tally() Tally {
-	s.tally.mu.Lock()
-	defer s.tally.mu.Unlock()
-	return Tally{
-		Received: s.tally.kinds[countReceived], Accepted: s.tally.kinds[countAccepted], Attempts: maps.Clone(s.tally.tries),
+// Totals returns what this process has committed so far.
+func (s *Store) Totals() Totals {
+	s.totals.mu.Lock()
+	defer s.totals.mu.Unlock()
+	return Totals{
+		Received: s.totals.kinds[countReceived], Accepted: s.totals.kinds[countAccepted], Attempts: maps.Clone(s.totals.tries),
 	}
 }
 

@@ -193,14 +193,14 @@ func TestRefusedSendStoresNoAnswer(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		once := &store.Once{
 			AccountID: in.AccountID, Operation: "POST /x", Key: "k", BodyHash: []byte("h"),
-			Render: func(any) (store.Answer, error) {
-				return store.Answer{Status: 201, Kind: "Message", Body: []byte("{}")}, nil
+			Render: func(any) (store.CachedResponse, error) {
+				return store.CachedResponse{Status: 201, Kind: "Message", Body: []byte("{}")}, nil
 			},
 		}
 		if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example", "b@out.example"}), once); err == nil {
 			t.Fatal("two recipients were accepted")
 		}
-		if _, err := s.Answer(t.Context(), in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.CachedResponse(t.Context(), in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a stored answer: %v", err)
 		}
 	}, onPlan(store.Plan{Daily: 1}, time.Now))

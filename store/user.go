@@ -148,15 +148,6 @@ func (s *Store) changeUser(ctx context.Context, what, q string, args []any, then
 	return u, err
 }
 
-const (
-	// SessionLongest is how long a session lasts at most.
-	SessionLongest = 14 * 24 * time.Hour
-	// SessionIdle is how long a session lasts that is not used.
-	SessionIdle = 3 * 24 * time.Hour
-	// sessionUsedEvery is how often it is written that a session was used.
-	sessionUsedEvery = 5 * time.Minute
-)
-
 // StartSession makes a session of u, who gave the password that is kept with u;
 // the session's token has this hash: whoever has the token is the user until it
 // ends. ErrNotFound when the user was removed, or has no or another password by
@@ -185,7 +176,7 @@ func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []b
 	if err := one(res, "user", ErrNotFound); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, q, hash, u.Seq, NewTime(now.Add(SessionLongest)), NewTime(now))
+	_, err = tx.ExecContext(ctx, q, hash, u.Seq, NewTime(now.Add(SessionTTL)), NewTime(now))
 	return err
 }
 
@@ -201,7 +192,7 @@ func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 		LastUsedAt Time `db:"last_used_at"`
 	}
 	now := s.now()
-	if err := s.reads.One(ctx, &row, q, hash, NewTime(now), NewTime(now.Add(-SessionIdle))); err != nil {
+	if err := s.reads.One(ctx, &row, q, hash, NewTime(now), NewTime(now.Add(-SessionIdleTTL))); err != nil {
 		return User{}, s.wrap(err, "session")
 	}
 	if now.Sub(row.LastUsedAt.Time) < sessionUsedEvery {
@@ -269,9 +260,6 @@ func (s *Store) UseLink(ctx context.Context, link []byte, password string, sessi
 	}
 	return u, nil
 }
-
-// SessionNoteTTL is how long a note of a session can be taken.
-const SessionNoteTTL = 10 * time.Minute
 
 // LeaveNote keeps a secret for a session until TakeNote returns it, but no longer
 // than SessionNoteTTL or the session. The secret is encrypted at rest. A later note

@@ -111,11 +111,11 @@ func TestSessionsEnd(t *testing.T) {
 			return err
 		}},
 		{"when not used for long", func(_ *testing.T, _ *store.Store, clock *storetest.Clock) error {
-			clock.Add(store.SessionIdle)
+			clock.Add(store.SessionIdleTTL)
 			return nil
 		}},
 		{"in the end, however much it is used", func(t *testing.T, s *store.Store, clock *storetest.Clock) error {
-			for range store.SessionLongest / (24 * time.Hour) {
+			for range store.SessionTTL / (24 * time.Hour) {
 				if _, err := s.SessionUser(t.Context(), store.HashKey("ann's session")); err != nil {
 					return err
 				}

@@ -13,11 +13,6 @@ import (
 )
 
 const (
-	// MaxWebhooks is how many webhook endpoints an account may have.
-	MaxWebhooks = 20
-	// OldSecretLife is how long the secret before a rotation goes on to sign.
-	OldSecretLife = 24 * time.Hour
-
 	secretPrefix = "whsec_"
 	secretBytes  = 32
 )
@@ -234,7 +229,7 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, e
 }
 
 // RotateWebhook gives the endpoint a new secret and returns both. The one before
-// goes on to sign for OldSecretLife; one that was before that ends at once. adopt
+// goes on to sign for OldSecretTTL; one that was before that ends at once. adopt
 // takes the endpoint away from its owner key.
 func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, adopt bool) (Webhook, string, error) {
 	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4, owner_key = $5 WHERE seq = $1`
@@ -245,7 +240,7 @@ func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, a
 		if w, err = s.lockWebhook(ctx, tx, accountID, id); err != nil {
 			return err
 		}
-		until := NewTime(s.now().Add(OldSecretLife))
+		until := NewTime(s.now().Add(OldSecretTTL))
 		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.seal(webhookLabel(id), []byte(secret))
 		if adopt {
 			w.OwnerKey = nil

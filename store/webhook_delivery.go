@@ -17,9 +17,6 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 )
 
-// DeliveryLife is how long deliveries are kept.
-const DeliveryLife = 30 * 24 * time.Hour
-
 // DeliveryStatus is what became of a delivery.
 type DeliveryStatus string
 
@@ -77,7 +74,7 @@ func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter,
 	inner.add("seq < ?", before)
 	outer := &where{args: inner.args}
 	if f.add(outer) {
-		most = max(most, s.bounds.listScan)
+		most = max(most, s.limits.listScan)
 	}
 	const from = ` FROM webhook_deliveries`
 	q := `SELECT ` + deliveryColumns + ` FROM (SELECT ` + deliveryColumns + from + inner.sql() + ` ORDER BY seq DESC LIMIT ` + strconv.Itoa(most) + `) d` +
@@ -143,7 +140,7 @@ func (s *Store) RetryDelivery(ctx context.Context, w Webhook, id string) (Delive
 }
 
 // SweepDeliveries deletes some of the deliveries that are older than
-// DeliveryLife or whose endpoint is deleted, and returns how many; 0 means that
+// DeliveryTTL or whose endpoint is deleted, and returns how many; 0 means that
 // there were none.
 func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
@@ -163,7 +160,7 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 		orphans = `DELETE FROM webhook_deliveries WHERE seq IN
 			(SELECT seq FROM webhook_deliveries WHERE endpoint_seq = $1 ORDER BY seq LIMIT $2)`
 	)
-	n, err := s.sweepOld(ctx, "webhook_deliveries", DeliveryLife)
+	n, err := s.sweepOld(ctx, "webhook_deliveries", DeliveryTTL)
 	if err != nil || n > 0 {
 		return n, err
 	}
@@ -174,8 +171,8 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 	return s.sweep(ctx, "sweep deliveries", orphans, gone[0], sweepBatch)
 }
 
-// told is an event that endpoints may have to be told of.
-type told struct {
+// notice is an event that endpoints may have to be told of.
+type notice struct {
 	account, inbox int64 // inbox 0: about none
 	message        int64 // the email or message; 0: about none
 	id             string
@@ -184,9 +181,9 @@ type told struct {
 
 const webhooksOf = `SELECT seq, account_id, events, inboxes FROM webhook_endpoints WHERE account_id IN ({rows}) AND active ORDER BY seq`
 
-// tellWebhooks makes, in the transaction that wrote these events, a delivery of
+// notifyWebhooks makes, in the transaction that wrote these events, a delivery of
 // each for each endpoint that wants it, and returns how many.
-func (s *Store) tellWebhooks(ctx context.Context, tx *sqlx.Tx, events []told, now Time) (int, error) {
+func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) (int, error) {
 	accounts := make([][2]int64, len(events))
 	for i, e := range events {
 		accounts[i][0] = e.account
@@ -222,9 +219,6 @@ func (s *Store) tellWebhooks(ctx context.Context, tx *sqlx.Tx, events []told, no
 	}
 	return n, errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
 }
-
-// maxDueEndpoints is the most endpoints that one round returns.
-const maxDueEndpoints = 1000
 
 // DueEndpoint is an endpoint with pending deliveries.
 type DueEndpoint struct {
@@ -294,10 +288,6 @@ type ClaimedDelivery struct {
 	// Event is nil when it is deleted.
 	Event *Event
 }
-
-// claimWindow is how many due deliveries of an endpoint a claim looks at, for
-// each that it may take.
-const claimWindow = 8
 
 // ClaimDeliveries takes up to limit deliveries of an endpoint that are due, the
 // oldest first, and returns them with the endpoint. Pushing their next attempt
@@ -469,15 +459,12 @@ type DeliveryResult struct {
 	Body       *string
 	DurationMs *int64
 
-	// Judge says that the result counts for or against the endpoint, which is
-	// turned off when nothing has succeeded for EndpointPatience.
-	Judge bool
+	// Counts says that the result counts for or against the endpoint, which is
+	// turned off when nothing has succeeded for FailingEndpointTTL.
+	Counts bool
 	// Gone is why the endpoint is turned off at once; empty: it is not.
 	Gone string
 }
-
-// EndpointPatience is for how long an endpoint may fail before it is turned off.
-const EndpointPatience = 5 * 24 * time.Hour
 
 const failedLong = "every attempt failed for 5 days"
 
@@ -501,10 +488,10 @@ func (s *Store) commitResults(ctx context.Context, all []*DeliveryResult, _ bool
 		if err := s.recordResults(ctx, tx, results, now); err != nil {
 			return err
 		}
-		for _, r := range verdicts(results) {
-			turned, err := judge(ctx, tx, r, now)
+		for _, r := range endpointResults(results) {
+			turned, err := recordEndpoint(ctx, tx, r, now)
 			if err != nil {
-				return errIn("judge endpoint", err)
+				return errIn("recordEndpoint endpoint", err)
 			}
 			off = append(off, turned...)
 		}
@@ -552,7 +539,7 @@ const (
 	  FROM r
 	 WHERE webhook_deliveries.seq = r.seq AND webhook_deliveries.fence = r.fence AND webhook_deliveries.status = 'pending'
 	RETURNING webhook_deliveries.seq`
-	giveBackDelivery = `
+	returnDelivery = `
 	UPDATE webhook_deliveries SET leased = false, attempts = attempts - 1, next_attempt_at = $3
 	 WHERE seq = $1 AND fence = $2 AND status = 'pending'`
 	// What was put off behind a delivery that has ended is due now. What was not is
@@ -572,7 +559,7 @@ func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*Deliv
 	left := make(map[int64]struct{}, len(results)) // deliveries that are to be written
 	for _, r := range results {
 		if r.Untried {
-			res, err := tx.ExecContext(ctx, giveBackDelivery, r.Seq, r.Fence, now)
+			res, err := tx.ExecContext(ctx, returnDelivery, r.Seq, r.Fence, now)
 			if err == nil && one(res, "", ErrState) != nil {
 				err = lostClaim(r)
 			}
@@ -613,18 +600,18 @@ func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*Deliv
 	return errIn("move queues on", execIn(ctx, tx, moveQueuesOn, now, now, ended))
 }
 
-// verdicts are the results that say something about their endpoints, by endpoint
+// endpointResults are the results that say something about their endpoints, by endpoint
 // and without those that say what the one before has said.
-func verdicts(results []*DeliveryResult) []*DeliveryResult {
-	said := slices.DeleteFunc(slices.Clone(results), func(r *DeliveryResult) bool { return r.Untried || !r.Judge })
+func endpointResults(results []*DeliveryResult) []*DeliveryResult {
+	said := slices.DeleteFunc(slices.Clone(results), func(r *DeliveryResult) bool { return r.Untried || !r.Counts })
 	slices.SortStableFunc(said, func(a, b *DeliveryResult) int { return cmp.Compare(a.EndpointSeq, b.EndpointSeq) })
 	return slices.CompactFunc(said, func(a, b *DeliveryResult) bool {
 		return a.EndpointSeq == b.EndpointSeq && a.Gone == b.Gone && (a.Status == DeliverySucceeded) == (b.Status == DeliverySucceeded)
 	})
 }
 
-// judge notes on the endpoint how it did, and returns it when that turned it off.
-func judge(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off []turnedOff, err error) {
+// recordEndpoint notes on the endpoint how it did, and returns it when that turned it off.
+func recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off []turnedOff, err error) {
 	const (
 		well   = `UPDATE webhook_endpoints SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL`
 		badly  = `UPDATE webhook_endpoints SET failing_since = $2 WHERE seq = $1 AND failing_since IS NULL`
@@ -647,6 +634,6 @@ func judge(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off [
 	if _, err = tx.ExecContext(ctx, badly, r.EndpointSeq, now); err != nil {
 		return nil, err
 	}
-	err = tx.SelectContext(ctx, &off, giveUp, r.EndpointSeq, NewTime(now.Add(-EndpointPatience)), failedLong)
+	err = tx.SelectContext(ctx, &off, giveUp, r.EndpointSeq, NewTime(now.Add(-FailingEndpointTTL)), failedLong)
 	return off, err
 }

@@ -207,7 +207,7 @@ func TestDeliveriesAreClaimedOnce(t *testing.T) {
 		again := claim(1)[0]
 		done := func(c store.ClaimedDelivery) error {
 			return s.RecordDelivery(t.Context(), store.DeliveryResult{
-				Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliverySucceeded, Judge: true,
+				Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliverySucceeded, Counts: true,
 			})
 		}
 		if err := done(first[0]); !errors.Is(err, store.ErrState) {
@@ -250,10 +250,10 @@ func TestDeliveriesOfADeletedEndpointAreSwept(t *testing.T) {
 		}
 		sweep(1)
 		sweep(0)
-		clock.Add(store.DeliveryLife)
+		clock.Add(store.DeliveryTTL)
 		sweep(1)
 		if got := hookDeliveries(t, s, stays, store.DeliveryFilter{}); len(got) != 0 {
-			t.Errorf("after %v there are %+v", store.DeliveryLife, got)
+			t.Errorf("after %v there are %+v", store.DeliveryTTL, got)
 		}
 	})
 }

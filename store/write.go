@@ -152,9 +152,9 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if len(writes) == 1 {
-		s.noteHeld(&writes[0], err)
+		s.noteLocked(&writes[0], err)
 	}
-	if err != nil && (!b.complete || !s.committed(ctx, b.txName, err, askFor, len(b.messages)+len(b.emails))) {
+	if err != nil && (!b.complete || !s.wasCommitted(ctx, b.txName, err, outcomeTimeout, len(b.messages)+len(b.emails))) {
 		return nil, err
 	}
 	topics := make([]topic, 0, len(b.topics))
@@ -163,14 +163,14 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	}
 	s.stored.Add(int64(len(b.messages) + len(b.emails)))
 	s.changed(topics, len(writes))
-	s.tally.add(&b)
-	b.tellOfPauses(ctx)
+	s.totals.add(&b)
+	b.logPauses(ctx)
 	return b.refused, nil
 }
 
-// noteHeld notes whether another transaction holds the inboxes of a write that
+// noteLocked notes whether another transaction holds the inboxes of a write that
 // failed on a lock, or passed, alone.
-func (s *Store) noteHeld(w *hotWrite, err error) {
+func (s *Store) noteLocked(w *hotWrite, err error) {
 	switch inboxes := w.inboxes(); {
 	case errors.Is(err, errLocked):
 		s.held.note(inboxes, time.Now())
@@ -193,11 +193,11 @@ type hotBatch struct {
 	messages []*hotMessage // of inboxes
 	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
-	threads  []int64 // sequence numbers for new ones
-	txName   string  // to engine.Committed
-	complete bool    // all is written but the commit
-	events   []any   // rows
-	told     []told  // the same, for webhook endpoints
+	threads  []int64  // sequence numbers for new ones
+	txName   string   // to engine.Committed
+	complete bool     // all is written but the commit
+	events   []any    // rows
+	notices  []notice // the same, for webhook endpoints
 	counts   map[countKey]int64
 	tries    map[RecipientStatus]int64
 	paused   []pause // accounts that stop sending
@@ -241,7 +241,7 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	if err := b.store.hot.events.Exec(ctx, b.tx, b.events); err != nil {
 		return errIn("insert events", err)
 	}
-	n, err := b.store.tellWebhooks(ctx, b.tx, b.told, b.now)
+	n, err := b.store.notifyWebhooks(ctx, b.tx, b.notices, b.now)
 	if n > 0 {
 		b.wake(topic{kind: topicWebhooks})
 	}
@@ -291,7 +291,7 @@ func (b *hotBatch) finish(ctx context.Context) error {
 	slices.SortStableFunc(approvals, func(i, j int) int { return cmp.Compare(b.writes[i].approval.DraftSeq, b.writes[j].approval.DraftSeq) })
 	for _, i := range responses {
 		id, row := b.writes[i].stored()
-		if err := b.store.saveAnswer(ctx, b.tx, b.writes[i].once, id, row); err != nil {
+		if err := b.store.cacheResponse(ctx, b.tx, b.writes[i].once, id, row); err != nil {
 			return itemState(i, err)
 		}
 		crashpoint.Reach(crashpoint.Accept)
@@ -339,7 +339,7 @@ func (w *hotWrite) stored() (id string, row any) {
 // event notes an event about a message, and counts it.
 func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
 	b.countEvent(typ, m)
-	b.told = append(b.told, told{m.AccountID, m.InboxSeq, m.Seq, id, typ})
+	b.notices = append(b.notices, notice{m.AccountID, m.InboxSeq, m.Seq, id, typ})
 	var inbox any
 	if m.InboxSeq != 0 {
 		inbox = m.InboxSeq
@@ -357,25 +357,16 @@ func errIn(what string, err error) error {
 	return nil
 }
 
-const (
-	// askFor is how long a database that went away in a commit is waited for
-	// while a caller waits, and askLong when nobody does.
-	askFor  = 5 * time.Second
-	askLong = 15 * time.Second
-	// askEvery is the pause between two questions.
-	askEvery = 100 * time.Millisecond
-)
-
-// committed says whether the transaction tx, of which all but the commit was
+// wasCommitted says whether the transaction tx, of which all but the commit was
 // done, was written although err is all that came back: the connection may have
 // broken after the commit. Who would be told "not written" then would do the
 // same again. It asks for so long, whether ctx ends or not; messages is how many
 // the transaction is about.
-func (s *Store) committed(ctx context.Context, tx string, err error, askFor time.Duration, messages int) bool {
+func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout time.Duration, messages int) bool {
 	if tx == "" || !errors.Is(err, ErrUnavailable) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	for {
 		known, committed, err := s.engine.Committed(ctx, tx)
@@ -387,34 +378,26 @@ func (s *Store) committed(ctx context.Context, tx string, err error, askFor time
 			s.log.WarnContext(ctx, "the database went away in a commit: whether it was written is not known",
 				"messages", messages)
 			return false
-		case <-time.After(askEvery):
+		case <-time.After(outcomeEvery):
 		}
 	}
 }
-
-const (
-	// heldFor is for how long writes to an inbox that another transaction holds
-	// are refused before one of them tries again.
-	heldFor = 5 * time.Second
-	// maxHeld bounds how many such inboxes are remembered.
-	maxHeld = 10_000
-)
 
 // errLocked means that another transaction holds a row for longer than
 // lock_timeout. It comes with ErrUnavailable.
 var errLocked = errors.New("another transaction holds the row")
 
-// heldInboxes are the inboxes that another transaction holds, such as that of a
+// lockedInboxes are the inboxes that another transaction holds, such as that of a
 // node that stopped in the middle of it. Their mail is refused at once, so that
 // it does not keep the mail for other inboxes waiting.
-type heldInboxes struct {
+type lockedInboxes struct {
 	mu    sync.Mutex
 	until map[int64]time.Time
 }
 
-// check returns an error when one of the inboxes is held. After heldFor it lets
+// check returns an error when one of the inboxes is held. After lockedInboxTTL it lets
 // one write pass: probe says that it may fail.
-func (h *heldInboxes) check(inboxes []int64, now time.Time) (probe bool, err error) {
+func (h *lockedInboxes) check(inboxes []int64, now time.Time) (probe bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.until) == 0 {
@@ -429,26 +412,26 @@ func (h *heldInboxes) check(inboxes []int64, now time.Time) (probe bool, err err
 	}
 	for _, seq := range inboxes {
 		if probe {
-			h.until[seq] = now.Add(heldFor)
+			h.until[seq] = now.Add(lockedInboxTTL)
 		}
 	}
 	return probe, nil
 }
 
 // note notes that a write to the inboxes failed on a lock.
-func (h *heldInboxes) note(inboxes []int64, now time.Time) {
+func (h *lockedInboxes) note(inboxes []int64, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.until == nil || len(h.until) >= maxHeld {
+	if h.until == nil || len(h.until) >= maxLockedInboxes {
 		h.until = map[int64]time.Time{}
 	}
 	for _, seq := range inboxes {
-		h.until[seq] = now.Add(heldFor)
+		h.until[seq] = now.Add(lockedInboxTTL)
 	}
 }
 
 // free notes that a write to the inboxes passed.
-func (h *heldInboxes) free(inboxes []int64) {
+func (h *lockedInboxes) free(inboxes []int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, seq := range inboxes {

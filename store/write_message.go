@@ -84,7 +84,7 @@ func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Me
 // Enqueue accepts an outbound message: it is stored with its recipients, which
 // are due at once unless they are suppressed, and returned. With once, the answer is stored too.
 // ErrNotFound when the inbox is deleted, ErrPolicyChanged when its policy is not
-// that of m any more, ErrLoop when its thread has had too many messages from us.
+// that of m any more, ErrThreadLimit when its thread has had too many messages from us.
 func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
 	return s.addOne(ctx, "enqueue", m, hotWrite{once: once})
 }
@@ -252,7 +252,7 @@ func (b *hotBatch) addMessages(ctx context.Context) error {
 	if err := b.joinThreads(ctx); err != nil {
 		return err
 	}
-	if err := b.guardThreads(ctx); err != nil {
+	if err := b.limitThreads(ctx); err != nil {
 		return err
 	}
 	return b.insertMessages(ctx)
@@ -425,7 +425,7 @@ func (b *hotBatch) announce(h *hotMessage) {
 		return
 	}
 	b.event(h.eventID, EventMessageQueued, &h.msg, queuedData)
-	b.tellOfSuppressed(h, EventMessageFailed)
+	b.addSuppressedEvents(h, EventMessageFailed)
 	b.wake(topic{kind: topicQueue})
 }
 

@@ -56,7 +56,7 @@ func (p program) heldReleaseCommand() *cobra.Command {
 				}
 			}
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				h, err := s.LetGo(ctx, from)
+				h, err := s.ReleaseHeld(ctx, from)
 				if err != nil {
 					return err
 				}
@@ -78,7 +78,7 @@ func (p program) heldDropCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				h, err := s.GiveUpHeld(ctx, givenUp)
+				h, err := s.DiscardHeld(ctx, givenUp)
 				if err != nil {
 					return err
 				}

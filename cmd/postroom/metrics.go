@@ -72,7 +72,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, n int64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
-	t := m.store.Tally()
+	t := m.store.Totals()
 	counter(metricReceived, t.Received)
 	counter(metricAccepted, t.Accepted)
 	for status, n := range t.Attempts {
@@ -101,7 +101,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(metricClock, prometheus.GaugeValue, m.store.ClockAhead().Seconds())
 	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
 	defer cancel()
-	waits, err := m.store.DeletionsHeld(ctx)
+	waits, err := m.store.DeletionsPaused(ctx)
 	if err != nil {
 		return
 	}

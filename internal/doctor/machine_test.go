@@ -140,7 +140,7 @@ func TestWebhooksThatFailAreNamed(t *testing.T) {
 				if err != nil || len(claimed) != 1 {
 					t.Fatalf("%d deliveries of %s: %v", len(claimed), h.URL, err)
 				}
-				r := store.DeliveryResult{Seq: claimed[0].Seq, EndpointSeq: h.Seq, Fence: claimed[0].Fence, Status: store.DeliveryFailed, Judge: true}
+				r := store.DeliveryResult{Seq: claimed[0].Seq, EndpointSeq: h.Seq, Fence: claimed[0].Fence, Status: store.DeliveryFailed, Counts: true}
 				switch i {
 				case 1:
 					r.Gone = "it answered 410"

@@ -86,7 +86,7 @@ func (v *visit) clock(ctx context.Context) []Result {
 		}
 	}
 	if o, ready := v.store.get(ctx); ready && o.err == nil {
-		if until, err := o.store.DeletionsHeld(ctx); err == nil && until != nil {
+		if until, err := o.store.DeletionsPaused(ctx); err == nil && until != nil {
 			out = append(out, fail("it may be wrong: nothing is deleted before %s", until.UTC().Format(time.RFC3339)).
 				advise("when the clock is right: postroom maintenance confirm"))
 		}

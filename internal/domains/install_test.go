@@ -62,7 +62,7 @@ func TestKeysOfTheInstallChange(t *testing.T) {
 			w.dns.Zones[r.Name+"."] = mockdns.Zone{TXT: []string{r.Value}}
 		}
 		look("both are published", "newR newE", all)
-		w.clock.Add(store.KeyShown - time.Second)
+		w.clock.Add(store.KeyRetireTTL - time.Second)
 		look("a second short of seven days later", "newR newE", all)
 		w.clock.Add(time.Second)
 		look("seven days later", "newR newE", "newR newE")

@@ -30,7 +30,7 @@ type RetentionConfig struct {
 }
 
 // Retention deletes the content of messages that are older than their inbox
-// keeps it, and of emails that are older than RetentionConfig.Emails, the rest of a message store.RecordLife later, and everything under
+// keeps it, and of emails that are older than RetentionConfig.Emails, the rest of a message store.RecordTTL later, and everything under
 // deleted inboxes. Drafts go as messages do. It asks the inbox each time: a
 // changed retention_days holds for mail that is there already. What is still to
 // be sent keeps its content until its delivery has ended.

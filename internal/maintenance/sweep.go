@@ -58,7 +58,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		sweep func(context.Context) (int, error)
 	}{
 		{"blobs", st.SweepBlobs},
-		{"answers", inSteps(st.SweepAnswers)},
+		{"answers", inSteps(st.SweepCachedResponses)},
 		{"events", inSteps(st.SweepEvents)},
 		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
 		{"deleted_messages", inSteps(st.SweepDeleted)},

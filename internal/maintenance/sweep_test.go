@@ -57,8 +57,8 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 	orphan(t, s)
 	once := &store.Once{
 		AccountID: in.AccountID, Operation: "POST /v1/inboxes", Key: "k", BodyHash: []byte("h"),
-		Render: func(any) (store.Answer, error) {
-			return store.Answer{Status: 201, Kind: "inbox", Body: []byte(`{}`)}, nil
+		Render: func(any) (store.CachedResponse, error) {
+			return store.CachedResponse{Status: 201, Kind: "inbox", Body: []byte(`{}`)}, nil
 		},
 	}
 	if _, err := s.CreateInbox(ctx, storetest.NewInbox(func(n *store.Inbox) { n.AccountID = in.AccountID }), once); err != nil {
@@ -84,7 +84,7 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 	if err := raw.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Answer(ctx, in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.CachedResponse(ctx, in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the old answer is still given: %v", err)
 	}
 }

@@ -90,7 +90,7 @@ func (x *Indexer) RunOnce(ctx context.Context) (int, error) {
 func (x *Indexer) letGo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := x.cfg.Store.LetIndexGo(ctx, x.holder); err != nil {
+	if err := x.cfg.Store.ReleaseIndex(ctx, x.holder); err != nil {
 		x.cfg.Log.WarnContext(ctx, "the index was not let go", "error", err)
 	}
 }

@@ -43,7 +43,7 @@ func (p *page) session() []byte {
 
 // keepSession has the browser keep the token of a session.
 func (p *page) keepSession(token string) {
-	p.setCookie(p.d.sessionCookie(), token, int(store.SessionLongest.Seconds()))
+	p.setCookie(p.d.sessionCookie(), token, int(store.SessionTTL.Seconds()))
 }
 
 // signedIn has f answer for those who are signed in, as themselves, and sends the

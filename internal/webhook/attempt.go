@@ -69,7 +69,7 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 	if a.status == 0 && ctx.Err() != nil {
 		return untried(r)
 	}
-	r.DurationMs, r.Judge = &took, c.EventType != store.EventWebhookTest
+	r.DurationMs, r.Counts = &took, c.EventType != store.EventWebhookTest
 	return d.settle(r, c, a)
 }
 
@@ -126,7 +126,7 @@ func failed(r store.DeliveryResult, why string) store.DeliveryResult {
 }
 
 func untried(r store.DeliveryResult) store.DeliveryResult {
-	r.Untried, r.Judge = true, false
+	r.Untried, r.Counts = true, false
 	return r
 }
 

@@ -85,7 +85,7 @@ func TestBothSecretsSignAfterARotation(t *testing.T) { // W8
 		p := last()
 		wantSigned(p, before, true)
 		wantSigned(p, after, true)
-		clock.Add(store.OldSecretLife - time.Second)
+		clock.Add(store.OldSecretTTL - time.Second)
 		wantSigned(last(), before, true)
 		clock.Add(2 * time.Second)
 		p = last()
