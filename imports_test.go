@@ -30,7 +30,7 @@ type layer struct {
 var (
 	nothing    []string
 	everything = []string{
-		"store", "gen", "handlers", "smtp", "client", "internal/mail", "internal/mail/*", "internal/webhook",
+		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work",
@@ -74,10 +74,10 @@ var layers = []layer{
 	{pkg: "internal/mailhtml", imports: nothing},
 	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
 	{pkg: "internal/remoteimage", imports: nothing, tests: []string{"internal/netguard"}},
-	{pkg: "internal/domains", imports: []string{"store", "internal/dns", "internal/dnsrec", "internal/work"}, tests: []string{"smtp"}},
+	{pkg: "internal/domains", imports: []string{"store", "internal/dns", "internal/dnsrec", "internal/work"}, tests: []string{"smtp/queue"}},
 	{
 		pkg:     "internal/doctor",
-		imports: []string{"store", "smtp", "internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/mtasts", "internal/netguard"},
+		imports: []string{"store", "smtp/outbound", "smtp/queue", "internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/mtasts", "internal/netguard"},
 	},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store", "internal/work"}},
@@ -87,9 +87,18 @@ var layers = []layer{
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
-		tests:   []string{"smtp", "internal/maintenance", "internal/mcp", "internal/s3blob"},
+		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/maintenance", "internal/mcp", "internal/s3blob"},
 	},
-	{pkg: "smtp", imports: []string{"store", "internal/cpubudget", "internal/dns", "internal/mail", "internal/mail/*", "internal/feedback", "internal/crashpoint", "internal/mailauth", "internal/mtasts", "internal/netguard"}},
+	{pkg: "smtp", imports: []string{"store"}},
+	{
+		pkg: "smtp/inbound", imports: []string{"smtp", "store", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/feedback", "internal/mailauth"},
+		tests: []string{"internal/dns", "smtp/outbound", "smtp/queue"},
+	},
+	{pkg: "smtp/outbound", imports: []string{"smtp", "store", "internal/crashpoint", "internal/dns", "internal/mtasts", "internal/netguard"}},
+	{
+		pkg: "smtp/queue", imports: []string{"smtp", "smtp/outbound", "store", "internal/crashpoint", "internal/dns", "internal/feedback", "internal/mail", "internal/mail/*", "internal/mtasts", "internal/netguard"},
+		tests: []string{"smtp/inbound"},
+	},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard", "internal/work"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec", "internal/work"}},
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
@@ -119,7 +128,7 @@ var layers = []layer{
 	{pkg: "bench", imports: nothing, tests: everything},
 	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/baseline", "bench/place"}), tests: everything},
 	{pkg: "tools/specgen", imports: nothing},
-	{pkg: "tools/score", imports: []string{"store", "smtp", "internal/mail", "internal/mail/*", "internal/mailauth"}},
+	{pkg: "tools/score", imports: []string{"store", "smtp", "smtp/inbound", "internal/mail", "internal/mail/*", "internal/mailauth"}},
 	{pkg: ".", imports: nothing}, // this test
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/internal/netguard"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -163,15 +165,15 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 func (s *server) deliver(t *testing.T, mx *smtptest.MX) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := smtp.NewQueue(smtp.QueueConfig{
+	q, err := queue.New(queue.Config{
 		Store: s.store, Local: receiver, Domain: mailDomain, HELO: "mx.in.example", MXPort: mx.Port(),
-		Resolver: smtp.NewResolver(smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", mx.IP()))),
+		Resolver: outbound.NewResolver(smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", mx.IP()))),
 		Guard:    netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
-		Signer:   smtp.NewSigner(s.store, s.clock.Now), Now: s.clock.Now, Log: log,
+		Signer:   queue.NewSigner(s.store, s.clock.Now), Now: s.clock.Now, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

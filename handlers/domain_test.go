@@ -16,14 +16,15 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/domains"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
 // signingKeys are made once: an RSA key takes longer than most tests.
-var signingKeys = sync.OnceValues(func() ([]store.DKIMKey, error) { return smtp.NewKeys("") })
+var signingKeys = sync.OnceValues(func() ([]store.DKIMKey, error) { return queue.NewKeys("") })
 
 // newDomains are domains that are looked up by the resolver.
 func newDomains(t *testing.T, st *store.Store, r *net.Resolver) *domains.Domains {
@@ -100,7 +101,7 @@ func eachDomain(t *testing.T, test func(t *testing.T, s *server, zone *dns)) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
 		st, zone := storetest.OpenConfig(t, cfg), &dns{ChangingDNS: smtptest.NewChangingDNS(t), t: t}
-		zone.asked = newDomains(t, st, smtp.NewResolver(zone.Addr()))
+		zone.asked = newDomains(t, st, outbound.NewResolver(zone.Addr()))
 		s := newServer(t, st, clock, func(c *handlers.Config) { c.Domains = zone.asked })
 		s.database = cfg.Database
 		test(t, s, zone)

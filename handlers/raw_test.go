@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
 )
 
 // M11: every mail that comes in over SMTP is downloaded byte for byte as it was
@@ -92,7 +92,7 @@ type mailServer struct{ addr string }
 
 func (s *server) mx(t *testing.T) mailServer {
 	t.Helper()
-	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func (s *server) mx(t *testing.T) mailServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := smtp.NewServer(smtp.ServerConfig{
+	srv := inbound.NewServer(inbound.ServerConfig{
 		Receiver: receiver, Hostname: "mx.mail.example", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	served := make(chan error, 1)

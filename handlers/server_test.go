@@ -18,7 +18,8 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/stream"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
+	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -102,12 +103,12 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	if err != nil {
 		t.Fatal(err)
 	}
-	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: st, Domain: mailDomain, TempDir: t.TempDir(), Now: clock.Now})
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: st, Domain: mailDomain, TempDir: t.TempDir(), Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := handlers.Config{
-		Store: st, Incoming: receiver, Domains: newDomains(t, st, smtp.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), Feedback: newFeedback(t), KeyPrefix: "sk",
+		Store: st, Incoming: receiver, Domains: newDomains(t, st, outbound.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), Feedback: newFeedback(t), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}

@@ -14,17 +14,17 @@ type Envelope struct {
 	Account    int64    // the account that sent the message through our own queue; else 0
 }
 
-// splitAddress cuts a forward-path, in lower case, into local part, tag and
+// SplitAddress cuts a forward-path, in lower case, into local part, tag and
 // domain. Quotes that a local part does not need are taken off; what stands in
 // others is kept, even an "@". The tag is what follows the first "+"; nil without
 // one. A domain outside ASCII is in its A-label form, "" when it has none.
-func splitAddress(rcpt string) (local string, tag *string, domain string) {
+func SplitAddress(rcpt string) (local string, tag *string, domain string) {
 	local, domain, ok := splitMailbox(strings.ToLower(rcpt))
 	if !ok {
 		return strings.ToLower(rcpt), nil, ""
 	}
-	if !isASCII(domain) {
-		domain, _ = asciiDomain(domain) // "" is no domain of ours
+	if !IsASCII(domain) {
+		domain, _ = ASCIIDomain(domain) // "" is no domain of ours
 	}
 	local = unquote(local)
 	if name, t, ok := strings.Cut(local, "+"); ok {

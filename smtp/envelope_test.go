@@ -17,7 +17,7 @@ func TestSplitAddress(t *testing.T) {
 		{"", "", "", ""},
 	}
 	for _, tt := range tests {
-		local, tag, domain := splitAddress(tt.rcpt)
+		local, tag, domain := SplitAddress(tt.rcpt)
 		got := ""
 		if tag != nil {
 			got = *tag

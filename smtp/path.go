@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxPath is the longest mailbox of a path, in bytes: RFC 5321 section 4.5.3.1.3,
+// MaxPath is the longest mailbox of a path, in bytes: RFC 5321 section 4.5.3.1.3,
 // without the angle brackets. That a local part has at most 64 is not asked of a
 // sender: return paths that name the recipient are longer.
-const maxPath = 254
+const MaxPath = 254
 
-// parsePath reads a path in angle brackets (RFC 5321 section 4.1.2) and returns
+// ParsePath reads a path in angle brackets (RFC 5321 section 4.1.2) and returns
 // its mailbox as it is written, "" for the null path, and the parameters behind
 // it. A source route is read over, as section 4.1.1.3 asks for.
-func parsePath(s string) (mailbox, params string, ok bool) {
+func ParsePath(s string) (mailbox, params string, ok bool) {
 	if !strings.HasPrefix(s, "<") {
 		return "", "", false
 	}
@@ -55,11 +55,11 @@ func closing(s string) int {
 // isMailbox says whether s is a local part, an "@" and a domain or an address
 // literal.
 func isMailbox(s string) bool {
-	if len(s) > maxPath || !utf8.ValidString(s) {
+	if len(s) > MaxPath || !utf8.ValidString(s) {
 		return false
 	}
 	local, domain, ok := splitMailbox(s)
-	return ok && (isDotString(local) || isQuoted(local)) && isDomain(domain)
+	return ok && (isDotString(local) || isQuoted(local)) && IsDomain(domain)
 }
 
 // splitMailbox cuts s at the "@" that is not quoted.
@@ -114,7 +114,7 @@ func unquote(local string) string {
 	return b.String()
 }
 
-func isDomain(s string) bool {
+func IsDomain(s string) bool {
 	if literal, ok := strings.CutPrefix(s, "["); ok {
 		literal, ok = strings.CutSuffix(literal, "]")
 		return ok && literal != "" && !strings.ContainsFunc(literal, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`[]\`, r) })
@@ -125,9 +125,9 @@ func isDomain(s string) bool {
 	})
 }
 
-// parameters reads what stands behind a path, such as SIZE=1000. Names are in
+// Parameters reads what stands behind a path, such as SIZE=1000. Names are in
 // upper case. No name may stand there twice.
-func parameters(s string) (map[string]string, bool) {
+func Parameters(s string) (map[string]string, bool) {
 	fields := strings.Fields(s)
 	if len(fields) == 0 {
 		return nil, true

@@ -26,7 +26,9 @@ import (
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
 
@@ -39,12 +41,12 @@ const queueGrace = 20 * time.Second
 func (n *node) assemble(
 	ctx context.Context, s *store.Store, in install, doors listeners, temp string, stopping chan struct{},
 ) ([]part, error) {
-	resolver := smtp.NewResolver(string(n.cfg.Resolver))
+	resolver := outbound.NewResolver(string(n.cfg.Resolver))
 	answers, err := feedback.NewSigner(in.keys.feedback)
 	if err != nil {
 		return nil, err
 	}
-	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{
 		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: answers,
 		Auth: mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
 		Now:  n.now, Log: n.log,
@@ -55,7 +57,7 @@ func (n *node) assemble(
 	told := &metrics{store: s}
 	owned, err := domains.New(domains.Config{
 		Store: s, Resolver: resolver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
-		Relayed: n.cfg.Relay != "", TokenKey: in.keys.domains, NewKeys: smtp.NewKeys, Log: n.log,
+		Relayed: n.cfg.Relay != "", TokenKey: in.keys.domains, NewKeys: queue.NewKeys, Log: n.log,
 	})
 	if err != nil {
 		return nil, err
@@ -80,7 +82,7 @@ func (n *node) assemble(
 		return nil, err
 	}
 	base, _ := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
-	queue, err := n.queuePart(s, receiver, resolver, &smtp.Feedback{Signer: answers, BaseURL: base}, told)
+	queue, err := n.queuePart(s, receiver, resolver, &queue.Feedback{Signer: answers, BaseURL: base}, told)
 	if err != nil {
 		return nil, err
 	}
@@ -163,15 +165,15 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	}, nil
 }
 
-func (n *node) smtpPart(r *smtp.Receiver, doors listeners, certs certificates) (part, error) {
-	cfg := smtp.ServerConfig{
+func (n *node) smtpPart(r *inbound.Receiver, doors listeners, certs certificates) (part, error) {
+	cfg := inbound.ServerConfig{
 		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
 		MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP), Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now,
 	}
 	if certs.get != nil {
 		cfg.TLS = certs.config()
 	}
-	server := smtp.NewServer(cfg)
+	server := inbound.NewServer(cfg)
 	return part{
 		name: "SMTP server",
 		run:  func() error { return server.Serve(doors.smtp) },
@@ -182,25 +184,25 @@ func (n *node) smtpPart(r *smtp.Receiver, doors listeners, certs certificates) (
 // queuePart makes the domain's signing keys before the queue runs. That takes
 // some tenths of a second, which at the first start nobody has to wait for.
 func (n *node) queuePart(
-	s *store.Store, local *smtp.Receiver, resolver dns.Resolver, answers *smtp.Feedback, told *metrics,
+	s *store.Store, local *inbound.Receiver, resolver dns.Resolver, answers *queue.Feedback, told *metrics,
 ) (part, error) {
 	domain := string(n.cfg.MailDomain)
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
 		return part{}, err
 	}
-	cfg := smtp.QueueConfig{
+	cfg := queue.Config{
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: resolver, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
-		Signer: smtp.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
+		Signer: queue.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
 		Grace: queueGrace, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {
-		if cfg.Relay, err = smtp.ParseRelay(string(n.cfg.Relay)); err != nil {
+		if cfg.Relay, err = outbound.ParseRelay(string(n.cfg.Relay)); err != nil {
 			return part{}, err
 		}
 	}
-	queue, err := smtp.NewQueue(cfg)
+	queue, err := queue.New(cfg)
 	if err != nil {
 		return part{}, fmt.Errorf("make the queue: %w", err)
 	}
@@ -217,7 +219,7 @@ func (n *node) queuePart(
 // run had in hand.
 func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
 	return n.prepare(ctx, "queue", func() error {
-		if err := smtp.EnsureKeys(ctx, s, string(n.cfg.MailDomain)); err != nil {
+		if err := queue.EnsureKeys(ctx, s, string(n.cfg.MailDomain)); err != nil {
 			return err
 		}
 		left, err := s.ReleaseLeases(ctx)

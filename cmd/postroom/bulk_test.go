@@ -19,7 +19,7 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mailauth"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
@@ -44,7 +44,7 @@ func TestMailKeepsTheRulesForBulkSenders(t *testing.T) {
 	own.MX = []net.MX{{Host: "out.example.com.", Pref: 10}}
 	zones["agents.example.com."] = own
 	l := &linter{
-		records: records, resolver: smtp.NewResolver(smtptest.NewDNS(t, zones)),
+		records: records, resolver: outbound.NewResolver(smtptest.NewDNS(t, zones)),
 	}
 
 	mails := o.take(t, variedMails(t, s, bulkMails))

@@ -17,7 +17,7 @@ import (
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/doctor"
 	"github.com/postroom/postroom/internal/netguard"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
 )
 
@@ -79,7 +79,7 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 	}
 	log := newLogger(c, p.stderr)
 	out := doctor.Config{
-		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: smtp.NewResolver(string(c.Resolver)), ResolverAddr: string(c.Resolver),
+		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: outbound.NewResolver(string(c.Resolver)), ResolverAddr: string(c.Resolver),
 		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), TLSCert: c.TLSCert, TLSKey: c.TLSKey,
 		ACME:    slices.Contains(c.ACMEHosts, string(c.Hostname)),
 		Listens: string(c.HTTP), BaseURL: c.publicURL(), Version: programVersion(),
@@ -95,7 +95,7 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 		}
 	}
 	if c.Relay != "" {
-		out.Relay, err = smtp.ParseRelay(string(c.Relay))
+		out.Relay, err = outbound.ParseRelay(string(c.Relay))
 	}
 	return out, err
 }

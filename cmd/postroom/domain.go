@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
 
@@ -74,7 +74,7 @@ func (p program) domainRotateCommand() *cobra.Command {
 
 // rotateKeys adds keys to a domain and writes their records.
 func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) error {
-	keys, err := smtp.NewKeys(domain)
+	keys, err := queue.NewKeys(domain)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, k := range keys {
-		r := smtp.KeyRecord(k)
+		r := queue.KeyRecord(k)
 		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", r.Name, recordTTL, r.Type, quoteTXT(r.Value)) // kept by t until Flush
 	}
 	return t.Flush()
@@ -98,7 +98,7 @@ func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) err
 // send for it (SPF, RFC 7208), and what receivers should do with mail that is
 // neither signed nor sent so (DMARC, RFC 7489).
 func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) error {
-	keys, err := smtp.Records(ctx, s, string(c.MailDomain))
+	keys, err := queue.Records(ctx, s, string(c.MailDomain))
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) err
 // bytes, side by side.
 func quoteTXT(value string) string {
 	var parts []string
-	for _, p := range smtp.SplitTXT(value) {
+	for _, p := range queue.SplitTXT(value) {
 		parts = append(parts, `"`+p+`"`)
 	}
 	return strings.Join(parts, " ")

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
 
@@ -40,7 +40,7 @@ var (
 // address, and nothing of a mail.
 type metrics struct {
 	store *store.Store
-	queue func() smtp.QueueTally
+	queue func() queue.Tally
 
 	mu       sync.Mutex
 	requests map[int]int64 // by status

@@ -17,7 +17,7 @@ import (
 
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/s3blob"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
 )
 
@@ -41,7 +41,7 @@ type (
 	domain       string // lower case, in A-label form
 	hosts        []string
 	webURL       string // http or https, without a slash at the end
-	relayURL     string // as smtp.ParseRelay takes it
+	relayURL     string // as outbound.ParseRelay takes it
 	database     string // postgres:// address or path
 	blobs        string // s3:// address or path
 	prefixes     []netip.Prefix
@@ -164,7 +164,7 @@ func (v *webURL) UnmarshalText(b []byte) error {
 
 func (v *relayURL) UnmarshalText(b []byte) error {
 	*v = relayURL(b)
-	_, err := smtp.ParseRelay(string(b)) // its errors do not show the password
+	_, err := outbound.ParseRelay(string(b)) // its errors do not show the password
 	return err
 }
 

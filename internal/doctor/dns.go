@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/mailauth"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
 
@@ -77,7 +77,7 @@ func zoneLine(rec dnsrec.Record) string {
 	value := fmt.Sprintf("%d %s.", rec.Priority, rec.Value)
 	if rec.Type == "TXT" {
 		var parts []string
-		for _, p := range smtp.SplitTXT(rec.Value) {
+		for _, p := range queue.SplitTXT(rec.Value) {
 			parts = append(parts, `"`+p+`"`)
 		}
 		value = strings.Join(parts, " ")
@@ -232,7 +232,7 @@ func (v *visit) domainsConfig(s *store.Store) domains.Config {
 	return domains.Config{
 		Store: s, Resolver: v.cfg.Resolver, MailDomain: v.cfg.MailDomain, Hostname: v.cfg.Hostname,
 		TokenKey: make([]byte, 32), // no token is made
-		NewKeys:  smtp.NewKeys, Log: quiet,
+		NewKeys:  queue.NewKeys, Log: quiet,
 	}
 }
 

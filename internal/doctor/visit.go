@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/netguard"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
 )
 
@@ -40,7 +40,7 @@ type Config struct {
 	// PolicyPort is the port of MTA-STS policy hosts; 0 means 443.
 	PolicyPort uint16
 	// Relay takes mail for other domains; nil means that it goes to their MX hosts.
-	Relay *smtp.Relay
+	Relay *outbound.Relay
 	// TLSCert and TLSKey are the files of the certificate for STARTTLS, if there are.
 	TLSCert, TLSKey string
 	// ACME says that a certificate for Hostname is got by ACME.
@@ -95,7 +95,7 @@ func (c *Config) setDefaults() {
 // visit is one run of all checks, with what several of them need.
 type visit struct {
 	cfg    Config
-	prober *smtp.Prober
+	prober *outbound.Prober
 	public *netguard.Guard // whom others can reach
 	host   *later[dnsrec.Host]
 	node   *later[nodeState]
@@ -111,7 +111,7 @@ type opened struct {
 var errNoDatabase = errors.New("there is no database yet")
 
 func newVisit(ctx context.Context, cfg Config) *visit {
-	v := &visit{cfg: cfg, public: netguard.New(netguard.Config{Allow: cfg.Allow}), prober: smtp.NewProber(smtp.ProberConfig{
+	v := &visit{cfg: cfg, public: netguard.New(netguard.Config{Allow: cfg.Allow}), prober: outbound.NewProber(outbound.ProberConfig{
 		HELO: cfg.Hostname, MailFrom: "postmaster@" + cfg.MailDomain, Resolver: cfg.Resolver,
 		Guard: netguard.New(netguard.Config{Allow: cfg.Allow, Own: cfg.Own}), RootCAs: cfg.RootCAs, MXPort: cfg.MXPort,
 	})}

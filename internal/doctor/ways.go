@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/internal/netguard"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
 )
 
 // inbound calls this host as others do: by its public name, on the port of SMTP.
@@ -92,20 +92,20 @@ func (v *visit) outbound(ctx context.Context) []Result {
 }
 
 func cannotSend(err error) Result {
-	at, _ := errors.AsType[*smtp.ProbeError](err)
+	at, _ := errors.AsType[*outbound.ProbeError](err)
 	switch {
 	case at == nil:
 		return fail("no mail can go out: %v", err)
-	case at.Stage == smtp.ProbeDNS:
+	case at.Stage == outbound.ProbeDNS:
 		return fail("no mail server is to be found: %v", err).
 			advise("look at the name, and at the DNS: POSTROOM_RESOLVER names another server")
 	case errors.Is(err, netguard.ErrRefused):
 		return fail("%v", err).
 			advise("mail goes to public addresses alone; POSTROOM_MX_ALLOW opens others")
-	case at.Stage == smtp.ProbeConnect:
+	case at.Stage == outbound.ProbeConnect:
 		return fail("no connection: %v", err).
 			advise("port 25 is closed to most cloud machines: ask the provider to open it, or set POSTROOM_RELAY to an SMTP server that takes your mail")
-	case at.Stage == smtp.ProbeGreeting:
+	case at.Stage == outbound.ProbeGreeting:
 		return fail("the server does not talk to us: %v", err).
 			advise("read what it says: it may refuse the address or the name of this host")
 	}
@@ -144,18 +144,18 @@ func (v *visit) relay(ctx context.Context) []Result {
 
 func relayFault(err error) Result {
 	r := fail("no mail can go out: %v", err)
-	at, _ := errors.AsType[*smtp.ProbeError](err)
+	at, _ := errors.AsType[*outbound.ProbeError](err)
 	if at == nil {
 		return r
 	}
 	switch at.Stage {
-	case smtp.ProbeDNS, smtp.ProbeConnect:
+	case outbound.ProbeDNS, outbound.ProbeConnect:
 		return r.advise("look at host and port in POSTROOM_RELAY, and at the firewall on the way")
-	case smtp.ProbeLogin:
+	case outbound.ProbeLogin:
 		return r.advise("look at name and password in POSTROOM_RELAY; both are percent-encoded")
-	case smtp.ProbeTLS:
+	case outbound.ProbeTLS:
 		return r.advise("use the name that the relay's certificate is for in POSTROOM_RELAY, or say how it is protected: tls=verify, insecure, maybe or off")
-	case smtp.ProbeGreeting, smtp.ProbeRecipient:
+	case outbound.ProbeGreeting, outbound.ProbeRecipient:
 	}
 	return r.advise("read what it says, or ask its operator: it may take mail from known addresses alone")
 }

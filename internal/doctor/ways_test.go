@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/doctor"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
-func parseRelay(t *testing.T, s string) *smtp.Relay {
+func parseRelay(t *testing.T, s string) *outbound.Relay {
 	t.Helper()
-	r, err := smtp.ParseRelay(s)
+	r, err := outbound.ParseRelay(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +137,6 @@ func TestAResolverThatDoesNotAnswerIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite, time.Now)
 	w.cfg.ResolverAddr = shut(t, "127.0.0.1").String()
-	w.cfg.Resolver = smtp.NewResolver(w.cfg.ResolverAddr)
+	w.cfg.Resolver = outbound.NewResolver(w.cfg.ResolverAddr)
 	wantResult(t, w.run(t), "resolver", doctor.Fail, w.cfg.ResolverAddr+" does not answer", "POSTROOM_RESOLVER")
 }

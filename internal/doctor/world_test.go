@@ -19,7 +19,7 @@ import (
 
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/doctor"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -83,7 +83,7 @@ func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
 	}
 	w.zones["_dmarc."+mailDomain+"."] = txt("v=DMARC1; p=quarantine")
 	w.zones["_mta-sts."+mailDomain+"."] = txt("v=STSv1; id=1")
-	records, err := smtp.Records(t.Context(), w.store, mailDomain)
+	records, err := queue.Records(t.Context(), w.store, mailDomain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
 }
 
 // madeKeys are made once for all tests: it takes long.
-var madeKeys = sync.OnceValues(func() ([]store.DKIMKey, error) { return smtp.NewKeys(mailDomain) })
+var madeKeys = sync.OnceValues(func() ([]store.DKIMKey, error) { return queue.NewKeys(mailDomain) })
 
 func installKeys(t *testing.T) []store.DKIMKey {
 	t.Helper()
@@ -164,7 +164,7 @@ func writeCertificate(t *testing.T, cfg *tls.Config) (cert, key string) {
 // accountDomain adds a verified domain of an account, with all its records.
 func (w *world) accountDomain(t *testing.T, name string) store.Domain {
 	t.Helper()
-	keys, err := smtp.NewKeys(name)
+	keys, err := queue.NewKeys(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/foxcpp/go-mockdns"
 
 	"github.com/postroom/postroom/internal/domains"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -35,7 +35,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		var err error
 		w.all, err = domains.New(domains.Config{
 			Store: w.store, Resolver: w.dns, MailDomain: "agents.example", Hostname: "mx.agents.example",
-			TokenKey: []byte(strings.Repeat("t", 32)), NewKeys: smtp.NewKeys, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			TokenKey: []byte(strings.Repeat("t", 32)), NewKeys: queue.NewKeys, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/foxcpp/go-mockdns"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
 
@@ -18,10 +18,10 @@ import (
 func TestKeysOfTheInstallChange(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const domain = "agents.example"
-		if err := smtp.EnsureKeys(t.Context(), w.store, domain); err != nil {
+		if err := queue.EnsureKeys(t.Context(), w.store, domain); err != nil {
 			t.Fatal(err)
 		}
-		made, err := smtp.NewKeys(domain)
+		made, err := queue.NewKeys(domain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestKeysOfTheInstallChange(t *testing.T) {
 			for _, k := range keys {
 				got[0] = append(got[0], k.Selector)
 			}
-			records, err := smtp.Records(t.Context(), w.store, domain)
+			records, err := queue.Records(t.Context(), w.store, domain)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestKeysOfTheInstallChange(t *testing.T) {
 		look("nothing is published", "oldR oldE", all)
 		w.dns.Zones = map[string]mockdns.Zone{}
 		for _, k := range made {
-			r := smtp.KeyRecord(k)
+			r := queue.KeyRecord(k)
 			w.dns.Zones[r.Name+"."] = mockdns.Zone{TXT: []string{r.Value}}
 		}
 		look("both are published", "newR newE", all)

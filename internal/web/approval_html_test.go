@@ -14,7 +14,9 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/netguard"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -105,11 +107,11 @@ func TestHiddenTextIsShownToTheApprover(t *testing.T) {
 // to mx.
 func (s *site) deliverTo(t *testing.T, mx *smtptest.MX) {
 	t.Helper()
-	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
 	must(t, err)
-	q, err := smtp.NewQueue(smtp.QueueConfig{
+	q, err := queue.New(queue.Config{
 		Store: s.store, Local: receiver, Domain: storetest.Domain, HELO: "mx." + storetest.Domain, MXPort: mx.Port(),
-		Resolver: smtp.NewResolver(smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", mx.IP()))),
+		Resolver: outbound.NewResolver(smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", mx.IP()))),
 		Guard:    netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Now: s.clock.Now,
 	})
 	must(t, err)

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -59,11 +59,11 @@ func mailTo(to, subject, text string) *gen.MessageSend {
 // listen starts an SMTP server that takes mail for the site, and returns where.
 func (s *site) listen(t *testing.T) string {
 	t.Helper()
-	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
 	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	server := smtp.NewServer(smtp.ServerConfig{Receiver: receiver, Hostname: "mx." + storetest.Domain, Log: slog.New(slog.DiscardHandler)})
+	server := inbound.NewServer(inbound.ServerConfig{Receiver: receiver, Hostname: "mx." + storetest.Domain, Log: slog.New(slog.DiscardHandler)})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {

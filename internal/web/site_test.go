@@ -24,7 +24,9 @@ import (
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/internal/webhook"
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -125,11 +127,11 @@ func (s *site) newAPI(t *testing.T, base *url.URL, log *slog.Logger) http.Handle
 	key := bytes.Repeat([]byte("k"), 32)
 	signer, err := feedback.NewSigner(key)
 	must(t, err)
-	receiver, err := smtp.NewReceiver(smtp.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
 	must(t, err)
 	owned, err := domains.New(domains.Config{
-		Store: s.store, Resolver: smtp.NewResolver(s.dns.Addr()), MailDomain: storetest.Domain, Hostname: "mx." + storetest.Domain,
-		TokenKey: key, NewKeys: smtp.NewKeys, Log: log,
+		Store: s.store, Resolver: outbound.NewResolver(s.dns.Addr()), MailDomain: storetest.Domain, Hostname: "mx." + storetest.Domain,
+		TokenKey: key, NewKeys: queue.NewKeys, Log: log,
 	})
 	must(t, err)
 	targets := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)

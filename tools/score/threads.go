@@ -14,6 +14,7 @@ import (
 
 	"github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/inbound"
 	"github.com/postroom/postroom/store"
 )
 
@@ -67,7 +68,7 @@ const domain = "inbox.example.test"
 type office struct {
 	folder   string
 	store    *store.Store
-	receiver *smtp.Receiver
+	receiver *inbound.Receiver
 }
 
 func openOffice(ctx context.Context) (o *office, err error) {
@@ -96,7 +97,7 @@ func openOffice(ctx context.Context) (o *office, err error) {
 	if o.store, err = store.Open(ctx, cfg); err != nil {
 		return o, err
 	}
-	o.receiver, err = smtp.NewReceiver(smtp.ReceiverConfig{
+	o.receiver, err = inbound.NewReceiver(inbound.ReceiverConfig{
 		Store: o.store, Domain: domain, TempDir: filepath.Join(folder, "tmp"), Log: quiet,
 	})
 	return o, err

@@ -1,0 +1,19 @@
+package smtp
+
+import (
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// ASCIIDomain is the form of a domain that the DNS knows.
+func ASCIIDomain(domain string) (string, error) {
+	if IsASCII(domain) {
+		return strings.ToLower(domain), nil
+	}
+	return idna.Lookup.ToASCII(domain)
+}
+
+func IsASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r > 127 }) < 0
+}

@@ -1,0 +1,147 @@
+package inbound
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// S21: an inbox that is deleted takes nothing from then on, not even from those
+// who named it before, and its address is gone for good. The other store is
+// that of another node, where there is one.
+func TestS21InboxIsDeletedUnderOpenSessions(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s, elsewhere := storetest.OpenConfig(t, cfg), (*store.Store)(nil)
+		in := botInbox(t, s)
+		if elsewhere = s; strings.HasPrefix(cfg.Database, "postgres") {
+			elsewhere = storetest.OpenConfig(t, cfg)
+		}
+		_, addr := serve(t, newReceiver(t, s))
+		const sessions = 50
+		var all [sessions]*client
+		for i := range all {
+			all[i] = hello(t, addr)
+			switch i % 3 {
+			case 0:
+				all[i].cmd("250", "MAIL FROM:<a@out.example>")
+			case 1:
+				all[i].begin("a@out.example", bot)
+			case 2:
+				all[i].cmd("250", "MAIL FROM:<a@out.example>")
+				all[i].cmd("250", "RCPT TO:<%s>", bot)
+				all[i].send("BDAT 6\r\nA: b\r\n")
+				all[i].want("250")
+			}
+		}
+		if _, err := elsewhere.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
+			t.Fatal(err)
+		}
+		deleted := time.Now()
+		for i, c := range all {
+			switch i % 3 {
+			case 0:
+				c.cmd("550 5.1.1", "RCPT TO:<%s>", bot)
+			case 1:
+				c.send(rawMail("Hi.") + ".\r\n")
+				c.want("550 5.1.1")
+			case 2:
+				c.cmd("550 5.1.1", "BDAT 0 LAST")
+			}
+		}
+		t.Logf("%d sessions were refused within %v", sessions, time.Since(deleted))
+		_, err := s.CreateInbox(t.Context(), storetest.NewInbox(func(again *store.Inbox) { again.AccountID, again.Address = in.AccountID, bot }), nil)
+		if !errors.Is(err, store.ErrAddressTaken) {
+			t.Errorf("the address is given out again: %v", err)
+		}
+	})
+}
+
+// S22: without its database the server puts mail and recipients off, and says
+// nothing of why.
+func TestS22DatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		var log lockedBuffer
+		_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.Log = textLog(&log) })
+		c := hello(t, addr)
+		c.begin("a@out.example", in.Address)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.send(rawMail("Hi.") + ".\r\n")
+		c.want("451 4.3.0 Try again later\r\n")
+		c.cmd("250", "MAIL FROM:<a@out.example>")
+		for range 5 {
+			c.cmd("451 4.3.0 Try again later\r\n", "RCPT TO:<%s>", in.Address)
+		}
+		if n := strings.Count(log.String(), "level=ERROR"); n != 6 {
+			t.Errorf("%d errors logged, want one for each answer:\n%s", n, log.String())
+		}
+	})
+}
+
+// A full disk or database is 452, and the session goes on.
+func TestS22NoSpaceLeft(t *testing.T) {
+	t.Parallel()
+	srv, k := keeping(t)
+	for _, k.fault = range []error{
+		fmt.Errorf("add: %w", store.ErrFull), fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("write: %w", syscall.EDQUOT),
+	} {
+		said := converse(t, srv, strings.NewReader(states[3]+chunkOf(rawMail("Hi."), " LAST")+states[3][len("EHLO x\r\n"):]+"DATA\r\n"+rawMail("Hi.")+".\r\nNOOP\r\n"))
+		if got := strings.Join(codes(said)[4:], " "); got != "452 250 250 354 452 250" || strings.Count(said, "452 4.3.1 ") != 2 {
+			t.Errorf("%v: %s", k.fault, said)
+		}
+	}
+}
+
+// S22: a folder of large mail that cannot be written to is our trouble: the
+// client may try again, and is never told that its mail is stored.
+func TestS22LargeMailCannotBeStored(t *testing.T) {
+	t.Parallel()
+	blobs := filepath.Join(t.TempDir(), "blobs")
+	s := storetest.OpenSQLite(t, storetest.WithBlobs(blobs))
+	in := botInbox(t, s)
+	r := newReceiver(t, s)
+	_, addr := serve(t, r)
+	if err := os.RemoveAll(blobs); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(blobs, nil, 0o400); err != nil { // no folder at all: root may write to any
+		t.Fatal(err)
+	}
+	c := hello(t, addr)
+	large := rawMail(strings.Repeat(strings.Repeat("x", 98)+"\r\n", 10_000))
+	for range 5 {
+		c.begin("a@out.example", bot)
+		c.send(large + ".\r\n")
+		c.want("451 4.3.0 Try again later")
+	}
+	c.cmd("250", "MAIL FROM:<a@out.example>")
+	c.cmd("250", "RCPT TO:<%s>", bot)
+	c.send(fmt.Sprintf("BDAT %d LAST\r\n%s", len(large), large))
+	c.want("451 4.3.0 Try again later")
+
+	c.begin("a@out.example", bot)
+	c.send(rawMail("Small mail needs no folder.") + ".\r\n")
+	c.want("250")
+	only(t, s, in)
+
+	// The temporary folder, through which large mail comes.
+	if err := os.RemoveAll(r.spools.dir); err != nil {
+		t.Fatal(err)
+	}
+	c.begin("a@out.example", bot)
+	go func() { _, _ = c.conn.Write([]byte(large + ".\r\n")) }() // the server stops reading
+	c.want("451 4.3.0 Try again later")
+	only(t, s, in)
+}

@@ -1,0 +1,186 @@
+package inbound
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// keeper takes mail for bot@in.example and keeps it, as a Receiver without a
+// store.
+type keeper struct {
+	spools *spools
+	kept   []string
+	fault  error // what storing ends in
+}
+
+func (k *keeper) target(_ context.Context, rcpt string) (target, error) {
+	local, tag, domain := smtp.SplitAddress(rcpt)
+	if local+"@"+domain != bot {
+		return target{}, replyNoInbox
+	}
+	return target{rcpt: rcpt, inbox: store.Mailbox{Seq: 1}, tag: tag}, nil
+}
+
+func (k *keeper) NewSpool() *Spool { return k.spools.spool() }
+
+func (k *keeper) close(_ context.Context, raw *Spool) { _ = raw.Close() }
+
+func (k *keeper) deliver(_ context.Context, _ smtp.Envelope, to []target, raw *Spool, _ []*store.Attempt) ([]store.Message, error) {
+	if len(to) == 0 {
+		panic("a mail for nobody")
+	}
+	if k.fault != nil {
+		return nil, k.fault
+	}
+	r, err := raw.Reader()
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	k.kept = append(k.kept, string(b))
+	return nil, err
+}
+
+// scriptConn is a connection on which a client says what in holds, and hangs up.
+type scriptConn struct {
+	net.Conn // nil
+	in       io.Reader
+	out      bytes.Buffer
+}
+
+func (c *scriptConn) Read(b []byte) (int, error)       { return c.in.Read(b) }
+func (c *scriptConn) Write(b []byte) (int, error)      { return c.out.Write(b) }
+func (c *scriptConn) Close() error                     { return nil }
+func (c *scriptConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)} }
+func (c *scriptConn) SetDeadline(time.Time) error      { return nil }
+func (c *scriptConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *scriptConn) SetWriteDeadline(time.Time) error { return nil }
+
+// keeping returns a server for one goroutine and the keeper of its mail.
+func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
+	t.Helper()
+	p, err := newSpools(t.TempDir(), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := ServerConfig{Hostname: "mx.in.example", MaxRecipients: 3, MaxSize: 100_000, Log: slog.New(slog.DiscardHandler)}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	srv, k := NewServer(cfg), &keeper{spools: p}
+	srv.receiver = k
+	srv.rest = func(*wire, time.Duration) {}
+	srv.unknownRcpts.now = func() time.Time { return time.Time{} }
+	return srv, k
+}
+
+// converse lets a client say what in holds, and returns all answers.
+func converse(t testing.TB, srv *Server, in io.Reader) string {
+	t.Helper()
+	conn := &scriptConn{in: in}
+	run(t, srv, newWire(srv, conn))
+	srv.running.Wait()
+	checkReplies(t, conn.out.Bytes())
+	if strings.Contains(conn.out.String(), replyPanic.Text) {
+		t.Error("a panic")
+	}
+	return conn.out.String()
+}
+
+// states are the ways into a session at which the fuzzer takes over.
+var states = []string{
+	"",
+	"EHLO x\r\n",
+	"EHLO x\r\nMAIL FROM:<a@out.example>\r\n",
+	"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bot@in.example>\r\n",
+	"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bot@in.example>\r\nDATA\r\n",
+	"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bot@in.example>\r\nBDAT 6\r\nA: b\r\n",
+}
+
+// FuzzSession says anything in any state (S25). Nothing may panic or hang, answers
+// are well formed, and what is stored has whole lines. What a server that
+// normalizes stores has them too.
+func FuzzSession(f *testing.F) {
+	seeds := []string{
+		"", "QUIT\r\n", "EHLO [192.0.2.1]\r\nMAIL FROM:<> SIZE=10 BODY=8BITMIME SMTPUTF8\r\n", "RCPT TO:<\"a b\"@in.example>\r\n",
+		"RCPT TO:<@x,@y:bot+tag@in.example>\r\nDATA\r\nA: b\r\n\r\n..\r\n.\r\n", "Subject: a\r\n\r\n.b\r\n.\r\nRSET\r\n", "a\n.\n", "a\r\n.\r", "a\x00\r\n.\r\n",
+		"BDAT 3 LAST\r\na\r\n", "BDAT 0\r\nBDAT 1\r\naBDAT 1 LAST\r\nb", "BDAT 99999999\r\n", "BDAT -1\r\n", "STARTTLS\r\n", "NOOP\rNOOP\r\n", "NOOP\n",
+		"MAIL FROM:<\xff@x>\r\n", "RCPT TO:<\u00e4@in.example>\r\n", "GET / HTTP/1.1\r\n", strings.Repeat("x", maxCommandLine), strings.Repeat("BAD\r\n", 25),
+		strings.Repeat("NOOP\r\n", 120), "RCPT TO:<bot@in.example>\r\nRCPT TO:<bot@in.example>\r\nRCPT TO:<bot@in.example>\r\nRCPT TO:<bot@in.example>\r\n",
+	}
+	for state := range states {
+		for _, s := range seeds {
+			f.Add(byte(state), []byte(s))
+		}
+	}
+	strict, kept := keeping(f)
+	mending, mended := keeping(f, func(c *ServerConfig) { c.Normalize = true })
+	f.Fuzz(func(t *testing.T, state byte, in []byte) {
+		say := states[int(state)%len(states)] + string(in)
+		for srv, k := range map[*Server]*keeper{strict: kept, mending: mended} {
+			for _, r := range []io.Reader{strings.NewReader(say), iotest.OneByteReader(strings.NewReader(say))} {
+				k.kept = nil
+				said := converse(t, srv, r)
+				if n := strings.Count(said, replyStored.Text); n != len(k.kept) {
+					t.Errorf("%d mails kept, %d times said so", len(k.kept), n)
+				}
+				for _, m := range k.kept {
+					if strings.ContainsAny(strings.ReplaceAll(m, "\r\n", ""), "\r\n\x00") || int64(len(m)) > srv.cfg.MaxSize {
+						t.Errorf("kept %q", m)
+					}
+				}
+			}
+		}
+	})
+}
+
+// FuzzBDAT cuts a mail into chunks (S25). It is kept as it is, or refused when a line
+// of it does not end in CRLF, and the command behind the last chunk is answered
+// as one.
+func FuzzBDAT(f *testing.F) {
+	f.Add([]byte("A: b\r\n\r\n.\r\nHi\r\n"), []byte{0, 6, 1, 3})
+	f.Add([]byte("A: b\r\n\r"), []byte{1, 1, 1})
+	f.Add([]byte("a\nb"), []byte{2})
+	f.Add([]byte("a\r\x00"), []byte{})
+	f.Add([]byte(strings.Repeat("x", 300)+"\r\nQUIT\r\n"), []byte{255, 0, 9})
+	srv, k := keeping(f)
+	f.Fuzz(func(t *testing.T, raw, cuts []byte) {
+		if len(raw) > int(srv.cfg.MaxSize) || len(cuts) > 64 {
+			return
+		}
+		say := states[3]
+		rest := raw
+		for _, n := range cuts {
+			n := min(int(n), len(rest))
+			say += fmt.Sprintf("BDAT %d\r\n%s", n, rest[:n])
+			rest = rest[n:]
+		}
+		say += fmt.Sprintf("bdat %d last\r\n%s", len(rest), rest) + "VRFY x\r\n"
+		bare := strings.ReplaceAll(string(raw), "\r\n", "")
+		good := !strings.ContainsAny(bare, "\r\n\x00")
+		for _, r := range []io.Reader{strings.NewReader(say), iotest.OneByteReader(strings.NewReader(say))} {
+			k.kept = nil
+			got := codes(converse(t, srv, r))
+			want := slices.Repeat([]string{"250"}, len(cuts)+4)
+			want = append(append([]string{"220"}, want...), "252")
+			if good && (!slices.Equal(got, want) || len(k.kept) != 1 || k.kept[0] != string(raw)) {
+				t.Errorf("answers %v, kept %q; want %v", got, k.kept, want)
+			}
+			if !good && (len(k.kept) != 0 || got[len(got)-1] != "554") {
+				t.Errorf("answers %v, kept %q; want it refused", got, k.kept)
+			}
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package inbound
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+)
+
+// maxReceived is how many servers a mail may have passed; real mail stays under
+// 20 (RFC 5321 section 6.3).
+const maxReceived = 50
+
+var headerReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
+var receivedName = []byte("received:")
+
+// countReceived counts the Received fields in the header of the mail that r
+// reads, and stops when there are too many. Empty lines in front of the header
+// are no end of it, as in message.Parse.
+func countReceived(r io.Reader) (n int, err error) {
+	br := headerReaders.Get().(*bufio.Reader)
+	defer headerReaders.Put(br)
+	defer br.Reset(nil)
+	br.Reset(r)
+	begins, inHeader := true, false // the piece begins a line; a field has been seen
+	for n <= maxReceived {
+		piece, err := br.ReadSlice('\n')
+		if begins && len(piece) > 0 {
+			blank := len(bytes.TrimRight(piece, "\r\n")) == 0
+			if blank && inHeader {
+				return n, nil
+			}
+			inHeader = inHeader || !blank
+			if len(piece) >= len(receivedName) && bytes.EqualFold(piece[:len(receivedName)], receivedName) {
+				n++
+			}
+		}
+		begins = err == nil
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return n, err
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,224 @@
+package inbound
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/extract"
+	"github.com/postroom/postroom/internal/mail/mime"
+	mailreply "github.com/postroom/postroom/internal/mail/reply"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// maxSubject bounds what is kept of a subject, in bytes: the longest that our
+// own API takes, were each of its characters of four bytes.
+const maxSubject = 4 * 998
+
+// incoming is a mail that has been read and is ready to be stored, for as many
+// inboxes as there are.
+type incoming struct {
+	message store.Message // all that is the same for every copy
+	content store.Content
+	fold    string // subject for comparison
+	thread  string // subject without reply marks, for comparison
+
+	replyMark bool // the subject has one
+}
+
+// maxLarge is how many large mails are held at a time as what they say, which is
+// some megabytes each.
+const maxLarge = 8
+
+// take reads the mail and takes out what is to be stored beside it. A large mail
+// is read only when the verdicts are there, for which somebody else's DNS may be
+// slow, and when there is room for what it says, until leave is called.
+func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *Spool, auth *authCheck, lim mail.Limits) (in *incoming, leave func(), err error) {
+	if err := r.examine(ctx, raw, auth, lim); err != nil {
+		return nil, nil, err
+	}
+	kept, err := r.keepRaw(ctx, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	leave = func() {}
+	if kept.BlobKey != nil {
+		auth.wait()
+		if leave, err = enter(ctx, r.large); err != nil {
+			return nil, nil, err
+		}
+	}
+	if in, err = r.read(ctx, env, raw, lim); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	in.content.Raw, in.content.BlobKey = kept.Raw, kept.BlobKey
+	return in, leave, nil
+}
+
+// enter waits for a place.
+func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// examine refuses what has come too far round, and gives the mail to the judge,
+// so that the DNS is asked while the rest is done. Like read it runs for no more
+// than a few mails at the same time, so that the memory for it is bounded
+// whatever the number of sessions.
+func (r *Receiver) examine(ctx context.Context, raw *Spool, auth *authCheck, lim mail.Limits) (err error) {
+	leave, err := enter(ctx, r.reading)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	whole, err := raw.Reader()
+	if err != nil {
+		return err
+	}
+	lim.Budget.Run(func() {
+		var hops int
+		switch hops, err = countReceived(whole); {
+		case err != nil:
+			err = fmt.Errorf("read the mail: %w", err)
+		case hops > maxReceived:
+			err = replyLoop
+		default:
+			err = auth.read(whole, lim)
+		}
+	})
+	return err
+}
+
+// read parses the mail, and makes all that is shown of it.
+func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *Spool, lim mail.Limits) (in *incoming, err error) {
+	leave, err := enter(ctx, r.reading)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	whole, err := raw.Reader()
+	if err != nil {
+		return nil, err
+	}
+	lim.Budget.Run(func() {
+		var m *mime.Message
+		if m, err = mime.Parse(whole, lim); err != nil {
+			err = fmt.Errorf("read the mail: %w", err)
+			return
+		}
+		in = r.newIncoming(env, m, extract.Derive(m, lim), raw.Size())
+	})
+	return in, err
+}
+
+func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Derived, size int64) *incoming {
+	found := d.Extracted
+	subject := smtp.Truncate(m.Subject, maxSubject)
+	in := &incoming{
+		message: store.Message{
+			Direction: store.DirectionIn,
+			Status:    store.MessageReceived,
+			Addresses: store.JSON[store.Addresses]{V: storedAddresses(m)},
+			Subject:   subject,
+			HeaderID:  m.HeaderID,
+			Refs:      store.JSON[store.References]{V: store.References{InReplyTo: m.InReplyTo, References: m.References}},
+			Automated: m.Automated(env.MailFrom == ""),
+			HasCode:   len(found.Codes) > 0,
+			HasLink:   len(found.Links) > 0,
+			Truncated: m.Truncated || d.Truncated,
+			Size:      size,
+		},
+		content: store.Content{
+			Body:        &store.JSON[store.Body]{V: storedBody(m, d)},
+			Snippet:     d.Snippet,
+			Extracted:   &store.JSON[store.Extracted]{V: store.Extracted(found)},
+			Attachments: store.JSON[[]store.Attachment]{V: r.storedAttachments(m.Attachments)},
+		},
+		fold:   strings.ToLower(subject),
+		thread: strings.ToLower(mailreply.NormalizeSubject(subject)),
+
+		replyMark: mailreply.HasReplyMark(subject),
+	}
+	if m.From != nil {
+		in.message.FromEmail = mail.FoldAddress(m.From.Email)
+	}
+	return in
+}
+
+// keepRaw is content with the raw mail alone: as it goes into the row, or, when it
+// is too large for that, as a blob that all copies share.
+func (r *Receiver) keepRaw(ctx context.Context, raw *Spool) (store.Content, error) {
+	if b, ok := raw.Bytes(); ok {
+		return store.Content{Raw: b}, nil
+	}
+	whole, err := raw.Reader()
+	if err != nil {
+		return store.Content{}, err
+	}
+	key, err := r.store.PutBlob(ctx, whole, raw.Size())
+	if err != nil {
+		return store.Content{}, fmt.Errorf("keep the raw mail: %w", err)
+	}
+	return store.Content{BlobKey: &key}, nil
+}
+
+// copies makes one message for each target.
+func (in *incoming) copies(to []target) []*store.NewMessage {
+	copies := make([]*store.NewMessage, len(to))
+	for i, t := range to {
+		content := in.content
+		m := &store.NewMessage{Message: in.message, SubjectFold: in.fold, ThreadSubject: in.thread, ReplyMark: in.replyMark}
+		m.AccountID, m.InboxSeq, m.Tag, m.Content = t.inbox.AccountID, t.inbox.Seq, t.tag, &content
+		copies[i] = m
+	}
+	return copies
+}
+
+func storedBody(m *mime.Message, d extract.Derived) store.Body {
+	b := store.Body{Text: d.Text, HTML: m.HTML, FromHTML: d.FromHTML, Derived: true}
+	if d.ReplyText != d.Text {
+		b.Reply = &d.ReplyText
+	}
+	return b
+}
+
+func storedAddresses(m *mime.Message) store.Addresses {
+	a := store.Addresses{To: storedList(m.To), Cc: storedList(m.Cc), Bcc: storedList(m.Bcc), ReplyTo: storedList(m.ReplyTo)}
+	if m.From != nil {
+		from := store.Address(*m.From)
+		a.From = &from
+	}
+	return a
+}
+
+func storedList(list []mail.Address) []store.Address {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]store.Address, len(list))
+	for i, a := range list {
+		out[i] = store.Address(a)
+	}
+	return out
+}
+
+func (r *Receiver) storedAttachments(list []mail.Attachment) []store.Attachment {
+	if len(list) == 0 {
+		return []store.Attachment{}
+	}
+	out := make([]store.Attachment, len(list))
+	for i, a := range list {
+		out[i] = store.Attachment{
+			ID:   store.NewID("att_", r.now()),
+			Part: a.Part, Filename: a.Filename, ContentType: a.ContentType, ContentID: a.ContentID, Inline: a.Inline, Size: a.Size,
+		}
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package inbound
+
+import (
+	"bytes"
+
+	"github.com/postroom/postroom/smtp"
+)
+
+var endOfData = []byte(".\r\n")
+
+// readData reads the data after DATA up to its end, which only CRLF.CRLF is,
+// and takes the dots of transparency off (RFC 5321 section 4.5.2). Where the
+// end is not found or not looked for, the connection is of no more use: unread
+// is set.
+func (w *wire) readData(d *dataSink) error {
+	if err := w.copyData(d); err != nil {
+		w.unread = true
+		return err
+	}
+	return d.finish()
+}
+
+// copyData moves lines from the connection to d until the end of the data.
+func (w *wire) copyData(d *dataSink) error {
+	w.pace.start()
+	for begins := true; ; {
+		n, end, err := w.copyBuffered(d, begins)
+		if n > 0 {
+			begins = bytes.HasSuffix(w.pending()[:n], smtp.CRLF) // which copyBuffered never takes apart
+		}
+		w.start += n
+		switch {
+		case err != nil:
+			return err
+		case end:
+			w.start += len(endOfData)
+			return nil
+		case d.runaway():
+			return replyTooLarge
+		}
+		if err := w.fillData(); err != nil {
+			return cutShort(err)
+		}
+	}
+}
+
+// cutShort is the answer to data that does not come whole.
+func cutShort(err error) *smtp.Reply {
+	if r := lastWords(err); r != nil {
+		return r
+	}
+	return replyCutShort
+}
+
+// copyBuffered gives what is in buf to d, in runs as long as transparency
+// allows. It returns how many bytes it used, and whether the end of the data
+// follows them. It leaves what may become a line end or the end of the data.
+func (w *wire) copyBuffered(d *dataSink, begins bool) (used int, end bool, err error) {
+	p := w.pending()
+	run := 0 // beginning of what is not yet given to d
+	for pos := 0; ; begins = true {
+		if begins && pos < len(p) && p[pos] == '.' {
+			if _, err := d.Write(p[run:pos]); err != nil {
+				return pos, false, err
+			}
+			switch rest := p[pos:]; {
+			case bytes.HasPrefix(rest, endOfData):
+				return pos, true, nil
+			case len(rest) < len(endOfData) && bytes.HasPrefix(endOfData, rest):
+				return pos, false, nil
+			}
+			run = pos + 1
+		}
+		n := bytes.Index(p[pos:], smtp.CRLF)
+		if n < 0 {
+			break
+		}
+		pos += n + len(smtp.CRLF)
+	}
+	used = len(p)
+	if used > run && p[used-1] == '\r' {
+		used--
+	}
+	_, err = d.Write(p[run:used])
+	return used, false, err
+}

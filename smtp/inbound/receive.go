@@ -1,0 +1,214 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mailauth"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// defaultSpoolMemory is what spools above their first 16 KiB may take together.
+const defaultSpoolMemory = 64 << 20
+
+// ReceiverConfig is what a Receiver needs. Store, Domain and TempDir are
+// required.
+type ReceiverConfig struct {
+	// Store takes the mail.
+	Store *store.Store
+	// Domain is the mail domain of the install, lower case. Mail to any other
+	// one is refused, unless it is verified for an account.
+	Domain string
+	// TempDir is the folder for mail that is too large for memory while it comes
+	// in. Nobody else may use it.
+	TempDir string
+	// Feedback reads return paths; nil means that mail has none, and that no report
+	// is read.
+	Feedback *feedback.Signer
+	// Auth checks SPF, DKIM and DMARC; nil means that they are not checked. A message
+	// of our own queue has crossed no network. Its result is the account that sent it.
+	Auth *mailauth.Checker
+	// Hostname is the name that the verdicts are given under; empty means
+	// Domain.
+	Hostname string
+	// Limits bound the reading of a mail; zero means mail.DefaultLimits().
+	Limits mail.Limits
+	// SpoolMemory is how many bytes of incoming mail lie in memory at most, not
+	// counting the first 16 KiB of each; 0 means 64 MiB. Beyond it, mail comes
+	// into temporary files.
+	SpoolMemory int64
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes what an operator may act on; nil means slog.Default().
+	Log *slog.Logger
+}
+
+// Receiver reads mail and stores it in the inboxes that it is for. It is safe
+// for use by many goroutines.
+type Receiver struct {
+	store    *store.Store
+	domain   string
+	feedback *feedback.Signer
+	auth     *mailauth.Checker
+	host     string
+	limits   mail.Limits
+	spools   *spools
+	reading  chan struct{} // holds a token for each mail that is being read
+	large    chan struct{} // and one for each large mail that is held
+	now      func() time.Time
+	log      *slog.Logger
+}
+
+// NewReceiver returns a receiver. It makes the folder for temporary files and
+// empties it.
+func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
+	if cfg.Store == nil || cfg.Domain == "" || cfg.TempDir == "" {
+		return nil, errors.New("receiver: store, domain and temporary folder are required")
+	}
+	if cfg.Limits == (mail.Limits{}) {
+		cfg.Limits = mail.DefaultLimits()
+	}
+	if cfg.Hostname == "" {
+		cfg.Hostname = cfg.Domain
+	}
+	if cfg.SpoolMemory == 0 {
+		cfg.SpoolMemory = defaultSpoolMemory
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	spools, err := newSpools(cfg.TempDir, cfg.SpoolMemory)
+	if err != nil {
+		return nil, fmt.Errorf("receiver: %w", err)
+	}
+	return &Receiver{
+		store:    cfg.Store,
+		domain:   strings.ToLower(cfg.Domain),
+		feedback: cfg.Feedback,
+		auth:     cfg.Auth,
+		host:     strings.ToLower(cfg.Hostname),
+		limits:   cfg.Limits,
+		spools:   spools,
+		reading:  make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		large:    make(chan struct{}, maxLarge),
+		now:      cfg.Now,
+		log:      cfg.Log,
+	}, nil
+}
+
+// readBudget is the processor time for reading one message. Mail that stays
+// within the other limits takes much less.
+const readBudget = 500 * time.Millisecond
+
+// messageLimits returns the limits for reading one message, with a budget of its
+// own.
+func (r *Receiver) messageLimits() mail.Limits {
+	lim := r.limits
+	lim.Budget = cpubudget.New(readBudget)
+	return lim
+}
+
+// NewSpool returns an empty spool for one mail. The caller closes it.
+func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
+
+// Receive stores the mail in raw for every recipient of env, all copies or
+// none, and returns them as stored; their Content.Raw is valid until raw is
+// closed. Errors are those of Resolve, a *Reply when the mail cannot
+// be taken (552 5.3.4 header too large, 554 5.4.6 loop), or the store's.
+func (r *Receiver) Receive(ctx context.Context, env smtp.Envelope, raw *Spool) ([]store.Message, error) {
+	to, err := resolveAll(ctx, env.RcptTo, r.target)
+	if err != nil {
+		return nil, err
+	}
+	return r.deliver(ctx, env, to, raw, nil)
+}
+
+// DeliverLocal stores a mail of our own queue, of size bytes, and records
+// attempts in the same transaction, so that it cannot arrive twice. The mail may
+// be larger than what comes over SMTP. Errors are those of Receive, that of
+// rawMail, and store.ErrState when another claim has taken the recipient.
+func (r *Receiver) DeliverLocal(ctx context.Context, env smtp.Envelope, rawMail io.Reader, size int64, attempts []*store.Attempt) error {
+	to, err := resolveAll(ctx, env.RcptTo, r.inboxTarget)
+	if err != nil {
+		return err
+	}
+	raw := r.NewSpool()
+	defer r.close(ctx, raw)
+	n, err := io.Copy(raw, rawMail)
+	if err != nil {
+		return fmt.Errorf("read the mail: %w", err)
+	}
+	if n != size {
+		return fmt.Errorf("read the mail: %d bytes, not %d: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	_, err = r.deliver(ctx, env, to, raw, attempts)
+	return err
+}
+
+// close closes a spool. Nothing can be done about a file that stays.
+func (r *Receiver) close(ctx context.Context, raw *Spool) {
+	if err := raw.Close(); err != nil {
+		r.log.WarnContext(ctx, "temporary file not removed", "error", err)
+	}
+}
+
+// deliver reads the mail and stores a copy for each target, and with it what it
+// reports of mail of ours.
+func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
+	lim := r.messageLimits()
+	news, to, err := r.reported(ctx, env, to, raw, lim)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(news.reports); n > 0 {
+		r.log.InfoContext(ctx, "report on sent mail", "status", news.reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
+	}
+	if len(to) == 0 {
+		return nil, r.keep(ctx, news, false)
+	}
+	auth := r.startAuthCheck(ctx, env)
+	defer auth.stop()
+	in, leave, err := r.take(ctx, env, raw, auth, lim)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if in.content.Auth, err = r.authenticated(ctx, env, auth); err != nil {
+		return nil, err
+	}
+	for {
+		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
+		if err == nil {
+			return stored, r.keep(ctx, news, true)
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		// An inbox was deleted after it was looked up. The others still get it.
+		left, err := r.stillOpen(ctx, to)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(left) == 0 && to[0].sent != nil:
+			return nil, r.keep(ctx, news, false)
+		case len(left) == 0:
+			return nil, replyNoInbox
+		case len(left) == len(to):
+			return nil, fmt.Errorf("inboxes that take mail were refused: %w", store.ErrState)
+		}
+		to = left
+	}
+}

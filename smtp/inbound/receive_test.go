@@ -1,0 +1,415 @@
+package inbound
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// receive stores a mail for the recipients.
+func receive(t *testing.T, r *Receiver, env smtp.Envelope, raw string) ([]store.Message, error) {
+	t.Helper()
+	spool := r.NewSpool()
+	defer func() {
+		if err := spool.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := io.WriteString(spool, raw); err != nil {
+		t.Fatal(err)
+	}
+	return r.Receive(t.Context(), env, spool)
+}
+
+func readRaw(t *testing.T, s *store.Store, m store.Message) string {
+	t.Helper()
+	raw, err := s.Raw(t.Context(), m.Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = raw.Close() }()
+	b, err := io.ReadAll(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+const codeMail = "From: \"Sign Up\" <No-Reply@Out.example>\r\n" +
+	"To: Bot <bot@in.example>, x@out.example\r\nCc: y@out.example\r\nReply-To: help@out.example\r\n" +
+	"Subject: Re: Your code\r\nMessage-ID: <2@out.example>\r\nIn-Reply-To: <1@in.example>\r\n" +
+	"References: <0@in.example> <1@in.example>\r\nMIME-Version: 1.0\r\n" +
+	"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nYour verification code is 482913.\r\n" +
+	"--b\r\nContent-Type: text/csv; name=a.csv\r\nContent-Disposition: attachment\r\n\r\n1,2\r\n--b--\r\n"
+
+func TestReceiveStoresWhatTheMailSays(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		r := newReceiver(t, s)
+
+		ms, err := receive(t, r, smtp.Envelope{MailFrom: "bounce@out.example", RcptTo: []string{in.Address}}, codeMail)
+
+		if err != nil || len(ms) != 1 {
+			t.Fatalf("Receive() = %d messages, %v", len(ms), err)
+		}
+		m := only(t, s, in)
+		want := store.Message{
+			AccountID: in.AccountID, InboxSeq: in.Seq, InboxID: in.ID, ID: ms[0].ID, Direction: store.DirectionIn, Status: store.MessageReceived, RetentionDays: in.RetentionDays,
+			FromEmail: "no-reply@out.example", Subject: "Re: Your code", HeaderID: "<2@out.example>", Automated: true, HasCode: true, Size: int64(len(codeMail)),
+		}
+		want.Addresses.V = store.Addresses{
+			From:    &store.Address{Name: "Sign Up", Email: "No-Reply@out.example"},
+			To:      []store.Address{{Name: "Bot", Email: "bot@in.example"}, {Email: "x@out.example"}},
+			Cc:      []store.Address{{Email: "y@out.example"}},
+			ReplyTo: []store.Address{{Email: "help@out.example"}},
+		}
+		want.Refs.V = store.References{InReplyTo: []string{"<1@in.example>"}, References: []string{"<0@in.example>", "<1@in.example>"}}
+		got := m
+		got.Seq, got.ThreadSeq, got.ThreadID, got.CreatedAt, got.Content = 0, 0, "", store.Time{}, nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("message (-want +got):\n%s", diff)
+		}
+		if m.Content.Snippet != "Your verification code is 482913." {
+			t.Errorf("snippet %q", m.Content.Snippet)
+		}
+		if ex := m.Content.Extracted; ex == nil || ex.V.OTP == nil || *ex.V.OTP != "482913" {
+			t.Errorf("extracted %+v", ex)
+		}
+		att := m.Content.Attachments.V
+		if len(att) != 1 || att[0].Filename != "a.csv" || att[0].ContentType != "text/csv" || att[0].Part != 1 || !strings.HasPrefix(att[0].ID, "att_") {
+			t.Errorf("attachments %+v", att)
+		}
+		if raw := readRaw(t, s, m); raw != codeMail {
+			t.Errorf("raw is %q", raw)
+		}
+	})
+}
+
+// Who only looks like another in lower case is another.
+func TestReceiveTellsWhoWroteApart(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		raw := "From: <\u212aAY@Out.example>\r\nSubject: Hi\r\n\r\nHi.\r\n"
+		if _, err := receive(t, newReceiver(t, s), smtp.Envelope{MailFrom: "x@out.example", RcptTo: []string{in.Address}}, raw); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.HaveWritten(t.Context(), in.Seq, []string{"kay@out.example", "\u212aay@out.example"}, false)
+		if diff := cmp.Diff([]string{"\u212aay@out.example"}, got); err != nil || diff != "" {
+			t.Errorf("who has written, error %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+func TestReceiveForSeveralInboxes(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		tagged := strings.Replace(strings.ToUpper(b.Address), "@", "+News@", 1)
+		r := newReceiver(t, s)
+
+		ms, err := receive(t, r, smtp.Envelope{RcptTo: []string{a.Address, tagged, b.Address}}, rawMail("Hi."))
+
+		if err != nil || len(ms) != 2 {
+			t.Fatalf("Receive() = %d messages, %v; want one for each inbox", len(ms), err)
+		}
+		if m := only(t, s, a); m.Tag != nil || !m.Automated {
+			t.Errorf("tag %v, automated %t; want none, and true for the null reverse-path", m.Tag, m.Automated)
+		}
+		if m := only(t, s, b); m.Tag == nil || *m.Tag != "news" {
+			t.Errorf("tag %v, want news", m.Tag)
+		}
+	})
+}
+
+func TestReceiveKeepsLargeMail(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		size   int
+		memory int64 // for spools
+		inRow  bool  // raw in the row
+	}{
+		{"of 4 KB in its row", 4 << 10, 0, true},
+		{"of exactly 256 KiB in its row", store.RawInRow, 0, true},
+		{"of 300 KB in a blob", 300 << 10, 0, false},
+		{"of 20 KB in a blob when memory is short", 20 << 10, 1, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, func(t *testing.T, s *store.Store) {
+				a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
+				r := newReceiver(t, s, func(c *ReceiverConfig) { c.SpoolMemory = tt.memory })
+				raw := rawMail()
+				text := strings.Repeat("0123456789abcde\r\n", tt.size/17+1)
+				raw += text[len(text)-(tt.size-len(raw)):]
+
+				if _, err := receive(t, r, smtp.Envelope{MailFrom: "a@out.example", RcptTo: []string{a.Address, b.Address}}, raw); err != nil {
+					t.Fatal(err)
+				}
+				for _, in := range []store.Inbox{a, b} {
+					m := only(t, s, in)
+					if (m.Content.BlobKey == nil) != tt.inRow || m.Content.Body == nil {
+						t.Fatalf("blob %v, body %t", m.Content.BlobKey, m.Content.Body != nil)
+					}
+					if got := readRaw(t, s, m); got != raw {
+						t.Errorf("raw has %d bytes, not the %d that came", len(got), len(raw))
+					}
+					if !strings.Contains(m.Content.Body.V.Text, "0123456789abcde\n") {
+						t.Error("the body beside the raw is not the text of the mail")
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now))
+	r := newReceiver(t, s, func(c *ReceiverConfig) { c.Now = clock.Now })
+	account := storetest.Account(t, s)
+	inbox := func(name string, edits ...func(*store.Inbox)) store.Inbox {
+		return storetest.Inbox(t, s, append(edits, func(in *store.Inbox) { in.AccountID, in.Address = account.Seq, name+"@in.example" })...)
+	}
+	inbox("bot")
+	inbox("old", func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(clock.Now())) })
+	inbox("young", func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(clock.Now().Add(time.Second))) })
+	if _, err := s.DeleteInbox(t.Context(), account.Seq, inbox("gone").ID); err != nil {
+		t.Fatal(err)
+	}
+
+	tests := []struct {
+		rcpt string
+		want error
+		tag  string
+	}{
+		{"bot@in.example", nil, ""},
+		{"BOT+Tag@IN.example", nil, "tag"},
+		{"young@in.example", nil, ""},
+		{"nobody@in.example", replyNoInbox, ""},
+		{"gone@in.example", replyNoInbox, ""},
+		{"postmaster@in.example", replyNoInbox, ""},
+		{"old@in.example", replyInboxClosed, ""},
+		{"bot@out.example", replyRelayDenied, ""},
+		{"bot@in.example.", replyRelayDenied, ""},
+		{"bot@in.example.evil.example", replyRelayDenied, ""},
+		{"bot@sub.in.example", replyRelayDenied, ""},
+		{"bot@[127.0.0.1]", replyRelayDenied, ""},
+		{"bot@", replyRelayDenied, ""},
+		{"bot", replyRelayDenied, ""},
+		{"x%out.example@in.example", replyRelayDenied, ""},
+		{"out.example!x@in.example", replyRelayDenied, ""},
+		{strings.Repeat("x", 250) + "@in.example", replyBadRecipient, ""},
+	}
+	for _, tt := range tests {
+		in, tag, err := r.Resolve(t.Context(), tt.rcpt)
+		if !errors.Is(err, tt.want) {
+			t.Errorf("Resolve(%q) = %v, want %v", tt.rcpt, err, tt.want)
+		}
+		if err == nil && (in.Seq == 0 || (tag != nil) != (tt.tag != "") || tag != nil && *tag != tt.tag) {
+			t.Errorf("Resolve(%q) = inbox %d, tag %v", tt.rcpt, in.Seq, tag)
+		}
+	}
+}
+
+func TestReceiveRefuses(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	r := newReceiver(t, s, func(c *ReceiverConfig) {
+		c.Limits = mail.DefaultLimits()
+		c.Limits.HeaderBytes = 64 << 10
+	})
+	hops := func(n int) string { return strings.Repeat("Received: from a by b; now\r\n\tand more\r\n", n) }
+	padding := "X-Padding: " + strings.Repeat("x", 5000) + "\r\n" // more than is read at once
+	tests := []struct {
+		name, raw string
+		rcpt      []string
+		want      *smtp.Reply
+	}{
+		{"50 Received fields pass", hops(50) + rawMail("received: not a field"), nil, nil},
+		{"51 Received fields", padding + hops(50) + "RECEIVED: x\r\n" + rawMail("Hi."), nil, replyLoop},
+		{"51 Received fields behind empty lines", "\r\n\r\n" + hops(51) + rawMail("Hi."), nil, replyLoop},
+		{"51 Received fields and no body", hops(50) + "Received: x", nil, replyLoop},
+		{"Received fields in the body pass", rawMail(hops(60)), nil, nil},
+		{"a header over the limit", strings.Repeat(padding, 14) + rawMail("Hi."), nil, replyHeaderTooLarge},
+		{"no recipient", rawMail("Hi."), []string{}, replyNoRecipients},
+		{"one recipient of two unknown", rawMail("Hi."), []string{in.Address, "nobody@in.example"}, replyNoInbox},
+	}
+	stored := 0
+	for _, tt := range tests {
+		if tt.rcpt == nil {
+			tt.rcpt = []string{in.Address}
+		}
+		_, err := receive(t, r, smtp.Envelope{MailFrom: "a@out.example", RcptTo: tt.rcpt}, tt.raw)
+		var got *smtp.Reply
+		if err != nil {
+			got, _ = replyTo(err)
+		} else {
+			stored++
+		}
+		if got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+	}
+	if n := len(list(t, s, in)); n != stored {
+		t.Errorf("%d messages stored, want %d", n, stored)
+	}
+}
+
+func TestReceiveWhenAnInboxGoesMeanwhile(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		r := newReceiver(t, s)
+		to, err := resolveAll(t.Context(), []string{a.Address, b.Address}, r.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.DeleteInbox(t.Context(), b.AccountID, b.ID); err != nil {
+			t.Fatal(err)
+		}
+		raw := r.NewSpool()
+		defer func() { _ = raw.Close() }()
+		if _, err := io.WriteString(raw, rawMail("Hi.")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.deliver(t.Context(), smtp.Envelope{}, to, raw, nil); err != nil {
+			t.Fatalf("deliver() = %v, want the other inbox to get it", err)
+		}
+		only(t, s, a)
+		if _, err := r.deliver(t.Context(), smtp.Envelope{}, to[1:], raw, nil); !errors.Is(err, replyNoInbox) {
+			t.Errorf("deliver() to the deleted one alone = %v, want %v", err, replyNoInbox)
+		}
+	})
+}
+
+// queued puts a mail from one inbox to another into the queue and claims it.
+func queued(t *testing.T, s *store.Store, from, to store.Inbox) store.Claimed {
+	t.Helper()
+	storetest.Sent(t, s, from, []string{to.Address})
+	claimed, err := s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("ClaimRecipients() = %d, %v", len(claimed), err)
+	}
+	return claimed[0]
+}
+
+func TestDeliverLocal(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		from, to := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		r := newReceiver(t, s)
+		c := queued(t, s, from, to)
+		attempt := &store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered, Response: "250 stored"}
+		env := smtp.Envelope{MailFrom: from.Address, RcptTo: []string{to.Address}}
+		raw := rawMail(strings.Repeat("0123456789\r\n", 30<<20/12)) // larger than what SMTP takes
+		deliver := func(env smtp.Envelope, attempt *store.Attempt, size int) error {
+			return r.DeliverLocal(t.Context(), env, strings.NewReader(raw), int64(size), []*store.Attempt{attempt})
+		}
+
+		if err := deliver(env, attempt, len(raw)+1); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("DeliverLocal() of less than its size = %v", err)
+		}
+		unknown := smtp.Envelope{MailFrom: from.Address, RcptTo: []string{"nobody@in.example"}}
+		if err := deliver(unknown, attempt, len(raw)); !errors.Is(err, replyNoInbox) {
+			t.Errorf("DeliverLocal() to nobody = %v, want %v", err, replyNoInbox)
+		}
+		if err := deliver(env, attempt, len(raw)); err != nil {
+			t.Fatalf("DeliverLocal() = %v", err)
+		}
+		again := *attempt
+		if err := deliver(env, &again, len(raw)); !errors.Is(err, store.ErrState) {
+			t.Errorf("DeliverLocal() again = %v, want %v", err, store.ErrState)
+		}
+
+		m := only(t, s, to)
+		if m.Automated || m.Size != int64(len(raw)) || readRaw(t, s, m) != raw {
+			t.Errorf("automated %t, size %d", m.Automated, m.Size)
+		}
+		if sent := only(t, s, from); sent.Status != store.MessageDelivered {
+			t.Errorf("the sent message is %s, want delivered", sent.Status)
+		}
+	})
+}
+
+func TestReceiveErrorsOfTheStore(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	r := newReceiver(t, s)
+	to, err := resolveAll(t.Context(), []string{in.Address}, r.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw := r.NewSpool()
+	defer func() { _ = raw.Close() }()
+	if _, err := raw.Write([]byte(rawMail("Hi."))); err != nil {
+		t.Fatal(err)
+	}
+	_, resolveErr := receive(t, r, smtp.Envelope{RcptTo: []string{in.Address}}, rawMail("Hi."))
+	_, storeErr := r.deliver(t.Context(), smtp.Envelope{}, to, raw, nil)
+	for _, err := range []error{resolveErr, storeErr} {
+		if answer, ours := replyTo(err); answer != replyTryLater || !ours {
+			t.Errorf("%v is answered with %v, ours %t", err, answer, ours)
+		}
+	}
+	full := fmt.Errorf("x: %w", store.ErrFull)
+	if answer, ours := replyTo(full); answer != replyFull || !ours {
+		t.Errorf("a full disk is answered with %v", answer)
+	}
+}
+
+func TestReceiveReadsFewMailsAtATime(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	r := newReceiver(t, s)
+	for range cap(r.reading) {
+		r.reading <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	raw := r.NewSpool()
+	defer func() { _ = raw.Close() }()
+	if _, err := r.read(ctx, smtp.Envelope{}, raw, r.messageLimits()); !errors.Is(err, context.Canceled) {
+		t.Errorf("read() = %v while all places are taken", err)
+	}
+	<-r.reading
+	if _, err := receive(t, r, smtp.Envelope{RcptTo: []string{in.Address}}, rawMail("Hi.")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCountReceivedTellsReadErrors(t *testing.T) {
+	t.Parallel()
+	broken := io.MultiReader(bytes.NewReader([]byte("Received: x\r\n")), errorReader{})
+	if _, err := countReceived(broken); !errors.Is(err, errBroken) {
+		t.Errorf("countReceived() = %v, want %v", err, errBroken)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+type errorReader struct{}
+
+func (errorReader) Read([]byte) (int, error) { return 0, errBroken }

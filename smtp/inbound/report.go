@@ -1,0 +1,228 @@
+package inbound
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/bounce"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// A report tells what became of mail of ours: a bounce (RFC 3464), a complaint
+// (RFC 5965), a success. Anybody can write one, so it counts only when it proves
+// that whoever wrote it has handled the mail, and then only for the recipient that
+// it proves to know:
+//
+//   - it comes to the return path of one recipient, or returns mail with it;
+//   - or it comes to the inbox that sent the mail, names both the mail's
+//     Message-ID and the recipient, and the mail had no other: whoever gets a mail
+//     knows its Message-ID and who else it is to.
+
+// returnTarget is the recipient that a return path names. ok is false when rcpt
+// is no return path. What is forged is refused without a look into the database.
+func (r *Receiver) returnTarget(ctx context.Context, rcpt string) (t target, ok bool, err error) {
+	local, tag, _ := smtp.SplitAddress(rcpt)
+	if r.feedback == nil || local != feedback.ReturnName || tag == nil {
+		return target{}, false, nil
+	}
+	to, isToken, valid := r.feedback.ReadReturnTag(*tag)
+	switch {
+	case !isToken:
+		return target{}, false, nil
+	case !valid:
+		return target{}, true, replyNoInbox
+	}
+	sent, err := r.store.SentTo(ctx, to.Account, to.Message, to.Recipient)
+	if errors.Is(err, store.ErrNotFound) { // the mail is deleted
+		return target{}, true, replyNoInbox
+	}
+	return target{rcpt: rcpt, sent: &sent}, true, err
+}
+
+// told is what a report tells.
+type told struct {
+	reports []*store.Report
+	optOuts []store.SentTo
+}
+
+// reported reads a mail as a report on mail of ours. It returns what that tells
+// and the inboxes that the mail is for: one to a return path is for the inbox that
+// the reported mail was sent from. When it is for nobody and tells nothing it is
+// refused.
+func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, lim mail.Limits) (told, []target, error) {
+	var all told
+	if r.feedback == nil || !asReport(env, to, raw) {
+		return all, to, nil
+	}
+	rep, err := r.readReport(ctx, raw, env.MailFrom == "", lim)
+	if err != nil {
+		return all, nil, err
+	}
+	var inboxes []target
+	for _, t := range to {
+		if t.sent == nil {
+			if err := r.tellOfOthers(ctx, &all, rep, t.inbox); err != nil {
+				return all, nil, err
+			}
+			inboxes = addTarget(inboxes, t)
+			continue
+		}
+		all.add(rep, *t.sent)
+		if in := t.sent.Inbox; in != nil && in.Takes(store.NewTime(r.now())) {
+			inboxes = addTarget(inboxes, target{rcpt: t.rcpt, inbox: *in, sent: t.sent})
+		}
+	}
+	if len(inboxes) == 0 && len(rep.Recipients) == 0 {
+		return all, nil, replyNoReport
+	}
+	return all, inboxes, nil
+}
+
+// asReport says whether a mail is to be read as a report: it comes to a return
+// path, or has a null reverse-path, or says that it is one.
+func asReport(env smtp.Envelope, to []target, raw *Spool) bool {
+	if env.MailFrom == "" {
+		return true
+	}
+	for _, t := range to {
+		if t.sent != nil {
+			return true
+		}
+	}
+	head, ok := raw.Bytes()
+	return ok && bytes.Contains(bytes.ToLower(head[:min(len(head), 16<<10)]), []byte("multipart/report"))
+}
+
+// readReport runs, as all reading does, for a few mails at the same time.
+func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, lim mail.Limits) (rep bounce.Report, err error) {
+	leave, err := enter(ctx, r.reading)
+	if err != nil {
+		return bounce.Report{}, err
+	}
+	defer leave()
+	whole, err := raw.Reader()
+	if err != nil {
+		return bounce.Report{}, err
+	}
+	lim.Budget.Run(func() { rep, err = bounce.Read(whole, nullPath, lim) })
+	return rep, errorIn("read the report", err)
+}
+
+// tellOfOthers takes a report that came to an inbox: about the mail whose return
+// path it gives back, and else about mail of that inbox to one recipient.
+func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Report, in store.Mailbox) error {
+	if len(rep.Recipients) == 0 {
+		return nil
+	}
+	if to, ok := r.feedback.FindReturnPath(rep.ReturnPath); ok {
+		sent, err := r.store.SentTo(ctx, to.Account, to.Message, to.Recipient)
+		if err == nil {
+			all.add(rep, sent)
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	if rep.OriginalID == "" {
+		return nil
+	}
+	mine, err := r.store.SentByHeader(ctx, in, rep.OriginalID)
+	if err != nil {
+		return fmt.Errorf("look for the reported mail: %w", err)
+	}
+	if len(mine) != 1 {
+		return nil
+	}
+	if slices.ContainsFunc(rep.Recipients, func(about bounce.Recipient) bool { return names(about, mine[0].Email) }) {
+		all.add(rep, mine[0])
+	}
+	return nil
+}
+
+// names says whether a report names an address.
+func names(about bounce.Recipient, email string) bool {
+	email = mail.FoldAddress(email)
+	return about.Email != "" && mail.FoldAddress(about.Email) == email ||
+		about.Original != "" && mail.FoldAddress(about.Original) == email
+}
+
+// add notes what the report says of a recipient.
+func (t *told) add(rep bounce.Report, sent store.SentTo) {
+	about, ok := of(rep, sent.Email)
+	if !ok {
+		return
+	}
+	r := store.Report{RecipientSeq: sent.RecipientSeq, MessageSeq: sent.MessageSeq, EmailFold: mail.FoldAddress(sent.Email)}
+	switch about.Outcome {
+	case bounce.Bounced:
+		r.Status, r.Soft = store.RecipientBounced, !about.Hard
+		r.Response, r.Code, r.Enhanced, r.Reason = about.Diagnostic, about.Code, about.Status, string(about.Reason)
+		if about.Hard {
+			r.Suppress, r.SuppressFor = store.SuppressedHardBounce, smtp.SuppressedMail(about.Status)
+		}
+	case bounce.Delivered:
+		r.Status, r.Response = store.RecipientDelivered, about.Diagnostic
+	case bounce.Complained:
+		switch {
+		case strings.HasPrefix(rep.FeedbackType, "opt-out"):
+			t.optOuts = append(t.optOuts, sent)
+			return
+		case strings.HasPrefix(rep.FeedbackType, "auth"), rep.FeedbackType == "dmarc": // a check failed, nobody complained
+			return
+		}
+		r.Status, r.Response, r.Suppress = store.RecipientComplained, "Feedback: "+rep.FeedbackType, store.SuppressedComplaint
+	default: // the mail is on its way, or has arrived and was answered
+		return
+	}
+	t.reports = append(t.reports, &r)
+}
+
+// of is what a report says of the recipient that it is known to be about. Under
+// another address it is about where their mail is passed on to; when that is
+// several and they fared differently, it says nothing.
+func of(rep bounce.Report, email string) (bounce.Recipient, bool) {
+	if len(rep.Recipients) == 0 {
+		return bounce.Recipient{}, false
+	}
+	for _, about := range rep.Recipients {
+		if names(about, email) {
+			return about, true
+		}
+		if about.Outcome != rep.Recipients[0].Outcome {
+			return bounce.Recipient{}, false
+		}
+	}
+	return rep.Recipients[0], true
+}
+
+// keep records what was told by a mail that is put into no inbox, and takes those
+// off marketing mail who asked for it.
+func (r *Receiver) keep(ctx context.Context, all told, stored bool) error {
+	if !stored {
+		for _, report := range all.reports {
+			if err := r.store.RecordReport(ctx, *report); err != nil {
+				return err
+			}
+		}
+	}
+	for _, sent := range all.optOuts {
+		if err := r.store.Unsubscribe(ctx, sent.AccountID, sent.MessageSeq, sent.Email, mail.FoldAddress(sent.Email)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errorIn(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

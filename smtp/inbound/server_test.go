@@ -1,0 +1,160 @@
+package inbound
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func TestServerLimitsConnections(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, storetest.OpenSQLite(t))
+	tests := []struct {
+		name      string
+		edit      func(*ServerConfig)
+		refusal   string
+		fromOther bool // another address may still come in
+	}{
+		{"from one address", func(c *ServerConfig) { c.MaxConnsPerIP = 2 }, "421 4.7.0 Too many connections from your address", true},
+		{"in all", func(c *ServerConfig) { c.MaxConns = 2 }, "421 4.7.0 Too many connections, ", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			srv := newServer(t, r, tt.edit)
+			srv.conns.shedIdle = time.Hour // nobody makes room
+			addr := start(t, srv)
+			first, second := hello(t, addr), hello(t, addr)
+			third := dial(t, addr)
+			third.want(tt.refusal)
+			third.wantClosed()
+
+			from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+			conn, err := from.DialContext(t.Context(), "tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			want := "220"
+			if !tt.fromOther {
+				want = "421"
+			}
+			if b := make([]byte, 3); readFull(t, conn, b) != want {
+				t.Errorf("another address is answered with %s, want %s", b, want)
+			}
+			_ = conn.Close()
+
+			first.cmd("221", "QUIT")
+			first.wantClosed()
+			second.cmd("250", "NOOP")
+			hello(t, addr) // there is room again
+		})
+	}
+}
+
+func readFull(t *testing.T, r io.Reader, b []byte) string {
+	t.Helper()
+	if _, err := io.ReadFull(r, b); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestServerTimeouts(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	const short = 50 * time.Millisecond
+	command := func(c *ServerConfig) { c.CommandTimeout = short }
+	data := func(c *ServerConfig) { c.DataTimeout = short }
+	whole := func(c *ServerConfig) { c.TransactionTimeout = short }
+	envelope := "EHLO client.example\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + in.Address + ">\r\n"
+	tests := []struct {
+		name    string
+		edit    func(*ServerConfig)
+		say     string // all of it at once and before, so that no slow machine looks like a slow client
+		replies int
+	}{
+		{"for a command", command, "EHLO client.example\r\n", 2},
+		{"for the end of a command, which is not run", command, envelope + "DATA", 4},
+		{"for data", data, envelope + "DATA\r\nSubject: a\r\n", 5},
+		{"for the end of the data", data, envelope + "DATA\r\nSubject: a\r\n.", 5},
+		{"for a chunk", data, envelope + "BDAT 10\r\nabc", 4},
+		{"for the whole transaction", whole, envelope + "DATA\r\nSubject: a\r\n", 5},
+	}
+	t.Run("to wait", func(t *testing.T) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				l := listen(t)
+				c := dial(t, l.Addr().String())
+				c.send(tt.say)
+				startOn(t, newServer(t, newReceiver(t, s), tt.edit), l)
+				for range tt.replies {
+					c.want("")
+				}
+				c.want("421 4.4.2")
+				c.wantClosed()
+			})
+		}
+	})
+	if n := len(list(t, s, in)); n != 0 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// A slow client that never stops sending is bound by the time of the whole
+// transaction, not by that of each piece.
+func TestServerBoundsAClientThatTrickles(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TransactionTimeout = 100 * time.Millisecond })
+	c := dial(t, addr)
+	c.send("EHLO client.example\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + in.Address + ">\r\nDATA\r\n")
+	for _, want := range []string{"220", "250", "250", "250", "354"} {
+		c.want(want)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			if _, err := c.conn.Write([]byte("x")); err != nil {
+				return
+			}
+		}
+	}()
+	c.want("421 4.4.2")
+	_ = c.conn.Close()
+	<-done
+}
+
+func TestServerServesManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	_, addr := serve(t, newReceiver(t, s))
+	const clients, mails = 20, 5
+	t.Run("clients", func(t *testing.T) {
+		for i := range clients {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				c := hello(t, addr)
+				for n := range mails {
+					c.begin("a@out.example", in.Address)
+					c.send(fmt.Sprintf("Subject: %d of %d\r\n\r\n.\r\n", n, i))
+					c.want("250")
+				}
+				c.cmd("221", "QUIT")
+			})
+		}
+	})
+	if n := len(list(t, s, in)); n != clients*mails {
+		t.Errorf("%d messages, want %d", n, clients*mails)
+	}
+}

@@ -1,0 +1,173 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func TestServerShutdown(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	srv, addr := serve(t, newReceiver(t, s))
+	idle, between, sending, chunked := hello(t, addr), hello(t, addr), hello(t, addr), hello(t, addr)
+	between.cmd("250", "MAIL FROM:<a@out.example>")
+	sending.begin("a@out.example", in.Address)
+	sending.send("Subject: in flight\r\n")
+	chunked.cmd("250", "MAIL FROM:<a@out.example>")
+	chunked.cmd("250", "RCPT TO:<%s>", in.Address)
+	awaitWaiting(t, srv, 3)
+	chunked.send("BDAT 20 LAST\r\nSubject: ")
+	awaitWaiting(t, srv, 2) // the chunk has begun
+
+	done := make(chan error, 1)
+	go func() { done <- srv.Shutdown(t.Context()) }()
+	idle.want("421 4.3.2")
+	idle.wantClosed()
+	between.want("421 4.3.2")
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("a new connection is taken")
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("Shutdown() = %v while data is coming in", err)
+	default:
+	}
+
+	sending.send("\r\nHi.\r\n.\r\nMAIL FROM:<a@out.example>\r\n")
+	sending.want("250")
+	sending.want("421 4.3.2")
+	sending.wantClosed()
+	chunked.send("chunk\r\n\r\nab")
+	chunked.want("250")
+	chunked.want("421 4.3.2")
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown() = %v", err)
+	}
+	if n := len(list(t, s, in)); n != 2 {
+		t.Errorf("%d messages, want both that were in flight", n)
+	}
+}
+
+// awaitWaiting returns when n sessions wait for a command.
+func awaitWaiting(t testing.TB, s *Server, n int) {
+	t.Helper()
+	for began := time.Now(); countWaiting(s) != n; runtime.Gosched() {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("%d sessions wait for a command, want %d", countWaiting(s), n)
+		}
+	}
+}
+
+// countWaiting counts the sessions that wait for a command.
+func countWaiting(s *Server) (n int) {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	for w := range s.conns.open {
+		w.mu.Lock()
+		if w.waiting == forCommand {
+			n++
+		}
+		w.mu.Unlock()
+	}
+	return n
+}
+
+func TestServerShutdownBreaksOffWhenTimeIsUp(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	srv, addr := serve(t, newReceiver(t, s))
+	c := hello(t, addr)
+	c.begin("a@out.example", in.Address)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := srv.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown() = %v, want %v", err, context.DeadlineExceeded)
+	}
+	c.wantClosed()
+}
+
+func TestServerLeavesNothingBehind(t *testing.T) {
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	before := goleak.IgnoreCurrent()
+	fds := openFiles(t)
+	r := newReceiver(t, s)
+	srv := NewServer(ServerConfig{Receiver: r, Hostname: "mx.in.example", TLS: tlsConfig(t), Log: testLog(t)})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	for i := range 10 {
+		c := hello(t, l.Addr().String())
+		if i%2 == 0 {
+			c.cmd("220", "STARTTLS")
+			c.upgrade()
+			c.cmd("250", "EHLO client.example")
+		}
+		c.begin("a@out.example", in.Address)
+		if i%3 == 0 {
+			_ = c.conn.Close() // in the middle
+			continue
+		}
+		c.send(rawMail(strings.Repeat("x\r\n", 1<<17)) + ".\r\n") // by way of a file
+		c.want("250")
+		_ = c.conn.Close()
+	}
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	goleak.VerifyNone(t, before)
+	if n := openFiles(t); n > fds {
+		t.Errorf("%d files open, %d before", n, fds)
+	}
+	if left, err := os.ReadDir(r.spools.dir); err != nil || len(left) > 0 {
+		t.Errorf("temporary files left: %v, %v", left, err)
+	}
+	if n := r.spools.budget.Load(); n != defaultSpoolMemory {
+		t.Errorf("budget is %d, want %d", n, defaultSpoolMemory)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	l, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc here")
+	}
+	return len(l)
+}
+
+func TestServerShutDownBeforeItServes(t *testing.T) {
+	t.Parallel()
+	srv := NewServer(ServerConfig{Receiver: newReceiver(t, storetest.OpenSQLite(t)), Log: testLog(t)})
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Serve(l); err != nil {
+		t.Errorf("Serve() = %v", err)
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("it still listens")
+	}
+}

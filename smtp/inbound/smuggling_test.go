@@ -1,0 +1,102 @@
+package inbound
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// ends are the byte strings that servers have taken for the end of a mail
+// although it is none (CVE-2023-51764, -51765, -51766).
+var ends = []string{
+	"\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r.\n", "\n.\r",
+	"\r\n.\x00.\r\n", "\r\r\n.\r\r\n", "\r\n.\r\r\n", "\r\n\x00.\r\n", "\n\r.\n\r",
+}
+
+// smuggled is a mail that holds another, behind an end that is none.
+func smuggled(end string) string {
+	return rawMail("b") + "c" + end + "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Pay me.")
+}
+
+// ways to send a mail, and what to say.
+var smugglers = map[string]func(c *client, raw string){
+	"DATA": func(c *client, raw string) {
+		c.begin("a@out.example", bot)
+		go func() { _, _ = c.conn.Write([]byte(raw + ".\r\n")) }() // the server may stop reading
+	},
+	"DATA in TLS": func(c *client, raw string) {
+		c.cmd("220", "STARTTLS")
+		c.upgrade()
+		c.cmd("250", "EHLO client.example")
+		c.begin("a@out.example", bot)
+		conn := c.conn
+		go func() { _, _ = conn.Write([]byte(raw + ".\r\n")) }()
+	},
+	"BDAT": func(c *client, raw string) {
+		c.cmd("250", "MAIL FROM:<a@out.example>")
+		c.cmd("250", "RCPT TO:<%s>", bot)
+		go func() { _, _ = fmt.Fprintf(c.conn, "BDAT %d LAST\r\n%s", len(raw), raw) }()
+	},
+}
+
+func TestS1SmugglingIsRefused(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := botInbox(t, s)
+	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TLS = tlsConfig(t) })
+	refused := 0
+	for way, say := range smugglers {
+		for _, end := range ends {
+			c := hello(t, addr)
+			say(c, smuggled(end))
+			answer := c.want("554 5.6.0")
+			c.wantClosed()
+			_ = c.conn.Close()
+			if !strings.Contains(answer, "bare <CR> or <LF>") && !strings.Contains(answer, "NUL") {
+				t.Errorf("%s, %q: %s", way, end, answer)
+			}
+			refused++
+		}
+	}
+	if n := len(list(t, s, in)); n != 0 || refused != 39 {
+		t.Errorf("%d refused, want 39; %d messages", refused, n)
+	}
+}
+
+// With normalize there is one message, and every line of it ends in CRLF. NUL
+// makes no line end, and is refused as ever.
+func TestS1SmugglingIsNormalized(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := botInbox(t, s)
+	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TLS = tlsConfig(t); c.Normalize = true })
+	stored := 0
+	for way, say := range smugglers {
+		for _, end := range ends {
+			c := hello(t, addr)
+			say(c, smuggled(end))
+			if strings.Contains(end, "\x00") {
+				c.want("554 5.6.0 NUL")
+				c.wantClosed()
+				continue
+			}
+			c.want("250")
+			c.cmd("250", "NOOP") // the next answer is to the next command
+			c.cmd("221", "QUIT")
+			stored++
+			all := list(t, s, in)
+			if len(all) != stored {
+				t.Fatalf("%s, %q: %d messages, want %d", way, end, len(all), stored)
+			}
+			raw := readRaw(t, s, all[0])
+			if strings.ContainsAny(strings.ReplaceAll(raw, "\r\n", ""), "\r\n") || !strings.Contains(raw, "Pay me.") {
+				t.Errorf("%s, %q: stored %q", way, end, raw)
+			}
+		}
+	}
+	if stored != 33 {
+		t.Errorf("%d messages, want 33", stored)
+	}
+}

@@ -1,0 +1,69 @@
+package inbound
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// maxGuesses is how many unknown recipients one network may name within
+	// guessTime. Whoever names more is looking for addresses.
+	maxGuesses = 50
+	guessTime  = 10 * time.Minute
+	// maxGuessers is how many networks are remembered.
+	maxGuessers = 10_000
+)
+
+// unknownRcpts counts unknown recipients over all connections of a network.
+type unknownRcpts struct {
+	now func() time.Time
+
+	mu sync.Mutex
+	by map[netip.Prefix]*guessCount
+}
+
+type guessCount struct {
+	since time.Time
+	n     int
+}
+
+func newUnknownRcpts(now func() time.Time) *unknownRcpts {
+	return &unknownRcpts{now: now, by: map[netip.Prefix]*guessCount{}}
+}
+
+// allow counts one more, and says whether it is answered as others are.
+func (g *unknownRcpts) allow(from netip.Prefix) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	who := g.by[from]
+	if who == nil {
+		if len(g.by) >= maxGuessers {
+			g.forget(now)
+		}
+		who = &guessCount{since: now}
+		g.by[from] = who
+	}
+	if now.Sub(who.since) >= guessTime {
+		*who = guessCount{since: now}
+	}
+	who.n++
+	return who.n <= maxGuesses
+}
+
+// forget drops those whose time is over, and then anyone until there is room for
+// a while, so that a flood of new ones does not make every one of them costly.
+func (g *unknownRcpts) forget(now time.Time) {
+	for from, who := range g.by {
+		if now.Sub(who.since) >= guessTime {
+			delete(g.by, from)
+		}
+	}
+	for from := range g.by {
+		if len(g.by) < maxGuessers*9/10 {
+			break
+		}
+		delete(g.by, from)
+	}
+}

@@ -1,0 +1,141 @@
+package outbound
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/internal/netguard"
+)
+
+// MaxTries is how many addresses are called in one attempt.
+const MaxTries = 5
+
+// ErrNoTLS means that a server does not offer the encryption that it must have.
+var ErrNoTLS = errors.New("server offers no TLS")
+
+// ErrAuth means that the relay does not take our name and password.
+var ErrAuth = errors.New("credentials not accepted")
+
+// Dialer opens connections and brings them to where mail can be sent.
+type Dialer struct {
+	HELO     string
+	Timeouts Timeouts
+	Guard    *netguard.Guard
+	Roots    *x509.CertPool
+}
+
+// Dial connects to e at addr, lent to ctx. With tlsMaybe, a server whose TLS
+// does not work is called once more and spoken to in the clear.
+func (d *Dialer) Dial(ctx context.Context, e Endpoint, addr netip.Addr) (*Peer, error) {
+	p, err := d.open(ctx, e, addr, e.TLS)
+	if _, ok := errors.AsType[*TLSError](err); ok && e.TLS == TLSMaybe && ctx.Err() == nil {
+		p, err = d.open(ctx, e, addr, tlsNever)
+	}
+	return p, err
+}
+
+func (d *Dialer) open(ctx context.Context, e Endpoint, addr netip.Addr, policy TLSPolicy) (*Peer, error) {
+	nd := net.Dialer{Timeout: d.Timeouts.Connect}
+	if !e.Trusted {
+		nd.Control = d.Guard.Control
+	}
+	conn, err := nd.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, e.Port).String())
+	if err != nil {
+		return nil, err
+	}
+	crashpoint.Reach(crashpoint.Connect)
+	p := newPeer(e, conn, d.Timeouts)
+	p.attach(ctx)
+	if err := d.ready(ctx, p, policy); err != nil {
+		p.quit()
+		return nil, err
+	}
+	return p, nil
+}
+
+// ready greets, encrypts as policy asks, and logs in.
+func (d *Dialer) ready(ctx context.Context, p *Peer, policy TLSPolicy) error {
+	if p.At.implicit {
+		if err := p.handshake(ctx, p.At.tlsConfig(policy, d.Roots)); err != nil {
+			return err
+		}
+	}
+	if err := p.greet(d.HELO); err != nil {
+		return err
+	}
+	if !p.secure && policy != tlsNever {
+		if err := d.encrypt(ctx, p, policy); err != nil {
+			return err
+		}
+	}
+	if p.At.user == "" {
+		return nil
+	}
+	return p.login()
+}
+
+func (d *Dialer) encrypt(ctx context.Context, p *Peer, policy TLSPolicy) error {
+	if p.Offers("STARTTLS") {
+		ok, err := p.startTLS(ctx, p.At.tlsConfig(policy, d.Roots), d.HELO)
+		if ok || err != nil {
+			return err
+		}
+	}
+	if policy != TLSMaybe {
+		return ErrNoTLS
+	}
+	return nil
+}
+
+// login proves who we are by AUTH PLAIN (RFC 4616), or LOGIN to a server that
+// has nothing else. A password goes in the clear only over loopback, unless the
+// operator says otherwise.
+func (p *Peer) login() error {
+	if !p.secure && !p.At.clearAuth && !p.loopback() {
+		return fmt.Errorf("password not sent in the clear: %w", ErrNoTLS)
+	}
+	methods := strings.Fields(strings.ToUpper(p.ext["AUTH"]))
+	var r Response
+	var err error
+	switch {
+	case slices.Contains(methods, "PLAIN"):
+		r, err = p.command(p.timeouts.Command, "AUTH PLAIN "+encode64("\x00"+p.At.user+"\x00"+p.At.password))
+	case slices.Contains(methods, "LOGIN"):
+		r, err = p.loginInSteps()
+	default:
+		return fmt.Errorf("no AUTH PLAIN: %w", ErrAuth)
+	}
+	if err != nil {
+		return err
+	}
+	if r.Code != 235 {
+		p.Broken = true
+		return fmt.Errorf("%w: %s", ErrAuth, r)
+	}
+	return nil
+}
+
+func (p *Peer) loginInSteps() (Response, error) {
+	for _, line := range []string{"AUTH LOGIN", encode64(p.At.user)} {
+		r, err := p.command(p.timeouts.Command, line)
+		if err != nil || r.Code != 334 {
+			return r, err
+		}
+	}
+	return p.command(p.timeouts.Command, encode64(p.At.password))
+}
+
+func (p *Peer) loopback() bool {
+	a, ok := p.conn.RemoteAddr().(*net.TCPAddr)
+	return ok && a.IP.IsLoopback()
+}
+
+func encode64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

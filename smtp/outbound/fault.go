@@ -1,0 +1,78 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/postroom/postroom/internal/netguard"
+)
+
+// Fault is why a server could not be used. It says nothing about a recipient.
+type Fault struct {
+	Permanent bool
+	Response  string
+	Err       error // for the log
+}
+
+// FaultOf puts into words, for those who wait for their mail, why e was not
+// used. Addresses and our own errors are for the log alone.
+func FaultOf(ctx context.Context, e Endpoint, err error) Fault {
+	who := e.Name()
+	if e.Trusted {
+		who = "The relay"
+	}
+	f := Fault{Err: err}
+	if said, ok := errors.AsType[*ResponseError](err); ok {
+		f.Permanent, f.Response = said.Permanent(), said.String()
+		return f
+	}
+	if errors.Is(err, ErrAuth) {
+		f.Response = "451 4.7.0 " + who + " does not accept our credentials"
+		return f
+	}
+	if errors.Is(err, netguard.ErrRefused) {
+		f.Permanent = true
+		f.Response = fmt.Sprintf("550 5.4.4 %s has an address that mail is not sent to", who)
+		return f
+	}
+	f.Response = fmt.Sprintf("451 4.4.1 %s: %s", who, describe(ctx, err))
+	return f
+}
+
+// describe names the usual ways in which a connection fails.
+func describe(ctx context.Context, err error) string {
+	_, noTLS := errors.AsType[*TLSError](err)
+	switch {
+	case errors.Is(err, ErrNoDomain):
+		return "no such host"
+	case errors.Is(err, ErrNoTLS):
+		return "no TLS"
+	case errors.Is(err, errGarbled):
+		return "answer is not SMTP"
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), isTimeout(err):
+		return "timed out"
+	case noTLS:
+		return "TLS failed"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "unreachable"
+	}
+	return "connection lost"
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// NeverLeft says whether a call failed on this machine, as an IPv6 address does
+// where there is no IPv6: that costs nothing, and does not count.
+func NeverLeft(err error) bool {
+	return errors.Is(err, netguard.ErrRefused) || errors.Is(err, syscall.ENETUNREACH) ||
+		errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
+}

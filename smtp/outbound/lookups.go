@@ -1,0 +1,74 @@
+package outbound
+
+import (
+	"sync"
+	"time"
+)
+
+// maxLookups is how many answers are kept.
+const maxLookups = 4096
+
+// lookups keeps answers, as of the DNS, for a while, so that a thousand mails to
+// one domain do not ask a thousand times. Errors are not kept.
+type lookups[T any] struct {
+	now  func() time.Time
+	life time.Duration
+
+	mu   sync.Mutex
+	kept map[string]lookup[T]
+}
+
+type lookup[T any] struct {
+	value T
+	until time.Time
+}
+
+func newLookups[T any](now func() time.Time, life time.Duration) *lookups[T] {
+	return &lookups[T]{now: now, life: life, kept: map[string]lookup[T]{}}
+}
+
+// get returns what is kept under key, or asks.
+func (l *lookups[T]) get(key string, ask func() (T, error)) (T, error) {
+	if v, ok := l.look(key); ok {
+		return v, nil
+	}
+	v, err := ask()
+	if err == nil {
+		l.keep(key, v)
+	}
+	return v, err
+}
+
+func (l *lookups[T]) look(key string) (T, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found, ok := l.kept[key]
+	if !ok || !l.now().Before(found.until) {
+		var none T
+		return none, false
+	}
+	return found.value, true
+}
+
+func (l *lookups[T]) keep(key string, v T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.kept) >= maxLookups {
+		l.drop()
+	}
+	l.kept[key] = lookup[T]{v, l.now().Add(l.life)}
+}
+
+// drop makes room: what is too old goes, and everything when nothing is.
+func (l *lookups[T]) drop() {
+	before := len(l.kept)
+	now := l.now()
+	for key, found := range l.kept {
+		if !now.Before(found.until) {
+			delete(l.kept, key)
+		}
+	}
+	if len(l.kept) == before {
+		clear(l.kept)
+	}
+}

@@ -1,0 +1,140 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/internal/dns"
+	"github.com/postroom/postroom/smtp"
+)
+
+// NewResolver returns a resolver that asks server, as host:port, or the
+// system's servers when it is empty.
+func NewResolver(server string) *net.Resolver {
+	if server == "" {
+		return net.DefaultResolver
+	}
+	var d net.Dialer
+	return &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, network, server)
+		},
+	}
+}
+
+const (
+	// dnsTimeout is how long one question to the DNS may take.
+	dnsTimeout = 30 * time.Second
+	// dnsLife is how long an answer is used again.
+	dnsLife = time.Minute
+)
+
+// ErrNullMX means that a domain takes no mail at all (RFC 7505).
+var ErrNullMX = errors.New("domain takes no mail")
+
+// ErrNoDomain means that a domain has neither a mail server nor an address.
+var ErrNoDomain = errors.New("no such domain")
+
+// Directory finds the servers of a domain.
+type Directory struct {
+	resolver dns.Resolver
+	mx       *lookups[[]*net.MX]
+	addrs    *lookups[[]netip.Addr]
+}
+
+func NewDirectory(r dns.Resolver, now func() time.Time) *Directory {
+	return &Directory{
+		resolver: r,
+		mx:       newLookups[[]*net.MX](now, dnsLife),
+		addrs:    newLookups[[]netip.Addr](now, dnsLife),
+	}
+}
+
+// Hosts returns the names of the servers that take mail for domain, best
+// first, those of equal preference in random order (RFC 5321 section 5.1).
+// Without MX records it is the domain itself. The names end with a dot: no
+// search list is tried on them. errNoDomain, errNullMX, or an error of the DNS
+// that may pass.
+func (d *Directory) Hosts(ctx context.Context, domain string) ([]string, error) {
+	name, err := smtp.ASCIIDomain(strings.TrimSuffix(domain, "."))
+	if err != nil || name == "" {
+		return nil, ErrNoDomain
+	}
+	name += "."
+	records, err := d.mx.get(name, func() ([]*net.MX, error) { return d.lookupMX(ctx, name) })
+	if err != nil {
+		return nil, err
+	}
+	if len(records) == 0 {
+		if _, err := d.Addresses(ctx, name); err != nil {
+			return nil, err
+		}
+		return []string{name}, nil
+	}
+	if len(records) == 1 && strings.TrimSuffix(records[0].Host, ".") == "" {
+		return nil, ErrNullMX
+	}
+	records = slices.Clone(records)
+	rand.Shuffle(len(records), func(i, j int) { //nolint:gosec // spreads load, protects nothing
+		records[i], records[j] = records[j], records[i]
+	})
+	slices.SortStableFunc(records, func(a, b *net.MX) int { return int(a.Pref) - int(b.Pref) })
+	hosts := make([]string, 0, len(records))
+	for _, r := range records {
+		host := strings.ToLower(strings.TrimSuffix(r.Host, ".")) + "."
+		if host != "." && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts, nil
+}
+
+// lookupMX returns no records, and no error, for a name without any.
+func (d *Directory) lookupMX(ctx context.Context, name string) ([]*net.MX, error) {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
+	defer cancel()
+	records, err := d.resolver.LookupMX(ctx, name)
+	// Some of the records may be unusable: the others are returned beside the
+	// error.
+	if len(records) > 0 || dns.IsNotFound(err) {
+		return records, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up MX: %w", err)
+	}
+	return nil, nil
+}
+
+// Addresses returns the addresses of a host. errNoDomain when it has none.
+func (d *Directory) Addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	return d.addrs.get(host, func() ([]netip.Addr, error) {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			return []netip.Addr{addr}, nil
+		}
+		return d.lookupAddresses(ctx, host)
+	})
+}
+
+func (d *Directory) lookupAddresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
+	defer cancel()
+	found, err := d.resolver.LookupNetIP(ctx, "ip", host)
+	if dns.IsNotFound(err) || err == nil && len(found) == 0 {
+		return nil, ErrNoDomain
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up address: %w", err)
+	}
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	return found, nil
+}

@@ -1,0 +1,223 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// attemptTime bounds an attempt: what the servers of a destination may take for
+// all its steps, by the timeouts of RFC 5321, and not for each recipient.
+const attemptTime = 45 * time.Minute
+
+// deliver makes the attempt of a job, and returns what records the outcome. When
+// ctx is cancelled, or the claim is lost, the attempt is broken off; its own end
+// is a deadline.
+func (q *Queue) deliver(ctx context.Context, j *job) (record func()) {
+	if !j.holding.ours(q.now()) {
+		// It is claimed again, if it is not already.
+		q.log.DebugContext(ctx, "claim left to lapse", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
+		return func() {}
+	}
+	attempt, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	j.holding.begin(cancel)
+	verdicts := q.attempt(attempt, j)
+	return func() { q.record(ctx, j, verdicts) }
+}
+
+// brokenOff says whether an attempt ends because the queue does, or because its
+// recipients are another's.
+func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), context.Canceled) }
+
+// attempt returns a verdict for each recipient of the job.
+func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
+	if j.dest.kind == toNobody {
+		return each(j, simulate)
+	}
+	if v, ok := q.mayLeave(ctx, j); !ok {
+		return all(len(j.rcpts), v)
+	}
+	if j.dest.kind == toInbox || j.dest.kind == toMX && q.isOurs(ctx, j.dest.domain) {
+		return q.deliverLocal(ctx, j)
+	}
+	if response, ok := q.jobs.givenUp(j); ok {
+		return all(len(j.rcpts), verdict{status: store.RecipientQueued, response: response})
+	}
+	return q.deliverRemote(ctx, j)
+}
+
+// mayLeave says whether the domain that the mail is from is still the sender's:
+// the install's own, or verified for the account. Otherwise it comes with the
+// verdict.
+func (q *Queue) mayLeave(ctx context.Context, j *job) (verdict, bool) {
+	from := j.mail.message.FromEmail
+	domain := strings.ToLower(from[strings.LastIndexByte(from, '@')+1:])
+	if domain == q.domain {
+		return verdict{}, true
+	}
+	owner, err := q.store.DomainOwner(ctx, domain)
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && owner != j.mail.message.AccountID:
+		return verdictNotYours, false
+	case err == nil:
+		return verdict{}, true
+	case brokenOff(ctx):
+		return verdictUntried, false
+	}
+	q.log.WarnContext(ctx, "whose a domain is cannot be read", "message_id", j.mail.message.ID, "error", err)
+	return verdictLocal, false
+}
+
+// isOurs says whether we are the MX host that a domain wants to be tried first,
+// as for an account's domain with inboxes here. Calling ourselves would be a loop
+// to any other host, and is refused. What cannot be looked up is not ours: then
+// it is the way to the MX hosts that fails.
+func (q *Queue) isOurs(ctx context.Context, domain string) bool {
+	hosts, err := q.dir.Hosts(ctx, domain)
+	return err == nil && len(hosts) > 0 && strings.EqualFold(strings.TrimSuffix(hosts[0], "."), q.dialer.HELO)
+}
+
+func each(j *job, f func(store.Claimed) verdict) []verdict {
+	verdicts := make([]verdict, len(j.rcpts))
+	for i, c := range j.rcpts {
+		verdicts[i] = f(c)
+	}
+	return verdicts
+}
+
+// localTries is how often a mail is put into an inbox of ours before the fault
+// counts as an attempt: a transaction may fail because of another one.
+const localTries = 3
+
+// deliverLocal puts the mail into our own inboxes, into each of them once,
+// whatever tags it is addressed with.
+func (q *Queue) deliverLocal(ctx context.Context, j *job) []verdict {
+	verdicts := make([]verdict, len(j.rcpts))
+	for _, same := range byInbox(j.rcpts) {
+		rcpts := make([]store.Claimed, len(same))
+		for i, at := range same {
+			rcpts[i] = j.rcpts[at]
+		}
+		v := q.deliverInto(ctx, j, rcpts)
+		for _, at := range same {
+			verdicts[at] = v
+		}
+	}
+	return verdicts
+}
+
+// byInbox puts the places of those recipients together that name one inbox.
+func byInbox(rcpts []store.Claimed) [][]int {
+	type inbox struct{ local, domain string }
+	var groups [][]int
+	group := map[inbox]int{}
+	for at, c := range rcpts {
+		local, _, domain := smtp.SplitAddress(c.Email)
+		i, found := group[inbox{local, domain}]
+		if !found {
+			i = len(groups)
+			group[inbox{local, domain}] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], at)
+	}
+	return groups
+}
+
+// deliverInto puts the mail into one of our own inboxes, which rcpts are names
+// of. The transaction that receives it also records the attempts, so that it
+// cannot arrive twice.
+func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) verdict {
+	if !j.holding.ours(q.now()) {
+		return verdictLost
+	}
+	// Before: a renewal that finds one recorded and not settled takes the rest of
+	// the job for lost. That the lease may end now is no harm: the transaction looks.
+	for _, c := range rcpts {
+		j.holding.settle(c.Seq)
+	}
+	for try := 1; ; try++ {
+		attempts, err := q.receive(ctx, j, rcpts)
+		if err == nil {
+			for i, c := range rcpts {
+				q.logAttempt(ctx, j, c, attempts[i])
+			}
+			return verdictLost
+		}
+		v, ours := q.localFault(ctx, j, err)
+		if !ours {
+			return v
+		}
+		if try == localTries || ctx.Err() != nil {
+			q.log.ErrorContext(ctx, "mail to our own inbox not stored", "message_id", j.mail.message.ID, "error", err)
+			return v
+		}
+	}
+}
+
+// errOpen means that the mail is not to be had.
+type errOpen struct{ error }
+
+func (e errOpen) Unwrap() error { return e.error }
+
+// receive hands the mail to the receive path.
+func (q *Queue) receive(ctx context.Context, j *job, rcpts []store.Claimed) ([]*store.Attempt, error) {
+	mail, err := q.open(ctx, j.mail)
+	if err != nil {
+		return nil, errOpen{err}
+	}
+	defer func() { _ = mail.Close() }()
+	env := smtp.Envelope{MailFrom: j.mail.from, HELO: q.dialer.HELO, Account: j.mail.message.AccountID}
+	var attempts []*store.Attempt
+	for _, c := range rcpts {
+		env.RcptTo = append(env.RcptTo, c.Email)
+		env.UTF8 = env.UTF8 || !smtp.IsASCII(c.Email)
+		v := verdict{status: store.RecipientDelivered, response: "250 2.0.0 Delivered to the inbox"}
+		attempts = append(attempts, q.attemptOf(j, c, v))
+	}
+	return attempts, q.local.DeliverLocal(ctx, env, mail, mail.size, attempts)
+}
+
+// localFault is the verdict of an error of the receive path. ours means that
+// nothing is wrong with the mail or its recipient.
+func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, ours bool) {
+	if open, ok := errors.AsType[errOpen](err); ok {
+		return q.cannotOpen(ctx, j, open.error), false
+	}
+	if errors.Is(err, store.ErrState) {
+		q.logLost(ctx, j)
+		return verdictLost, false
+	}
+	if said, ok := errors.AsType[*smtp.Reply](err); ok {
+		v := verdict{status: store.RecipientQueued, response: said.Error(), own: true}
+		if !said.Temporary() {
+			v.status = store.RecipientBounced
+		}
+		return v, false
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return verdictNoInbox, false
+	}
+	if brokenOff(ctx) {
+		return verdictUntried, false
+	}
+	return verdictLocal, true
+}
+
+// cannotOpen is the verdict when the bytes of the mail are not to be had.
+func (q *Queue) cannotOpen(ctx context.Context, j *job, err error) verdict {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		q.log.WarnContext(ctx, "content of a queued message is gone", "message_id", j.mail.message.ID)
+		return verdictGone
+	case brokenOff(ctx):
+		return verdictUntried
+	}
+	q.log.ErrorContext(ctx, "queued message cannot be read", "message_id", j.mail.message.ID, "error", err)
+	return verdictLocal
+}

@@ -1,0 +1,135 @@
+package queue
+
+import (
+	"context"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/postroom/postroom/store"
+)
+
+// The selectors of the keys that EnsureKeys makes.
+const (
+	selectorRSA     = "postroom-rsa"
+	selectorEd25519 = "postroom-ed25519"
+)
+
+// DKIMKeyStore keeps signing keys. Store is one.
+type DKIMKeyStore interface {
+	DKIMKeys
+	AddDKIMKeys(ctx context.Context, keys ...store.DKIMKey) error
+}
+
+// EnsureKeys makes an RSA-2048 and an Ed25519 key for domain, unless it has
+// keys. When nodes start together, the keys of the first stay.
+func EnsureKeys(ctx context.Context, keys DKIMKeyStore, domain string) error {
+	domain = strings.ToLower(domain)
+	have, err := keys.DKIMKeys(ctx, store.TheInstall, domain)
+	if err != nil || len(have) > 0 {
+		return err
+	}
+	made, err := makeKeys(domain, selectorRSA, selectorEd25519)
+	if err != nil {
+		return err
+	}
+	return keys.AddDKIMKeys(ctx, made...)
+}
+
+// NewKeys makes an RSA-2048 and an Ed25519 key for domain, which is in lower
+// case, under selectors that nobody else has: several accounts may ask for one
+// domain, and a key's successor is published beside it.
+func NewKeys(domain string) ([]store.DKIMKey, error) {
+	prefix := "pr-" + strings.ToLower(rand.Text()[:8])
+	return makeKeys(domain, prefix+"-rsa", prefix+"-ed25519")
+}
+
+func makeKeys(domain, rsaSelector, edSelector string) ([]store.DKIMKey, error) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, fmt.Errorf("make a DKIM key: %w", err)
+	}
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a DKIM key: %w", err)
+	}
+	made := []store.DKIMKey{
+		{Domain: domain, Selector: rsaSelector, Algorithm: "rsa"},
+		{Domain: domain, Selector: edSelector, Algorithm: "ed25519"},
+	}
+	for i, key := range []crypto.Signer{rsaKey, edKey} {
+		private, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("make a DKIM key: %w", err)
+		}
+		public, err := publicKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("make a DKIM key: %w", err)
+		}
+		made[i].Private, made[i].Public = private, base64.StdEncoding.EncodeToString(public)
+	}
+	return made, nil
+}
+
+// Record is a DNS record to publish.
+type Record struct {
+	Name  string // without a dot at the end
+	Type  string
+	Value string // of TXT: the whole value; see SplitTXT
+}
+
+// PublicKeys is where the public halves of the mail domain's keys are. Store is
+// one.
+type PublicKeys interface {
+	InstallKeys(ctx context.Context, domain string) ([]store.DomainKey, error)
+}
+
+// Records returns the TXT records with the public keys of the mail domain (RFC
+// 6376 section 3.6.1, RFC 8463 section 4), of those too that wait to sign or are
+// retired. None when it has no keys.
+func Records(ctx context.Context, keys PublicKeys, domain string) ([]Record, error) {
+	domain = strings.ToLower(domain)
+	stored, err := keys.InstallKeys(ctx, domain)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]Record, 0, len(stored))
+	for _, k := range stored {
+		records = append(records, KeyRecord(store.DKIMKey{Domain: domain, Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}))
+	}
+	return records, nil
+}
+
+// KeyRecord returns the TXT record of a key.
+func KeyRecord(k store.DKIMKey) Record {
+	return Record{
+		Name:  k.Selector + "._domainkey." + k.Domain,
+		Type:  "TXT",
+		Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + k.Public,
+	}
+}
+
+// publicKey is what stands in p=: the bare key for Ed25519, and a
+// SubjectPublicKeyInfo for RSA.
+func publicKey(key crypto.Signer) ([]byte, error) {
+	if ed, ok := key.Public().(ed25519.PublicKey); ok {
+		return ed, nil
+	}
+	return x509.MarshalPKIXPublicKey(key.Public())
+}
+
+// SplitTXT cuts the value of a TXT record into the strings of at most 255 bytes
+// that it is made of (RFC 1035 section 3.3.14). Readers put them together
+// without anything between.
+func SplitTXT(value string) []string {
+	var parts []string
+	for len(value) > 255 {
+		parts, value = append(parts, value[:255]), value[255:]
+	}
+	return append(parts, value)
+}

@@ -1,0 +1,89 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/smtp/queue"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func (w *world) email(t *testing.T, e store.Email) store.Email {
+	t.Helper()
+	got, err := w.store.Email(t.Context(), e.AccountID, nil, e.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// A scheduled email goes out when its time has come, from the address in its
+// header, and not before (O13).
+func TestScheduledEmailIsSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+		due := store.NewTime(start.Add(time.Hour))
+		e := storetest.Email(t, w.store, w.inbox.AccountID, []string{"bob@out.example"}, func(e *store.NewEmail) { e.ScheduledAt = &due })
+		w.clock.Add(time.Hour - time.Second)
+		round(t, q, 0)
+		if got := w.email(t, e); got.Status != store.EmailScheduled || len(mx.Mails()) != 0 {
+			t.Fatalf("%s before its time, %d mails", got.Status, len(mx.Mails()))
+		}
+		w.clock.Add(time.Second)
+		round(t, q, 1)
+		if got := w.email(t, e); got.Status != store.MessageDelivered || got.DeliveredAt == nil {
+			t.Errorf("%s in the end, delivered at %v", got.Status, got.DeliveredAt)
+		}
+		if mails := mx.Mails(); len(mails) != 1 || mails[0].From != "hello@"+storetest.Domain {
+			t.Errorf("mails: %+v", mails)
+		}
+	})
+}
+
+// Marketing is tried for three days, everything else for one.
+func TestMarketingIsTriedForLonger(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(string) error { return smtptest.Refuse(450, [3]int{4, 2, 0}, "later") }})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+		to := []string{"bob@out.example"}
+		plain := storetest.Email(t, w.store, w.inbox.AccountID, to)
+		marketing := storetest.Email(t, w.store, w.inbox.AccountID, to, func(e *store.NewEmail) { e.Category = store.CategoryMarketing })
+		for _, tt := range []struct {
+			after            time.Duration
+			plain, marketing store.MessageStatus
+		}{
+			{0, store.EmailSending, store.EmailSending},
+			{25 * time.Hour, store.MessageBounced, store.EmailSending},
+			{48 * time.Hour, store.MessageBounced, store.MessageBounced},
+		} {
+			w.clock.Add(tt.after)
+			if _, err := q.RunOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if p, m := w.email(t, plain).Status, w.email(t, marketing).Status; p != tt.plain || m != tt.marketing {
+				t.Errorf("%s later: %s and %s, want %s and %s", tt.after, p, m, tt.plain, tt.marketing)
+			}
+		}
+	})
+}
+
+// What a test key sends reaches every state, and no network (H21).
+func TestSimulatedEmails(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(t, 25, nil, func(c *queue.Config) { c.Resolver = noDNS{t} })
+		for local, want := range map[string]store.MessageStatus{
+			"ann": store.MessageDelivered, "x+bounced": store.MessageBounced, "softbounce": store.MessageBounced,
+			"complained": store.MessageComplained, "failed": store.MessageFailed, "opened": store.EmailOpened, "x+clicked": store.EmailClicked,
+			"delayed": store.EmailSending, "suppressed": store.MessageFailed,
+		} {
+			e := storetest.Email(t, w.store, w.inbox.AccountID, []string{local + "@out.example"}, func(e *store.NewEmail) { e.TestMode = true })
+			round(t, q, 1)
+			if got := w.email(t, e); got.Status != want {
+				t.Errorf("%s: %s, want %s", local, got.Status, want)
+			}
+		}
+	})
+}

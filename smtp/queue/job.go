@@ -1,0 +1,147 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/postroom/postroom/store"
+)
+
+// maxRcpts is how many recipients one transaction has (RFC 5321 section
+// 4.5.3.1.8).
+const maxRcpts = 100
+
+// job is one attempt to deliver one message to recipients that share a
+// destination.
+type job struct {
+	mail  *outgoing
+	dest  dest
+	rcpts []store.Claimed
+	// attempt makes the attempt, and returns what records the outcome.
+	attempt func() (record func())
+
+	holding *holding
+	reached uint64 // how often the destination was, when the job began
+}
+
+// outgoing is a message that is being delivered. The jobs of one claim share
+// it, so that it is signed once, unless it is not the same for all recipients.
+type outgoing struct {
+	message store.Message
+	from    string // reverse-path, where nobody is to answer
+	fields  string // of the header, for one recipient alone
+
+	mu        sync.Mutex
+	signed    bool
+	signature string
+}
+
+// jobsOf makes jobs of what was claimed.
+func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
+	type key struct {
+		message int64
+		dest    dest
+	}
+	mails := map[int64]*outgoing{}
+	open := map[key]*job{}
+	var jobs []*job
+	for _, c := range claimed {
+		m, fields := mails[c.MessageSeq], q.fieldsOf(c)
+		if m == nil || fields != "" {
+			m = &outgoing{message: c.Message, from: c.From, fields: fields}
+			mails[c.MessageSeq] = m
+		}
+		k := key{c.MessageSeq, q.destOf(c)}
+		j := open[k]
+		if j == nil || len(j.rcpts) >= maxRcpts || fields != "" {
+			j = &job{mail: m, dest: k.dest}
+			open[k] = j
+			jobs = append(jobs, j)
+		}
+		j.rcpts = append(j.rcpts, c)
+	}
+	return jobs
+}
+
+func (q *Queue) destOf(c store.Claimed) dest {
+	switch {
+	case c.Message.TestMode:
+		return dest{kind: toNobody}
+	case strings.EqualFold(c.Domain, q.domain):
+		return dest{kind: toInbox}
+	case q.relay != nil:
+		return dest{kind: toRelay}
+	}
+	return dest{kind: toMX, domain: c.Domain}
+}
+
+// signedMail is a message with its signature in front, as it goes out.
+type signedMail struct {
+	io.Reader
+	size int64
+	raw  *store.Raw
+}
+
+func (s *signedMail) Close() error { return s.raw.Close() }
+
+// open opens the bytes that go out. A message is signed when it is first sent;
+// every later attempt finds the signature stored and sends the same bytes. One
+// with fields for its recipient is signed for each attempt. The caller closes it.
+func (q *Queue) open(ctx context.Context, m *outgoing) (*signedMail, error) {
+	raw, err := q.store.Raw(ctx, m.message.Seq)
+	if err != nil {
+		return nil, err
+	}
+	signature := raw.Signature
+	if signature == "" || m.fields != "" {
+		if signature, err = q.sign(ctx, m, raw); err != nil {
+			_ = raw.Close()
+			return nil, err
+		}
+	}
+	return &signedMail{
+		Reader: io.MultiReader(strings.NewReader(signature+m.fields), raw),
+		size:   int64(len(signature)+len(m.fields)) + raw.Size,
+		raw:    raw,
+	}, nil
+}
+
+// sign returns the signature that the jobs of one claim share, and leaves raw
+// at its beginning.
+func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (string, error) {
+	if q.signer == nil {
+		return "", nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.signed {
+		return m.signature, nil
+	}
+	domain := m.message.FromEmail[strings.LastIndexByte(m.message.FromEmail, '@')+1:]
+	account := m.message.AccountID
+	if strings.EqualFold(domain, q.domain) {
+		account = store.TheInstall
+	}
+	signature, err := q.signer.Sign(ctx, account, domain, io.MultiReader(strings.NewReader(m.fields), raw))
+	if err != nil {
+		return "", fmt.Errorf("sign: %w", err)
+	}
+	if _, err := raw.Seek(0, io.SeekStart); err != nil {
+		return "", fmt.Errorf("read the mail: %w", err)
+	}
+	m.signed, m.signature = true, signature
+	return signature, nil
+}
+
+// newSignature is what this claim has signed for all recipients, to be stored.
+func (m *outgoing) newSignature() string {
+	if m.fields != "" {
+		return ""
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.signature
+}

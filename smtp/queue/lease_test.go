@@ -1,0 +1,119 @@
+package queue_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/smtp/queue"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// A delivery may take longer than a lease: while it runs, the lease is renewed,
+// and no other node takes the mail (N1).
+func TestLeaseIsRenewedWhileTheDeliveryRuns(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		w := &world{store: storetest.OpenConfig(t, cfg)}
+		w.inbox = storetest.Inbox(t, w.store)
+		begun, finish := make(chan struct{}), make(chan struct{})
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+			close(begun) // a second call would panic
+			<-finish
+			return nil
+		}})
+		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
+		short := func(c *queue.Config) { c.Lease, c.Now = 3*time.Second, time.Now }
+		other := *w
+		if w.store.Engine() == string(storetest.PostgreSQL) { // a second node
+			other.store = storetest.OpenConfig(t, cfg)
+		}
+		first, second := w.queue(t, mx.Port(), zones, short), other.queue(t, mx.Port(), zones, short)
+		m := w.send(t, "bob@out.example")
+		stops := []func(){run(t, first), run(t, second)}
+
+		<-begun
+		ends := map[int64]bool{}
+		poll(t, "the lease was renewed four times", func() bool {
+			ends[w.message(t, m).Recipients[0].NextAttemptAt.UnixMicro()] = true
+			return len(ends) >= 5
+		})
+		close(finish)
+		poll(t, "the mail is delivered", func() bool { return w.message(t, m).Recipients[0].Status == store.RecipientDelivered })
+		for _, stop := range stops {
+			stop()
+		}
+		if r := w.message(t, m).Recipients[0]; r.Attempts != 1 || len(mx.Mails()) != 1 {
+			t.Errorf("%d attempts, %d mails", r.Attempts, len(mx.Mails()))
+		}
+	})
+}
+
+// A node finds out that another one has claimed its mail, as when their clocks
+// differ by more than a lease, and breaks the delivery off: it neither hands over
+// the mail nor stores a result (N1).
+func TestDeliveryIsBrokenOffWhenTheLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		if cfg.Now = time.Now; storetest.OpenConfig(t, cfg).Engine() != string(storetest.PostgreSQL) {
+			t.Skip("one process alone has an SQLite database")
+		}
+		slow, fast := &world{store: storetest.OpenConfig(t, cfg)}, &world{}
+		cfg.Now = func() time.Time { return time.Now().Add(time.Hour) }
+		fast.store = storetest.OpenConfig(t, cfg)
+		slow.inbox = storetest.Inbox(t, slow.store)
+		hangs, release := make(chan struct{}), make(chan struct{})
+		defer close(release)
+		var calls atomic.Int64
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(string) error {
+			if calls.Add(1) == 1 {
+				close(hangs)
+				<-release
+			}
+			return nil
+		}})
+		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
+		clock := func(now func() time.Time) func(*queue.Config) {
+			return func(c *queue.Config) { c.Lease, c.Now = 400*time.Millisecond, now }
+		}
+		m := slow.send(t, "bob@out.example")
+		first := slow.queue(t, mx.Port(), zones, clock(time.Now))
+		ended := make(chan struct{})
+		stop := run(t, first)
+		<-hangs
+		second := fast.queue(t, mx.Port(), zones, clock(cfg.Now))
+
+		round(t, second, 1)
+
+		go func() {
+			defer close(ended)
+			stop() // waits for what is under way
+		}()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second): // the grace is 15 s
+			t.Error("the delivery that was lost goes on")
+		}
+		r := slow.wantRecipient(t, m, store.RecipientDelivered, "250")
+		if r.Attempts != 2 || len(mx.Mails()) != 1 {
+			t.Errorf("%d attempts, %d mails", r.Attempts, len(mx.Mails()))
+		}
+	})
+}
+
+// poll looks until ok is true.
+func poll(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not true in time: %s", what)
+		}
+	}
+}

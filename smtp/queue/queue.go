@@ -1,0 +1,260 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/store"
+)
+
+const (
+	// relayConns is how many connections the relay gets at most: more than
+	// relays let one customer have would only be refused.
+	relayConns = 20
+	// localJobs is how many mails are put into our own inboxes at the same
+	// time: enough to fill the transactions that they share.
+	localJobs = 64
+	// pollEvery is after how long the queue looks for work whatever it was told.
+	pollEvery = time.Second
+	// crowdedPause is for how long the queue does not listen to new mail while a
+	// destination has all that it can take: what is due for that is looked through
+	// each time, to find what is due for others.
+	crowdedPause = 50 * time.Millisecond
+	// claimTimeout is how long a claim may take.
+	claimTimeout = 10 * time.Second
+	// recordTimeout is how long one try to record an outcome may take.
+	recordTimeout = 10 * time.Second
+)
+
+// Queue delivers accepted mail. Any number of them, on any number of nodes, can
+// run on one store.
+//
+// Each recipient has an outcome of its own:
+//
+//   - The server of its domain, or our own inbox, takes the mail: delivered. The
+//     relay takes it: sent.
+//   - A server refuses it for good (5yz), the domain does not exist or takes no
+//     mail, or all its servers are at addresses that mail is not sent to:
+//     bounced, and never tried again.
+//   - Anything else (4yz, no answer, no DNS, a fault of ours): tried again on
+//     the schedule of nextAttempt, for 24 hours or, if it is marketing, 72, and
+//     then bounced with the last answer.
+//   - The content of the message is gone, or the domain that it is from is no
+//     longer verified for the account that sends: failed.
+//
+// Before each round the scheduled emails whose time has come are queued, so that
+// they are at most as late as the poll is long.
+//
+// To a domain that says by MTA-STS (RFC 8461) how its servers are known, mail goes
+// only to those, and only encrypted; what cannot go that way is tried again.
+// DANE (RFC 7672) is not looked at: it needs a resolver that validates.
+//
+// A mail is handed over at least once. It may be twice when a server took it and
+// its answer never came (RFC 1047), or when this process died before it could
+// record the answer; both times with the same bytes and Message-ID.
+type Queue struct {
+	store    *store.Store
+	local    LocalDelivery
+	signer   *Signer
+	feedback *Feedback
+	domain   string
+	due      store.DueRules
+	relay    *outbound.Relay
+	mxPort   uint16
+	lease    time.Duration
+	grace    time.Duration
+	now      func() time.Time
+	log      *slog.Logger
+
+	dir      *outbound.Directory
+	dialer   *outbound.Dialer
+	policies *outbound.Policies
+	conns    *outbound.Pool
+	jobs     *dispatcher
+	batch    int
+	tally    queueTally
+}
+
+// New returns a queue that does nothing until Run or RunOnce. It must be
+// closed, which Run does at its end.
+func New(cfg Config) (*Queue, error) {
+	if cfg.Store == nil || cfg.Local == nil || cfg.Domain == "" || cfg.HELO == "" {
+		return nil, errors.New("queue: store, local delivery, domain and HELO name are required")
+	}
+	cfg.setDefaults()
+	q := &Queue{
+		store:  cfg.Store,
+		local:  cfg.Local,
+		signer: cfg.Signer, feedback: cfg.Feedback,
+		domain: cfg.Domain,
+		due:    store.DueRules{MailDomain: cfg.Domain, Fold: mail.FoldAddress, Draft: cfg.DraftOf},
+		relay:  cfg.Relay,
+		mxPort: cfg.MXPort,
+		lease:  cfg.Lease,
+		grace:  cfg.Grace,
+		now:    cfg.Now,
+		log:    cfg.Log,
+		dir:    outbound.NewDirectory(cfg.Resolver, cfg.Now),
+		dialer: &outbound.Dialer{HELO: cfg.HELO, Timeouts: cfg.Timeouts.OrDefault(), Guard: cfg.Guard, Roots: cfg.RootCAs},
+		conns:  &outbound.Pool{Max: cfg.MaxConns, Mails: cfg.MailsPerConn},
+		batch:  2 * cfg.MaxConns,
+	}
+	q.policies = outbound.NewPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)
+	q.jobs = newDispatcher(dispatchLimits{
+		domain:  min(cfg.MaxPerDomain, cfg.MaxConns),
+		relay:   min(relayConns, cfg.MaxConns),
+		network: cfg.MaxConns,
+		local:   localJobs,
+		claimed: 20 * cfg.MaxConns,
+	}, cfg.Now)
+	return q, nil
+}
+
+// Run delivers what is due until ctx ends. Then it claims nothing more, gives
+// back what it has not begun, lets transactions finish for the time of Grace,
+// breaks off the others, and returns when nothing of it runs any more.
+func (q *Queue) Run(ctx context.Context) error {
+	defer q.Close()
+	wake := q.store.WakeQueue()
+	defer wake.Stop()
+	woken := wake.C
+	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer breakOff()
+	keeping.Go(func() { q.keepLeases(work) })
+	for ctx.Err() == nil {
+		n, pause, err := q.claim(ctx, work)
+		if err != nil && ctx.Err() == nil {
+			q.log.WarnContext(ctx, "queue cannot claim mail", "error", err)
+		}
+		if err == nil && n > 0 {
+			continue // there may be more
+		}
+		listen := woken
+		if q.jobs.crowded() {
+			listen, pause = nil, min(pause, crowdedPause)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case _, open := <-listen:
+			if !open { // the store is closed: only the poll is left
+				woken = nil
+			}
+		case <-q.jobs.freed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	q.drain(work, breakOff)
+	return nil
+}
+
+// RunOnce does one round: it claims what is due, up to a batch, delivers it, and
+// returns when every outcome is recorded, and how many recipients it claimed.
+func (q *Queue) RunOnce(ctx context.Context) (int, error) {
+	n, _, err := q.claim(ctx, ctx)
+	q.jobs.wait()
+	return n, err
+}
+
+// Close closes the connections that are kept for more mail.
+func (q *Queue) Close() { q.conns.Close() }
+
+// claim takes what is due and hands it to the dispatcher. work is the context
+// of the deliveries. pause is how long there is nothing to claim, as far as is
+// known.
+func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, err error) {
+	if n, err := q.store.ReleaseScheduled(work, q.due); err != nil {
+		q.log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
+	} else if n > 0 {
+		q.log.InfoContext(ctx, "scheduled mail queued", "emails", n)
+	}
+	room := q.jobs.room()
+	if room <= 0 {
+		return 0, pollEvery, nil
+	}
+	busy := q.jobs.busy()
+	due, err := q.store.NextDue(ctx, busy)
+	if err != nil || due == nil {
+		return 0, pollEvery, err
+	}
+	now := q.now()
+	if wait := due.Sub(now); wait > 0 {
+		return 0, min(wait, pollEvery), nil
+	}
+	// Not with ctx: what is claimed at the moment when that ends, and not known
+	// to be, could not be given back and would wait for the end of its lease.
+	claiming, cancel := context.WithTimeout(work, claimTimeout)
+	defer cancel()
+	claimed, err := q.store.ClaimRecipients(claiming, min(room, q.batch), q.lease, busy)
+	if err != nil || len(claimed) == 0 {
+		return 0, pollEvery, err
+	}
+	send, skip, err := q.splitSuppressed(claiming, claimed)
+	if err != nil {
+		q.log.WarnContext(ctx, "queue cannot see who is suppressed", "error", err)
+		send, skip = nil, claimed
+	}
+	ended := verdictSuppressed
+	if err != nil { // who must not get it is not known
+		ended = verdictLocal
+	}
+	q.dispatch(q.jobsOf(send), now, func(j *job) func() { return q.begin(ctx, work, j) })
+	q.dispatch(q.jobsOf(skip), now, func(j *job) func() { return q.recorder(work, j, ended) })
+	return len(claimed), 0, nil
+}
+
+// dispatch gives jobs that were claimed at a time to the dispatcher. attempt
+// returns what records the outcome.
+func (q *Queue) dispatch(jobs []*job, claimed time.Time, attempt func(*job) (record func())) {
+	for _, j := range jobs {
+		j.attempt = func() func() { return attempt(j) }
+		j.holding = newHolding(j.rcpts, q.leaseEnd(claimed))
+	}
+	q.jobs.add(jobs)
+}
+
+// begin runs a job, unless ctx has ended while it waited for its turn.
+func (q *Queue) begin(ctx, work context.Context, j *job) (record func()) {
+	if ctx.Err() != nil {
+		return q.recorder(work, j, verdictUntried)
+	}
+	return q.deliver(work, j)
+}
+
+// recorder records one verdict for all recipients of a job.
+func (q *Queue) recorder(work context.Context, j *job, v verdict) (record func()) {
+	return func() { q.record(work, j, all(len(j.rcpts), v)) }
+}
+
+// drain ends Run.
+func (q *Queue) drain(work context.Context, breakOff context.CancelFunc) {
+	var giveBack sync.WaitGroup
+	for _, j := range q.jobs.drop() {
+		giveBack.Go(q.recorder(work, j, verdictUntried))
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		giveBack.Wait()
+		q.jobs.wait()
+	}()
+	grace := time.NewTimer(q.grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+		return
+	case <-grace.C:
+	}
+	q.log.WarnContext(work, "deliveries broken off", "grace", fmt.Sprint(q.grace))
+	breakOff()
+	<-done
+}

@@ -1,0 +1,120 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/store"
+)
+
+// record stores what came of a job, recipient by recipient.
+func (q *Queue) record(ctx context.Context, j *job, verdicts []verdict) {
+	var recording sync.WaitGroup
+	for i, c := range j.rcpts {
+		if v := verdicts[i]; !v.recorded {
+			recording.Go(func() {
+				q.recordOne(ctx, j, c, v)
+				j.holding.settle(c.Seq)
+			})
+		}
+	}
+	recording.Wait()
+}
+
+// recordTries is how often an outcome is tried to be recorded when the fault is
+// not that the database is away.
+const recordTries = 5
+
+// recordOne stores one outcome, and goes on trying: a mail that was taken and
+// not recorded would be sent again. When another process has claimed the
+// recipient before, it is.
+func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdict) {
+	a := q.attemptOf(j, c, v)
+	wait := 50 * time.Millisecond
+	for try := 1; ; try++ {
+		err := q.recordAttempt(ctx, *a)
+		switch {
+		case err == nil:
+			if !v.untried {
+				q.logAttempt(ctx, j, c, a)
+			}
+			return
+		case errors.Is(err, store.ErrState):
+			q.logLost(ctx, j)
+			return
+		case ctx.Err() != nil, try >= recordTries && !databaseAway(err):
+			q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID,
+				"status", a.Status, "error", err)
+			return
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// recordAttempt does not end with the queue: what is known is written.
+func (q *Queue) recordAttempt(ctx context.Context, a store.Attempt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return q.store.RecordAttempt(ctx, a)
+}
+
+func databaseAway(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// attemptOf is the row of an outcome. A transient one is put off, until it has
+// been tried for long enough; then it is a soft bounce, with the last words of
+// the server.
+func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
+	a := &store.Attempt{
+		RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence,
+		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),
+	}
+	if v.status != store.RecipientQueued {
+		if a.Suppress = suppressionOf(c, v); a.Suppress != "" {
+			a.EmailFold, a.SuppressFor = mail.FoldAddress(c.Email), smtp.SuppressedMail(enhancedOf(v.response))
+		}
+		return a
+	}
+	now := q.now()
+	if v.untried {
+		next := store.NewTime(now)
+		a.Next, a.Untried = &next, true
+		if c.LastResponse != nil {
+			a.Response = *c.LastResponse
+		}
+		return a
+	}
+	next, ok := nextAttempt(c.Attempts, retriesEnd(c), now, 2*rand.Float64()-1) //nolint:gosec // no secret
+	if !ok {
+		a.Status, a.Soft = store.RecipientBounced, true
+		return a
+	}
+	at := store.NewTime(next)
+	a.Next = &at
+	return a
+}
+
+func (q *Queue) logAttempt(ctx context.Context, j *job, c store.Claimed, a *store.Attempt) {
+	code, _, _ := strings.Cut(a.Response, " ")
+	q.log.InfoContext(ctx, "delivery attempt", "message_id", j.mail.message.ID, "rcpt_domain", c.Domain,
+		"attempt", c.Attempts, "status", a.Status, "smtp_code", code)
+}
+
+// logLost tells of a claim that another process has taken over.
+func (q *Queue) logLost(ctx context.Context, j *job) {
+	q.log.WarnContext(ctx, "another claim has taken a recipient", "message_id", j.mail.message.ID,
+		"rcpt_domain", j.rcpts[0].Domain)
+}

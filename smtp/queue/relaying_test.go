@@ -1,0 +1,173 @@
+package queue_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/smtp/queue"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+)
+
+func relay(t testing.TB, format string, args ...any) *outbound.Relay {
+	t.Helper()
+	r, err := outbound.ParseRelay(fmt.Sprintf(format, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The relay gets one transaction for all recipients, and what it took is sent,
+// not delivered. No MX is looked up, and the guard is for strangers' hosts.
+func TestRelayTakesAllMail(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Users: map[string]string{"me": "p@ss word"}})
+		q := w.queue(t, 25, nil, func(c *queue.Config) {
+			c.Relay, c.Resolver, c.Guard = relay(t, "smtp://me:p%%40ss%%20word@%s", mx.Addr()), noDNS{t}, netguard.New(netguard.Config{})
+		})
+		m := w.send(t, "ann@a.example", "bob@b.example", "eve@c.example")
+
+		round(t, q, 3)
+
+		mails := mx.Mails()
+		if len(mails) != 1 || !cmp.Equal(mails[0].To, []string{"ann@a.example", "bob@b.example", "eve@c.example"}) || mails[0].User != "me" {
+			t.Errorf("transactions: %+v", mails)
+		}
+		got := w.message(t, m)
+		for _, r := range got.Recipients {
+			wantState(t, r, store.RecipientSent, "250")
+		}
+		if got.Status != store.MessageSent || got.SentAt == nil || got.DeliveredAt != nil {
+			t.Errorf("the message is %s, sent at %v, delivered at %v", got.Status, got.SentAt, got.DeliveredAt)
+		}
+	})
+}
+
+func TestHowTheRelayIsReached(t *testing.T) {
+	cfg, pool := smtptest.NewTLS(t, "127.0.0.1")
+	foreign, _ := smtptest.NewTLS(t, "relay.example")
+	users := map[string]string{"me": "pw"}
+	tests := []struct {
+		name     string
+		mx       smtptest.MXConfig
+		url      string // %s is the address
+		status   store.RecipientStatus
+		response string
+		tls      bool
+	}{
+		{"STARTTLS, the certificate is good", smtptest.MXConfig{TLS: cfg, Users: users}, "smtp://me:pw@%s?tls=verify", store.RecipientSent, "250", true},
+		{"TLS from the first byte", smtptest.MXConfig{TLS: cfg, Implicit: true, Users: users}, "smtps://me:pw@%s", store.RecipientSent, "250", true},
+		{"no TLS where it must be", smtptest.MXConfig{Users: users}, "smtp://me:pw@%s?tls=verify", store.RecipientQueued, "451 4.4.1 The relay: no TLS", false},
+		{"a foreign certificate", smtptest.MXConfig{TLS: foreign, Users: users}, "smtp://me:pw@%s?tls=verify", store.RecipientQueued, "451 4.4.1 The relay: TLS failed", false},
+		{"a foreign certificate that may be", smtptest.MXConfig{TLS: foreign, Users: users}, "smtp://me:pw@%s?tls=insecure", store.RecipientSent, "250", true},
+		{"a foreign certificate at smtps", smtptest.MXConfig{TLS: foreign, Implicit: true}, "smtps://%s", store.RecipientQueued, "451 4.4.1 The relay: TLS failed", false},
+		{"TLS switched off", smtptest.MXConfig{TLS: cfg, Users: users}, "smtp://me:pw@%s?tls=off", store.RecipientSent, "250", false},
+		{"no user, TLS because it is there", smtptest.MXConfig{TLS: foreign}, "smtp://%s", store.RecipientSent, "250", true},
+		{"no user, no TLS", smtptest.MXConfig{}, "smtp://%s", store.RecipientSent, "250", false},
+		{"the wrong password", smtptest.MXConfig{Users: users}, "smtp://me:wrong@%s", store.RecipientQueued, "451 4.7.0 The relay does not accept our credentials", false},
+		{"a password for a server without AUTH", smtptest.MXConfig{}, "smtp://me:pw@%s", store.RecipientQueued, "451 4.7.0 The relay does not accept our credentials", false},
+		{"no password where one is asked for", smtptest.MXConfig{Users: users}, "smtp://%s", store.RecipientBounced, "502 5.7.0", false},
+	}
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				mx := smtptest.NewMX(t, tt.mx)
+				q := w.queue(t, 25, nil, func(c *queue.Config) {
+					c.Relay, c.Resolver, c.RootCAs = relay(t, tt.url, mx.Addr()), noDNS{t}, pool
+				})
+				m := w.send(t, "bob@out.example")
+
+				round(t, q, 1)
+
+				w.wantRecipient(t, m, tt.status, tt.response)
+				for _, mail := range mx.Mails() {
+					if mail.TLS != tt.tls {
+						t.Errorf("TLS %v, want %v", mail.TLS, tt.tls)
+					}
+				}
+			})
+		}
+	})
+}
+
+// A relay that wants a password nobody configured is the operator's fault, not
+// the mail's.
+func TestRelayThatWantsAPassword(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		l := smtptest.Listen(t, "127.0.0.1")[0]
+		smtptest.Script{Banner: "220 hi", Reply: smtptest.Replies(map[string]string{"MAIL": "530 5.7.0 log in first"})}.Serve(t, l)
+		q := w.queue(t, 25, nil, func(c *queue.Config) { c.Relay = relay(t, "smtp://%s", l.Addr()) })
+		m := w.send(t, "bob@out.example")
+
+		round(t, q, 1)
+
+		w.wantRecipient(t, m, store.RecipientQueued, "451 4.7.0 The relay does not accept our credentials")
+	})
+}
+
+// A relay that knows LOGIN alone is logged in to as well.
+func TestLoginInSteps(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		l := smtptest.Listen(t, "127.0.0.1")[0]
+		said := make(chan string, 20)
+		replies := smtptest.Replies(map[string]string{
+			"EHLO": "250-relay.test\n250 AUTH LOGIN XOAUTH2", "AUTH": "334 VXNlcm5hbWU6", "BWU=": "334 UGFzc3dvcmQ6", "CHC=": "235 2.7.0 in",
+		})
+		smtptest.Script{Banner: "220 hi", Reply: func(line string) string {
+			said <- line
+			return replies(line)
+		}}.Serve(t, l)
+		q := w.queue(t, 25, nil, func(c *queue.Config) { c.Relay, c.Resolver = relay(t, "smtp://me:pw@%s", l.Addr()), noDNS{t} })
+		m := w.send(t, "bob@out.example")
+
+		round(t, q, 1)
+
+		w.wantRecipient(t, m, store.RecipientSent, "250")
+		var got []string
+		for range 4 {
+			got = append(got, <-said)
+		}
+		if diff := cmp.Diff([]string{"EHLO mail.in.example", "AUTH LOGIN", "bWU=", "cHc="}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestParseRelay(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ in, want, err string }{
+		{in: "smtp://mail.example", want: "smtp://mail.example:587"},
+		{in: "smtps://me:secret@mail.example", want: "smtps://me:xxxxx@mail.example:465"},              //nolint:gosec // nobody's password
+		{in: "smtp://me:secret@mail.example:2525/?tls=off", want: "smtp://me:xxxxx@mail.example:2525"}, //nolint:gosec // nobody's password
+		{in: "smtp://[::1]:25", want: "smtp://[::1]:25"},
+		{in: "mail.example:25", err: "smtp:// or smtps://"},
+		{in: "http://mail.example", err: "smtp:// or smtps://"},
+		{in: "smtp://", err: "not an address"},
+		{in: "smtp://mail.example/path", err: "not an address"},
+		{in: "smtp://me:se%cret@mail.example", err: "not an address"}, //nolint:gosec // nobody's password
+		{in: "smtp://mail.example:0", err: `"0" is not a port`},
+		{in: "smtp://mail.example:99999", err: `"99999" is not a port`},
+		{in: "smtp://mail.example?tls=yes", err: "tls is verify, insecure, maybe or off"},
+		{in: "smtps://mail.example?tls=off", err: "smtps cannot have tls=off"},
+		{in: "smtp://mail.example?ssl=1", err: `unknown parameter "ssl"`},
+	}
+	for _, tt := range tests {
+		r, err := outbound.ParseRelay(tt.in)
+		switch {
+		case tt.err != "":
+			if err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), "se%cret") {
+				t.Errorf("%s: error %v, want %q", tt.in, err, tt.err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", tt.in, err)
+		case r.String() != tt.want:
+			t.Errorf("%s reads as %s, want %s", tt.in, r, tt.want)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mtasts"
+	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/store"
+)
+
+// errLeaseOver means that another process may have claimed the recipient.
+var errLeaseOver = errors.New("lease is over")
+
+// deliverRemote hands the mail to the first server of the destination that
+// takes the transaction, and returns what it says of each recipient.
+func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
+	n := len(j.rcpts)
+	endpoints, policy, v := q.route(ctx, j.dest)
+	if v != nil {
+		return unlessBrokenOff(ctx, all(n, *v))
+	}
+	var faults []outbound.Fault
+	answered := false
+	for p, f := range q.peers(ctx, endpoints) {
+		if p != nil {
+			if policy.Mode == mtasts.Testing {
+				if err := p.Unmet(policy, q.dialer.Roots); err != nil {
+					q.noteUnmet(ctx, mtasts.Testing, p.At, err)
+				}
+			}
+			var verdicts []verdict
+			q.jobs.enter(j)
+			verdicts, f = q.transact(ctx, p, j)
+			q.jobs.leave(j)
+			if f == nil {
+				q.noteServer(ctx, j, p)
+				return unlessBrokenOff(ctx, verdicts)
+			}
+			answered = answered || !p.TimedOut
+		}
+		faults = append(faults, *f)
+	}
+	overall := verdictOf(faults)
+	for _, f := range faults {
+		q.log.InfoContext(ctx, "server not used", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain,
+			"response", f.Response, "error", f.Err)
+	}
+	switch {
+	case brokenOff(ctx):
+	case answered:
+		q.jobs.reachable(j)
+	case overall.status == store.RecipientQueued:
+		q.jobs.unreachable(j, overall.response)
+	}
+	return unlessBrokenOff(ctx, all(n, overall))
+}
+
+// noteServer notes how the server of a transaction is. One that says nothing any
+// more in the middle of it is as good as dead, and would hold up every mail for
+// its domain.
+func (q *Queue) noteServer(ctx context.Context, j *job, p *outbound.Peer) {
+	switch {
+	case brokenOff(ctx):
+	case p.TimedOut:
+		q.jobs.silent(j, outbound.FaultOf(ctx, p.At, os.ErrDeadlineExceeded).Response)
+	default:
+		q.jobs.reachable(j)
+	}
+}
+
+// unlessBrokenOff turns the failures of an attempt that we ourselves have
+// broken off into what they are: no attempt at all.
+func unlessBrokenOff(ctx context.Context, verdicts []verdict) []verdict {
+	if !brokenOff(ctx) {
+		return verdicts
+	}
+	for i, v := range verdicts {
+		if v.status == store.RecipientQueued {
+			verdicts[i] = verdictUntried
+		}
+	}
+	return verdicts
+}
+
+// transact hands the mail to a server. A fault means that the server has said
+// nothing about any recipient, so that another one may be asked.
+func (q *Queue) transact(ctx context.Context, p *outbound.Peer, j *job) ([]verdict, *outbound.Fault) {
+	defer q.conns.Put(p)
+	if q.feedback != nil {
+		return q.apart(ctx, p, j)
+	}
+	return q.together(ctx, p, j)
+}
+
+// together runs one transaction for all recipients of the job.
+func (q *Queue) together(ctx context.Context, p *outbound.Peer, j *job) ([]verdict, *outbound.Fault) {
+	mail, err := q.open(ctx, j.mail)
+	if err != nil {
+		return all(len(j.rcpts), q.cannotOpen(ctx, j, err)), nil
+	}
+	defer func() { _ = mail.Close() }()
+	verdicts, tx, left := newTransaction(p, j, q.reversePath(ctx, j), mail.size)
+	if len(left) == 0 {
+		return verdicts, nil
+	}
+	taken := store.RecipientDelivered
+	if j.dest.kind == toRelay {
+		taken = store.RecipientSent
+	}
+	from, to, err := p.Envelope(tx)
+	if err != nil && len(to) == 0 {
+		f := outbound.FaultOf(ctx, p.At, err)
+		return nil, &f
+	}
+	if !from.Positive() {
+		if f := q.senderFault(ctx, p.At, from); f != nil {
+			return nil, f
+		}
+		return fill(verdicts, left, said(from, taken)), nil
+	}
+	var accepted []int
+	for i, r := range to {
+		if verdicts[left[i]] = said(r, taken); r.Positive() {
+			accepted = append(accepted, left[i])
+		}
+	}
+	if err != nil {
+		lost := verdict{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
+		return fill(fill(verdicts, accepted, lost), left[len(to):], lost), nil
+	}
+	if len(accepted) == 0 {
+		return verdicts, nil
+	}
+	return fill(verdicts, accepted, q.hand(ctx, p, j, mail, taken)), nil
+}
+
+// senderFault is the fault in a server's refusal of MAIL, nil when the refusal
+// is about the mail. A relay that asks for a password does not judge the mail, nor
+// does a server that asks for TLS, which has failed (RFC 3207 section 4).
+func (q *Queue) senderFault(ctx context.Context, e outbound.Endpoint, r outbound.Response) *outbound.Fault {
+	var err error = &outbound.ResponseError{Response: r}
+	switch {
+	case e.Trusted && r.Code == 530:
+		err = fmt.Errorf("%w: %s", outbound.ErrAuth, r)
+		q.log.WarnContext(ctx, "relay cannot be used", "relay", e.String(), "error", err)
+	case r.Code == 530:
+		err = fmt.Errorf("%w: %s", outbound.ErrNoTLS, r)
+	case r.Permanent():
+		return nil
+	}
+	f := outbound.FaultOf(ctx, e, err)
+	return &f
+}
+
+// hand sends the mail itself.
+func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signedMail, taken store.RecipientStatus) verdict {
+	r, err := p.Data(mail, func() error {
+		if !j.holding.ours(q.now()) {
+			return errLeaseOver
+		}
+		return ctx.Err()
+	})
+	switch {
+	case errors.Is(err, outbound.ErrBody):
+		return q.cannotOpen(ctx, j, err)
+	case errors.Is(err, errLeaseOver):
+		return verdictLost
+	case errors.Is(err, outbound.ErrNoAnswer):
+		q.tally.inDoubt.Add(1)
+		q.log.WarnContext(ctx, "mail handed over without an answer, and may arrive twice", "mx_host", p.At.Name(),
+			"message_id", j.mail.message.ID, "error", err)
+		return verdict{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
+	case err != nil:
+		q.log.InfoContext(ctx, "connection lost", "mx_host", p.At.Name(), "message_id", j.mail.message.ID, "error", err)
+		return verdict{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
+	}
+	return said(r, taken)
+}
+
+// newTransaction is the envelope for those recipients that p can be asked
+// about: left are their places in the job. The others have their verdict.
+func newTransaction(p *outbound.Peer, j *job, from string, size int64) (verdicts []verdict, tx outbound.Transaction, left []int) {
+	verdicts = make([]verdict, len(j.rcpts))
+	tx = outbound.Transaction{From: from, Size: size, UTF8: !smtp.IsASCII(from), Notify: from != j.mail.from && j.dest.kind == toRelay}
+	tx.UTF8 = tx.UTF8 || headerIsUTF8(j.mail.message.Addresses.V)
+	for i, c := range j.rcpts {
+		rcpt, ok := wireAddress(c.Email)
+		switch {
+		case !ok:
+			verdicts[i] = verdictAddress
+			continue
+		case (tx.UTF8 || !smtp.IsASCII(rcpt)) && !p.Offers("SMTPUTF8"):
+			verdicts[i] = verdictNoUTF8
+			continue
+		}
+		tx.UTF8 = tx.UTF8 || !smtp.IsASCII(rcpt)
+		tx.To = append(tx.To, rcpt)
+		left = append(left, i)
+	}
+	return verdicts, tx, left
+}
+
+// wireAddress is an address as RCPT takes it: the domain in ASCII, so that a
+// server needs SMTPUTF8 only for a local part that cannot be written otherwise.
+func wireAddress(email string) (string, bool) {
+	if mail.ValidAddress(email) != nil || strings.ContainsAny(email, "\r\n\x00<>") {
+		return "", false
+	}
+	at := strings.LastIndexByte(email, '@')
+	domain, err := smtp.ASCIIDomain(email[at+1:])
+	if at < 1 || err != nil {
+		return "", false
+	}
+	return email[:at+1] + domain, true
+}
+
+// headerIsUTF8 says whether the header names a local part that is not ASCII. Such
+// a mail is for servers with SMTPUTF8 alone, whoever it is for (RFC 6531 section
+// 3.4).
+func headerIsUTF8(as store.Addresses) bool {
+	named := slices.Concat(as.To, as.Cc, as.ReplyTo)
+	if as.From != nil {
+		named = append(named, *as.From)
+	}
+	return slices.ContainsFunc(named, func(a store.Address) bool {
+		return !smtp.IsASCII(a.Email[:strings.LastIndexByte(a.Email, '@')+1])
+	})
+}
+
+// fill sets the verdicts of the recipients at the given places.
+func fill(verdicts []verdict, at []int, v verdict) []verdict {
+	for _, i := range at {
+		verdicts[i] = v
+	}
+	return verdicts
+}

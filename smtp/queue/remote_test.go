@@ -1,0 +1,493 @@
+package queue_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/smtp/queue"
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+func TestQueueDeliversToTheMX(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+		m := w.send(t, "bob@out.example")
+
+		round(t, q, 1)
+
+		mail := mx.Wait(t, 1)[0]
+		if mail.From != w.inbox.Address || !cmp.Equal(mail.To, []string{"bob@out.example"}) || mail.HELO != "mail.in.example" {
+			t.Errorf("envelope from %q to %q, HELO %q", mail.From, mail.To, mail.HELO)
+		}
+		if diff := cmp.Diff(string(m.Content.Raw), string(mail.Data)); diff != "" {
+			t.Error(diff)
+		}
+		r := w.wantRecipient(t, m, store.RecipientDelivered, "250 2.0.0")
+		if r.SentAt == nil || r.DeliveredAt == nil || r.Attempts != 1 {
+			t.Errorf("sent at %v, delivered at %v, %d attempts", r.SentAt, r.DeliveredAt, r.Attempts)
+		}
+		if got := w.message(t, m); got.Status != store.MessageDelivered {
+			t.Errorf("the message is %s", got.Status)
+		}
+		round(t, q, 0)
+	})
+}
+
+// Hosts are asked in the order of their preferences, past those that refuse the
+// connection, are busy, or speak something else (O1).
+func TestMXHostsAreTriedInOrder(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5")
+		var order []string
+		var mu sync.Mutex
+		note := func(name, answer string) func(string) string {
+			return func(string) string {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, name)
+				return answer
+			}
+		}
+		_ = l[0].Close() // refused
+		smtptest.Script{Banner: "421 4.3.2 not now", Reply: note("busy", "250 ok")}.Serve(t, l[1])
+		smtptest.Script{Banner: "HTTP/1.1 400 Bad Request", Reply: note("web", "400 Bad Request")}.Serve(t, l[2])
+		smtptest.Script{Banner: "220 hello", Reply: note("ehlo", "451 4.3.0 later")}.Serve(t, l[3])
+		last := smtptest.NewMX(t, smtptest.MXConfig{Listener: l[4]})
+		q := w.queue(t, last.Port(), smtptest.Zones{
+			"out.example.": smtptest.MXRecords(
+				net.MX{Host: "e.out.example.", Pref: 50}, net.MX{Host: "c.out.example.", Pref: 30}, net.MX{Host: "a.out.example.", Pref: 10},
+				net.MX{Host: "d.out.example.", Pref: 40}, net.MX{Host: "b.out.example.", Pref: 20}),
+			"a.out.example.": smtptest.A("127.0.0.1"), "b.out.example.": smtptest.A("127.0.0.2"), "c.out.example.": smtptest.A("127.0.0.3"),
+			"d.out.example.": smtptest.A("127.0.0.4"), "e.out.example.": smtptest.A("127.0.0.5"),
+		})
+		m := w.send(t, "bob@out.example")
+
+		round(t, q, 1)
+
+		last.Wait(t, 1)
+		w.wantRecipient(t, m, store.RecipientDelivered, "250")
+		mu.Lock()
+		defer mu.Unlock()
+		// Only the fourth came as far as a command.
+		if diff := cmp.Diff([]string{"ehlo"}, order); diff != "" {
+			t.Errorf("commands before the last host: %s", diff)
+		}
+	})
+}
+
+func TestEqualPreferencesShareTheMail(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2")
+		a, b := smtptest.NewMX(t, smtptest.MXConfig{Listener: l[0]}), smtptest.NewMX(t, smtptest.MXConfig{Listener: l[1]})
+		q := w.queue(t, a.Port(), smtptest.Zones{
+			"out.example.":   smtptest.MXRecords(net.MX{Host: "a.out.example.", Pref: 10}, net.MX{Host: "b.out.example.", Pref: 10}),
+			"a.out.example.": smtptest.A("127.0.0.1"), "b.out.example.": smtptest.A("127.0.0.2"),
+		})
+		for range 40 {
+			w.send(t, "bob@out.example")
+		}
+
+		round(t, q, 40)
+
+		// By chance all go one way in one of 2^39 runs.
+		if len(a.Mails()) == 0 || len(b.Mails()) == 0 || len(a.Mails())+len(b.Mails()) != 40 {
+			t.Errorf("the hosts got %d and %d mails", len(a.Mails()), len(b.Mails()))
+		}
+	})
+}
+
+func TestDNSDecidesWithoutAServer(t *testing.T) {
+	tests := []struct {
+		name     string
+		zones    func(ip string) smtptest.Zones
+		status   store.RecipientStatus
+		response string
+		conns    int
+	}{
+		{
+			"no MX: the domain's own address", func(ip string) smtptest.Zones { return smtptest.Zones{"out.example.": smtptest.A(ip)} },
+			store.RecipientDelivered, "250", 1,
+		},
+		{
+			"null MX: bounced, although there is an address", func(ip string) smtptest.Zones {
+				return smtptest.Zones{"out.example.": {MX: []net.MX{{Host: ".", Pref: 0}}, A: []string{ip}}}
+			}, store.RecipientBounced, "556 5.1.10", 0,
+		},
+		{
+			"no such domain: bounced", func(string) smtptest.Zones { return smtptest.Zones{} },
+			store.RecipientBounced, "550 5.1.2", 0,
+		},
+		{
+			"neither MX nor address: bounced", func(string) smtptest.Zones { return smtptest.Zones{"out.example.": {TXT: []string{"x"}}} },
+			store.RecipientBounced, "550 5.1.2", 0,
+		},
+		{
+			"SERVFAIL: tried again", func(string) smtptest.Zones {
+				return smtptest.Zones{"out.example.": {Err: errors.New("servfail")}}
+			}, store.RecipientQueued, "451 4.4.3", 0,
+		},
+		{
+			"SERVFAIL for the only host: tried again", func(string) smtptest.Zones {
+				return smtptest.Zones{
+					"out.example.":    smtptest.MXRecords(net.MX{Host: "mx.out.example.", Pref: 1}),
+					"mx.out.example.": {Err: errors.New("servfail")},
+				}
+			}, store.RecipientQueued, "451 4.4.1", 0,
+		},
+		{
+			"the only host does not exist: tried again", func(string) smtptest.Zones {
+				return smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: "gone.out.example.", Pref: 1})}
+			}, store.RecipientQueued, "451 4.4.1 gone.out.example: no such host", 0,
+		},
+		{
+			"a host that does not exist, and one that does", func(ip string) smtptest.Zones {
+				return smtptest.Zones{
+					"out.example.":    smtptest.MXRecords(net.MX{Host: "gone.out.example.", Pref: 1}, net.MX{Host: "mx.out.example.", Pref: 2}),
+					"mx.out.example.": smtptest.A(ip),
+				}
+			}, store.RecipientDelivered, "250", 1,
+		},
+		{
+			"an MX that is an alias", func(ip string) smtptest.Zones {
+				return smtptest.Zones{
+					"out.example.":    smtptest.MXRecords(net.MX{Host: "mx.out.example.", Pref: 1}),
+					"mx.out.example.": {CNAME: "real.out.example."}, "real.out.example.": smtptest.A(ip),
+				}
+			}, store.RecipientDelivered, "250", 1,
+		},
+		{
+			"an address in place of a host name is none", func(ip string) smtptest.Zones {
+				return smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: ip + ".", Pref: 1})}
+			}, store.RecipientQueued, "451 4.4.1", 0,
+		},
+	}
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				mx := smtptest.NewMX(t, smtptest.MXConfig{})
+				q := w.queue(t, mx.Port(), tt.zones(mx.IP()))
+				m := w.send(t, "bob@out.example")
+
+				round(t, q, 1)
+
+				w.wantRecipient(t, m, tt.status, tt.response)
+				if mx.Conns() != tt.conns {
+					t.Errorf("%d connections, want %d", mx.Conns(), tt.conns)
+				}
+			})
+		}
+	})
+}
+
+func TestPrivateTargetsAreRefused(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{})
+		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
+		strict := w.queue(t, mx.Port(), zones, func(c *queue.Config) { c.Guard = netguard.New(netguard.Config{}) })
+		m := w.send(t, "bob@out.example")
+
+		round(t, strict, 1)
+
+		w.wantRecipient(t, m, store.RecipientBounced, "550 5.4.4 mx.out.example has an address that mail is not sent to")
+		if mx.Conns() != 0 {
+			t.Errorf("%d connections to a private address", mx.Conns())
+		}
+
+		open := w.queue(t, mx.Port(), zones) // with 127.0.0.0/8 allowed
+		m = w.send(t, "bob@out.example")
+		round(t, open, 1)
+		w.wantRecipient(t, m, store.RecipientDelivered, "250")
+	})
+}
+
+func TestNoMoreThanFiveAddressesAreCalled(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		ips := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7"}
+		var calls atomic.Int64
+		listeners := smtptest.Listen(t, ips...)
+		for _, l := range listeners {
+			smtptest.Script{Banner: "220 hello", Reply: func(string) string { calls.Add(1); return smtptest.Close }}.Serve(t, l)
+		}
+		zones := smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: "a.out.example.", Pref: 1}, net.MX{Host: "b.out.example.", Pref: 2})}
+		zones["a.out.example."], zones["b.out.example."] = smtptest.A(ips[:3]...), smtptest.A(ips[3:]...)
+		q := w.queue(t, port(listeners[0]), zones)
+		m := w.send(t, "bob@out.example")
+
+		round(t, q, 1)
+
+		w.wantRecipient(t, m, store.RecipientQueued, "451 4.4.1")
+		if calls.Load() != 5 {
+			t.Errorf("%d addresses were called, want 5", calls.Load())
+		}
+	})
+}
+
+func TestSTARTTLSIsUsedWhenOffered(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		cfg, _ := smtptest.NewTLS(t, "somebody.else.example")
+		mx := smtptest.NewMX(t, smtptest.MXConfig{TLS: cfg})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+		w.send(t, "bob@out.example")
+
+		round(t, q, 1)
+
+		mail := mx.Wait(t, 1)[0]
+		if !mail.TLS || mail.HELO != "mail.in.example" || mx.Conns() != 1 {
+			t.Errorf("TLS %v, HELO %q, %d connections", mail.TLS, mail.HELO, mx.Conns())
+		}
+	})
+}
+
+// A server that offers STARTTLS and cannot do it gets the mail in the clear,
+// over a second connection to the same address.
+func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
+	tests := []struct {
+		name    string
+		answers map[string]string
+		hellos  int
+	}{
+		{"the handshake fails", map[string]string{"STARTTLS": "220 go ahead", "\x16": smtptest.Close}, 2},
+		{"it hangs up", map[string]string{"STARTTLS": "220 go ahead\n550 surprise"}, 2},
+		{"it refuses", map[string]string{"STARTTLS": "454 4.7.0 TLS not available"}, 1},
+	}
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				l := smtptest.Listen(t, "127.0.0.1")[0]
+				var hellos, mails atomic.Int64
+				tt.answers["EHLO"] = "250-mx.test\n250 STARTTLS"
+				replies := smtptest.Replies(tt.answers)
+				smtptest.Script{Banner: "220 hello", Reply: func(line string) string {
+					switch {
+					case strings.HasPrefix(line, "EHLO"):
+						hellos.Add(1)
+					case strings.Contains(line, "Subject:"):
+						mails.Add(1)
+					case strings.HasPrefix(line, "\x16"): // the handshake
+						return smtptest.Close
+					}
+					return replies(line)
+				}}.Serve(t, l)
+				q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
+					func(c *queue.Config) { c.Timeouts.Command = 2 * time.Second })
+				m := w.send(t, "bob@out.example")
+
+				round(t, q, 1)
+
+				w.wantRecipient(t, m, store.RecipientDelivered, "250")
+				if int(hellos.Load()) != tt.hellos || mails.Load() != 1 {
+					t.Errorf("%d hellos and %d mails, want %d and 1", hellos.Load(), mails.Load(), tt.hellos)
+				}
+			})
+		}
+	})
+}
+
+// Every recipient has the answer that was for it, and those for whom the mail
+// was accepted share one transaction.
+func TestEachRecipientHasItsOwnAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(rcpt string) error {
+			switch {
+			case strings.HasPrefix(rcpt, "gone"):
+				return smtptest.Refuse(550, [3]int{5, 1, 1}, "no such user")
+			case strings.HasPrefix(rcpt, "full") && rcpt != "full2@out.example":
+				return smtptest.Refuse(452, [3]int{4, 2, 2}, "mailbox full")
+			}
+			return nil
+		}})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+		m := w.send(t, "ann@out.example", "gone@out.example", "full@out.example", "bob@out.example")
+
+		round(t, q, 4)
+
+		mails := mx.Wait(t, 1)
+		if len(mails) != 1 || !cmp.Equal(mails[0].To, []string{"ann@out.example", "bob@out.example"}) {
+			t.Errorf("%d transactions, to %q", len(mails), mails[0].To)
+		}
+		got := w.message(t, m)
+		wantState(t, got.Recipients[0], store.RecipientDelivered, "250 2.0.0")
+		wantState(t, got.Recipients[1], store.RecipientBounced, "550 5.1.1 no such user")
+		wantState(t, got.Recipients[2], store.RecipientQueued, "452 4.2.2 mailbox full")
+		wantState(t, got.Recipients[3], store.RecipientDelivered, "250 2.0.0")
+		if got.Status != store.MessageDelivered {
+			t.Errorf("the message is %s", got.Status)
+		}
+
+		w.clock.Add(2 * time.Minute)
+		round(t, q, 1) // the full one alone
+	})
+}
+
+func TestConnectionIsUsedAgain(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()), func(c *queue.Config) { c.MaxPerDomain = 1 })
+		for range 10 {
+			w.send(t, "bob@out.example")
+		}
+
+		round(t, q, 10)
+
+		if len(mx.Mails()) != 10 || mx.Conns() != 1 {
+			t.Errorf("%d mails over %d connections, want 10 over 1", len(mx.Mails()), mx.Conns())
+		}
+	})
+}
+
+// After 100 mails a connection is left, and after an error it is not used again.
+func TestConnectionIsNotUsedForEver(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		var n atomic.Int64
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+			if n.Add(1) == 150 {
+				return smtptest.Refuse(451, [3]int{4, 3, 0}, "later")
+			}
+			return nil
+		}})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()), func(c *queue.Config) {
+			c.MaxPerDomain, c.MaxConns = 1, 100
+		})
+		for range 160 {
+			w.send(t, "bob@out.example")
+		}
+
+		round(t, q, 160)
+
+		if len(mx.Mails()) != 159 || mx.Conns() != 3 {
+			t.Errorf("%d mails over %d connections, want 159 over 3", len(mx.Mails()), mx.Conns())
+		}
+	})
+}
+
+// A server that says how many mails it takes over one connection (RFC 9422) gets
+// no more.
+func TestServerLimitsTheMailsOfAConnection(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for limits, conns := range map[string]int64{"LIMITS MAILMAX=3 RCPTMAX=100": 4, "LIMITS RCPTMAX=100 mailmax=0": 1} {
+			l := smtptest.Listen(t, "127.0.0.1")[0]
+			calls := &atomic.Int64{}
+			smtptest.Script{Banner: "220 hi", Reply: smtptest.Replies(map[string]string{"EHLO": "250-mx.test\n250 " + limits})}.
+				Serve(t, &countingListener{l, calls})
+			q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *queue.Config) { c.MaxPerDomain = 1 })
+			for range 10 {
+				w.send(t, "bob@out.example")
+			}
+
+			round(t, q, 10)
+
+			if calls.Load() != conns {
+				t.Errorf("%s: %d connections for 10 mails, want %d", limits, calls.Load(), conns)
+			}
+		}
+	})
+}
+
+func TestServerThatHangsUpBetweenMailsIsCalledAgain(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		l := smtptest.Listen(t, "127.0.0.1")[0]
+		smtptest.Script{Banner: "220 hello", Reply: smtptest.Replies(map[string]string{"RSET": smtptest.Close})}.Serve(t, l)
+		q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"))
+		for range 3 {
+			m := w.send(t, "bob@out.example")
+			round(t, q, 1)
+			w.wantRecipient(t, m, store.RecipientDelivered, "250")
+		}
+	})
+}
+
+func TestAddressesOutsideASCII(t *testing.T) {
+	tests := []struct {
+		name, to string
+		utf8     bool
+		wire     string
+		status   store.RecipientStatus
+		response string
+	}{
+		{"a domain is written in ASCII", "bob@bücher.example", false, "bob@xn--bcher-kva.example", store.RecipientDelivered, "250"},
+		{"a local part needs SMTPUTF8", "дима@bücher.example", true, "дима@xn--bcher-kva.example", store.RecipientDelivered, "250"},
+		{"and bounces without", "дима@bücher.example", false, "", store.RecipientBounced, "553 5.6.7"},
+	}
+	inSQLite(t, func(t *testing.T, w *world) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				mx := smtptest.NewMX(t, smtptest.MXConfig{UTF8: tt.utf8})
+				q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("xn--bcher-kva.example", mx.IP()))
+				m := w.send(t, tt.to)
+
+				round(t, q, 1)
+
+				w.wantRecipient(t, m, tt.status, tt.response)
+				var wire string
+				for _, mail := range mx.Mails() {
+					wire = mail.To[0]
+				}
+				if wire != tt.wire {
+					t.Errorf("RCPT TO %q, want %q", wire, tt.wire)
+				}
+			})
+		}
+	})
+}
+
+// A header that names a local part outside ASCII needs SMTPUTF8 for every
+// recipient (O9).
+func TestHeadersOutsideASCII(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		for name, edit := range map[string]func(*store.Addresses){
+			"From":     func(as *store.Addresses) { as.From = &store.Address{Email: "дима@in.example"} },
+			"Cc":       func(as *store.Addresses) { as.Cc = []store.Address{{Email: "дима@out.example"}} },
+			"Reply-To": func(as *store.Addresses) { as.ReplyTo = []store.Address{{Email: "дима@in.example"}} },
+		} {
+			for utf8, want := range map[bool]store.RecipientStatus{true: store.RecipientDelivered, false: store.RecipientBounced} {
+				mx := smtptest.NewMX(t, smtptest.MXConfig{UTF8: utf8})
+				q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+				to := fmt.Sprintf("%s-%t@out.example", name, utf8)
+				m := storetest.Sent(t, w.store, w.inbox, []string{to}, func(m *store.NewMessage) { edit(&m.Addresses.V) })
+
+				round(t, q, 1)
+
+				w.wantRecipient(t, m, want, map[bool]string{true: "250", false: "553 5.6.7"}[utf8])
+				for _, mail := range mx.Mails() {
+					if !mail.UTF8 {
+						t.Errorf("%s: MAIL did not say SMTPUTF8", name)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestLargeMailComesFromTheBlobFolder(t *testing.T) {
+	inSQLite(t, func(t *testing.T, w *world) {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
+		raw := "From: a@in.example\r\nSubject: big\r\n\r\n" + strings.Repeat(".a line that begins with a dot\r\n..\r\n", 100_000)
+		key, err := w.store.PutBlob(t.Context(), strings.NewReader(raw), int64(len(raw)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := storetest.Sent(t, w.store, w.inbox, []string{"bob@out.example"}, func(m *store.NewMessage) {
+			m.Content.BlobKey, m.Size = &key, int64(len(raw))
+		})
+
+		round(t, q, 1)
+
+		w.wantRecipient(t, m, store.RecipientDelivered, "250")
+		if got := string(mx.Wait(t, 1)[0].Data); got != raw {
+			t.Errorf("%d bytes arrived, not the %d that were sent", len(got), len(raw))
+		}
+	})
+}

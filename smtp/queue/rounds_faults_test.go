@@ -1,0 +1,5 @@
+//go:build faults
+
+package queue_test
+
+const crowdOfDead, amongDead = 10_000, 1000

@@ -1,0 +1,45 @@
+package queue
+
+import (
+	"strings"
+
+	"github.com/postroom/postroom/store"
+)
+
+// simulate is what comes of a test-mode recipient: the local part, or the last
+// tag in it, says what. No network is touched.
+//
+// A message of an inbox has no states for "opened" and "clicked": those
+// recipients are delivered. "delayed" is put off once and then delivered, "softbounce" bounces
+// at once, as if its retries were used up.
+func simulate(r store.Claimed) verdict {
+	local, _, _ := strings.Cut(strings.ToLower(r.Email), "@")
+	if i := strings.LastIndexByte(local, '+'); i >= 0 {
+		local = local[i+1:]
+	}
+	switch local {
+	case "bounced", "hardbounce":
+		return verdict{status: store.RecipientBounced, response: "550 5.1.1 Simulated: no such mailbox"}
+	case "softbounce":
+		return verdict{status: store.RecipientBounced, response: "452 4.2.2 Simulated: mailbox full"}
+	case "complained":
+		return verdict{status: store.RecipientComplained, response: "250 2.0.0 Simulated: marked as spam"}
+	case "failed":
+		return verdict{status: store.RecipientFailed, response: "554 5.3.0 Simulated: failed"}
+	case "opened", "clicked":
+		if isEmail := r.Message.InboxSeq == 0; !isEmail {
+			break
+		}
+		if local == "opened" {
+			return verdict{status: store.RecipientOpened, response: "250 2.0.0 Simulated: delivered and opened"}
+		}
+		return verdict{status: store.RecipientClicked, response: "250 2.0.0 Simulated: delivered and clicked"}
+	case "suppressed":
+		return verdict{status: store.RecipientSuppressed, response: "Simulated: on the suppression list"}
+	case "delayed":
+		if r.Attempts < 2 {
+			return verdict{status: store.RecipientQueued, response: "451 4.4.1 Simulated: delayed"}
+		}
+	}
+	return verdict{status: store.RecipientDelivered, response: "250 2.0.0 Simulated: delivered"}
+}

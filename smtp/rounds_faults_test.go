@@ -1,5 +1,0 @@
-//go:build faults
-
-package smtp_test
-
-const crowdOfDead, amongDead = 10_000, 1000
