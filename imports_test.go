@@ -84,9 +84,10 @@ var layers = []layer{
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/work", "internal/mail", "internal/mail/*"}},
+	{pkg: "internal/httpapi", imports: nothing, tests: []string{"gen"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
+		imports: []string{"gen", "store", "internal/httpapi", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
 		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/maintenance", "internal/mcp", "internal/s3blob"},
 	},
 	{pkg: "smtp", imports: []string{"store"}},

@@ -17,6 +17,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/packed"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
@@ -95,6 +96,7 @@ type API struct {
 	mcp     http.Handler        // may be nil
 
 	contract *packed.Body // as it is served
+	requests *httpapi.Contract
 
 	firstAccount atomic.Int64 // its sequence number; 0 until it is needed
 }
@@ -115,7 +117,7 @@ func New(cfg Config) (http.Handler, error) {
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files:  fileSigner{cfg.FileKey},
 		bodies: semaphore.NewWeighted(maxBodiesInMemory), batches: semaphore.NewWeighted(largeBatches),
-		contract: packed.New(contract),
+		contract: packed.New(contract), requests: httpapi.NewContract(gen.OpenAPI),
 	}
 	s, err := gen.NewServer(a, a, a,
 		gen.WithErrorHandler(a.writeDecodeError),

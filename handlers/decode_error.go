@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/ogen-go/ogen/ogenerrors"
@@ -12,38 +14,29 @@ import (
 	"github.com/ogen-go/ogen/validate"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
-// decodeError turns an error of the generated decoder into one for the caller,
-// with the place of the fault, or returns nil when it is none.
-func decodeError(err error) *apiError {
+// decodeError explains an error of the generated decoder to the client. It
+// returns nil for other errors.
+func (a *API) decodeError(r *http.Request, err error) *apiError {
 	var (
-		tooLarge *http.MaxBytesError
-		media    *validate.InvalidContentTypeError
-		param    *ogenerrors.DecodeParamError
-		body     *ogenerrors.DecodeBodyError
-		request  *ogenerrors.DecodeRequestError
-		fields   *validate.Error
+		media   *validate.InvalidContentTypeError
+		param   *ogenerrors.DecodeParamError
+		params  *ogenerrors.DecodeParamsError
+		request *ogenerrors.DecodeRequestError
 	)
 	switch {
-	case errors.As(err, &tooLarge):
-		return errTooLarge(tooLarge.Limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errTooSlow
 	case errors.As(err, &media):
 		return errMediaType
-	case errors.As(err, &param):
-		return paramError(param)
+	case errors.As(err, &params) && errors.As(err, &param):
+		return a.paramError(r, params.ID, param)
 	case errors.Is(err, validate.ErrBodyRequired):
 		return errBodyRequired
-	case errors.As(err, &body):
-		return bodyError(body)
-	case errors.As(err, &request) && errors.As(err, &fields):
-		return invalidFields(fieldDetails("", fields))
 	case errors.As(err, &request) && strings.Contains(request.Err.Error(), "parse media type"):
 		return errMediaType
 	case errors.As(err, &request):
-		return invalid("", "the body cannot be read")
+		return a.bodyError(r, request)
 	}
 	return nil
 }
@@ -53,7 +46,7 @@ var errMediaType = &apiError{
 }
 
 var errEncoding = &apiError{
-	status: http.StatusUnsupportedMediaType, code: gen.ErrorCodeUnsupportedMediaType, message: "bodies must not be packed: leave Content-Encoding out",
+	status: http.StatusUnsupportedMediaType, code: gen.ErrorCodeUnsupportedMediaType, message: "send the body without compression and without a Content-Encoding header",
 }
 
 var errTooSlow = &apiError{
@@ -65,11 +58,11 @@ var errBodyRequired = invalid("", "a body is required")
 func errTooLarge(limit int64) *apiError {
 	return &apiError{
 		status: http.StatusRequestEntityTooLarge, code: gen.ErrorCodePayloadTooLarge,
-		message: fmt.Sprintf("the body may be at most %d bytes", limit),
+		message: fmt.Sprintf("the body must have at most %d bytes", limit),
 	}
 }
 
-// invalid is 400 for what is wrong at param, or as a whole.
+// invalid is a 400 for a fault of param, or of the whole request.
 func invalid(param, what string) *apiError {
 	message := what
 	if param != "" {
@@ -78,76 +71,72 @@ func invalid(param, what string) *apiError {
 	return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: param, message: message}
 }
 
-// paramError is for a parameter. One in the path that breaks a rule names
-// nothing that exists.
-func paramError(err *ogenerrors.DecodeParamError) *apiError {
-	if err.In == openapi.LocationPath {
+// paramError explains what is wrong with a parameter. An invalid id in the path
+// cannot exist, so the response is 404.
+func (a *API) paramError(r *http.Request, operationID string, err *ogenerrors.DecodeParamError) *apiError {
+	var values []string
+	switch err.In {
+	case openapi.LocationPath:
 		return errNotFound
+	case openapi.LocationQuery:
+		values = r.URL.Query()[err.Name]
+	case openapi.LocationHeader:
+		values = r.Header.Values(err.Name)
 	}
-	if fields, ok := errors.AsType[*validate.Error](err.Err); ok {
-		return invalidFields(fieldDetails(err.Name, fields))
-	}
-	return invalid(err.Name, reasonAt(err.Name, err.Err.Error()))
+	faults, failed := a.requests.Param(operationID, string(err.In), err.Name, values)
+	return a.explained(r, err.Name, faults, failed)
 }
 
-// bodyError is for a body that does not parse, or not into what is wanted.
-func bodyError(err *ogenerrors.DecodeBodyError) *apiError {
-	doc, syntax := parseBody(err.Body)
-	if syntax != "" {
-		return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidJson, message: "the body is not valid JSON: " + syntax}
+// bodyError explains what is wrong with a body.
+func (a *API) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *apiError {
+	body, failed := io.ReadAll(r.Body) // the decoder has put it back
+	if failed != nil {
+		return invalid("", "the body cannot be read")
 	}
-	if _, isObject := doc.(map[string]any); !isObject {
+	if fault := notJSON(body); fault != "" {
+		return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidJson, message: "the body is not valid JSON: " + fault}
+	}
+	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
 		return invalid("", "the body must be a JSON object")
 	}
-	text := err.Err.Error()
-	at := spotOf(text)
-	if fields, ok := errors.AsType[*validate.Error](err.Err); ok {
-		return invalidFields(fieldDetails(at.locate(doc, lacks(fields)), fields))
-	}
-	if name, unknown := unexpectedField(text); unknown {
-		place := at.locate(doc, has(name))
-		if !fixedFields(text) {
-			return invalid(cut(joinPath(place, name)), "is not an allowed name")
-		}
-		return invalid(cut(joinPath(place, name)), "is not a field of this request")
-	}
-	place := cut(at.locate(doc, faultOf(text)))
-	return invalid(place, reasonAt(place, text))
+	faults, failed := a.requests.Body(err.ID, body)
+	return a.explained(r, "", faults, failed)
 }
 
-// invalidFields is 400 for the faults that validation found.
-func invalidFields(details []gen.ErrorDetail) *apiError {
-	e := invalid(details[0].Param, details[0].Message)
-	if len(details) > 1 {
-		e.details = details
+// explained returns the faults as an error. The decoder refused the request, so
+// it is an error without faults too.
+func (a *API) explained(r *http.Request, param string, faults []httpapi.Fault, failed error) *apiError {
+	if failed != nil {
+		a.log.WarnContext(r.Context(), "explain an invalid request", "error", failed, "request_id", requestID(r.Context()))
+	}
+	if len(faults) == 0 && param == "" {
+		return invalid("", "the body does not match the API description")
+	}
+	if len(faults) == 0 {
+		return invalid(param, "is not valid")
+	}
+	e := invalid(cut(faults[0].Param), faults[0].Message)
+	if len(faults) > 1 {
+		for _, f := range faults {
+			e.details = append(e.details, gen.ErrorDetail{Param: cut(f.Param), Message: cut(f.Message)})
+		}
 	}
 	return e
 }
 
-// maxDetails bounds how many faults of one request are listed.
-const maxDetails = 20
-
-// fieldDetails lists the faults of a validation, each at its path.
-func fieldDetails(prefix string, err *validate.Error) []gen.ErrorDetail {
-	var out []gen.ErrorDetail
-	for _, f := range err.Fields {
-		path := joinPath(prefix, f.Name)
-		if nested, ok := errors.AsType[*validate.Error](f.Error); ok {
-			out = append(out, fieldDetails(path, nested)...)
-		} else {
-			out = append(out, gen.ErrorDetail{Param: cut(path), Message: reasonAt(path, f.Error.Error())})
+// notJSON says why a body is not JSON, or returns "" if it is.
+func notJSON(body []byte) string {
+	d := json.NewDecoder(bytes.NewReader(body))
+	var whole json.RawMessage
+	err := d.Decode(&whole)
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return ""
 		}
-		if len(out) >= maxDetails {
-			return out[:maxDetails]
-		}
+		return "unexpected data after the JSON value"
 	}
-	return out
-}
-
-// joinPath adds a name, or an index such as [3], to a path.
-func joinPath(prefix, name string) string {
-	if prefix == "" || name == "" || strings.HasPrefix(name, "[") {
-		return prefix + name
+	if fault, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("syntax error at byte %d", fault.Offset)
 	}
-	return prefix + "." + name
+	return "it ends too early"
 }

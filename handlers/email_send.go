@@ -135,7 +135,7 @@ func (a *API) schedule(at time.Time) (*store.Time, error) {
 
 func (a *API) checkSchedule(at time.Time) error {
 	if at.After(a.now().Add(maxAhead)) {
-		return errInvalid("scheduledAt", "may be at most 30 days ahead")
+		return errInvalid("scheduledAt", "must be at most 30 days ahead")
 	}
 	return nil
 }

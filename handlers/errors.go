@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,9 +61,14 @@ var (
 // that knows which fault has which status. What it does not know is ours: 500.
 func (a *API) classify(ctx context.Context, err error) *apiError {
 	var known *apiError
+	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &tooLarge):
+		return errTooLarge(tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errTooSlow
 	case errors.Is(err, store.ErrNotFound):
 		return errNotFound
 	case errors.Is(err, store.ErrCursor):
@@ -99,8 +105,10 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 	case errors.Is(err, context.Canceled):
 		return errUnavailable // the caller has gone
 	}
-	if e := decodeError(err); e != nil {
-		return e
+	if failure, ok := errors.AsType[*decodeFailure](err); ok {
+		if e := a.decodeError(failure.r, failure.error); e != nil {
+			return e
+		}
 	}
 	if errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied) {
 		return errUnauthorized // no key was given
@@ -161,10 +169,18 @@ func (a *API) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithH
 	return out
 }
 
+// decodeFailure is an error of the generated decoder, with its request.
+type decodeFailure struct {
+	r *http.Request
+	error
+}
+
+func (e *decodeFailure) Unwrap() error { return e.error }
+
 // writeDecodeError is the door of requests that do not decode, and of answers
 // that do not encode.
 func (a *API) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
-	e := a.classify(ctx, err)
+	e := a.classify(ctx, &decodeFailure{r, err})
 	if e == errMediaType && r.ContentLength == 0 {
 		e = errBodyRequired // what is not there has no type
 	}

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"testing"
 )
 
@@ -35,7 +36,7 @@ func TestTimesOfRequests(t *testing.T) {
 			s.do(t, http.MethodGet, "/v1/messages?since="+url.QueryEscape(in), "").want(t, http.StatusOK)
 		}
 		for _, in := range []string{"2030-01-31", "2030-01-31T10:00:00", "2030-02-31T10:00Z", "tomorrow"} {
-			const message = " is not a time with a date and an offset, such as 2027-01-31T10:00:00Z"
+			message := " is not a time with a date and an offset, like 2027-01-31T10:00:00Z: " + strconv.Quote(in)
 			res := s.do(t, http.MethodPost, "/v1/inboxes", `{"expires_at":"`+in+`"}`, broken).wantError(t, http.StatusBadRequest, "invalid_request expires_at")
 			if got := res.str(t, "error.message"); got != "expires_at"+message {
 				t.Errorf("%s: %s", in, got)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -36,13 +37,13 @@ func inboxMetadata(m gen.Metadata) (store.Labels, error) {
 func tagsFromAPI(place string, tags gen.Tags) (store.Labels, error) {
 	return labels(place+"tags", tags, func(v jx.Raw) string {
 		if v.Type() == jx.Null {
-			return "may not be null"
+			return "must be a string, a number or a boolean, not null"
 		}
 		if fault := scalarFault(v, maxTagText); fault != "" {
 			return fault
 		}
 		if s, err := jx.DecodeBytes(v).Str(); err == nil && strings.ContainsFunc(s, breaksLine) {
-			return "may not hold line breaks or other control characters"
+			return "must not contain line breaks or other control characters"
 		}
 		return ""
 	})
@@ -52,7 +53,7 @@ func labels(field string, in map[string]jx.Raw, fault func(jx.Raw) string) (stor
 	out := make(store.Labels, len(in))
 	for name, v := range in {
 		if f := fault(v); f != "" {
-			return nil, errInvalid(joinPath(field, name), "%s", f)
+			return nil, errInvalid(httpapi.JoinPath(field, name), "%s", f)
 		}
 		out[name] = json.RawMessage(v)
 	}
@@ -67,24 +68,26 @@ func labelsToAPI(in store.Labels) map[string]jx.Raw {
 	return out
 }
 
+var labelTypes = map[jx.Type]string{jx.Object: "an object", jx.Array: "an array", jx.Null: "null"}
+
 // scalarFault is what is wrong with the value of a label, or empty.
 func scalarFault(v jx.Raw, maxText int) string {
 	switch v.Type() {
 	case jx.String:
 		s, err := jx.DecodeBytes(v).Str()
 		if n := utf8.RuneCountInString(s); err == nil && n > maxText {
-			return fmt.Sprintf("may have at most %d characters and has %d", maxText, n)
+			return fmt.Sprintf("must have at most %d characters, but has %d", maxText, n)
 		}
 	case jx.Number:
 		if len(v) > maxNumberText {
-			return fmt.Sprintf("may have at most %d characters and has %d", maxNumberText, len(v))
+			return fmt.Sprintf("must have at most %d characters, but has %d", maxNumberText, len(v))
 		}
 		if _, err := strconv.ParseFloat(string(v), 64); err != nil { // most clients could not read it
 			return "is out of range"
 		}
 	case jx.Bool:
 	default:
-		return "may not be " + called[v.Type().String()]
+		return "must be a string, a number or a boolean, not " + labelTypes[v.Type()]
 	}
 	return ""
 }

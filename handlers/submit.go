@@ -235,7 +235,7 @@ func headersFromAPI(h gen.OptNilMailHeaders) ([][2]string, error) {
 			return nil, errInvalid("headers."+name, "is written by the service")
 		}
 		if !cleanText(value) || strings.ContainsAny(value, "\r\n") {
-			return nil, errInvalid("headers."+name, "may not hold line breaks")
+			return nil, errInvalid("headers."+name, "must not contain line breaks")
 		}
 		out = append(out, [2]string{name, value})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
@@ -97,7 +98,7 @@ func errSuppressed(mails []*submission) error {
 			}
 			seen[email] = true
 			names = append(names, email)
-			if len(e.details) < maxDetails {
+			if len(e.details) < httpapi.MaxFaults {
 				e.details = append(e.details, gen.ErrorDetail{Param: param, Message: email + " is suppressed"})
 			}
 		}

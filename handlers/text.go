@@ -13,6 +13,7 @@ import (
 	"github.com/ogen-go/ogen/openapi"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 const noText = "is not UTF-8 text, or holds a NUL"
@@ -101,7 +102,7 @@ func (f *textFinder) value(d *jx.Decoder, path string) error {
 			// How a name was written is lost here. What stands for a half
 			// character in it would be strange in a name anyway.
 			f.note(path, !cleanText(key) || strings.ContainsRune(key, utf8.RuneError))
-			return f.value(d, joinPath(path, key))
+			return f.value(d, httpapi.JoinPath(path, key))
 		})
 	default:
 		return d.Skip()

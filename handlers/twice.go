@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/go-faster/jx"
+
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 // givenTwice finds the first name that an object of a JSON document has more
@@ -60,7 +62,7 @@ func (f *twiceFinder) object(d *jx.Decoder, path string) error {
 			twice = few[i] == name
 		}
 		if twice && !f.found {
-			f.place, f.found = joinPath(path, name), true
+			f.place, f.found = httpapi.JoinPath(path, name), true
 		}
 		if many != nil {
 			many[name] = true
@@ -70,6 +72,6 @@ func (f *twiceFinder) object(d *jx.Decoder, path string) error {
 		if !holdsNames(d) {
 			return d.Skip()
 		}
-		return f.value(d, joinPath(path, name))
+		return f.value(d, httpapi.JoinPath(path, name))
 	})
 }

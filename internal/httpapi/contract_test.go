@@ -1,0 +1,111 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
+)
+
+func bodyFaults(t *testing.T, operation, body string) []string {
+	t.Helper()
+	faults, err := httpapi.NewContract(gen.OpenAPI).Body(operation, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range faults {
+		out = append(out, f.Param+": "+f.Message)
+	}
+	return out
+}
+
+// Every operation with a body and every query parameter has a schema that
+// compiles.
+func TestAllOperationsCanBeExplained(t *testing.T) {
+	t.Parallel()
+	c := httpapi.NewContract(gen.OpenAPI)
+	bodies, params := 0, 0
+	for op := range operations(t) {
+		if op.body {
+			bodies++
+			if faults, err := c.Body(op.id, []byte(`[]`)); err != nil || len(faults) != 1 || !strings.Contains(faults[0].Message, "must be an object") {
+				t.Errorf("%s: %v, %v", op.id, faults, err)
+			}
+		}
+		for _, p := range op.params {
+			params++
+			if faults, err := c.Param(op.id, p.in, p.name, nil); err != nil || len(faults) == 0 && p.in == "query" {
+				t.Errorf("%s %s: %v, %v", op.id, p.name, faults, err)
+			}
+		}
+	}
+	if bodies < 25 || params < 100 {
+		t.Errorf("%d bodies and %d parameters were tried", bodies, params)
+	}
+}
+
+func TestFaultsAreInTheOrderOfTheBody(t *testing.T) {
+	t.Parallel()
+	body := `{"text":7,"to":[` + strings.Repeat(`"a@b.example",`, 10) + `1,{"name":2,"email":"b@b.example"}],"cc":3}`
+	want := []string{
+		"text: must be a string or null, not a number",
+		"to[10]: must be a string or an object, not a number",
+		"to[11].name: must be a string or null, not a number",
+		"cc: must be a string, an object or an array, not a number",
+		"subject: is required",
+	}
+	if d := cmp.Diff(want, bodyFaults(t, "sendMessage", body)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// Handlers check and explain the rules about several fields.
+func TestRulesAboutSeveralFieldsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for operation, body := range map[string]string{
+		"sendEmail":       `{"from":"a@b.example","to":"a@b.example","subject":"s","template":"","html":"h"}`,
+		"simulateMessage": `{"from":"a@b.example","raw":""}`,
+	} {
+		if got := bodyFaults(t, operation, body); len(got) != 1 || !strings.Contains(got[0], "must not be empty") {
+			t.Errorf("%s: %q", operation, got)
+		}
+	}
+}
+
+// A body that is full of faults takes little memory, and the true lengths are
+// reported.
+func TestBodiesFullOfFaults(t *testing.T) {
+	t.Parallel()
+	const n = 2_000_000
+	items, fields := strings.Repeat("7,", n), strings.Builder{}
+	for i := range n / 10 {
+		fmt.Fprintf(&fields, `"%050d":[7],`, i)
+	}
+	for name, tt := range map[string]struct{ operation, body, want string }{
+		"wrong items":    {"sendMessage", `{"subject":"s","text":"t","to":[` + items + `7]}`, "to: must have at most 50 items, but has 2000001"},
+		"wrong fields":   {"createInbox", `{"metadata":{` + fields.String() + `"a":1}}`, "metadata: must have at most 50 fields, but has 200001"},
+		"nested lists":   {"sendEmailBatch", `{"from":"a@b.example","subject":"s","text":"t","recipients":[` + strings.Repeat(`{"to":[7,7]},`, n/10) + `7]}`, "recipients: must have at most 100 items, but has 200001"},
+		"a long number":  {"createInbox", `{"retention_days":` + strings.Repeat("9", n) + `}`, "retention_days: must be at most 30"},
+		"a large number": {"createInbox", `{"retention_days":1e999999999}`, "retention_days: must be at most 30"},
+		"a small number": {"createInbox", `{"retention_days":-1e999999999}`, "retention_days: must be at least 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := bodyFaults(t, tt.operation, tt.body)
+			runtime.ReadMemStats(&after)
+			if len(got) == 0 || got[0] != tt.want || len(got) > httpapi.MaxFaults {
+				t.Errorf("%.300q, want %q first", got, tt.want)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+				t.Errorf("it took %d MB in all", used>>20)
+			}
+		})
+	}
+}
