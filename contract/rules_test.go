@@ -39,7 +39,7 @@ var bodyRules = []rule{
 	{has(`^(sendEmail|rescheduleEmail)$`), has(`^scheduledAt$`), has(`30 days ahead`), "a schema does not know what time it is"},
 	{
 		has(`^(previewTemplate|sendEmail(Batch)?)$`), has(`^(data|templateData|recipients\[\d+\]\.variables)\.`),
-		has(`can be put in|may not hold line breaks|has no value`), "a schema does not know what the template does with a value",
+		has(`is an object or a list:|may not hold line breaks|has no value`), "a schema does not know what the template does with a value",
 	},
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
 	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "the grammar of domain names, in any script, is no pattern to read"},

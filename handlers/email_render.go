@@ -20,7 +20,7 @@ type parts struct {
 // script is what an email says, for any number of recipients.
 type script struct {
 	said template.Source
-	mail *template.Mail // nil when there are no variables to fill in
+	mail *template.Template // nil when there are no variables to fill in
 }
 
 // scriptOf reads the template that a request names, or its own parts. The

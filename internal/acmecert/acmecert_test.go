@@ -150,7 +150,7 @@ func TestByTLSAndRenewed(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	l := acmetest.FreePort(t)
-	server := acmetest.Start(t, acmetest.Config{HTTP: acmetest.FreePort(t), TLS: l, Hosts: []string{host}, Life: 9 * time.Second})
+	server := acmetest.Start(t, acmetest.Config{HTTP: acmetest.FreePort(t), TLS: l, Hosts: []string{host}, Validity: 9 * time.Second})
 	m = manager(t, s, server, host)
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(l)))
 	if err != nil {

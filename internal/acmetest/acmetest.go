@@ -1,5 +1,5 @@
-// Package acmetest runs a real ACME server for tests: Pebble, that of the authors of
-// Let's Encrypt. It keeps nothing, and listens on ports of its own.
+// Package acmetest runs a real ACME server for tests: Pebble, by the authors of Let's
+// Encrypt. It keeps no data and listens on unused ports.
 package acmetest
 
 import (
@@ -24,26 +24,26 @@ import (
 )
 
 const (
-	// version names the program that `make` puts into the folder bin.
-	version  = "v2.10.1"
-	patience = 30 * time.Second
+	// version is the version of the program that `make` installs into the folder bin.
+	version = "v2.10.1"
+	timeout = 30 * time.Second
 )
 
-// Config says where challenges are to be answered and how long certificates live.
+// Config says where the server sends challenges and how long its certificates are valid.
 type Config struct {
 	// HTTP and TLS are ports of this machine, in place of 80 and 443.
 	HTTP, TLS int
-	// Hosts are the names that lead to this machine.
+	// Hosts are the names that resolve to this machine.
 	Hosts []string
-	// Life is of certificates; 0 means 90 days.
-	Life time.Duration
+	// Validity is how long certificates are valid; 0 means 90 days.
+	Validity time.Duration
 }
 
 // Server is an ACME server.
 type Server struct {
-	// Directory is the address of its directory.
+	// Directory is the URL of its directory.
 	Directory string
-	// CAFile holds the certificate that its own HTTPS is to be trusted by, and
+	// CAFile is the file with the certificate of its own HTTPS, and
 	// Client trusts it.
 	CAFile string
 	Client *http.Client
@@ -51,8 +51,7 @@ type Server struct {
 	management string
 }
 
-// Start starts a server, or skips the test when there is no program, which in CI is
-// a failure.
+// Start starts a server. Without the program it skips the test, or fails it in CI.
 func Start(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	program, dir := find(t), t.TempDir()
@@ -66,15 +65,15 @@ func Start(t testing.TB, cfg Config) *Server {
 	s.Directory = fmt.Sprintf("https://localhost:%d/dir", api)
 	s.management = fmt.Sprintf("https://localhost:%d", management)
 	writeKey(t, dir, own.Certificates[0])
-	life := cfg.Life
-	if life == 0 {
-		life = 90 * 24 * time.Hour
+	validity := cfg.Validity
+	if validity == 0 {
+		validity = 90 * 24 * time.Hour
 	}
 	text, err := json.Marshal(map[string]any{"pebble": map[string]any{
 		"listenAddress": fmt.Sprintf("127.0.0.1:%d", api), "managementListenAddress": fmt.Sprintf("127.0.0.1:%d", management),
 		"certificate": s.CAFile, "privateKey": filepath.Join(dir, "key.pem"), "httpPort": cfg.HTTP, "tlsPort": cfg.TLS,
 		"keyAlgorithm": "ecdsa", "retryAfter": map[string]int{"authz": 1, "order": 1},
-		"profiles": map[string]any{"default": map[string]any{"description": "for tests", "validityPeriod": int(life.Seconds())}},
+		"profiles": map[string]any{"default": map[string]any{"description": "for tests", "validityPeriod": int(validity.Seconds())}},
 	}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600)
@@ -91,14 +90,14 @@ func Start(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// find returns the program: the one that POSTROOM_TEST_PEBBLE names, the one that
-// make builds, or one that is installed.
+// find returns the program: the one in POSTROOM_TEST_PEBBLE, the one that make builds, or an
+// installed one.
 func find(t testing.TB) string {
 	t.Helper()
 	if program := os.Getenv("POSTROOM_TEST_PEBBLE"); program != "" {
 		return program
 	}
-	dir, err := os.Getwd() // of the package under test
+	dir, err := os.Getwd() // the folder of the package under test
 	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if program, err := exec.LookPath(filepath.Join(dir, "bin", "pebble-"+version)); err == nil {
 			return program
@@ -106,20 +105,20 @@ func find(t testing.TB) string {
 	}
 	program, err := exec.LookPath("pebble")
 	if err != nil {
-		const why = "there is no pebble: `make test` builds it, or POSTROOM_TEST_PEBBLE names it"
+		const why = "pebble not found: run `make test`, which builds it, or set POSTROOM_TEST_PEBBLE"
 		skiptest.OutsideCI(t, why)
 	}
 	return program
 }
 
-// FreePort is a port of this machine that nobody listens on.
+// FreePort returns an unused port of this machine.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }() // it has served its purpose
+	defer func() { _ = l.Close() }() // only the port number is needed
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok {
 		t.Fatalf("no port in %v", l.Addr())
@@ -142,12 +141,12 @@ func writeKey(t testing.TB, dir string, c tls.Certificate) {
 	}
 }
 
-// run runs the program until the test ends. It validates at once, and not after
-// some seconds, as it does to keep clients patient.
+// run runs the program until the test ends. It makes the program validate at once: by
+// default, it waits some seconds to teach clients timeout.
 func run(t testing.TB, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // found by us
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // the path comes from find
 	cmd.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1", "PEBBLE_AUTHZREUSE=0")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Start(); err != nil {
@@ -156,7 +155,7 @@ func run(t testing.TB, program string, args ...string) {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // as killed
+		_ = cmd.Wait() // its exit status does not matter
 	})
 }
 
@@ -164,7 +163,7 @@ func (s *Server) await(t testing.TB) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for late := time.After(patience); ; {
+	for late := time.After(timeout); ; {
 		_, err := s.get(s.Directory)
 		if err == nil {
 			return
@@ -172,12 +171,12 @@ func (s *Server) await(t testing.TB) {
 		select {
 		case <-again.C:
 		case <-late:
-			t.Fatalf("the ACME server does not answer: %v", err)
+			t.Fatalf("the ACME server does not respond: %v", err)
 		}
 	}
 }
 
-// Roots are what its certificates are to be trusted by.
+// Roots returns the roots of the server's certificates.
 func (s *Server) Roots(t testing.TB) *x509.CertPool {
 	t.Helper()
 	text, err := s.get(s.management + "/roots/0")

@@ -29,7 +29,7 @@ func TestNew(t *testing.T) {
 					t.Fatalf("%q is not well formed", secret)
 				}
 				if seen[secret] {
-					t.Fatalf("%q came twice", secret)
+					t.Fatalf("%q was returned twice", secret)
 				}
 				seen[secret] = true
 			}
@@ -53,7 +53,7 @@ func TestNewUsesAllDigitsEvenly(t *testing.T) {
 	for r, n := range count {
 		// Ten standard deviations; a byte taken modulo 62 would be off by 25 %.
 		if n < mean*3/4 || n > mean*5/4 {
-			t.Errorf("%q came %d times, the mean is %d", r, n, mean)
+			t.Errorf("%q occurred %d times, the mean is %d", r, n, mean)
 		}
 	}
 }
@@ -71,19 +71,19 @@ func TestWellFormedRefusesAChangedSecret(t *testing.T) {
 			t.Errorf("%q, changed at %d, is well formed", changed, i)
 		}
 	}
-	for _, s := range []string{"", "sk_live_", secret[:49], secret + "0", "a key of the operator's choice"} {
+	for _, s := range []string{"", "sk_live_", secret[:49], secret + "0", "a key chosen by the operator"} {
 		if apikey.WellFormed(s) {
 			t.Errorf("%q is well formed", s)
 		}
 	}
 }
 
-// A fixed secret, so that a scanner's rule written today keeps working.
+// A fixed secret: a scanner's rule that works today must keep working.
 func TestChecksumStays(t *testing.T) {
 	t.Parallel()
 	const secret = "sk_live_000000000000000000000000000000000000" + "3SKqo7"
 	if !apikey.WellFormed(secret) {
-		t.Errorf("%s is not well formed any more", secret)
+		t.Errorf("%s is no longer well formed", secret)
 	}
 }
 

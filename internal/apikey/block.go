@@ -2,9 +2,9 @@ package apikey
 
 import "net/netip"
 
-// ParseBlock reads one block of addresses that a key may be used from, such as
-// 192.0.2.0/24 or 2001:db8::/32. A block of IPv4 addresses that are mapped into
-// IPv6 is the block of those IPv4 addresses: callers are compared by them.
+// ParseBlock parses one block of addresses from which a key may be used, such as 192.0.2.0/24
+// or 2001:db8::/32. A block of IPv4-mapped IPv6 addresses becomes the block of those IPv4
+// addresses, because callers are compared by them.
 func ParseBlock(s string) (block netip.Prefix, ok bool) {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

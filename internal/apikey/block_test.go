@@ -6,7 +6,7 @@ import (
 	"github.com/postroom/postroom/internal/apikey"
 )
 
-// H4: the forms that blocks of addresses come in.
+// TestParseBlock covers the forms of address blocks. Row H4 of docs/testing.md.
 func TestParseBlock(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{ // empty: refused

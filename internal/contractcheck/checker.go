@@ -10,8 +10,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Checker holds exchanges against one contract and counts them. It is safe for
-// use by many goroutines.
+// Checker checks exchanges against one contract and counts them. It is safe for use by many
+// goroutines.
 type Checker struct {
 	doc     *openapi3.T
 	ops     []*Operation
@@ -39,10 +39,10 @@ func New(doc *openapi3.T) (*Checker, error) {
 	return c, err
 }
 
-// Operations are all operations of the contract, sorted by path.
+// Operations returns all operations of the contract, sorted by path.
 func (c *Checker) Operations() []*Operation { return c.ops }
 
-// Operation returns the operation of that operationId, or nil.
+// Operation returns the operation with that operationId, or nil.
 func (c *Checker) Operation(id string) *Operation {
 	for _, op := range c.ops {
 		if op.OperationID == id {
@@ -52,15 +52,13 @@ func (c *Checker) Operation(id string) *Operation {
 	return nil
 }
 
-// Value says what the contract has against a JSON text as an instance of the
-// named schema.
+// Value checks a JSON text against the named schema.
 func (c *Checker) Value(schema string, text []byte) error {
 	return c.schemas.check(under("#", "components", "schemas", schema), text)
 }
 
-// Request says what the contract has against a request: its parameters and its
-// body. The key is not looked at. A path or method that the contract does not
-// have is an error too.
+// Request checks the parameters and the body of a request, but not its key. It returns an
+// error for a path or method that the contract does not contain.
 func (c *Checker) Request(req *http.Request, body []byte) error {
 	op, params := find(c.ops, req.Method, req.URL)
 	if op == nil {
@@ -73,16 +71,15 @@ func (c *Checker) request(op *Operation, req *http.Request, params map[string]st
 	return errors.Join(c.schemas.checkParams(op, req, params), c.schemas.checkBody(op, req.Header, body))
 }
 
-// maxChecked is the largest request body that is held against its schema.
+// maxChecked is the largest request body that is checked against its schema.
 const maxChecked = 4 << 20
 
-// Exchange holds a request and its answer against the contract and counts
-// them. answer is nil for one that goes on, such as an event stream: then its
-// body is not looked at.
-func (c *Checker) Exchange(req *http.Request, body []byte, res *http.Response, answer []byte) error {
+// Exchange checks a request and its response against the contract and counts them. responseBody
+// may be nil for a response that continues, such as an event stream.
+func (c *Checker) Exchange(req *http.Request, body []byte, res *http.Response, responseBody []byte) error {
 	method := req.Method
-	if method == http.MethodHead { // has the headers of GET
-		method, answer = http.MethodGet, nil
+	if method == http.MethodHead { // a HEAD response has the headers of GET
+		method, responseBody = http.MethodGet, nil
 	}
 	op, params := find(c.ops, method, req.URL)
 	if op == nil && req.Method == http.MethodHead {
@@ -90,13 +87,13 @@ func (c *Checker) Exchange(req *http.Request, body []byte, res *http.Response, a
 	}
 	c.count(op, res.StatusCode)
 	if op == nil {
-		return notInContract(res, answer)
+		return notInContract(res, responseBody)
 	}
-	return errors.Join(c.checkRequest(op, req, params, body, res.StatusCode), c.checkAnswer(op, res, answer))
+	return errors.Join(c.checkRequest(op, req, params, body, res.StatusCode), c.checkResponse(op, res, responseBody))
 }
 
-// checkRequest finds a broken request that is not marked as one, or that the
-// server took.
+// checkRequest finds a broken request that is not marked as one, or that the server
+// accepted.
 func (c *Checker) checkRequest(op *Operation, req *http.Request, params map[string]string, body []byte, status int) error {
 	if len(body) > maxChecked || req.ContentLength > maxChecked {
 		return nil
@@ -106,39 +103,39 @@ func (c *Checker) checkRequest(op *Operation, req *http.Request, params map[stri
 	case err == nil:
 		return nil
 	case status < http.StatusBadRequest:
-		return fmt.Errorf("the contract refuses the request, the server took it: %w", brief(err))
+		return fmt.Errorf("the contract does not allow the request, but the server accepted it: %w", brief(err))
 	case !isBroken(req.Context()):
-		return fmt.Errorf("the contract refuses the request: %w", brief(err))
+		return fmt.Errorf("the contract does not allow the request: %w", brief(err))
 	}
 	return nil
 }
 
-func (c *Checker) checkAnswer(op *Operation, res *http.Response, answer []byte) error {
+func (c *Checker) checkResponse(op *Operation, res *http.Response, responseBody []byte) error {
 	if res.Header.Get("X-Request-Id") == "" {
-		return errors.New("the answer has no X-Request-Id")
+		return errors.New("the response has no X-Request-Id")
 	}
 	documented := op.response(res.StatusCode)
 	if documented == nil && !anywhere(res.StatusCode) {
-		return fmt.Errorf("status %d is not documented: %s", res.StatusCode, cut(answer))
+		return fmt.Errorf("status %d is not documented: %s", res.StatusCode, cut(responseBody))
 	}
-	err := errors.Join(c.schemas.checkHeaders(op, res), c.schemas.checkAnswer(op, res, answer, answer == nil))
+	err := errors.Join(c.schemas.checkHeaders(op, res), c.schemas.checkResponse(op, res, responseBody, responseBody == nil))
 	if err != nil {
-		return fmt.Errorf("the answer %d: %w: %s", res.StatusCode, brief(err), cut(answer))
+		return fmt.Errorf("the response %d: %w: %s", res.StatusCode, brief(err), cut(responseBody))
 	}
-	if !isJSON(res) || answer == nil {
+	if !isJSON(res) || responseBody == nil {
 		return nil
 	}
 	if res.StatusCode >= http.StatusBadRequest && !hasOwnErrorBody(documented) {
-		return checkError(documented, res, answer)
+		return checkError(documented, res, responseBody)
 	}
 	if documented.Content["application/json"].Schema.Ref == "#/components/schemas/FreeObject" {
-		return nil // what is in it is not ours to say
+		return nil // its contents are not defined by the contract
 	}
-	return checkTimes(answer)
+	return checkTimes(responseBody)
 }
 
-// anywhere says whether any operation may answer so: the request did not get
-// far enough to meet one.
+// anywhere reports whether any operation may respond with the status, because the request
+// did not reach an operation.
 func anywhere(status int) bool {
 	return status == http.StatusMethodNotAllowed || status == http.StatusRequestEntityTooLarge
 }
@@ -149,7 +146,7 @@ func isJSON(res *http.Response) bool {
 
 const maxShown = 1000
 
-// brief keeps reports readable: validators print whole schemas.
+// brief shortens errors: validators print whole schemas.
 func brief(err error) error { return errors.New(cut([]byte(err.Error()))) }
 
 func cut(b []byte) string {

@@ -12,9 +12,9 @@ func TestTableCountsWhatWasSeen(t *testing.T) {
 
 	c := newChecker(t)
 	var got reports
-	exchange(t, c, &got, jsonAnswer(200, inbox), "GET /v1/inboxes/ibx_1", false)
-	exchange(t, c, &got, jsonAnswer(200, inbox), "GET /v1/inboxes/ibx_2", false)
-	exchange(t, c, &got, errorAnswer(404, "not_found", "no"), "GET /v1/inboxes/ibx_3", false)
+	exchange(t, c, &got, jsonResponse(200, inbox), "GET /v1/inboxes/ibx_1", false)
+	exchange(t, c, &got, jsonResponse(200, inbox), "GET /v1/inboxes/ibx_2", false)
+	exchange(t, c, &got, errorResponse(404, "not_found", "no"), "GET /v1/inboxes/ibx_3", false)
 	if len(got) != 0 {
 		t.Fatalf("reported: %s", got)
 	}
@@ -22,7 +22,7 @@ func TestTableCountsWhatWasSeen(t *testing.T) {
 		t.Errorf("getInbox 200 seen %d times, want 2", n)
 	}
 	if table := c.Table(); !strings.Contains(table, "getInbox                 200:2 401:- 403:- 404:1 429:- 503:-\n") {
-		t.Errorf("the table does not say so:\n%s", table)
+		t.Errorf("the table lacks that:\n%s", table)
 	}
 }
 
@@ -38,11 +38,11 @@ func TestOperationFollowsTheContract(t *testing.T) {
 		t.Error("getHealth needs a key")
 	}
 	if c.Operation("noSuchOperation") != nil {
-		t.Error("found an operation that is not there")
+		t.Error("found an operation that does not exist")
 	}
 }
 
-func TestRequestTellsGoodFromBad(t *testing.T) {
+func TestRequestChecksRequests(t *testing.T) {
 	t.Parallel()
 
 	c := newChecker(t)
@@ -50,18 +50,18 @@ func TestRequestTellsGoodFromBad(t *testing.T) {
 		name, method, path, body string
 		good                     bool
 	}{
-		{"a literal segment goes before a parameter", "POST", "/v1/emails/batch", `{}`, false},
+		{"a literal segment is preferred to a parameter", "POST", "/v1/emails/batch", `{}`, false},
 		{"an encoded slash stays in its segment", "DELETE", "/v1/suppressions/a%2Fb@c.example", ``, true},
 		{"a parameter is never empty", "GET", "/v1/inboxes/", ``, false},
 		{"an optional body may be absent", "POST", "/v1/inboxes", ``, true},
 		{"a required body may not", "POST", "/v1/keys", ``, false},
-		{"an address is checked", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"nobody","subject":"s","text":"t"}`, false},
+		{"an address is checked", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"no-address","subject":"s","text":"t"}`, false},
 		{"base64 is padded", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":"YQ"}]}`, false},
-		{"a time is one", "POST", "/v1/inboxes", `{"expires_at":"2027-01-01"}`, false},
-		{"if and then count", "POST", "/v1/keys", `{"name":"n","mode":"restricted"}`, false},
-		{"not counts", "POST", "/v1/inboxes/ibx_1/simulate", `{"raw":"r","from":"a@b.example"}`, false},
+		{"a time is checked", "POST", "/v1/inboxes", `{"expires_at":"2027-01-01"}`, false},
+		{"if and then are checked", "POST", "/v1/keys", `{"name":"n","mode":"restricted"}`, false},
+		{"not is checked", "POST", "/v1/inboxes/ibx_1/simulate", `{"raw":"r","from":"a@b.example"}`, false},
 		{"one of two fields is needed", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"a@b.example","subject":"s"}`, false},
-		{"names of maps have a form", "POST", "/v1/inboxes", `{"metadata":{"":1}}`, false},
+		{"keys of maps are checked", "POST", "/v1/inboxes", `{"metadata":{"":1}}`, false},
 		{"a good send", "POST", "/v1/inboxes/ibx_1/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestRequestTellsGoodFromBad(t *testing.T) {
 			}
 			req.Header.Set("Content-Type", "application/json")
 			if err := c.Request(req, []byte(tt.body)); (err == nil) != tt.good {
-				t.Errorf("the contract says: %v", err)
+				t.Errorf("the error is: %v", err)
 			}
 		})
 	}

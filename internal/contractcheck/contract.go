@@ -1,16 +1,16 @@
-// Package contractcheck holds real HTTP exchanges against the contract, for
-// tests. A [Checker] knows the contract; a client whose transport it makes
-// fails the test for every exchange that the contract does not foresee:
+// Package contractcheck checks real HTTP exchanges against the contract, for tests. A
+// [Checker] knows the contract. A client with a transport of the checker fails the test
+// for every exchange that does not match the contract:
 //
-//   - a request that the contract refuses, unless it is marked with [Broken],
-//     and one that it refuses and the server takes;
-//   - an answer with a status that the operation does not document (`default`
-//     documents none), or whose headers or body are not as documented;
-//   - an error that is not the one body that all errors have, has a code that
-//     its status does not document, or shows how the service works inside;
+//   - a request that the contract does not allow, unless it is marked with [Broken], and
+//     such a request that the server accepts;
+//   - a response with a status that the operation does not document (`default` documents
+//     none), or with headers or a body that differ from the documentation;
+//   - an error without the common error body, with a code that is not documented for its
+//     status, or with internal details of the service;
 //   - a time that is not in UTC with three decimals.
 //
-// The checker counts which (operation, status) pairs it saw.
+// The checker counts the (operation, status) pairs that it saw.
 package contractcheck
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/postroom/postroom/internal/timeform"
 )
 
-// defineFormats makes kin-openapi check the formats that it knows by name only.
-// It keeps them for the whole process.
+// defineFormats makes kin-openapi check the formats that it only knows by name. They apply
+// to the whole process.
 var defineFormats = sync.OnceFunc(func() {
 	openapi3.DefineStringFormatValidator("email", openapi3.NewRegexpFormatValidator(emailPattern))
 	openapi3.DefineStringFormatValidator("date-time", openapi3.NewCallbackValidator(moment))
@@ -42,8 +42,8 @@ func absoluteURI(s string) error {
 	return err
 }
 
-// moment checks a time as requests may write it. Times in responses have one form,
-// which checkTimes checks.
+// moment checks a time in a request. Times in responses have one form, which checkTimes
+// checks.
 func moment(s string) error {
 	if _, ok := timeform.Parse(s); !ok {
 		return fmt.Errorf("%q is not a time", s)
@@ -51,19 +51,19 @@ func moment(s string) error {
 	return nil
 }
 
-// strict turns what the served document leaves open for clients back into rules:
-// tests refuse a value that is not documented.
+// strict turns the parts that the served document leaves open for clients back into rules:
+// tests refuse undocumented values.
 var strict = strings.NewReplacer(
 	`"x-extensible-enum":`, `"enum":`,
 	`"x-anyOf":`, `"anyOf":`,
 	`[^\\x00-\\x1F\\x7F\\x85]`, `[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]`,
 )
 
-// Load reads the contract as it is served from a file. It does not check the
-// contract itself, which takes half a second: Validate does.
+// Load reads the served contract from a file. It does not check the contract itself, which
+// takes half a second; Validate does.
 func Load(path string) (*openapi3.T, error) {
 	defineFormats()
-	text, err := os.ReadFile(path) //nolint:gosec // a file that the test names
+	text, err := os.ReadFile(path) //nolint:gosec // the test chooses the file
 	if err != nil {
 		return nil, fmt.Errorf("load the contract: %w", err)
 	}
@@ -74,7 +74,7 @@ func Load(path string) (*openapi3.T, error) {
 	return doc, nil
 }
 
-// Validate says whether a contract is one, and its examples are as it says.
+// Validate checks that the contract is valid and that its examples match it.
 func Validate(ctx context.Context, doc *openapi3.T) error {
 	if err := doc.Validate(ctx); err != nil {
 		return fmt.Errorf("the contract is not valid: %w", err)
@@ -82,12 +82,12 @@ func Validate(ctx context.Context, doc *openapi3.T) error {
 	return nil
 }
 
-// emailPattern takes what may be an address: quotes may hold another "@".
+// emailPattern matches what may be an address. Quotes may contain another "@".
 const emailPattern = `^("([^"\\]|\\.)+"|[^@]+)@[^@<>",\s]+$`
 
 type brokenKey struct{}
 
-// Broken marks requests that are meant to break the contract.
+// Broken marks requests that break the contract on purpose.
 func Broken(ctx context.Context) context.Context { return context.WithValue(ctx, brokenKey{}, true) }
 
 func isBroken(ctx context.Context) bool {

@@ -19,7 +19,7 @@ import (
 
 var contract = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../../gen/openapi.json") })
 
-// TestTheContractIsInOrder is the one place where that is looked at.
+// TestTheContractIsInOrder is the only test that validates the contract itself.
 func TestTheContractIsInOrder(t *testing.T) {
 	t.Parallel()
 	doc, err := contract()
@@ -37,7 +37,7 @@ func TestTheContractIsInOrder(t *testing.T) {
 		example.Value.Value = 7
 	}
 	if err := contractcheck.Validate(t.Context(), broken); err == nil {
-		t.Error("examples that are wrong pass")
+		t.Error("wrong examples pass")
 	}
 }
 
@@ -54,23 +54,22 @@ func newChecker(t *testing.T) *contractcheck.Checker {
 	return c
 }
 
-// reports takes what a transport says instead of failing the test.
+// reports collects the reports of a transport instead of failing the test.
 type reports []string
 
 func (r *reports) Helper() {}
 
 func (r *reports) Errorf(format string, args ...any) { *r = append(*r, fmt.Sprintf(format, args...)) }
 
-// answer is what the server of a test says to everything.
-type answer struct {
+// response is the fixed response of a test server.
+type response struct {
 	status  int
 	headers map[string]string
 	body    string
 }
 
-// with returns the answer with a header more, or with one less when value is
-// empty.
-func (a answer) with(name, value string) answer {
+// with returns the response with an additional header, or without it if value is empty.
+func (a response) with(name, value string) response {
 	headers := map[string]string{}
 	maps.Copy(headers, a.headers)
 	headers[name] = value
@@ -81,7 +80,7 @@ func (a answer) with(name, value string) answer {
 	return a
 }
 
-func (a answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (a response) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	for name, value := range a.headers {
 		w.Header().Set(name, value)
 	}
@@ -89,89 +88,91 @@ func (a answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, a.body)
 }
 
-// packed returns the answer as for a client that takes gzip.
-func packed(a answer) answer {
+// packed returns the response gzipped.
+func packed(a response) response {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, a.body) // a buffer takes all
-	_ = w.Close()                    // as above
+	_, _ = io.WriteString(w, a.body) // a buffer never fails
+	_ = w.Close()                    // a buffer never fails
 	a = a.with("Content-Encoding", "gzip")
 	a.body = b.String()
 	return a
 }
 
-func jsonAnswer(status int, body string) answer {
-	return answer{status, map[string]string{"Content-Type": "application/json; charset=utf-8", "X-Request-Id": "req_1"}, body}
+func jsonResponse(status int, body string) response {
+	return response{status, map[string]string{"Content-Type": "application/json; charset=utf-8", "X-Request-Id": "req_1"}, body}
 }
 
-func errorAnswer(status int, code, message string) answer {
-	return jsonAnswer(status, fmt.Sprintf(`{"error":{"code":%q,"message":%q,"request_id":"req_1"}}`, code, message))
+func errorResponse(status int, code, message string) response {
+	return jsonResponse(status, fmt.Sprintf(`{"error":{"code":%q,"message":%q,"request_id":"req_1"}}`, code, message))
 }
 
 const inbox = `{"object":"inbox","id":"ibx_1","address":"a@b.example","name":"a","domain":"b.example","display_name":null,` +
 	`"send_policy":"open","status":"active","retention_days":7,"metadata":{"seen_at":"today"},"expires_at":null,` +
 	`"last_message_at":null,"created_at":"2026-09-23T10:00:00.000Z","updated_at":"2026-09-23T10:00:00.000Z"}`
 
+// TestTransportReports finds each kind of mismatch between an exchange and the contract.
+// Row H17 of docs/testing.md.
 func TestTransportReports(t *testing.T) {
 	t.Parallel()
 
-	inboxWith := func(from, to string) answer { return jsonAnswer(200, strings.Replace(inbox, from, to, 1)) }
+	inboxWith := func(from, to string) response { return jsonResponse(200, strings.Replace(inbox, from, to, 1)) }
 	tests := []struct {
-		name    string
-		request string // method, path and body
-		broken  bool
-		answer  answer
-		want    string // a part of the report; empty for none
+		name     string
+		request  string // method, path and body
+		broken   bool
+		response response
+		want     string // a part of the report; empty for none
 	}{
-		{"a good exchange", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox), ""},
-		{"a good answer that is packed", "GET /v1/inboxes/ibx_1", false, packed(jsonAnswer(200, inbox)), ""},
-		{"a packed answer with a missing field", "GET /v1/inboxes/ibx_1", false, packed(inboxWith(`"name":"a",`, ``)), "name"},
+		{"a good exchange", "GET /v1/inboxes/ibx_1", false, jsonResponse(200, inbox), ""},
+		{"a good response that is gzipped", "GET /v1/inboxes/ibx_1", false, packed(jsonResponse(200, inbox)), ""},
+		{"a gzipped response with a missing field", "GET /v1/inboxes/ibx_1", false, packed(inboxWith(`"name":"a",`, ``)), "name"},
 		{"a value outside an enum", "GET /v1/inboxes/ibx_1", false, inboxWith(`"active"`, `"asleep"`), "status"},
 		{"a missing field", "GET /v1/inboxes/ibx_1", false, inboxWith(`"name":"a",`, ``), "name"},
 		{"a wrong constant", "GET /v1/inboxes/ibx_1", false, inboxWith(`"object":"inbox"`, `"object":"box"`), "object"},
-		{"a wrong format", "GET /v1/inboxes/ibx_1", false, inboxWith(`a@b.example`, `nobody`), "address"},
+		{"a wrong format", "GET /v1/inboxes/ibx_1", false, inboxWith(`a@b.example`, `no-address`), "address"},
 		{"a time without decimals", "GET /v1/inboxes/ibx_1", false, inboxWith(`:00.000Z","upd`, `:00Z","upd`), "created_at"},
 		{"a time in another zone", "GET /v1/inboxes/ibx_1", false, inboxWith(`:00.000Z","upd`, `:00.000+01:00","upd`), "created_at"},
-		{"an undocumented status", "GET /v1/inboxes/ibx_1", false, errorAnswer(418, "invalid_request", "no"), "418 is not documented"},
-		{"a status that only default covers", "GET /v1/inboxes/ibx_1", false, errorAnswer(500, "internal_error", "no"), "500 is not"},
-		{"a wrong content type", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("Content-Type", "text/html"), "text/html"},
-		{"no request id", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("X-Request-Id", ""), "X-Request-Id"},
-		{"a header of a wrong type", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("RateLimit-Limit", "many"), "RateLimit-Limit"},
-		{"a missing header", "GET /v1/inboxes/ibx_1", false, errorAnswer(429, "rate_limited", "slow"), "Retry-After"},
-		{"a missing location", "GET /v1/messages/msg_1/raw", false, answer{302, map[string]string{"X-Request-Id": "req_1"}, ""}, "Location"},
+		{"an undocumented status", "GET /v1/inboxes/ibx_1", false, errorResponse(418, "invalid_request", "no"), "418 is not documented"},
+		{"a status that only default covers", "GET /v1/inboxes/ibx_1", false, errorResponse(500, "internal_error", "no"), "500 is not"},
+		{"a wrong content type", "GET /v1/inboxes/ibx_1", false, jsonResponse(200, inbox).with("Content-Type", "text/html"), "text/html"},
+		{"no request id", "GET /v1/inboxes/ibx_1", false, jsonResponse(200, inbox).with("X-Request-Id", ""), "X-Request-Id"},
+		{"a header of a wrong type", "GET /v1/inboxes/ibx_1", false, jsonResponse(200, inbox).with("RateLimit-Limit", "many"), "RateLimit-Limit"},
+		{"a missing header", "GET /v1/inboxes/ibx_1", false, errorResponse(429, "rate_limited", "slow"), "Retry-After"},
+		{"a missing location", "GET /v1/messages/msg_1/raw", false, response{302, map[string]string{"X-Request-Id": "req_1"}, ""}, "Location"},
 		{
 			"a relative location",
 			"GET /v1/messages/msg_1/raw", false,
-			answer{302, map[string]string{"X-Request-Id": "req_1", "Location": "/v1/files/x"}, ""},
+			response{302, map[string]string{"X-Request-Id": "req_1", "Location": "/v1/files/x"}, ""},
 			"Location",
 		},
 
-		{"a good error", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "no 100% such inbox"), ""},
-		{"a code of another status", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "unauthorized", "no"), "not documented for 404"},
-		{"another request id", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "no").with("X-Request-Id", "req_2"), "request_id"},
-		{"words of our code", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "sql: no rows"), "not for a caller"},
-		{"no words", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", ""), "not for a caller"},
-		{"an error in plain text", "GET /v1/inboxes/ibx_1", false, errorAnswer(404, "not_found", "no").with("Content-Type", "text/plain"), "text/plain"},
+		{"a good error", "GET /v1/inboxes/ibx_1", false, errorResponse(404, "not_found", "no 100% such inbox"), ""},
+		{"a code of another status", "GET /v1/inboxes/ibx_1", false, errorResponse(404, "unauthorized", "no"), "not documented for 404"},
+		{"another request id", "GET /v1/inboxes/ibx_1", false, errorResponse(404, "not_found", "no").with("X-Request-Id", "req_2"), "request_id"},
+		{"a message with internal details", "GET /v1/inboxes/ibx_1", false, errorResponse(404, "not_found", "sql: no rows"), "internal details"},
+		{"no message", "GET /v1/inboxes/ibx_1", false, errorResponse(404, "not_found", ""), "internal details"},
+		{"an error in plain text", "GET /v1/inboxes/ibx_1", false, errorResponse(404, "not_found", "no").with("Content-Type", "text/plain"), "text/plain"},
 
-		{"a broken request", `POST /v1/inboxes {"name":7}`, false, errorAnswer(400, "invalid_request", "name"), "contract refuses the request"},
-		{"a broken request that is meant so", `POST /v1/inboxes {"name":7}`, true, errorAnswer(400, "invalid_request", "name"), ""},
-		{"a broken request that was taken", `POST /v1/inboxes {"name":7}`, true, jsonAnswer(201, inbox), "the server took it"},
-		{"a parameter of a wrong type", `GET /v1/inboxes?limit=ten`, false, errorAnswer(400, "invalid_request", "limit"), "contract refuses the request"},
-		{"a list with a wrong item", `GET /v1/events/stream?events=email.sent,email.eaten`, false, errorAnswer(400, "invalid_request", "events"), "contract refuses the request"},
-		{"a header out of its bounds", "GET /v1/inboxes/ibx_1", false, jsonAnswer(200, inbox).with("RateLimit-Reset", "-1"), "RateLimit-Reset"},
-		{"a broken parameter", `GET /v1/inboxes?limit=0`, false, errorAnswer(400, "invalid_request", "limit"), "contract refuses the request"},
+		{"a broken request", `POST /v1/inboxes {"name":7}`, false, errorResponse(400, "invalid_request", "name"), "contract does not allow the request"},
+		{"a request that is broken on purpose", `POST /v1/inboxes {"name":7}`, true, errorResponse(400, "invalid_request", "name"), ""},
+		{"a broken request that the server accepts", `POST /v1/inboxes {"name":7}`, true, jsonResponse(201, inbox), "the server accepted it"},
+		{"a parameter of a wrong type", `GET /v1/inboxes?limit=ten`, false, errorResponse(400, "invalid_request", "limit"), "contract does not allow the request"},
+		{"a list with a wrong item", `GET /v1/events/stream?events=email.sent,email.eaten`, false, errorResponse(400, "invalid_request", "events"), "contract does not allow the request"},
+		{"a header out of its bounds", "GET /v1/inboxes/ibx_1", false, jsonResponse(200, inbox).with("RateLimit-Reset", "-1"), "RateLimit-Reset"},
+		{"a broken parameter", `GET /v1/inboxes?limit=0`, false, errorResponse(400, "invalid_request", "limit"), "contract does not allow the request"},
 
-		{"an unknown path", "GET /v2", false, errorAnswer(404, "route_not_found", "no"), ""},
-		{"an unknown path in plain text", "GET /v2", false, answer{404, nil, "404 page not found"}, "not our error body"},
-		{"an unknown path that works", "GET /v2", false, jsonAnswer(200, `{"error":{"code":"x"}}`), "answered 200"},
-		{"an unknown method", "PUT /v1/inboxes", false, errorAnswer(405, "method_not_allowed", "no").with("Allow", "GET, POST"), ""},
-		{"an unknown method without Allow", "PUT /v1/inboxes", false, errorAnswer(405, "method_not_allowed", "no"), "answered 405"},
+		{"an unknown path", "GET /v2", false, errorResponse(404, "route_not_found", "no"), ""},
+		{"an unknown path in plain text", "GET /v2", false, response{404, nil, "404 page not found"}, "not the common error body"},
+		{"an unknown path that works", "GET /v2", false, jsonResponse(200, `{"error":{"code":"x"}}`), "got 200"},
+		{"an unknown method", "PUT /v1/inboxes", false, errorResponse(405, "method_not_allowed", "no").with("Allow", "GET, POST"), ""},
+		{"an unknown method without Allow", "PUT /v1/inboxes", false, errorResponse(405, "method_not_allowed", "no"), "got 405"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got reports
-			exchange(t, newChecker(t), &got, tt.answer, tt.request, tt.broken)
+			exchange(t, newChecker(t), &got, tt.response, tt.request, tt.broken)
 			switch all := strings.Join(got, "\n"); {
 			case tt.want == "" && all != "":
 				t.Errorf("reported: %s", all)
@@ -182,8 +183,8 @@ func TestTransportReports(t *testing.T) {
 	}
 }
 
-// exchange sends the request, written as "METHOD path body", to a server that
-// gives the answer.
+// exchange sends the request, written as "METHOD path body", to a server with that
+// response.
 func exchange(t *testing.T, c *contractcheck.Checker, r contractcheck.Reporter, h http.Handler, request string, broken bool) {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -213,12 +214,12 @@ func exchange(t *testing.T, c *contractcheck.Checker, r contractcheck.Reporter, 
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		t.Errorf("the answer cannot be read any more: %v", err)
+		t.Errorf("the response can no longer be read: %v", err)
 	}
 	_ = res.Body.Close()
 }
 
-// A stream goes on: nothing may wait for its end.
+// A stream continues: the transport must not wait for its end.
 func TestTransportLetsStreamsFlow(t *testing.T) {
 	t.Parallel()
 

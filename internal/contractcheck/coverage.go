@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// pair is one documented, or at least seen, answer of an operation.
+// pair is an operation with a status that it documents or that was seen.
 type pair struct {
 	operation string
 	status    int
 }
 
-// count notes an exchange; op is nil when the contract has no such operation.
+// count records an exchange; op is nil if the contract has no such operation.
 func (c *Checker) count(op *Operation, status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,22 +24,22 @@ func (c *Checker) count(op *Operation, status int) {
 	c.seen[pair{op.OperationID, status}]++
 }
 
-// Exchanges is how many exchanges were held against the contract, those with an
-// answer that it does not document too.
+// Exchanges returns how many exchanges were checked, including those with undocumented
+// responses.
 func (c *Checker) Exchanges() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.exchanges
 }
 
-// Seen is how often the operation was seen to answer with the status.
+// Seen returns how often the operation was seen to respond with the status.
 func (c *Checker) Seen(operationID string, status int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[pair{operationID, status}]
 }
 
-// Statuses are those that the operation documents, in order.
+// Statuses returns the documented statuses of the operation, in order.
 func (op *Operation) Statuses() []int {
 	var out []int
 	for key := range op.Responses.Map() {
@@ -51,8 +51,8 @@ func (op *Operation) Statuses() []int {
 	return out
 }
 
-// Table lists each operation with its documented statuses and how often each
-// was seen. The last line counts.
+// Table lists each operation with its documented statuses and how often each was seen. The
+// last line is the total.
 func (c *Checker) Table() string {
 	var b strings.Builder
 	documented, covered := 0, 0

@@ -11,7 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// errorBody is the one shape of errors.
+// errorBody is the common shape of errors.
 type errorBody struct {
 	Error struct {
 		Code      string `json:"code"`
@@ -23,8 +23,8 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// hasOwnErrorBody says whether an error answer has a body of its own kind, as
-// that of a health check has.
+// hasOwnErrorBody reports whether an error response has its own kind of body, like that of
+// a health check.
 func hasOwnErrorBody(r *openapi3.Response) bool {
 	if r == nil {
 		return false
@@ -33,22 +33,22 @@ func hasOwnErrorBody(r *openapi3.Response) bool {
 	return media != nil && media.Schema.Ref != "#/components/schemas/Error"
 }
 
-// inside is what only someone who reads our code understands.
+// inside matches internal details that mean nothing to a caller.
 var inside = regexp.MustCompile(`decode |callback|unexpected byte|json:|strconv|\bsql|pq:|sqlite|\bgen\.|ogen|\.go\b|goroutine|runtime error|0x[0-9a-f]{6}|\*\w+\.\w+`)
 
-// checkError holds an error that has the documented shape against the rest of
-// what errors promise. documented is nil for one that only default covers.
-func checkError(documented *openapi3.Response, res *http.Response, answer []byte) error {
+// checkError checks an error of the documented shape against the other promises about
+// errors. documented is nil if only default covers the status.
+func checkError(documented *openapi3.Response, res *http.Response, responseBody []byte) error {
 	var e errorBody
-	if err := json.Unmarshal(answer, &e); err != nil {
+	if err := json.Unmarshal(responseBody, &e); err != nil {
 		return fmt.Errorf("the error body: %w", err)
 	}
 	var faults []error
 	fault := func(format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s", fmt.Sprintf(format, args...), cut(answer)))
+		faults = append(faults, fmt.Errorf("%s: %s", fmt.Sprintf(format, args...), cut(responseBody)))
 	}
 	if e.Error.RequestID != res.Header.Get("X-Request-Id") {
-		fault("request_id %q is not that of the header", e.Error.RequestID)
+		fault("request_id %q differs from the header", e.Error.RequestID)
 	}
 	if documented != nil && !strings.Contains(*documented.Description, "`"+e.Error.Code+"`") {
 		fault("code %q is not documented for %d", e.Error.Code, res.StatusCode)
@@ -59,18 +59,17 @@ func checkError(documented *openapi3.Response, res *http.Response, answer []byte
 	}
 	for _, text := range texts {
 		if m := inside.FindString(text); m != "" || text == "" {
-			fault("the message %q is not for a caller (%q)", text, m)
+			fault("the message %q contains internal details (%q)", text, m)
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// notInContract checks the answer to a path or method that the contract does
-// not have.
-func notInContract(res *http.Response, answer []byte) error {
+// notInContract checks the response to a path or method that the contract does not contain.
+func notInContract(res *http.Response, responseBody []byte) error {
 	var e errorBody
-	if err := json.Unmarshal(answer, &e); err != nil || e.Error.Code == "" {
-		return fmt.Errorf("not in the contract, and the answer %d is not our error body: %s", res.StatusCode, cut(answer))
+	if err := json.Unmarshal(responseBody, &e); err != nil || e.Error.Code == "" {
+		return fmt.Errorf("not in the contract, and the response %d is not the common error body: %s", res.StatusCode, cut(responseBody))
 	}
 	switch {
 	case res.StatusCode == http.StatusNotFound:
@@ -78,18 +77,17 @@ func notInContract(res *http.Response, answer []byte) error {
 	case res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "":
 	case res.StatusCode == http.StatusRequestEntityTooLarge, res.StatusCode == http.StatusUnauthorized:
 	default:
-		return fmt.Errorf("not in the contract, and answered %d, Allow %q: %s", res.StatusCode, res.Header.Get("Allow"), cut(answer))
+		return fmt.Errorf("not in the contract, and got %d, Allow %q: %s", res.StatusCode, res.Header.Get("Allow"), cut(responseBody))
 	}
-	return checkError(nil, res, answer)
+	return checkError(nil, res, responseBody)
 }
 
 var timeOut = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
-// checkTimes finds times, by the names of their fields, that are not in UTC
-// with three decimals.
-func checkTimes(answer []byte) error {
+// checkTimes finds times, by their field names, that are not in UTC with three decimals.
+func checkTimes(responseBody []byte) error {
 	var v any
-	if err := json.Unmarshal(answer, &v); err != nil {
+	if err := json.Unmarshal(responseBody, &v); err != nil {
 		return fmt.Errorf("the body: %w", err)
 	}
 	return timesIn(v, "")
@@ -105,7 +103,7 @@ func timesIn(v any, path string) error {
 			if isText && (strings.HasSuffix(name, "_at") || name == "since") && !timeOut.MatchString(s) {
 				faults = append(faults, fmt.Errorf("%s: %q is not a time with three decimals in UTC", place, s))
 			}
-			if name != "metadata" { // the caller's own
+			if name != "metadata" { // chosen by the caller
 				faults = append(faults, timesIn(field, place))
 			}
 		}

@@ -11,9 +11,8 @@ import (
 // maxEvent bounds an event, in bytes.
 const maxEvent = 256 << 10
 
-// Event says what the contract has against an event that a webhook endpoint is
-// sent or a stream carries, and counts it: it is to be what the section
-// `webhooks` says of its type, and not too large.
+// Event checks an event, posted to a webhook endpoint or streamed, and counts it. The event
+// must match the section `webhooks` for its type, and must not be too large.
 func (c *Checker) Event(text []byte) error {
 	var e struct {
 		Type string `json:"type"`
@@ -29,14 +28,14 @@ func (c *Checker) Event(text []byte) error {
 	if len(text) > maxEvent {
 		size = fmt.Errorf("%d bytes", len(text))
 	}
-	told := c.schemas.check(under("#", "webhooks", e.Type, "post", "requestBody", "content", "application/json", "schema"), text)
-	if err := errors.Join(size, told, checkTimes(text)); err != nil {
+	mismatch := c.schemas.check(under("#", "webhooks", e.Type, "post", "requestBody", "content", "application/json", "schema"), text)
+	if err := errors.Join(size, mismatch, checkTimes(text)); err != nil {
 		return fmt.Errorf("an event %s: %w: %s", e.Type, brief(err), cut(text))
 	}
 	return nil
 }
 
-// EventTypes are those of the contract, sorted.
+// EventTypes returns the event types of the contract, sorted.
 func (c *Checker) EventTypes() []string { return slices.Sorted(maps.Keys(c.doc.Webhooks)) }
 
 func (c *Checker) countEvent(typ string) {
@@ -45,7 +44,7 @@ func (c *Checker) countEvent(typ string) {
 	c.events[typ]++
 }
 
-// SeenEvents is how many events of the type were seen.
+// SeenEvents returns how many events of the type were seen.
 func (c *Checker) SeenEvents(typ string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,18 +12,18 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// field is a parameter or a header: a text with a schema. They are checked here
-// and not by kin-openapi, which compiles the schema of each for each value.
+// field is a parameter or a header: a text with a schema. Fields are checked here, because
+// kin-openapi compiles the schema of a field for each value.
 type field struct {
 	in, name string // in is "path", "query" or "header"
 	required bool
-	pointer  string // of its schema
-	kind     string // of its values: "string", "integer", "number" or "boolean"
-	list     bool   // of such, separated by commas
+	pointer  string // JSON pointer of its schema
+	kind     string // type of its values: "string", "integer", "number" or "boolean"
+	list     bool   // several values, separated by commas
 }
 
-// newField reads what the contract says. It refuses what nothing here could
-// check, so that no check goes missing when the contract grows.
+// newField reads a field from the contract. It returns an error for a field that it cannot
+// check, so that no check is missing when the contract grows.
 func newField(in, name, pointer string, p *openapi3.Parameter) (field, error) {
 	f := field{in: in, name: name, required: p.Required, pointer: pointer}
 	if p.Schema == nil || p.Content != nil {
@@ -42,10 +42,10 @@ func newField(in, name, pointer string, p *openapi3.Parameter) (field, error) {
 			return f, nil
 		}
 	}
-	return f, fmt.Errorf("%s %s is neither a text, a number, a boolean nor a list of such", in, name)
+	return f, fmt.Errorf("%s %s is neither a string, a number, a boolean nor a list of these", in, name)
 }
 
-// value is the text of a field as JSON has it.
+// value converts the text of a field to its JSON value.
 func (f field) value(text string) (any, error) {
 	if !f.list {
 		return f.one(text)
@@ -76,8 +76,8 @@ func (f field) one(text string) (any, error) {
 	return json.Number(text), err
 }
 
-// checkField holds the text of a field against its schema. given is false when there
-// is none.
+// checkField checks the text of a field against its schema. given is false if the field is
+// absent.
 func (s *schemas) checkField(f field, text string, given bool) error {
 	if !given {
 		if f.required {
@@ -87,7 +87,7 @@ func (s *schemas) checkField(f field, text string, given bool) error {
 	}
 	v, err := f.value(text)
 	if err != nil {
-		return fmt.Errorf("%s %s is %q, which is no %s", f.in, f.name, text, f.kind)
+		return fmt.Errorf("%s %s is %q, want a value of type %s", f.in, f.name, text, f.kind)
 	}
 	schema, err := s.at(f.pointer)
 	if err == nil {
@@ -99,8 +99,8 @@ func (s *schemas) checkField(f field, text string, given bool) error {
 	return nil
 }
 
-// readFields reads the parameters of the operation, and the headers of each of
-// its responses.
+// readFields reads the parameters of the operation and the headers of each of its
+// responses.
 func (op *Operation) readFields() error {
 	if err := op.readParams(under("#", "paths", op.Path), op.Shared, op.Parameters); err != nil {
 		return err
@@ -122,8 +122,7 @@ func (op *Operation) readFields() error {
 	return nil
 }
 
-// readParams reads the parameters that stand below base, but for those that are
-// said again, otherwise.
+// readParams reads the parameters below base, except for those that are repeated in again.
 func (op *Operation) readParams(base string, params, again openapi3.Parameters) error {
 	for i, ref := range params {
 		p := ref.Value
@@ -139,7 +138,7 @@ func (op *Operation) readParams(base string, params, again openapi3.Parameters) 
 	return nil
 }
 
-// pointerOf is where something stands: elsewhere, when it is a reference.
+// pointerOf returns the JSON pointer of an object: ref if it is a reference, otherwise here.
 func pointerOf(ref, here string) string {
 	if ref != "" {
 		return ref
@@ -149,7 +148,7 @@ func pointerOf(ref, here string) string {
 
 func pointerTo(ref, here string) string { return under(pointerOf(ref, here), "schema") }
 
-// checkParams holds the parameters of a request against what the operation takes.
+// checkParams checks the parameters of a request against the operation.
 func (s *schemas) checkParams(op *Operation, req *http.Request, path map[string]string) error {
 	query := req.URL.Query()
 	var faults []error
@@ -174,8 +173,7 @@ func (s *schemas) checkParams(op *Operation, req *http.Request, path map[string]
 	return errors.Join(faults...)
 }
 
-// checkHeaders holds the headers of an answer against what is documented for its
-// status.
+// checkHeaders checks the headers of a response against the documentation of its status.
 func (s *schemas) checkHeaders(op *Operation, res *http.Response) error {
 	fields, documented := op.headers[strconv.Itoa(res.StatusCode)]
 	if !documented && op.Responses.Value(strconv.Itoa(res.StatusCode)) == nil {

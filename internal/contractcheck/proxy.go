@@ -9,9 +9,9 @@ import (
 	"net/url"
 )
 
-// Proxy hands on all that it is asked to the server at target by base, and
-// reports every exchange that the contract does not foresee: it stands between the
-// server and programs that are not Go. The caller closes it.
+// Proxy forwards every request to the server at target through base, and reports every
+// exchange that does not match the contract. It is for clients that are not written in Go.
+// The caller closes it.
 func (c *Checker) Proxy(t Reporter, target *url.URL, base http.RoundTripper) *httptest.Server {
 	return newProxy(t, target, c.Transport(t, base))
 }
@@ -20,13 +20,13 @@ func newProxy(t Reporter, target *url.URL, transport http.RoundTripper) *httptes
 	return httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
-		FlushInterval: -1, // what a stream says is not held up
+		FlushInterval: -1, // do not delay streams
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() == nil { // the client is there still
+			if r.Context().Err() == nil { // the client is still connected
 				t.Errorf("%s %s: %v", r.Method, r.URL.RequestURI(), err)
 			}
 			w.WriteHeader(http.StatusBadGateway)
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // of clients that go while they are answered
+		ErrorLog: log.New(io.Discard, "", 0), // clients that disconnect during a response are not errors
 	})
 }

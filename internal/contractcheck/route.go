@@ -9,7 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Operation is one operation of the contract with where it stands.
+// Operation is one operation of the contract with its method and path.
 type Operation struct {
 	*openapi3.Operation
 	Method string
@@ -23,11 +23,11 @@ type Operation struct {
 	headers  map[string][]field // by status, or "default"
 }
 
-// Name is what the operation is called in reports.
+// Name returns the name of the operation in reports.
 func (op *Operation) Name() string { return op.OperationID }
 
-// Scopes are those of which a key needs any one; keyed is false for an
-// operation that needs no key.
+// Scopes returns the scopes of the operation; a key needs one of them. keyed is false for
+// an operation without a key.
 func (op *Operation) Scopes() (scopes []string, keyed bool) {
 	if op.Security == nil || len(*op.Security) == 0 {
 		return nil, false
@@ -35,11 +35,10 @@ func (op *Operation) Scopes() (scopes []string, keyed bool) {
 	return (*op.Security)[0]["bearerAuth"], true
 }
 
-// Documents says whether the operation documents the status itself.
+// Documents reports whether the operation documents the status explicitly.
 func (op *Operation) Documents(status int) bool { return op.response(status) != nil }
 
-// response is what the operation documents for the status, not counting
-// default.
+// response returns the documentation of the status, not counting default.
 func (op *Operation) response(status int) *openapi3.Response {
 	if r := op.Responses.Value(fmt.Sprint(status)); r != nil {
 		return r.Value
@@ -47,7 +46,7 @@ func (op *Operation) response(status int) *openapi3.Response {
 	return nil
 }
 
-// operations lists all operations, those of one path together.
+// operations lists all operations, grouped by path.
 func operations(doc *openapi3.T) []*Operation {
 	var ops []*Operation
 	for _, path := range doc.Paths.Keys() {
@@ -63,8 +62,8 @@ func operations(doc *openapi3.T) []*Operation {
 	return ops
 }
 
-// find returns the operation of a request and its path parameters, or nil. A
-// literal segment goes before a parameter.
+// find returns the operation of a request and its path parameters, or nil. It prefers a
+// literal segment to a parameter.
 func find(ops []*Operation, method string, u *url.URL) (*Operation, map[string]string) {
 	var best *Operation
 	var bestParams map[string]string

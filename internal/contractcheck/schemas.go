@@ -14,8 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemas are the schemas of bodies, compiled once each: kin-openapi does it
-// anew for each value, which takes most of the time of a test.
+// schemas are the schemas of bodies, each compiled once. kin-openapi compiles a schema for
+// each value, which takes most of the time of a test.
 type schemas struct {
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -54,7 +54,7 @@ func paddedBase64(s string) error {
 	return err
 }
 
-// check holds a JSON text against the schema at a JSON pointer.
+// check checks a JSON text against the schema at a JSON pointer.
 func (s *schemas) check(pointer string, text []byte) error {
 	schema, err := s.at(pointer)
 	if err != nil {
@@ -81,10 +81,10 @@ func (s *schemas) at(pointer string) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// pointerForm writes a name as a part of a JSON pointer in a URL.
+// pointerForm escapes a name for a JSON pointer in a URL.
 var pointerForm = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 
-// under is the JSON pointer to what lies below base, by names.
+// under returns the JSON pointer of the object at these names below base.
 func under(base string, names ...string) string {
 	for _, n := range names {
 		base += "/" + pointerForm.Replace(n)
@@ -92,12 +92,12 @@ func under(base string, names ...string) string {
 	return base
 }
 
-// pointer is where the operation stands.
+// pointer returns the JSON pointer of the operation.
 func (op *Operation) pointer() string {
 	return under("#", "paths", op.Path, strings.ToLower(op.Method))
 }
 
-// checkBody holds the body of a request against what the operation takes.
+// checkBody checks the body of a request against the operation.
 func (s *schemas) checkBody(op *Operation, h http.Header, body []byte) error {
 	if op.RequestBody == nil {
 		return nil
@@ -120,9 +120,9 @@ func (s *schemas) checkBody(op *Operation, h http.Header, body []byte) error {
 	return s.check(under(base, "content", kind, "schema"), body)
 }
 
-// checkAnswer holds the body of an answer against what is documented for its
-// status. goes says that it goes on, so that there is no body yet.
-func (s *schemas) checkAnswer(op *Operation, res *http.Response, answer []byte, goes bool) error {
+// checkResponse checks the body of a response against the documentation of its status. continues
+// means that the response continues and has no complete body.
+func (s *schemas) checkResponse(op *Operation, res *http.Response, responseBody []byte, continues bool) error {
 	key := fmt.Sprint(res.StatusCode)
 	documented := op.Responses.Value(key)
 	if documented == nil {
@@ -137,12 +137,12 @@ func (s *schemas) checkAnswer(op *Operation, res *http.Response, answer []byte, 
 	if err != nil || content[kind] == nil {
 		return fmt.Errorf("the body is of type %q", res.Header.Get("Content-Type"))
 	}
-	if goes || kind != "application/json" {
-		return nil // any bytes will do
+	if continues || kind != "application/json" {
+		return nil // any bytes are allowed
 	}
 	base := under(op.pointer(), "responses", key)
 	if documented.Ref != "" {
 		base = documented.Ref
 	}
-	return s.check(under(base, "content", kind, "schema"), answer)
+	return s.check(under(base, "content", kind, "schema"), responseBody)
 }

@@ -9,17 +9,16 @@ import (
 	"sync"
 )
 
-// oneIn is how many exchanges of one kind a suite has for each that it looks at,
-// once it has looked at enough of them.
+// oneIn is the sample rate for exchanges of one kind, once a suite has checked enough of
+// them: it checks one in oneIn.
 const oneIn = 25
 
-// maxFaults bounds how many faults a suite tells of.
+// maxFaults bounds how many faults a suite reports.
 const maxFaults = 20
 
-// Suite holds what all tests of a package say to servers against the contract.
-// What the contract does not foresee fails the package, in End, since a call may
-// outlive its test. Requests may break the contract, as long as the server refuses
-// them too. It is safe for use by many goroutines.
+// Suite checks the exchanges of all tests of a package against the contract. A mismatch
+// fails the package, in End, because a call may outlive its test. Requests may break the
+// contract, as long as the server refuses them too. It is safe for use by many goroutines.
 type Suite struct {
 	most int
 	load func() (*Checker, error) // once
@@ -27,14 +26,13 @@ type Suite struct {
 	mu     sync.Mutex
 	used   bool
 	kinds  map[pair]int
-	passed int // not looked at
+	passed int // not checked
 	faults []string
 }
 
-// NewSuite returns a suite for the contract at path, which is read when it is
-// first needed. Of exchanges with the same operation and status it looks at the
-// first most, and at one in 25 of the others, for tests that make very many; 0 means
-// at all.
+// NewSuite returns a suite for the contract at path, which it reads when it first needs it.
+// For each operation and status it checks the first most exchanges, and then one in 25, for
+// tests that make very many; 0 means that it checks all.
 func NewSuite(path string, most int) *Suite {
 	s := &Suite{most: most, kinds: map[pair]int{}}
 	s.load = sync.OnceValues(func() (*Checker, error) {
@@ -47,14 +45,14 @@ func NewSuite(path string, most int) *Suite {
 	return s
 }
 
-// Ready reads the contract, which takes a second or more, so that no test has to wait
-// for it.
+// Ready reads the contract, which takes a second or more, so that no test has to wait for
+// it.
 func (s *Suite) Ready() { s.checker() }
 
 // Helper implements Reporter.
 func (*Suite) Helper() {}
 
-// Errorf implements Reporter: it notes a fault.
+// Errorf implements Reporter: it records a fault.
 func (s *Suite) Errorf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +61,7 @@ func (s *Suite) Errorf(format string, args ...any) {
 	}
 }
 
-// checker is nil when the contract cannot be read, which is a fault.
+// checker returns nil if the contract cannot be read, which is a fault.
 func (s *Suite) checker() *Checker {
 	c, err := s.load()
 	if err != nil {
@@ -76,8 +74,8 @@ func (s *Suite) checker() *Checker {
 	return c
 }
 
-// Transport returns a transport that sends by base and notes every exchange
-// that the contract does not foresee.
+// Transport returns a transport that sends through base and records every exchange that
+// does not match the contract.
 func (s *Suite) Transport(base http.RoundTripper) http.RoundTripper {
 	c := s.checker()
 	if c == nil {
@@ -87,14 +85,14 @@ func (s *Suite) Transport(base http.RoundTripper) http.RoundTripper {
 	return &transport{checker: c, t: s, base: base, wants: wants, broken: true}
 }
 
-// Proxy is Checker.Proxy, whose faults the suite notes.
+// Proxy is Checker.Proxy with the suite as the reporter.
 func (s *Suite) Proxy(target *url.URL, base http.RoundTripper) *httptest.Server {
 	return newProxy(s, target, s.Transport(base))
 }
 
-// Exchanged holds an exchange against the contract whose request was written to a
-// connection by hand. answer is nil for one that goes on.
-func (s *Suite) Exchanged(request string, res *http.Response, answer []byte) {
+// Exchanged checks an exchange whose request was written to a connection directly. responseBody
+// is nil for a response that continues, such as a stream.
+func (s *Suite) Exchanged(request string, res *http.Response, responseBody []byte) {
 	c := s.checker()
 	if c == nil {
 		return
@@ -105,11 +103,11 @@ func (s *Suite) Exchanged(request string, res *http.Response, answer []byte) {
 		return
 	}
 	if s.wants(c, req, res) {
-		c.report(s, req.WithContext(Broken(req.Context())), body, res, answer)
+		c.report(s, req.WithContext(Broken(req.Context())), body, res, responseBody)
 	}
 }
 
-// wants says whether the exchange is to be looked at.
+// wants reports whether the exchange is to be checked.
 func (s *Suite) wants(c *Checker, req *http.Request, res *http.Response) bool {
 	if s.most == 0 {
 		return true
@@ -128,19 +126,19 @@ func (s *Suite) wants(c *Checker, req *http.Request, res *http.Response) bool {
 	return true
 }
 
-// End tells w of the faults, and in verbose tests of how much was looked at, and
-// returns the exit status of the tests, which had code without it. name is that of
-// the package.
+// End writes the faults to w, in verbose tests also how many exchanges were checked, and
+// returns the exit status of the tests. code is their exit status without the suite, and
+// name is the name of the package.
 func (s *Suite) End(w io.Writer, name string, verbose bool, code int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if verbose && s.used {
 		if c, err := s.load(); err == nil {
-			_, _ = fmt.Fprintf(w, "%s: %d exchanges held against the contract, and %d more of the same kinds not\n", name, c.Exchanges(), s.passed)
+			_, _ = fmt.Fprintf(w, "%s: %d exchanges checked against the contract, and %d more of the same kinds skipped\n", name, c.Exchanges(), s.passed)
 		}
 	}
 	for _, fault := range s.faults {
-		_, _ = fmt.Fprintf(w, "%s: not as in the contract: %s\n", name, fault)
+		_, _ = fmt.Fprintf(w, "%s: does not match the contract: %s\n", name, fault)
 	}
 	if len(s.faults) > 0 {
 		return max(code, 1)

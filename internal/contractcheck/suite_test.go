@@ -12,8 +12,8 @@ import (
 
 const contractPath = "../../gen/openapi.json"
 
-// get asks a server with that answer, n times, in the way that the suite makes of
-// a client.
+// get sends n requests to a server with that response, through the client that the suite
+// provides.
 func get(t *testing.T, h http.Handler, n int, client func(server *url.URL) (http.RoundTripper, *url.URL)) {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -32,50 +32,50 @@ func get(t *testing.T, h http.Handler, n int, client func(server *url.URL) (http
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = res.Body.Close() // nobody reads it
+		_ = res.Body.Close() // the body does not matter
 	}
 }
 
 func TestSuiteFailsThePackage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		answer    answer
+		response  response
 		code      int // of the tests
 		want      int
 		wantFault bool
 	}{
-		"as foreseen, and the tests pass":     {jsonAnswer(200, inbox), 0, 0, false},
-		"as foreseen, and a test fails":       {jsonAnswer(200, inbox), 1, 1, false},
-		"not as foreseen, and the tests pass": {jsonAnswer(200, "{}"), 0, 1, true},
-		"not as foreseen, and a test panics":  {jsonAnswer(200, "{}"), 2, 2, true},
+		"as documented, and the tests pass": {jsonResponse(200, inbox), 0, 0, false},
+		"as documented, and a test fails":   {jsonResponse(200, inbox), 1, 1, false},
+		"undocumented, and the tests pass":  {jsonResponse(200, "{}"), 0, 1, true},
+		"undocumented, and a test panics":   {jsonResponse(200, "{}"), 2, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := contractcheck.NewSuite(contractPath, 0)
-			get(t, tt.answer, 2, func(server *url.URL) (http.RoundTripper, *url.URL) {
+			get(t, tt.response, 2, func(server *url.URL) (http.RoundTripper, *url.URL) {
 				return s.Transport(http.DefaultTransport), server
 			})
 			var said strings.Builder
 			if got := s.End(&said, "pkg", true, tt.code); got != tt.want {
 				t.Errorf("the exit status is %d, want %d", got, tt.want)
 			}
-			if !strings.Contains(said.String(), "pkg: 2 exchanges held") || strings.Contains(said.String(), "not as in the contract") != tt.wantFault {
-				t.Errorf("it says\n%s", &said)
+			if !strings.Contains(said.String(), "pkg: 2 exchanges checked") || strings.Contains(said.String(), "does not match the contract") != tt.wantFault {
+				t.Errorf("it prints\n%s", &said)
 			}
 		})
 	}
 }
 
-func TestSuiteLooksAtSome(t *testing.T) {
+func TestSuiteChecksASample(t *testing.T) {
 	t.Parallel()
 	s := contractcheck.NewSuite(contractPath, 5)
-	get(t, jsonAnswer(200, inbox), 50, func(server *url.URL) (http.RoundTripper, *url.URL) {
+	get(t, jsonResponse(200, inbox), 50, func(server *url.URL) (http.RoundTripper, *url.URL) {
 		return s.Transport(http.DefaultTransport), server
 	})
 	var said strings.Builder
 	s.End(&said, "pkg", true, 0)
-	if want := "pkg: 7 exchanges held against the contract, and 43 more of the same kinds not\n"; said.String() != want {
-		t.Errorf("it says %q, want %q", &said, want)
+	if want := "pkg: 7 exchanges checked against the contract, and 43 more of the same kinds skipped\n"; said.String() != want {
+		t.Errorf("it prints %q, want %q", &said, want)
 	}
 }
 
@@ -85,14 +85,14 @@ func TestSuiteWithoutAContract(t *testing.T) {
 	s.Ready()
 	var said strings.Builder
 	if got := s.End(&said, "pkg", false, 0); got != 1 || !strings.Contains(said.String(), "no.yaml") {
-		t.Errorf("the exit status is %d, and it says %q", got, &said)
+		t.Errorf("the exit status is %d, and it prints %q", got, &said)
 	}
 }
 
-func TestProxyHandsOnAndReports(t *testing.T) {
+func TestProxyForwardsAndReports(t *testing.T) {
 	t.Parallel()
 	s := contractcheck.NewSuite(contractPath, 0)
-	get(t, jsonAnswer(200, "{}"), 1, func(server *url.URL) (http.RoundTripper, *url.URL) {
+	get(t, jsonResponse(200, "{}"), 1, func(server *url.URL) (http.RoundTripper, *url.URL) {
 		proxy := s.Proxy(server, http.DefaultTransport)
 		t.Cleanup(proxy.Close)
 		through, err := url.Parse(proxy.URL)
@@ -103,29 +103,29 @@ func TestProxyHandsOnAndReports(t *testing.T) {
 	})
 	var said strings.Builder
 	if s.End(&said, "pkg", false, 0) != 1 || !strings.Contains(said.String(), "/v1/inboxes/ibx_1 (200 OK)") {
-		t.Errorf("it says %q", &said)
+		t.Errorf("it prints %q", &said)
 	}
 }
 
-// What was written to a connection by hand is looked at like any other exchange.
+// An exchange that was written to a connection directly is checked like any other.
 func TestTextReports(t *testing.T) {
 	t.Parallel()
 	ask := "GET /v1/inboxes/ibx_1 HTTP/1.1\r\nHost: x\r\n\r\n"
 	good := "HTTP/1.1 404 Not Found\r\nX-Request-Id: req_1\r\nContent-Type: application/json\r\n\r\n" +
 		`{"error":{"code":"not_found","message":"no","request_id":"req_1"}}`
 	for name, tt := range map[string]struct {
-		request, answer string
-		want            string // a part of the report; empty for none
+		request, response string
+		want              string // a part of the report; empty for none
 	}{
-		"as foreseen":              {ask, good, ""},
-		"not as foreseen":          {ask, strings.Replace(good, "not_found", "gone", 1), "gone"},
-		"no answer":                {ask, "220 hello\r\n", "was answered"},
-		"no request to begin with": {"hello\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n", ""},
+		"as documented": {ask, good, ""},
+		"undocumented":  {ask, strings.Replace(good, "not_found", "gone", 1), "gone"},
+		"no response":   {ask, "220 hello\r\n", "got"},
+		"not a request": {"hello\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got reports
-			newChecker(t).Text(&got, tt.request, tt.answer)
+			newChecker(t).Text(&got, tt.request, tt.response)
 			if all := strings.Join(got, "\n"); (tt.want == "") != (all == "") || !strings.Contains(all, tt.want) {
 				t.Errorf("reported %q, want something with %q", all, tt.want)
 			}

@@ -1,6 +1,6 @@
-// Package cpubudget bounds the processor time of one piece of work, such as the
-// reading of one message. It counts the time of the thread that does the work,
-// so that a busy machine does not use up a budget.
+// Package cpubudget bounds the processor time of one piece of work, such as parsing one
+// message. It counts the time of the thread that does the work, so that a busy machine does
+// not use up a budget.
 package cpubudget
 
 import (
@@ -22,8 +22,7 @@ type Budget struct {
 // New returns a budget of limit.
 func New(limit time.Duration) *Budget { return &Budget{limit: limit} }
 
-// Run calls work and counts what it costs. It keeps the goroutine on one thread
-// meanwhile.
+// Run calls work and counts its cost. Meanwhile it locks the goroutine to its thread.
 func (b *Budget) Run(work func()) {
 	if b == nil || b.running {
 		work()

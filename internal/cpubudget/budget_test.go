@@ -43,7 +43,7 @@ func TestBudgetAddsUpOverRuns(t *testing.T) {
 	}
 }
 
-// A goroutine that waits uses no processor, whatever the others do.
+// A waiting goroutine uses no processor time, whatever the others do.
 func TestWaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	b := cpubudget.New(100 * time.Millisecond)

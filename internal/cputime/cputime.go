@@ -1,7 +1,6 @@
-// Package cputime measures what a test costs in time of the processor, which
-// unlike the time on the clock does not grow with the work of others on the
-// machine. It counts the whole process: a test that uses it must not run beside
-// others of its package.
+// Package cputime measures the processor time of a test, which other work on the machine
+// affects less than the time on the wall clock. It counts the whole process, so a test that
+// uses it must not run in parallel with others of its package.
 package cputime
 
 import (
@@ -9,8 +8,8 @@ import (
 	"time"
 )
 
-// least returns the least that work has cost of three times, since what else
-// the processor does slows it too.
+// least returns the lowest cost of work in three runs, because other work slows the
+// processor.
 func least(work func()) time.Duration {
 	best := time.Duration(1<<63 - 1)
 	for range 3 {
@@ -21,8 +20,8 @@ func least(work func()) time.Duration {
 	return best
 }
 
-// AtMost fails a test whose work costs more than limit. The race detector makes
-// everything slow: under it the work is done once, and not measured.
+// AtMost fails a test whose work costs more than limit. Under the race detector, which makes
+// everything slow, it runs the work once and does not measure it.
 func AtMost(t *testing.T, limit time.Duration, work func()) {
 	t.Helper()
 	if RaceDetector {
@@ -30,6 +29,6 @@ func AtMost(t *testing.T, limit time.Duration, work func()) {
 		return
 	}
 	if took := least(work); took > limit {
-		t.Errorf("took %s of the processor, more than %s", took, limit)
+		t.Errorf("took %s of processor time, want at most %s", took, limit)
 	}
 }

@@ -2,5 +2,5 @@
 
 package cputime
 
-// RaceDetector tells that the race detector makes everything slow.
+// RaceDetector reports whether the race detector is on, which makes everything slow.
 const RaceDetector = true

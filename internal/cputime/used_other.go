@@ -6,5 +6,5 @@ import "time"
 
 var started = time.Now()
 
-// Used is the time of the clock where that of the processor cannot be had.
+// Used returns the time on the wall clock, on systems without a process clock.
 func Used() time.Duration { return time.Since(started) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Used is what the processor has spent on this process.
+// Used returns the processor time of this process so far.
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

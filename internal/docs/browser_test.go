@@ -19,14 +19,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "folder that pictures of the page are written into")
+var screenshots = flag.String("screenshots", "", "folder for screenshots of the page")
 
-// pageMost is how much the page may weigh over the wire, with all that it loads.
+// pageMost is how many bytes the page may load in all.
 const pageMost = 600 << 10
 
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
-// tab is a tab of a browser, and what came to pass in it.
+// tab is a browser tab with its requests and console.
 type tab struct {
 	ctx context.Context
 
@@ -52,7 +52,7 @@ func browse(t *testing.T) *tab {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start chromium: %v", err)
 	}
-	timed, cancel := context.WithTimeout(ctx, patience)
+	timed, cancel := context.WithTimeout(ctx, timeout)
 	b := &tab{ctx: timed}
 	watching := b.watch(ctx)
 	t.Cleanup(func() {
@@ -66,7 +66,7 @@ func browse(t *testing.T) *tab {
 	return b
 }
 
-// watch notes what the tab asks for and complains about.
+// watch records the requests and the console messages of the tab.
 func (b *tab) watch(ctx context.Context) *sync.WaitGroup {
 	var running sync.WaitGroup
 	console := chromedp.Console(ctx)
@@ -107,7 +107,7 @@ func (b *tab) note(what func()) {
 	what()
 }
 
-// do runs what a person does.
+// do runs the steps of a user.
 func (b *tab) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	if err := chromedp.Do(b.ctx, steps...); err != nil {
@@ -126,8 +126,8 @@ func (b *tab) text(t *testing.T, css string) string {
 	return s
 }
 
-// TestTheReferenceInABrowser reads it, and tries out an operation with a key. It
-// asks nobody but this server.
+// TestTheReferenceInABrowser reads the reference, and tries out an operation with a key. The
+// page sends requests to this server only.
 func TestTheReferenceInABrowser(t *testing.T) {
 	t.Parallel()
 	a, url := serve(t)
@@ -158,8 +158,8 @@ func TestTheReferenceInABrowser(t *testing.T) {
 		click(".auth-btn-wrapper button.authorize"), click(".auth-btn-wrapper button.btn-done"),
 		click("#operations-Stats-getUsage .opblock-summary-control"), click("#operations-Stats-getUsage .try-out__btn"),
 		click("#operations-Stats-getUsage .execute"), visible("#operations-Stats-getUsage .live-responses-table .response"))
-	if got := b.text(t, "#operations-Stats-getUsage .live-responses-table"); !strings.Contains(got, "answered by the API") {
-		t.Errorf("what was tried out answers %s", got)
+	if got := b.text(t, "#operations-Stats-getUsage .live-responses-table"); !strings.Contains(got, "served by the API") {
+		t.Errorf("the tried request shows %s", got)
 	}
 	if calls := a.called(); len(calls) != 1 || calls[0] != "GET /v1/usage Bearer sk_live_right" {
 		t.Errorf("the API was called with %q", calls)
@@ -169,7 +169,7 @@ func TestTheReferenceInABrowser(t *testing.T) {
 	defer b.mu.Unlock()
 	for _, r := range b.requests {
 		if !strings.HasPrefix(r, url+"/") && !strings.HasPrefix(r, "data:") {
-			t.Errorf("asked for %s", r)
+			t.Errorf("the page requested %s", r)
 		}
 	}
 	for _, c := range b.console {
@@ -177,7 +177,7 @@ func TestTheReferenceInABrowser(t *testing.T) {
 	}
 }
 
-// shoot takes a picture of the page, if one is wanted.
+// shoot saves a screenshot of the page, if the flag is set.
 func (b *tab) shoot(t *testing.T, name string) {
 	t.Helper()
 	if *screenshots == "" {

@@ -1,10 +1,10 @@
-// Package docs serves the reference of the API at /docs: Swagger UI, from this
-// program alone, showing the contract that the API serves at /openapi.json. At
-// /llms.txt it serves a page for language models, made from the contract.
+// Package docs serves the reference of the API at /docs: Swagger UI, from this program
+// alone, with the contract that the API serves at /openapi.json. At /llms.txt it serves a
+// page for language models, built from the contract.
 //
-// It needs no key. Its policy lets the page reach this server and no other, and
-// run no script but those files; what is tried out goes to this server with the
-// key that is typed in, which the page forgets when it is left.
+// It needs no key. Its policy lets the page connect to this server only, and run no other
+// script. Requests that a user tries out go to this server with the key that the user types
+// in, which the page forgets when it is closed.
 package docs
 
 import (
@@ -25,33 +25,33 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// viewerFiles is Swagger UI; scripts/vendor-ui brought it here.
+// viewerFiles is Swagger UI, added by scripts/vendor-ui.
 //
 //go:embed swagger-ui/*.gz
 var viewerFiles embed.FS
 
-// policy lets the page use what this server serves. The viewer's icons are
-// pictures in its style (data:), and it sets the style of single elements.
+// policy lets the page use only what this server serves. The viewer's icons are images in its
+// style sheet (data:), and it sets the style of single elements.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-// answerTimeout is how long a file may take to go out.
-const answerTimeout = time.Minute
+// writeTimeout is how long a response may take to send.
+const writeTimeout = time.Minute
 
-// file is one that is served.
+// file is one served file.
 type file struct {
 	body      *packed.Body
 	kind, tag string
 }
 
-// Handler answers GET and HEAD of /docs, what is below, and /llms.txt, and has
-// next answer everything else. contract is the OpenAPI document.
+// Handler serves GET and HEAD of /docs, everything below it, and /llms.txt, and passes all
+// other requests to next. contract is the OpenAPI document.
 func Handler(contract []byte, next http.Handler) (http.Handler, error) {
 	files, err := readFiles()
 	if err != nil {
 		return nil, err
 	}
-	// Made when it is asked for: a start should not wait for it.
+	// Created at the first request, so that the start does not wait for it.
 	page := sync.OnceValues(func() (*packed.Body, error) {
 		text, err := overview(contract)
 		return packed.New([]byte(text)), err
@@ -87,7 +87,7 @@ func Handler(contract []byte, next http.Handler) (http.Handler, error) {
 	}), nil
 }
 
-// readFiles reads all files, by name.
+// readFiles reads all files into a map by name.
 func readFiles() (map[string]*file, error) {
 	files := map[string]*file{}
 	for _, from := range []struct {
@@ -117,14 +117,14 @@ func readFiles() (map[string]*file, error) {
 
 // ServeHTTP implements http.Handler.
 func (f *file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout)) // of the socket; not all have one, in tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // tests may have no socket
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-cache") // asked for again, and not sent again
+	h.Set("Cache-Control", "no-cache") // revalidated with the tag
 	h.Set("Content-Type", f.kind)
 	h.Set("ETag", f.tag)
 	if r.Header.Get("If-None-Match") == f.tag {

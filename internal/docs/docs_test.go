@@ -17,7 +17,7 @@ import (
 	"github.com/postroom/postroom/internal/packed"
 )
 
-// api stands for the API: it serves the contract, and takes one key.
+// api is a fake API: it serves the contract, and accepts one key.
 type api struct {
 	mu    sync.Mutex
 	calls []string // method, path and key
@@ -32,14 +32,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/openapi.json":
 		packed.New(gen.OpenAPI).Serve(w, r)
 	case r.Header.Get("Authorization") == "Bearer sk_live_right":
-		_, _ = io.WriteString(w, `{"plan":"answered by the API"}`)
+		_, _ = io.WriteString(w, `{"plan":"served by the API"}`)
 	default:
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = io.WriteString(w, `{"error":{"code":"unauthorized"}}`)
 	}
 }
 
-// called returns the calls that are none for the contract.
+// called returns the calls that were not for the contract.
 func (a *api) called() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +52,7 @@ func (a *api) called() []string {
 	return all
 }
 
-// serve serves the reference before an API.
+// serve serves the reference in front of an API.
 func serve(t *testing.T) (*api, string) {
 	t.Helper()
 	a := &api{}
@@ -65,7 +65,7 @@ func serve(t *testing.T) (*api, string) {
 	return a, srv.URL
 }
 
-// get asks for a file in a coding, unless its tag is still that.
+// get requests a file with an Accept-Encoding, and with If-None-Match if tag is set.
 func get(t *testing.T, url, accept, tag string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -98,23 +98,23 @@ func TestFilesAreServedWithoutAKey(t *testing.T) {
 		for _, accept := range []string{"gzip", "identity"} {
 			res, body := get(t, url+path, accept, "")
 			if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), kind) || body == "" {
-				t.Errorf("%s answers %s %s with %d bytes", path, res.Status, res.Header.Get("Content-Type"), len(body))
+				t.Errorf("GET %s: %s %s with %d bytes", path, res.Status, res.Header.Get("Content-Type"), len(body))
 			}
 			if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe-eval") {
 				t.Errorf("%s: policy %q", path, csp)
 			}
 			if again, _ := get(t, url+path, accept, res.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
-				t.Errorf("%s is sent again: %s", path, again.Status)
+				t.Errorf("%s is sent again although it has not changed: %s", path, again.Status)
 			}
 		}
 	}
 	if calls := a.called(); len(calls) != 0 {
-		t.Errorf("the API was asked: %v", calls)
+		t.Errorf("the API was called: %v", calls)
 	}
 }
 
-// TestTheViewerIsTheOneThatWasBrought unpacks it and compares its checksums.
-func TestTheViewerIsTheOneThatWasBrought(t *testing.T) {
+// TestTheViewerIsTheVendoredOne decompresses the viewer and compares its checksums.
+func TestTheViewerIsTheVendoredOne(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t)
 	sums, err := os.ReadFile("swagger-ui/SHA256SUMS")
@@ -126,7 +126,7 @@ func TestTheViewerIsTheOneThatWasBrought(t *testing.T) {
 		want, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		_, body := get(t, url+"/docs/"+name, "identity", "")
 		if sum := sha256.Sum256([]byte(body)); hex.EncodeToString(sum[:]) != want {
-			t.Errorf("%s is another than was brought", name)
+			t.Errorf("%s differs from its checksum", name)
 		}
 		n++
 	}
@@ -145,10 +145,10 @@ func TestEverythingElseIsTheAPIs(t *testing.T) {
 	a, url := serve(t)
 	for _, path := range []string{"/", "/v1/inboxes", "/docs.json", "/docs/none.js", "//docs", "/v1//x/../y", "/docs/page/docs.js"} {
 		if res, _ := get(t, url+path, "identity", ""); res.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s answers %s", path, res.Status)
+			t.Errorf("GET %s: %s", path, res.Status)
 		}
 		if calls := a.called(); len(calls) == 0 || calls[len(calls)-1] != "GET "+path+" " {
-			t.Errorf("%s came to the API as %v", path, calls)
+			t.Errorf("%s reached the API as %v", path, calls)
 		}
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/docs", nil)
@@ -161,17 +161,17 @@ func TestEverythingElseIsTheAPIs(t *testing.T) {
 	}
 	_ = res.Body.Close()
 	if calls := a.called(); calls[len(calls)-1] != "POST /docs " {
-		t.Errorf("POST came to the API as %v", calls)
+		t.Errorf("POST reached the API as %v", calls)
 	}
 }
 
-// TestLanguageModelsReadAPageOfTheirOwn has each operation on it once.
-func TestLanguageModelsReadAPageOfTheirOwn(t *testing.T) {
+// TestLlmsTxtListsEachOperationOnce checks the page for language models.
+func TestLlmsTxtListsEachOperationOnce(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t)
 	res, text := get(t, url+"/llms.txt", "identity", "")
 	if res.StatusCode != http.StatusOK || !strings.HasPrefix(text, "# Postroom\n\n> ") || len(text) > 16<<10 {
-		t.Errorf("llms.txt answers %s with %d bytes:\n%.300s", res.Status, len(text), text)
+		t.Errorf("llms.txt: %s with %d bytes:\n%.300s", res.Status, len(text), text)
 	}
 	var contract struct {
 		Paths map[string]map[string]json.RawMessage
@@ -186,11 +186,11 @@ func TestLanguageModelsReadAPageOfTheirOwn(t *testing.T) {
 				OperationID string `json:"operationId"`
 			}
 			if json.Unmarshal(raw, &op) != nil || op.OperationID == "" {
-				continue // parameters of all of them
+				continue // the shared parameters
 			}
 			n++
 			if got := strings.Count(text, "- ["+strings.ToUpper(method)+" "+path+"](/docs#/"); got != 1 || !strings.Contains(text, "/"+op.OperationID+"): ") {
-				t.Errorf("%s %s is there %d times", method, path, got)
+				t.Errorf("%s %s is listed %d times", method, path, got)
 			}
 		}
 	}
@@ -198,6 +198,6 @@ func TestLanguageModelsReadAPageOfTheirOwn(t *testing.T) {
 		t.Errorf("%d lines for %d operations", lines, n)
 	}
 	if want := "- [POST /v1/inboxes](/docs#/Inboxes/createInbox): Create an inbox (scope: send or admin)\n"; !strings.Contains(text, want) {
-		t.Errorf("it does not hold %q", want)
+		t.Errorf("it does not contain %q", want)
 	}
 }

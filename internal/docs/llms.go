@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// contract is what llms.txt tells of an OpenAPI document.
+// contract is the part of an OpenAPI document that llms.txt shows.
 type contract struct {
 	Info struct {
 		Title, Summary, Description string
@@ -26,12 +26,11 @@ type operation struct {
 	Security    []map[string][]string
 }
 
-// methods are those of operations, in the order in which they are told of.
+// methods are the methods of operations, in the order of the page.
 var methods = []string{"get", "post", "put", "patch", "delete"}
 
-// overview writes what the API is and can do on a page that a language model
-// reads before it calls it: the summary and the rules of the contract, and a line
-// for each operation with the scopes of which it needs one.
+// overview writes a page that a language model reads before it calls the API: the summary
+// and the rules of the contract, and a line for each operation with its scopes.
 func overview(document []byte) (string, error) {
 	var c contract
 	if err := json.Unmarshal(document, &c); err != nil {
@@ -66,7 +65,7 @@ func overview(document []byte) (string, error) {
 	return b.String(), nil
 }
 
-// line tells of one operation.
+// line describes one operation.
 func (op operation) line(call, tag string) string {
 	var scopes []string
 	for _, one := range op.Security {

@@ -1,10 +1,10 @@
-// Package lineartest finds functions whose processor time grows faster than the
-// mail that they read. A stranger chooses that mail, so every function that
-// reads it must take linear time.
+// Package lineartest finds functions whose processor time grows faster than the mail that
+// they read. Any stranger can send that mail, so every function that reads it must take
+// linear time.
 //
-// For each reader it builds mail out of pairs of short texts, and compares the
-// processor time of 64 KB with that of 512 KB. It counts the time of its own
-// thread, so that other tests and other programs do not disturb it.
+// For each reader it builds input from pairs of short texts, and compares the processor
+// time for 64 KB with that for 512 KB. It counts the time of its own thread, so that other
+// tests and programs do not disturb it.
 package lineartest
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/postroom/postroom/internal/cputime"
 )
 
-// What a unit may hold that is different each time it is repeated.
+// Placeholders in a unit that are replaced differently in each repetition.
 const (
 	Number = "\x01" // 0, 1, 2, ...
 	Letter = "\x02" // some letter that is not ASCII
@@ -36,12 +36,12 @@ const (
 const (
 	small = 64 << 10
 	large = 512 << 10
-	huge  = 2 << 20 // the most text that is read of a message
-	// fast is what 512 KB may cost without a comparison. If the cost were all
+	huge  = 2 << 20 // the largest part of a message that is read
+	// fast is what 512 KB may cost without a comparison. If all of the cost were
 	// quadratic, 2 MB would still cost less than 0.2 s.
 	fast = 10 * time.Millisecond
 	// maxGrowth is how much more 512 KB may cost than 64 KB. Linear time gives 8,
-	// quadratic time 64; what the caches of the processor do makes up the rest.
+	// quadratic time 64; the caches of the processor explain the rest.
 	maxGrowth = 24
 	// What 2 MB may cost acquits a suspect. Linear time gives a growth of 4 from
 	// 512 KB to 2 MB, quadratic time 16. A cold process makes 512 KB expensive, but
@@ -64,10 +64,10 @@ const (
 
 // Reader is one function that reads mail.
 type Reader struct {
-	// Name is that of the exported function or method, as in Message.Extract.
-	// After a space may follow which place in the mail the hostile text takes.
+	// Name is the name of the exported function or method, as in Message.Extract.
+	// After a space it may name the place of the hostile text in the message.
 	Name string
-	// Units are the short texts that hostile texts are made of, the most telling
+	// Units are the short texts that hostile texts are built from, the most effective
 	// first.
 	Units []string
 	// Short is how many of Units are tried without the build tag faults; 0 means
@@ -75,19 +75,19 @@ type Reader struct {
 	Short int
 	// Read reads a message that contains the hostile text.
 	Read func(hostile string)
-	// Goroutines says that Read starts goroutines. The time of the whole process
+	// Goroutines means that Read starts goroutines. The time of the whole process
 	// counts, and no other reader runs at the same time.
 	Goroutines bool
 }
 
-// Check fails the test for each reader and each pattern whose cost grows faster
-// than linear.
+// Check fails the test for each reader and each pattern whose cost grows faster than
+// linearly.
 func Check(t *testing.T, readers []Reader) {
 	t.Helper()
 	if testing.Short() || cputime.RaceDetector {
 		t.Skip("measures processor time")
 	}
-	// The collection of garbage costs time that has nothing to do with the reader.
+	// Garbage collection costs time that does not depend on the reader.
 	percent := debug.SetGCPercent(1000)
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	for _, r := range readers {
@@ -113,7 +113,7 @@ func Check(t *testing.T, readers []Reader) {
 	}
 }
 
-// units returns the units that are tried.
+// units returns the units to try.
 func (r Reader) units() []string {
 	n := r.Short
 	if n == 0 {
@@ -150,7 +150,7 @@ func patterns(units []string) (all []pattern) {
 	return all
 }
 
-// show quotes a unit for people to read.
+// show quotes a unit for the report.
 func show(unit string) string {
 	return strconv.Quote(strings.NewReplacer(Number, "{number}", Letter, "{letter}").Replace(unit))
 }
@@ -180,7 +180,7 @@ func letter(i int) rune {
 	return 'a'
 }
 
-// check returns what is wrong, or "", and what it has cost to find that out.
+// check returns what is wrong, or "", and how much time it used.
 func (p pattern) check(read func(string), used func() time.Duration) (fault string, spent time.Duration) {
 	little, big := p.build(small), p.build(large)
 	measure := func(input string, best *time.Duration) {
@@ -206,14 +206,14 @@ func (p pattern) check(read func(string), used func() time.Duration) (fault stri
 			return fmt.Sprintf("%s: %d KB cost %v, %d KB cost %v, %.0f times as much, and %d KB cost %v",
 				p.name, small>>10, quick, large>>10, slow, float64(slow)/float64(quick), huge>>10, most), spent
 		}
-		runtime.GC() // so that no collection falls into the measurement
+		runtime.GC() // so that no collection runs during the measurement
 		measure(little, &quick)
 		measure(big, &slow)
 	}
 	return "", spent
 }
 
-// cost returns the processor time of one call, as used counts it.
+// cost returns the processor time of one call, measured by used.
 func cost(read func(string), input string, used func() time.Duration) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -222,9 +222,9 @@ func cost(read func(string), input string, used func() time.Duration) time.Durat
 	return used() - begin
 }
 
-// Complete fails the test when an exported function or method of the package in
-// this folder is neither read by one of the readers nor named in others, which
-// says why it is left out, and when either names a function that is gone.
+// Complete fails the test when an exported function or method of the package in this folder
+// is neither covered by a reader nor named in others, which gives the reason, and when
+// either names a function that does not exist.
 func Complete(t *testing.T, readers []Reader, others map[string]string) {
 	t.Helper()
 	exported := exportedFunctions(t)
@@ -235,7 +235,7 @@ func Complete(t *testing.T, readers []Reader, others map[string]string) {
 	}
 	for name := range others {
 		if listed[name] {
-			t.Errorf("%s is both a reader and left out", name)
+			t.Errorf("%s is both a reader and in others", name)
 		}
 		listed[name] = true
 	}

@@ -2,5 +2,5 @@
 
 package lineartest
 
-// long says whether all units of a reader are tried, or only the first ones.
+// long reports whether all units of a reader are tried, or only the first ones.
 const long = false

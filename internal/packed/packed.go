@@ -1,5 +1,5 @@
-// Package packed serves bodies that are the same for everybody: gzipped to
-// clients that take that (RFC 9110 section 12.5.3), and as they are to others.
+// Package packed serves bodies that are the same for every client: gzipped to clients that
+// accept gzip (RFC 9110 section 12.5.3), and plain to others.
 package packed
 
 import (
@@ -15,28 +15,28 @@ import (
 // Body is a body in both forms. It is safe for use by many goroutines.
 type Body struct {
 	gzipped func() []byte
-	plain   []byte // nil: unpacked for who asks
+	plain   []byte // nil: decompressed for each request
 }
 
-// New returns a body that is packed when it is first asked for so.
+// New returns a body that is gzipped at the first request that accepts it.
 func New(plain []byte) *Body {
 	return &Body{plain: plain, gzipped: sync.OnceValue(func() []byte { return pack(plain) })}
 }
 
-// FromGzip returns a body that is packed already.
+// FromGzip returns a body from its gzipped form.
 func FromGzip(gzipped []byte) *Body {
 	return &Body{gzipped: func() []byte { return gzipped }}
 }
 
 func pack(plain []byte) []byte {
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // there is such a level
-	_, _ = z.Write(plain)                                 // a buffer takes everything
-	_ = z.Close()                                         // as above
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = z.Write(plain)                                 // a buffer never fails
+	_ = z.Close()                                         // a buffer never fails
 	return b.Bytes()
 }
 
-// Serve answers r with the body. The caller has set what kind it is.
+// Serve writes the body as the response to r. The caller sets the Content-Type.
 func (b *Body) Serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
@@ -48,18 +48,18 @@ func (b *Body) Serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(body) // the client may have gone
 	case b.plain != nil:
 		h.Set("Content-Length", strconv.Itoa(len(b.plain)))
-		_, _ = w.Write(b.plain) // as above
+		_, _ = w.Write(b.plain) // the client may have gone
 	default:
 		z, err := gzip.NewReader(bytes.NewReader(b.gzipped()))
 		if err != nil {
-			http.Error(w, "the file cannot be unpacked", http.StatusInternalServerError)
+			http.Error(w, "the file cannot be decompressed", http.StatusInternalServerError)
 			return
 		}
-		_, _ = io.Copy(w, z) //nolint:gosec // of our own; the client may have gone
+		_, _ = io.Copy(w, z) //nolint:gosec // the data is our own; the client may have gone
 	}
 }
 
-// accepts says whether the client takes gzip: it names it, and not with q=0.
+// accepts reports whether the client accepts gzip: it names gzip, and not with q=0.
 func accepts(r *http.Request) bool {
 	for _, header := range r.Header.Values("Accept-Encoding") {
 		for one := range strings.SplitSeq(header, ",") {

@@ -12,9 +12,9 @@ import (
 	"github.com/postroom/postroom/internal/packed"
 )
 
-func TestBodiesArePackedForWhoTakesThat(t *testing.T) {
+func TestBodiesAreGzippedForClientsThatAcceptIt(t *testing.T) {
 	t.Parallel()
-	text := strings.Repeat("a body that is the same for everybody. ", 100)
+	text := strings.Repeat("a body that is the same for every client.  ", 100)
 	plain := packed.New([]byte(text))
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -47,7 +47,7 @@ func TestBodiesArePackedForWhoTakesThat(t *testing.T) {
 				t.Errorf("Accept-Encoding %q: gzipped %t, want %t", tt.accept, got, tt.gzip)
 			}
 			if w.Header().Get("Vary") != "Accept-Encoding" {
-				t.Errorf("Accept-Encoding %q: a cache may give it to others", tt.accept)
+				t.Errorf("Accept-Encoding %q: a cache may serve it to other clients", tt.accept)
 			}
 			if got := read(t, w, tt.gzip); got != text {
 				t.Errorf("Accept-Encoding %q: %d bytes that are not the body", tt.accept, len(got))
@@ -61,7 +61,7 @@ func read(t *testing.T, w *httptest.ResponseRecorder, gzipped bool) string {
 	var body io.Reader = w.Body
 	if gzipped {
 		if w.Body.Len() > 400 {
-			t.Errorf("packed it has %d bytes", w.Body.Len())
+			t.Errorf("gzipped it has %d bytes", w.Body.Len())
 		}
 		z, err := gzip.NewReader(w.Body)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package s3test runs a real S3 server for tests: versitygw, over a folder that
-// is gone when the test ends. It listens on a port of its own.
+// Package s3test runs a real S3 server for tests: versitygw, over a folder that is removed
+// when the test ends. It listens on an unused port.
 package s3test
 
 import (
@@ -24,9 +24,9 @@ const (
 	// SecretKey is the secret half of them.
 	SecretKey = "secret-of-the-s3-server-of-the-tests"
 
-	// version names the program that `make` puts into the folder bin.
-	version  = "v1.8.0"
-	patience = 30 * time.Second
+	// version is the version of the program that `make` installs into the folder bin.
+	version = "v1.8.0"
+	timeout = 30 * time.Second
 )
 
 // Server is an S3 server with one bucket.
@@ -46,8 +46,7 @@ type Server struct {
 
 var count atomic.Int64
 
-// Start starts a server, or skips the test when there is no program, which in
-// CI is a failure.
+// Start starts a server. Without the program it skips the test, or fails it in CI.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	root := t.TempDir()
@@ -70,14 +69,14 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// find returns the program: the one that POSTROOM_TEST_VERSITYGW names, the one
-// that make builds, or one that is installed.
+// find returns the program: the one in POSTROOM_TEST_VERSITYGW, the one that make builds, or
+// an installed one.
 func find(t testing.TB) string {
 	t.Helper()
 	if program := os.Getenv("POSTROOM_TEST_VERSITYGW"); program != "" {
 		return program
 	}
-	dir, err := os.Getwd() // of the package under test
+	dir, err := os.Getwd() // the folder of the package under test
 	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if program, err := exec.LookPath(filepath.Join(dir, "bin", "versitygw-"+version)); err == nil {
 			return program
@@ -85,37 +84,37 @@ func find(t testing.TB) string {
 	}
 	program, err := exec.LookPath("versitygw")
 	if err != nil {
-		const why = "there is no versitygw: `make test` builds it, or POSTROOM_TEST_VERSITYGW names it"
+		const why = "versitygw not found: run `make test`, which builds it, or set POSTROOM_TEST_VERSITYGW"
 		skiptest.OutsideCI(t, why)
 	}
 	return program
 }
 
-// Address is the setting that names the bucket, with further parameters such as
+// Address returns the setting for the bucket, with additional parameters such as
 // "links=http://...".
 func (s *Server) Address(more ...string) string {
 	return "s3://" + s.Bucket + "?" + strings.Join(append([]string{"endpoint=" + s.Endpoint}, more...), "&")
 }
 
-// Environment are the variables that carry the credentials.
+// Environment returns the variables with the credentials.
 func (s *Server) Environment() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey}
 }
 
-// Stop ends the server at once, as a power failure does.
+// Stop ends the server at once, like a power failure.
 func (s *Server) Stop() {
 	if s.process == nil {
 		return
 	}
 	_ = s.process.Process.Kill() // it may have ended by itself
-	_ = s.process.Wait()         // as killed
+	_ = s.process.Wait()         // its exit status does not matter
 	s.process = nil
 }
 
-// Resume starts the server again, where it was.
+// Resume starts the server again on the same data.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.process = exec.Command(s.program, //nolint:gosec,noctx // found by us, and ended by Stop
+	s.process = exec.Command(s.program, //nolint:gosec,noctx // the path comes from find, and Stop ends it
 		"--access", AccessKey, "--secret", SecretKey, "--port", s.addr, "--quiet",
 		"posix", "--nometa", filepath.Dir(s.Dir))
 	s.process.Stdout, s.process.Stderr = s.t.Output(), s.t.Output()
@@ -130,16 +129,16 @@ func (s *Server) Resume() {
 	}
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for late := time.After(patience); ; {
+	for late := time.After(timeout); ; {
 		res, err := http.DefaultClient.Do(health)
 		if err == nil {
-			_ = res.Body.Close() // whatever it says, it answers
+			_ = res.Body.Close() // any response will do
 			return
 		}
 		select {
 		case <-again.C:
 		case <-late:
-			s.t.Fatalf("the S3 server does not answer: %v", err)
+			s.t.Fatalf("the S3 server does not respond: %v", err)
 		}
 	}
 }

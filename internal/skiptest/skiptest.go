@@ -1,6 +1,5 @@
-// Package skiptest says when a test may be left out: on somebody's machine that
-// lacks what it needs, and never in CI, where leaving it out would look like
-// passing.
+// Package skiptest skips tests for which the machine lacks something. It does so only
+// outside of CI, because a skipped test in CI looks like a passed one.
 package skiptest
 
 import (
@@ -9,12 +8,12 @@ import (
 	"testing"
 )
 
-// OutsideCI leaves the test out, for that reason. Where the variable CI is set,
-// and is not a word for no, it fails the test instead.
+// OutsideCI skips the test with that reason. If the variable CI is set and does not mean
+// false, it fails the test instead.
 func OutsideCI(t testing.TB, why string) {
 	t.Helper()
 	ci := os.Getenv("CI")
-	if yes, err := strconv.ParseBool(ci); yes || err != nil && ci != "" { // some systems put their name there
+	if yes, err := strconv.ParseBool(ci); yes || err != nil && ci != "" { // some CI systems set it to their name
 		t.Fatal(why)
 	}
 	t.Skip(why)

@@ -20,7 +20,7 @@ var hostile = []string{
 	`expression(alert(1))`, `}body{display:none`, `\3c script`, `<![endif]--><script>`, `/><x`, `=`, ` x=y`, "`", `<!--`, `<`, `&`, `'`, `"`,
 }
 
-// places are where a variable may stand.
+// places are templates with a variable in each allowed place.
 var places = []string{
 	`<p>{{x}}</p>`, `<a href="{{x}}">a</a>`, `<a href='{{x}}'>a</a>`, `<a HREF = "{{x}}">a</a>`, `<img src="{{x}}">`, `<a href="https://a.example/{{x}}">a</a>`,
 	`<a href="?q={{x}}">a</a>`, `<p title="{{x}}">`, `<p title='a {{x}} b'>`, `<td style="color: {{x}}">a</td>`, `<style>p{color:{{x}}}</style>`, `<!-- {{x}} -->a`,
@@ -30,8 +30,8 @@ var places = []string{
 	`<p style="font-family:'{{x}}'">`, `<style>p{font:"{{x}}"}</style>`, `<xmp>{{x}}</xmp>`, `<plaintext>{{x}}`,
 }
 
-// TestHostileValues (T2): in every place, a value changes neither the elements
-// nor the attributes of a mail, and brings no scheme that runs code.
+// TestHostileValues checks that in every place a value changes neither the elements nor the
+// attributes of a message, and adds no scheme that runs code. Row T2 of docs/testing.md.
 func TestHostileValues(t *testing.T) {
 	t.Parallel()
 	for _, src := range places {
@@ -39,7 +39,7 @@ func TestHostileValues(t *testing.T) {
 		for _, value := range hostile {
 			got := rendered(t, src, value)
 			if want, have := skeleton(t, harmless), skeleton(t, got); want != have {
-				t.Errorf("%s with %q became %s\nwhich is %s\nand not  %s", src, value, got, have, want)
+				t.Errorf("%s with %q became %s\nwith the elements %s\nwant              %s", src, value, got, have, want)
 			}
 			wantNoScript(t, got)
 		}
@@ -59,8 +59,8 @@ func rendered(t *testing.T, src, value string) string {
 	return out.HTML
 }
 
-// skeleton is a document without its texts and the values of its attributes.
-// With nested comments and plain text as their readers see them.
+// skeleton returns a document without its texts and attribute values. It parses nested
+// comments and plain text like the programs that show them.
 func skeleton(t *testing.T, doc string) string {
 	t.Helper()
 	root, err := html.ParseWithOptions(strings.NewReader(doc), html.ParseOptionEnableScripting(false))
@@ -83,7 +83,7 @@ func skeleton(t *testing.T, doc string) string {
 	return b.String()
 }
 
-// wantNoScript looks at the schemes of links as a browser would.
+// wantNoScript checks the schemes of links like a browser.
 func wantNoScript(t *testing.T, doc string) {
 	t.Helper()
 	doc = strings.NewReplacer("<!--[if mso]>", "", "<![endif]-->", "").Replace(doc)
@@ -156,7 +156,7 @@ func TestPlacesWithoutVariables(t *testing.T) {
 	}
 }
 
-// A template that is refused is refused when it is made, with the place.
+// A bad template is refused when it is parsed, and the error names the place.
 func TestRefusalsNameThePlace(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{
@@ -168,15 +168,14 @@ func TestRefusalsNameThePlace(t *testing.T) {
 	}
 }
 
-// FuzzTemplate holds what a hostile value makes of a template against what a
-// harmless one does.
+// FuzzTemplate compares the result of a hostile value with that of a harmless one.
 func FuzzTemplate(f *testing.F) {
 	for i, src := range places {
 		f.Add(src, hostile[i%len(hostile)])
 	}
 	f.Fuzz(func(t *testing.T, src, value string) {
 		if strings.Contains(src, "{{{") {
-			return // those are put in as they are
+			return // these are inserted unescaped
 		}
 		m, err := template.Parse(template.Source{HTML: src})
 		if err != nil {
@@ -194,7 +193,7 @@ func FuzzTemplate(f *testing.F) {
 			return
 		}
 		if want, have := skeleton(t, harmless.HTML), skeleton(t, got.HTML); want != have {
-			t.Errorf("%q became %q\nwhich is %s\nand not  %s", src, got.HTML, have, want)
+			t.Errorf("%q became %q\nwith the elements %s\nwant              %s", src, got.HTML, have, want)
 		}
 	})
 }

@@ -17,7 +17,7 @@ type piece struct {
 	link    []piece
 }
 
-// variable is a variable of a template, and where in the text it stands.
+// variable is a variable of a template and its position in the text.
 type variable struct {
 	from, to int
 	path     string
@@ -28,10 +28,10 @@ func (v variable) piece(at place) piece {
 	return piece{path: v.path, keys: strings.Split(v.path, "."), place: at, raw: v.raw}
 }
 
-// parse cuts a part into pieces.
+// parse splits a part into pieces.
 func parse(part Part, src string) ([]piece, error) { return parseOnce(part, src, true) }
 
-// parseOnce is parse that may put the values of attributes into quotes first.
+// parseOnce is parse; with quote, it may first put attribute values into quotes.
 func parseOnce(part Part, src string, quote bool) ([]piece, error) {
 	vars, err := variables(part, src)
 	if err != nil || len(vars) == 0 {
@@ -46,7 +46,7 @@ func parseOnce(part Part, src string, quote bool) ([]piece, error) {
 		if len(bare) > 0 && !quote {
 			return nil, &Error{Part: part, Reason: "has a variable in an attribute without quotes" + placeOf(src, bare[0])}
 		}
-		if len(bare) > 0 { // and so a value with a space stays one
+		if len(bare) > 0 { // so that a value with a space stays one value
 			return parseOnce(part, withQuotes(src, bare), false)
 		}
 	}
@@ -73,10 +73,10 @@ func parseOnce(part Part, src string, quote bool) ([]piece, error) {
 	return append(pieces, piece{literal: src[at:]}), nil
 }
 
-// maxVariables bounds what a part takes once it is read.
+// maxVariables bounds the memory of a parsed part.
 const maxVariables = 10_000
 
-// variables finds the variables of a part. Braces that are none are an error.
+// variables finds the variables of a part. Other double braces are an error.
 func variables(part Part, src string) ([]variable, error) {
 	var all []variable
 	for at := 0; ; {
@@ -94,7 +94,7 @@ func variables(part Part, src string) ([]variable, error) {
 		rest := strings.TrimLeftFunc(name[len(v.path):], unicode.IsSpace)
 		if v.path == "" || !strings.HasPrefix(rest, shut) {
 			return nil, &Error{Part: part, Reason: "has " + excerpt(src[v.from:]) +
-				", which is no variable: those are written {{name}} or {{order.number}}, and there is no logic" + placeOf(src, v.from)}
+				", which is not a variable: write {{name}} or {{order.number}}, without logic" + placeOf(src, v.from)}
 		}
 		if len(all) == maxVariables {
 			return nil, &Error{Part: part, Reason: "has more than " + strconv.Itoa(maxVariables) + " variables"}
@@ -105,7 +105,7 @@ func variables(part Part, src string) ([]variable, error) {
 	}
 }
 
-// pathLength is how much of s is a path: names of letters, digits, _ and -,
+// pathLength returns how many bytes of s are a path: names of letters, digits, _ and -,
 // joined by dots. It is 0 for a path with an empty name.
 func pathLength(s string) int {
 	last := '.'
@@ -124,7 +124,7 @@ func pathLength(s string) int {
 	return 0 // nothing closes it
 }
 
-// excerpt is the beginning of a text, in quotes, for a message.
+// excerpt returns the beginning of a text, in quotes, for a message.
 func excerpt(s string) string {
 	const long = 30
 	s, _, _ = strings.Cut(s, "\n")

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/net/html"
 )
 
-// renderer fills in the values of one mail.
+// renderer inserts the values of one message.
 type renderer struct {
 	data    map[string]any
 	missing []string
 	seen    map[string]bool // the paths in missing
 }
 
-// output is a rendered part so far.
+// output is the part rendered so far.
 type output struct {
 	strings.Builder
 	part Part
 }
 
-// add appends s, unless the part becomes longer than any that may be sent.
+// add appends s, unless the part becomes longer than may be sent.
 func (o *output) add(s string) error {
 	if o.Len()+len(s) > most[o.part]*utf8.UTFMax {
 		return o.tooLong()
@@ -62,28 +62,28 @@ func (r *renderer) piece(out *output, p piece) error {
 		return err
 	}
 	if out.Len()+len(value) > most[out.part]*utf8.UTFMax {
-		return out.tooLong() // before it grows by what escapes it
+		return out.tooLong() // before escaping makes it longer
 	}
 	return out.add(p.written(out.part, value))
 }
 
-// written is how a value is written in its place.
+// written returns a value escaped for its place.
 func (p piece) written(part Part, value string) string {
 	switch {
 	case part != HTML, p.raw:
 		return value
 	case (p.place == inStyle || p.place == inSheet) && !plainStyle(value):
 		return ""
-	case p.place == inSheet: // where &#39; would be no quote
+	case p.place == inSheet: // a style sheet does not decode &#39;
 		return value
 	}
 	return html.EscapeString(value)
 }
 
-// plainStyle says whether a value cannot end what a style sheet sets a property
-// to, or fetch something. The names of fonts may be in quotes.
+// plainStyle reports whether a value can neither end the value of a style property nor load
+// something. The names of fonts may be in quotes.
 func plainStyle(value string) bool {
-	quote := rune(0) // that is open
+	quote := rune(0) // the open quote
 	for _, r := range value {
 		switch {
 		case r == '"' || r == '\'':
@@ -103,11 +103,11 @@ func plainStyle(value string) bool {
 	return quote == 0
 }
 
-// nowhere is the address of a link that is not to be followed.
+// nowhere is the address of a disabled link.
 const nowhere = "#"
 
-// link renders the address of a link. One with a scheme that is not among the
-// harmless ones leads nowhere.
+// link renders the address of a link. With a scheme that is not harmless, the link is
+// disabled.
 func (r *renderer) link(out *output, parts []piece) error {
 	address := output{part: out.part}
 	for _, p := range parts {
@@ -121,13 +121,11 @@ func (r *renderer) link(out *output, parts []piece) error {
 	return out.add(address.String())
 }
 
-// harmless are the schemes that a value may bring. Others can be written in the
-// template itself.
+// harmless are the schemes that a value may contain. The template itself may use others.
 var harmless = []string{"http", "https", "mailto", "tel", "sms", "cid"}
 
-// schemeOf is the scheme of an address, lower case, as browsers find it: they
-// overlook line breaks and tabs, and control characters before it (URL
-// standard, 4.4).
+// schemeOf returns the scheme of an address in lower case, as browsers find it: they ignore
+// line breaks and tabs, and control characters before it (URL standard, 4.4).
 func schemeOf(address string) (scheme string, ok bool) {
 	address = strings.TrimLeftFunc(address, func(r rune) bool { return r <= ' ' })
 	address = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(address)
@@ -144,7 +142,7 @@ func schemeOf(address string) (scheme string, ok bool) {
 	return "", false
 }
 
-// value is the value of a variable as text.
+// value returns the value of a variable as text.
 func (r *renderer) value(part Part, p piece) (string, error) {
 	fault := func(reason string) error { return &Error{Part: part, Variable: p.path, Reason: reason} }
 	var at any = r.data
@@ -167,10 +165,10 @@ func (r *renderer) value(part Part, p piece) (string, error) {
 	case bool, float64, json.Number:
 		return fmt.Sprint(v), nil
 	}
-	return "", fault("is an object or a list, and only a text, a number, true or false can be put in")
+	return "", fault("is an object or a list: use a string, a number, true or false")
 }
 
-// endsLine says whether a character cannot stand in a header field.
+// endsLine reports whether a character is not allowed in a header field.
 func endsLine(r rune) bool {
 	return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
 }

@@ -2,7 +2,7 @@ package template
 
 import "strings"
 
-// attribute is one of a tag. Its value lies between from and to.
+// attribute is an attribute of a tag. Its value is between from and to.
 type attribute struct {
 	name     string // lower case
 	quoted   bool
@@ -11,12 +11,12 @@ type attribute struct {
 
 const space = " \t\n\f\r"
 
-// tagName is the name in a tag that begins an element, lower case.
+// tagName returns the name in a start tag, in lower case.
 func tagName(tag string) string {
 	return strings.ToLower(tag[1:nameEnd(tag, 1)])
 }
 
-// nameEnd is where the name of a tag ends that begins at i.
+// nameEnd returns the end of the tag name that begins at i.
 func nameEnd(tag string, i int) int {
 	for i < len(tag) && !strings.ContainsRune(space+"/>", rune(tag[i])) {
 		i++
@@ -24,7 +24,7 @@ func nameEnd(tag string, i int) int {
 	return i
 }
 
-// attributes reads a tag as browsers do (HTML, 13.2.5.32 to 13.2.5.39).
+// attributes parses a tag as browsers do (HTML, 13.2.5.32 to 13.2.5.39).
 func attributes(tag string) []attribute {
 	var all []attribute
 	for i := nameEnd(tag, 1); i < len(tag); {
@@ -39,10 +39,10 @@ func attributes(tag string) []attribute {
 	return all
 }
 
-// readAttribute reads the attribute that begins at i, and returns where it ends.
+// readAttribute parses the attribute that begins at i, and returns where it ends.
 func readAttribute(tag string, i int) (attribute, int) {
 	begin := i
-	for i++; i < len(tag) && !strings.ContainsRune(space+"/>=", rune(tag[i])); i++ { // even = may be first
+	for i++; i < len(tag) && !strings.ContainsRune(space+"/>=", rune(tag[i])); i++ { // the first character may even be =
 	}
 	a := attribute{name: strings.ToLower(tag[begin:i]), from: i, to: i}
 	equals := skipSpace(tag, i)

@@ -1,37 +1,36 @@
-// Package template fills the variables of a mail: {{name}} stands for a value
-// of the caller's data, and a dotted path such as {{order.number}} for one
-// inside an object. There is nothing else: no logic, no functions, and nothing
-// to reach but the data. What looks like a variable and is none is refused when
-// the template is read, so that no recipient ever sees it.
+// Package template fills the variables of a message: {{name}} stands for a value of the
+// caller's data, and a dotted path such as {{order.number}} for a value inside an object.
+// There is no logic, there are no functions, and only the data can be reached. Text that
+// looks like a variable and is not one is refused when the template is parsed, so that no
+// recipient ever sees it.
 //
-// In html a value is escaped for the place that it stands in, whoever wrote it:
-// it adds no mark-up, ends no attribute, is no script, and brings no link with
-// a scheme that runs code. Where nothing of that can be promised, as inside
-// <script>, no variable may stand. {{{name}}} puts a value into html as it is,
-// for those who made it. In subject and text both mean the value as it is, but
-// a subject takes no line break.
+// In html a value is escaped for its place, whoever wrote it: it adds no markup, ends no
+// attribute, is not a script, and adds no link with a scheme that runs code. Where that
+// cannot be guaranteed, as inside <script>, variables are refused. {{{name}}} inserts a
+// value into html unescaped, for callers who created it. In subject and text both forms
+// insert the value unchanged, but a subject must not contain a line break.
 //
-// A value is put in once, and never read as a template. Rendering takes time
-// and memory in proportion to the template and to the most that it may yield.
+// A value is inserted once and never parsed as a template. Rendering takes time and memory
+// in proportion to the template and to the maximum size of the result.
 package template
 
 import "fmt"
 
-// Part is a part of a mail, by its name in the API.
+// Part is a part of a message, by its name in the API.
 type Part string
 
-// The parts of a mail.
+// The parts of a message.
 const (
 	Subject Part = "subject"
 	HTML    Part = "html"
 	Text    Part = "text"
 )
 
-// most is how many characters a part may have once it is rendered: as many as
-// the contract allows for one that is sent as it is.
+// most is how many characters a rendered part may have: the contract's limit for a part
+// that is sent without a template.
 var most = map[Part]int{Subject: 998, HTML: 1_000_000, Text: 500_000}
 
-// Error says why a template cannot be read or rendered.
+// Error says why a template cannot be parsed or rendered.
 type Error struct {
 	Part Part
 	// Variable is the path of the variable whose value is at fault; empty when
@@ -48,15 +47,15 @@ func (e *Error) Error() string {
 	return string(e.Part) + " " + e.Reason
 }
 
-// Source is what a mail says: with variables before it is rendered, without
-// after. A part that is empty is not there.
+// Source is the text of a message, with variables before it is rendered and without them
+// afterwards. An empty part is absent.
 type Source struct {
 	Subject, HTML, Text string
 }
 
-// Mail is the template of a mail, ready to be rendered any number of times. It
-// is safe for use by many goroutines.
-type Mail struct {
+// Template is a parsed template, which can be rendered any number of times. It is safe for
+// use by many goroutines.
+type Template struct {
 	parts []compiled
 }
 
@@ -65,9 +64,9 @@ type compiled struct {
 	pieces []piece
 }
 
-// Parse reads the parts of a template. The error is an *Error.
-func Parse(src Source) (*Mail, error) {
-	m := &Mail{}
+// Parse parses the parts of a template. The error is an *Error.
+func Parse(src Source) (*Template, error) {
+	m := &Template{}
 	for _, p := range []struct {
 		part Part
 		text string
@@ -81,11 +80,11 @@ func Parse(src Source) (*Mail, error) {
 	return m, nil
 }
 
-// Render fills in the values of data, which is JSON as encoding/json decodes
-// it, numbers best as json.Number: they then read as they were written.
-// Variables without a value, or whose value is null, are rendered as nothing
-// and listed by their paths, each once, in their order. The error is an *Error.
-func (m *Mail) Render(data map[string]any) (out Source, missing []string, err error) {
+// Render inserts the values of data, which is JSON as encoding/json decodes it, preferably
+// with json.Number, so that numbers keep their spelling. A variable without a value, or with
+// null, is rendered as nothing. missing lists the paths of these variables once each, in
+// their order. The error is an *Error.
+func (m *Template) Render(data map[string]any) (out Source, missing []string, err error) {
 	r := renderer{data: data, seen: map[string]bool{}}
 	for _, p := range m.parts {
 		text, err := r.render(p)

@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/template"
 )
 
-// render renders a mail with data as JSON.
+// render renders a message with data as JSON.
 func render(t *testing.T, src template.Source, data string) (template.Source, []string, error) {
 	t.Helper()
 	m, err := template.Parse(src)
@@ -33,15 +33,15 @@ func TestRender(t *testing.T) {
 	const data = `{"name":"Ana & <Ben>","n":1.50,"big":12345678901234567890,"yes":true,"no":false,"empty":"","nil":null,
 		"order":{"number":7,"ship-to":{"city":"Łódź"}},"a.b":"flat","списо́к":"ok","list":[1],"2nd":"second"}`
 	tests := []struct {
-		name, src, html, text string // src as html and as text
+		name, src, html, text string // src rendered as html and as text
 	}{
 		{"no variables", "Hello, { name } }}", "Hello, { name } }}", "Hello, { name } }}"},
-		{"escaped in html alone", "{{name}}", "Ana &amp; &lt;Ben&gt;", "Ana & <Ben>"},
+		{"escaped only in html", "{{name}}", "Ana &amp; &lt;Ben&gt;", "Ana & <Ben>"},
 		{"spaces", "{{ name }}{{\tn\n}}", "Ana &amp; &lt;Ben&gt;1.50", "Ana & <Ben>1.50"},
-		{"as it is", "{{{name}}} {{{ name }}}", "Ana & <Ben> Ana & <Ben>", "Ana & <Ben> Ana & <Ben>"},
-		{"numbers as they were written", "{{n}} {{big}}", "1.50 12345678901234567890", "1.50 12345678901234567890"},
+		{"unescaped", "{{{name}}} {{{ name }}}", "Ana & <Ben> Ana & <Ben>", "Ana & <Ben> Ana & <Ben>"},
+		{"numbers keep their spelling", "{{n}} {{big}}", "1.50 12345678901234567890", "1.50 12345678901234567890"},
 		{"true and false", "{{yes}} {{no}}", "true false", "true false"},
-		{"an empty text is there", "[{{empty}}]", "[]", "[]"},
+		{"an empty string is not missing", "[{{empty}}]", "[]", "[]"},
 		{"paths", "{{order.number}} {{order.ship-to.city}}", "7 Łódź", "7 Łódź"},
 		{"names of any script", "{{списо́к}} {{2nd}}", "ok second", "ok second"},
 		{"side by side", "{{n}}{{n}}", "1.501.50", "1.501.50"},
@@ -77,8 +77,8 @@ func TestMissingVariablesAreListedOnce(t *testing.T) {
 	}
 }
 
-// TestPayloads (T1): what other template languages run is text or refused, and
-// a value is never read as a template.
+// TestPayloads checks that code of other template languages is text or refused, and that a
+// value is never parsed as a template. Row T1 of docs/testing.md.
 func TestPayloads(t *testing.T) {
 	t.Parallel()
 	literal := []string{
@@ -128,7 +128,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-func TestValuesThatCannotBePutIn(t *testing.T) {
+func TestValuesThatCannotBeInserted(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
 		`"a\r\nBcc: b@example.org"`, `"a\nb"`, `"a\rb"`, `"a\tb"`, `"\u0000"`, `"\u0085"`, `"\u2028"`, `"\u2029"`, `"\u007f"`,
@@ -150,8 +150,8 @@ func TestValuesThatCannotBePutIn(t *testing.T) {
 	}
 }
 
-// TestLargeRendering (T3): what becomes too long is refused in little time and
-// memory.
+// TestLargeRendering checks that a rendered part that is too long is refused in little time
+// and memory. Row T3 of docs/testing.md.
 func TestLargeRendering(t *testing.T) {
 	t.Parallel()
 	const uses = 1000

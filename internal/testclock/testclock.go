@@ -1,8 +1,8 @@
 //go:build !crashpoints
 
-// Package testclock is the clock of the program. In the program as it is built
-// and released it is time.Now. Only the build tag crashpoints, which the tests
-// build a program of their own with, lets an environment variable move it.
+// Package testclock is the clock of the program. In the released program it is time.Now.
+// Only with the build tag crashpoints, which the tests use, can an environment variable move
+// it.
 package testclock
 
 import "time"

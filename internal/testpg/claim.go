@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxDatabases bounds the tests that hold a database at the same time.
+	// maxDatabases bounds the tests that use a database at the same time.
 	maxDatabases = 64
 	// maxTestConns bounds the connections that one test may open.
 	maxTestConns = 60
@@ -26,18 +26,18 @@ var (
 	preparedDatabases = kind{"postroom_ready_", 0x706f7375}
 )
 
-// claim is one numbered test database, ours for as long as the session that
-// holds its advisory lock lives. So a test binary that was killed gives its
-// databases back too, and the next owner empties them first.
+// claim is one numbered test database. It belongs to the session that has its advisory
+// lock, so a killed test binary releases its databases too, and the next owner empties
+// them first.
 type claim struct {
 	kind      kind
 	name, url string
 	pool      *sql.DB
-	session   *sql.Conn // the pool's only connection; holds the lock
+	session   *sql.Conn // the pool's only connection, which has the lock
 }
 
-// claimDatabase takes the first free test database of this kind, and creates it
-// if it does not exist. A database that is to be empty is emptied.
+// claimDatabase claims the first free test database of this kind, and creates it if it
+// does not exist. It empties a database that must be empty.
 func claimDatabase(ctx context.Context, server string, k kind) (_ *claim, err error) {
 	pool, err := sql.Open("postgres", server)
 	if err != nil {
@@ -65,7 +65,7 @@ func claimDatabase(ctx context.Context, server string, k kind) (_ *claim, err er
 	return c, c.empty(ctx)
 }
 
-// lock finds a database that nobody uses.
+// lock finds an unused database.
 func (c *claim) lock(ctx context.Context) error {
 	const q = `SELECT pg_try_advisory_lock($1, $2)`
 	for n := 1; n <= maxDatabases; n++ {
@@ -81,7 +81,7 @@ func (c *claim) lock(ctx context.Context) error {
 	return fmt.Errorf("all %d test databases are in use", maxDatabases)
 }
 
-// create makes the database, unless it is there from an earlier test.
+// create creates the database unless it exists from an earlier test.
 func (c *claim) create(ctx context.Context) (created bool, err error) {
 	const q = `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`
 	var there bool
@@ -93,7 +93,7 @@ func (c *claim) create(ctx context.Context) (created bool, err error) {
 	return true, err
 }
 
-// empty cuts every connection to the database and drops all that is in it.
+// empty closes every connection to the database and drops everything in it.
 func (c *claim) empty(ctx context.Context) error {
 	const drop = `DO $$
 			DECLARE s name;
@@ -115,18 +115,18 @@ func (c *claim) empty(ctx context.Context) error {
 	return errors.Join(err, db.Close())
 }
 
-// cut ends every connection to the database.
+// cut closes every connection to the database.
 func (c *claim) cut(ctx context.Context) error {
 	const q = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 		WHERE datname = $1 AND usename = current_user`
 	if _, err := c.session.ExecContext(ctx, q, c.name); err != nil {
-		return fmt.Errorf("cut connections: %w", err)
+		return fmt.Errorf("close connections: %w", err)
 	}
 	return nil
 }
 
-// release empties the database, so that the server's disk does not fill up,
-// and lets the next test have it.
+// release empties the database, so that the server's disk does not fill up, and makes it
+// available to the next test.
 func (c *claim) release(ctx context.Context) error {
 	return errors.Join(c.empty(ctx), c.close())
 }
@@ -139,7 +139,7 @@ func (c *claim) close() error {
 	return errors.Join(err, c.pool.Close())
 }
 
-// withDatabase is the same server's address with another database in it.
+// withDatabase returns the server's URL with another database name.
 func withDatabase(server, name string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {

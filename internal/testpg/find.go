@@ -31,10 +31,10 @@ var binGlobs = []string{
 	"/usr/local/pgsql/bin",                                    // built from source
 }
 
-// Find returns the folder that holds the newest initdb, pg_ctl and postgres
-// on this machine, and their major version. POSTROOM_TEST_POSTGRES_BIN names
-// the only folder to look in. ErrNotFound when there is none, or only ones
-// that are too old.
+// Find returns the folder with the newest initdb, pg_ctl and postgres on this machine,
+// and their major version. If POSTROOM_TEST_POSTGRES_BIN is set, Find checks only that
+// folder. It returns ErrNotFound when it finds none, or only folders with
+// versions that are too old.
 func Find(ctx context.Context) (bin string, version int, err error) {
 	return newest(ctx, binDirs())
 }
@@ -43,11 +43,11 @@ func newest(ctx context.Context, dirs []string) (bin string, version int, err er
 	var seen []string
 	for _, dir := range dirs {
 		if !filepath.IsAbs(dir) {
-			continue // "." on the PATH would let the working folder choose
+			continue // a relative folder would depend on the working folder
 		}
 		v, err := serverVersion(ctx, dir)
 		if err != nil {
-			continue // a folder without a whole server in it
+			continue // not all programs are in this folder
 		}
 		seen = append(seen, fmt.Sprintf("version %d in %s", v, dir))
 		if v > version {
@@ -76,7 +76,7 @@ func binDirs() []string {
 	return dirs
 }
 
-// serverVersion asks the server in dir for its major version.
+// serverVersion returns the major version of the server in dir.
 func serverVersion(ctx context.Context, dir string) (int, error) {
 	for _, program := range []string{"initdb", "pg_ctl", "postgres"} {
 		if _, err := exec.LookPath(filepath.Join(dir, program)); err != nil {
@@ -85,12 +85,12 @@ func serverVersion(ctx context.Context, dir string) (int, error) {
 	}
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
-		return 0, fmt.Errorf("ask %s for its version: %w", dir, err)
+		return 0, fmt.Errorf("get the version of %s: %w", dir, err)
 	}
 	return parseVersion(string(out))
 }
 
-// parseVersion reads the major version out of "postgres (PostgreSQL) 17.2
+// parseVersion extracts the major version from "postgres (PostgreSQL) 17.2
 // (Debian 17.2-1)".
 func parseVersion(out string) (int, error) {
 	_, rest, ok := strings.Cut(out, "(PostgreSQL) ")

@@ -52,7 +52,7 @@ func TestNewest(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("a folder with only half a server is passed over", func(t *testing.T) {
+	t.Run("a folder without all programs is skipped", func(t *testing.T) {
 		t.Parallel()
 		dir := fakeServer(t, 18)
 		if err := os.Remove(filepath.Join(dir, "pg_ctl")); err != nil {
@@ -62,7 +62,7 @@ func TestNewest(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("a relative folder is never looked into", func(t *testing.T) {
+	t.Run("a relative folder is never used", func(t *testing.T) {
 		t.Parallel()
 		if _, _, err := newest(t.Context(), []string{"", ".", "bin"}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("got %v", err)
@@ -70,7 +70,7 @@ func TestNewest(t *testing.T) {
 	})
 }
 
-// fakeServer is a folder of server programs that only tell their version.
+// fakeServer creates a folder of server programs that only print their version.
 func fakeServer(t *testing.T, version int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,12 +7,12 @@ import (
 	"os/exec"
 )
 
-// owner stands in where the server's user, group and socket of Unix do not
-// exist; tests name a running server in POSTROOM_TEST_POSTGRES instead.
+// owner replaces the Unix owner on systems without Unix users, groups and sockets. There,
+// tests use a running server in POSTROOM_TEST_POSTGRES.
 type owner struct{}
 
 func serverOwner() (owner, error) {
-	return owner{}, errors.New("a private PostgreSQL can be started on Unix only")
+	return owner{}, errors.New("a private PostgreSQL can only be started on Unix")
 }
 
 func (owner) apply(*exec.Cmd) {}

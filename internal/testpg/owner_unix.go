@@ -17,15 +17,15 @@ import (
 // socket address has on macOS (108 on Linux).
 const maxSocketDir = 85
 
-// owner is the user that the server runs as: ourselves, or an unprivileged
-// one when we are root, as initdb and postgres refuse to run as root.
+// owner is the user that the server runs as: the current user, or an unprivileged user if
+// that is root, because initdb and postgres refuse to run as root.
 type owner struct {
 	drop     bool
 	uid, gid uint32
 }
 
-// serverOwner prefers nobody over postgres: the latter may own the files of a
-// real server on the same machine.
+// serverOwner prefers the user "nobody" to "postgres", which may own the files of a real
+// server on the same machine.
 func serverOwner() (owner, error) {
 	if os.Geteuid() != 0 {
 		return owner{}, nil
@@ -42,11 +42,11 @@ func serverOwner() (owner, error) {
 		}
 		return owner{drop: true, uid: uint32(uid), gid: uint32(gid)}, nil
 	}
-	return owner{}, errors.New("PostgreSQL does not run as root, and there is no user nobody or postgres to run it as")
+	return owner{}, errors.New("PostgreSQL does not run as root, and neither the user nobody nor postgres exists")
 }
 
-// apply makes cmd run as the owner, in a process group of its own, so that a
-// Ctrl-C in the terminal reaches the tests and not the server under them.
+// apply makes cmd run as the owner, in its own process group, so that a Ctrl-C in the
+// terminal stops the tests and not their server.
 func (o owner) apply(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if o.drop {
@@ -54,7 +54,7 @@ func (o owner) apply(cmd *exec.Cmd) {
 	}
 }
 
-// makeDir makes the server's folder, which only its owner may enter.
+// makeDir creates the server's folder, which only its owner may enter.
 func (o owner) makeDir() (string, error) {
 	dir, err := os.MkdirTemp(o.tempRoot(), "postroom-pg-")
 	if err != nil {
@@ -68,8 +68,8 @@ func (o owner) makeDir() (string, error) {
 	return dir, nil
 }
 
-// tempRoot is the user's temporary folder, or /tmp when the path of a socket
-// below it would be too long or the owner could not reach it.
+// tempRoot returns the user's temporary folder, or /tmp if a socket path below it would be
+// too long or the owner could not reach it.
 func (o owner) tempRoot() string {
 	const fallback, own = "/tmp", len("/postroom-pg-4294967295")
 	root := os.TempDir()

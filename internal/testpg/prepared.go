@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Preparation says what a database holds before a test begins.
+// Preparation describes what a database contains before a test begins.
 type Preparation struct {
 	// Version changes whenever Fill would fill the database differently.
 	Version string
@@ -16,17 +16,17 @@ type Preparation struct {
 	Fill func(ctx context.Context, address string) error
 }
 
-// Prepared is like [Schema], but the database is filled by p. A database that a
-// test has used is restored for the next one: rows that the test added go, and
-// rows that p.Fill added come back. That costs a tenth of filling it again. When
-// a test has changed the schema, the database is filled again.
+// Prepared is like [Schema], but the database is filled by p. A used database is restored
+// for the next test: rows that the test added are deleted, and rows of p.Fill are put
+// back. That takes a tenth of the time to fill it. When a test has changed the schema, the
+// database is filled again.
 func Prepared(t testing.TB, p Preparation) string {
 	t.Helper()
 	return claimed(t, preparedDatabases, func(ctx context.Context, c *claim) error { return c.prepare(ctx, p) }, func(ctx context.Context, c *claim) error { return c.restore(ctx) })
 }
 
-// saveSQL notes what a database holds, in a schema that the programs under test
-// do not see. Parameters: none.
+// saveSQL records what a database contains, in a schema that the programs under test do
+// not see. Parameters: none.
 const saveSQL = `
 CREATE SCHEMA testpg;
 
@@ -101,8 +101,8 @@ END $$;
 CREATE TABLE testpg.state AS SELECT testpg.catalog() AS catalog, ''::text AS version, false AS clean;
 `
 
-// prepare makes the database hold what p says. When the last test has released
-// it in order, that is so already.
+// prepare fills the database as p says. After a clean release by the last test, it is
+// already filled.
 func (c *claim) prepare(ctx context.Context, p Preparation) error {
 	db, err := sql.Open("postgres", c.url)
 	if err != nil {
@@ -121,27 +121,26 @@ func (c *claim) prepare(ctx context.Context, p Preparation) error {
 			return err
 		}
 	}
-	if err := c.empty(ctx); err != nil { // cuts the connections of a test that was killed
+	if err := c.empty(ctx); err != nil { // closes the connections of a killed test
 		return err
 	}
 	if err := p.Fill(ctx, c.url); err != nil {
 		return fmt.Errorf("fill %s: %w", c.name, err)
 	}
 	if _, err := db.ExecContext(ctx, saveSQL); err != nil {
-		return fmt.Errorf("save what %s holds: %w", c.name, err)
+		return fmt.Errorf("save the contents of %s: %w", c.name, err)
 	}
 	_, err = db.ExecContext(ctx, `UPDATE testpg.state SET version = $1`, p.Version)
 	return err
 }
 
-// saved tells whether the database has been prepared before.
+// saved reports whether the database has been prepared before.
 func (*claim) saved(ctx context.Context, db *sql.DB) (saved bool, err error) {
 	err = db.QueryRowContext(ctx, `SELECT to_regclass('testpg.state') IS NOT NULL`).Scan(&saved)
 	return saved, err
 }
 
-// restore removes what the test has left, so that the next test can have the
-// database.
+// restore undoes the changes of the test, so that the next test can use the database.
 func (c *claim) restore(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.cut(ctx); err != nil {
@@ -153,8 +152,8 @@ func (c *claim) restore(ctx context.Context) (err error) {
 	return c.empty(ctx)
 }
 
-// restoreRows returns false when the schema has changed, so that the database
-// has to be filled again.
+// restoreRows returns false when the schema has changed and the database must be filled
+// again.
 func (c *claim) restoreRows(ctx context.Context) (same bool, err error) {
 	db, err := sql.Open("postgres", c.url)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// preparation fills a database with one table that holds a row.
+// preparation fills a database with one table of one row.
 func preparation(filled *int) Preparation {
 	return Preparation{Version: "1", Fill: func(ctx context.Context, address string) error {
 		*filled++

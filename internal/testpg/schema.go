@@ -11,25 +11,24 @@ import (
 
 const claimTimeout = time.Minute
 
-// Schema gives t an empty database of its own and returns its address. It is
-// emptied again when the test and its clean-ups are done; connections that are
-// open by then are cut. Databases are kept and handed on, because creating
-// one costs some 70 ms and emptying one a few.
+// Schema returns the URL of an empty database for t. When the test and its clean-ups are
+// done, the database is emptied and its open connections are closed. Databases are kept
+// and reused, because creating one takes some 70 ms and emptying one a few.
 //
-// A whole database, and not a schema in a shared one, because NOTIFY channels
-// and advisory locks belong to a database: tests would wake each other up and
-// wait for each other's migrations.
+// It is a whole database, and not a schema in a shared one, because NOTIFY channels and
+// advisory locks belong to a database: tests would notify each other and wait for each
+// other's migrations.
 //
-// The server is the one that POSTROOM_TEST_POSTGRES names, and otherwise one
-// started for this test binary. When there is neither, the test is skipped,
-// but fails if CI or POSTROOM_TEST_POSTGRES_REQUIRED is set.
+// The server is the one in POSTROOM_TEST_POSTGRES, or else one started for this test
+// binary. Without either, the test is skipped; if CI or POSTROOM_TEST_POSTGRES_REQUIRED
+// is set, it fails.
 func Schema(t testing.TB) string {
 	t.Helper()
 	return claimed(t, emptyDatabases, func(context.Context, *claim) error { return nil }, func(ctx context.Context, c *claim) error { return c.release(ctx) })
 }
 
-// claimed gives t a database of its own that ready has made ready. It is released
-// by release when the test and its clean-ups are done.
+// claimed returns the URL of a database for t that ready has prepared. release is called
+// when the test and its clean-ups are done.
 func claimed(t testing.TB, k kind, ready, release func(context.Context, *claim) error) string {
 	t.Helper()
 	server, err := serverURL()
@@ -51,7 +50,7 @@ func claimed(t testing.TB, k kind, ready, release func(context.Context, *claim) 
 		ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 		defer cancel()
 		if err := release(ctx, c); err != nil {
-			t.Errorf("give the test database %s back: %v", c.name, err)
+			t.Errorf("release the test database %s: %v", c.name, err)
 		}
 	})
 	if err != nil {
@@ -60,21 +59,21 @@ func claimed(t testing.TB, k kind, ready, release func(context.Context, *claim) 
 	return c.url
 }
 
-// required tells whether a missing PostgreSQL is a failure.
+// required reports whether a missing PostgreSQL is a failure.
 func required(getenv func(string) string) bool {
 	for _, name := range []string{"CI", "POSTROOM_TEST_POSTGRES_REQUIRED"} {
 		value := getenv(name)
 		yes, err := strconv.ParseBool(value)
-		if yes || (err != nil && value != "") { // some CI systems put their name there
+		if yes || (err != nil && value != "") { // some CI systems set it to their name
 			return true
 		}
 	}
 	return false
 }
 
-// ownServer is started by the first test that needs it, once for the test
-// binary. There is no hook at the end of a test binary; the server ends
-// because its watchdog sees the process go.
+// ownServer is started by the first test that needs it, once for the test binary. A test
+// binary has no hook at its end; the server stops because its watchdog notices the end of
+// the process.
 var ownServer = sync.OnceValues(func() (*Server, error) {
 	return Start(context.Background(), Options{})
 })

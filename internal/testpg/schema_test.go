@@ -15,7 +15,7 @@ import (
 func TestSchemaIsPrivateAndEmpty(t *testing.T) {
 	t.Parallel()
 
-	// More rounds than databases, so that some are used again.
+	// More rounds than databases, so that some are reused.
 	for range 12 {
 		t.Run("a test", func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +68,7 @@ func TestClaimOfATestThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec1(t, open(t, killed.url), `CREATE TABLE left_over (id text)`)
-	if err := killed.close(); err != nil { // its session ends, and nothing is emptied
+	if err := killed.close(); err != nil { // its session ends without emptying the database
 		t.Fatal(err)
 	}
 	waitForLock(t, server, emptyDatabases, 1)
@@ -84,8 +84,7 @@ func TestClaimOfATestThatWasKilled(t *testing.T) {
 	wantRow(t, open(t, next.url), `SELECT count(*) FROM pg_tables WHERE tablename = 'left_over'`, "0")
 }
 
-// waitForLock waits until the server has noticed that the session which held
-// claim n is gone.
+// waitForLock waits until the server has noticed that the session with claim n is gone.
 func waitForLock(t *testing.T, server string, k kind, n int) {
 	t.Helper()
 	session, err := open(t, server).Conn(t.Context())
@@ -109,10 +108,10 @@ func TestRequired(t *testing.T) {
 	}{
 		{name: "not on a developer's machine"},
 		{name: "in CI", env: map[string]string{"CI": "true"}, want: true},
-		{name: "in a CI that says its name", env: map[string]string{"CI": "woodpecker"}, want: true},
+		{name: "in a CI that sets its name", env: map[string]string{"CI": "woodpecker"}, want: true},
 		{name: "not when CI is switched off", env: map[string]string{"CI": "false"}},
-		{name: "when asked for", env: map[string]string{"POSTROOM_TEST_POSTGRES_REQUIRED": "1"}, want: true},
-		{name: "when asked for, CI or not", env: map[string]string{"POSTROOM_TEST_POSTGRES_REQUIRED": "1", "CI": "0"}, want: true},
+		{name: "when required", env: map[string]string{"POSTROOM_TEST_POSTGRES_REQUIRED": "1"}, want: true},
+		{name: "when required, CI or not", env: map[string]string{"POSTROOM_TEST_POSTGRES_REQUIRED": "1", "CI": "0"}, want: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,8 +123,7 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// TestWithoutPostgreSQL runs the test below in a process that cannot find
-// PostgreSQL.
+// TestWithoutPostgreSQL runs the test below in a process that cannot find PostgreSQL.
 func TestWithoutPostgreSQL(t *testing.T) {
 	t.Parallel()
 
@@ -158,7 +156,7 @@ func TestNeedsSchema(t *testing.T) {
 	t.Logf("got %s", Schema(t))
 }
 
-// BenchmarkSchema is what a test pays for its database: claim and release.
+// BenchmarkSchema measures the cost of a test's database: claim and release.
 func BenchmarkSchema(b *testing.B) {
 	server, err := serverURL()
 	if err != nil {

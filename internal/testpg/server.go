@@ -1,12 +1,11 @@
-// Package testpg gives tests a private PostgreSQL: one server for a test run,
-// in a temporary folder, reached through a Unix socket that nobody else can
-// open, and a database of its own for each test on it.
+// Package testpg provides a private PostgreSQL for tests: one server for a test run, in a
+// temporary folder, behind a Unix socket that no other user can open, with a separate
+// database for each test.
 //
-// The server needs nothing set up: it uses the installed server programs,
-// runs as an unprivileged user even when the tests run as root, and is gone
-// with its folder when the process that started it is gone, however that
-// ended. A test that needs PostgreSQL is skipped only on a developer's machine
-// without one; in CI that is a failure.
+// The server needs no setup: it uses the installed server programs, runs as an
+// unprivileged user even when the tests run as root, and is removed with its folder when
+// the process that started it ends for any reason. A test that needs PostgreSQL is skipped
+// only on a developer's machine without PostgreSQL; in CI it fails.
 package testpg
 
 import (
@@ -22,12 +21,12 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/lib/pq" // the driver that the store uses too
+	_ "github.com/lib/pq" // the same driver as the store
 )
 
 const (
-	superuser = "postgres" // made by initdb, used only to set the server up
-	role      = "postroom" // what tests connect as: no superuser, may create databases
+	superuser = "postgres" // created by initdb, used only to set up the server
+	role      = "postroom" // the role of the tests: not a superuser, may create databases
 
 	// DefaultDatabase exists on a started server, is empty, and belongs to
 	// the role that URL names.
@@ -37,11 +36,11 @@ const (
 	stopTimeout  = 30 * time.Second
 )
 
-// Options are what a run may want to differ. The zero value is for tests that
-// do not pull the plug.
+// Options configure the server. The zero value is for tests that do not simulate a power
+// failure.
 type Options struct {
-	// Fsync makes the server as durable as in production. Without it, what
-	// was committed survives a crash of the server but not of the machine,
+	// Fsync makes the server as durable as in production. Without it, committed
+	// data survives a crash of the server but not of the machine,
 	// and tests run much faster.
 	Fsync bool
 	// MaxConnections bounds all tests of the run together; 0 means 300.
@@ -51,14 +50,14 @@ type Options struct {
 // Server is one running PostgreSQL. Its methods are not for concurrent use.
 type Server struct {
 	bin   string
-	dir   string // holds data, log and socket; empty once stopped
+	dir   string // of data, log and socket; empty once stopped
 	owner owner
 	watch *watchdog
 }
 
-// Start makes a new, empty server and waits until it answers. The error wraps
-// ErrNotFound when the server programs are not installed. The caller stops the
-// server; when the caller dies first, the server stops by itself.
+// Start creates a new, empty server and waits until it accepts connections. The error
+// wraps ErrNotFound when the server programs are not installed. The caller must stop the
+// server; when the caller's process ends first, the server stops by itself.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -82,8 +81,8 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// setUp watches, fills, starts and opens the server's folder. Stop undoes
-// whatever part of it was done.
+// setUp starts the watchdog, creates and configures the server's folder, and starts the
+// server. Stop undoes whatever part was done.
 func (s *Server) setUp(ctx context.Context, opts Options) (err error) {
 	if s.watch, err = startWatchdog(s.owner, s.bin, s.dir); err != nil {
 		return err
@@ -136,8 +135,8 @@ func (s *Server) createRole(ctx context.Context) error {
 	return nil
 }
 
-// URL is the address of the named database for an ordinary role, which owns
-// DefaultDatabase and may create others.
+// URL returns the URL of a database for an ordinary role, which owns DefaultDatabase and
+// may create others.
 func (s *Server) URL(db string) string { return s.url(role, db) }
 
 func (s *Server) url(user, db string) string {
@@ -146,17 +145,17 @@ func (s *Server) url(user, db string) string {
 	return u.String()
 }
 
-// Dir is the folder that holds the server's data and its log.
+// Dir returns the folder of the server's data and log.
 func (s *Server) Dir() string { return s.dir }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Stop ends the server and removes its folder. Stopping twice is no error.
+// Stop ends the server and removes its folder. Stopping it twice is not an error.
 func (s *Server) Stop() error {
 	if s.dir == "" {
 		return nil
 	}
-	err := s.StopImmediate() // nothing of it is kept, so nothing is flushed
+	err := s.StopImmediate() // the data is removed, so nothing must be flushed
 	if s.watch != nil {
 		err = errors.Join(err, s.watch.release())
 	}
@@ -165,13 +164,13 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// StopImmediate ends the server at once, as a crash would: transactions in
-// flight are lost, and the next Restart recovers from the log. Stopping a
-// server that is down is no error.
+// StopImmediate ends the server at once, as a crash would: transactions in progress are
+// lost, and the next Restart recovers from the log. It is not an error if the server is
+// already down.
 func (s *Server) StopImmediate() error { return s.stop("immediate") }
 
-// Restart stops the server in order, if it is up, and starts it on the same
-// data at the same address.
+// Restart stops the server cleanly, if it runs, and starts it on the same data at the same
+// address.
 func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -181,7 +180,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// start runs the postmaster in the background and waits until it answers.
+// start runs the postmaster in the background and waits until it accepts connections.
 func (s *Server) start(ctx context.Context) error {
 	log := filepath.Join(s.dir, "log")
 	if _, err := s.run(ctx, "pg_ctl", "start", "-s", "-w", "-D", s.data(), "-l", log); err != nil {
@@ -197,7 +196,7 @@ func (s *Server) stop(mode string) error {
 		return nil
 	}
 	_, err := s.run(ctx, "pg_ctl", "stop", "-s", "-w", "-m", mode, "-D", s.data())
-	if err != nil && s.up(ctx) { // it may have ended between the two
+	if err != nil && s.up(ctx) { // it may have ended in between
 		return err
 	}
 	return nil
@@ -208,10 +207,10 @@ func (s *Server) up(ctx context.Context) bool {
 	return err == nil
 }
 
-// run runs a server program to its end as the server's owner.
+// run runs a server program as the server's owner until it ends.
 func (s *Server) run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
-	cmd.Dir = s.dir // the owner may not be able to enter ours
+	cmd.Dir = s.dir // the owner may not be able to enter the current folder
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGDATA=", "PGOPTIONS=")
 	cmd.WaitDelay = time.Second
 	s.owner.apply(cmd)
@@ -223,8 +222,7 @@ func (s *Server) run(ctx context.Context, program string, args ...string) (strin
 	return out.String(), nil
 }
 
-// tail is the end of the server's log, for the error of a server that did not
-// come up.
+// tail returns the end of the server's log, for the error of a server that did not start.
 func tail(path string) string {
 	const most = 4096
 	b, err := os.ReadFile(path)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestMain makes this test binary one that starts a server and then waits to
-// be killed, when the tests below ask it to be.
+// TestMain turns this test binary into a program that starts a server and then waits to
+// be killed, if a test below started it for that.
 func TestMain(m *testing.M) {
 	if os.Getenv("TESTPG_HELPER") == "start" {
 		helpStart()
@@ -51,7 +51,7 @@ func TestServer(t *testing.T) {
 		t.Fatalf("crash: %v", err)
 	}
 	if err := db.PingContext(t.Context()); err == nil {
-		t.Error("the server still answers after a crash")
+		t.Error("the server still responds after a crash")
 	}
 	if err := s.StopImmediate(); err != nil {
 		t.Errorf("crash again: %v", err)
@@ -70,7 +70,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the folder still exists: %v", err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	dir := strings.TrimSpace(line)
 	if err != nil || !strings.HasPrefix(dir, "/") {
-		t.Fatalf("the helper says %q, %v", line, err)
+		t.Fatalf("the helper printed %q, %v", line, err)
 	}
 	db := open(t, (&Server{dir: dir}).URL(DefaultDatabase))
 	wantRow(t, db, `SELECT 'up'`, "up")

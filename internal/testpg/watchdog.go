@@ -6,10 +6,10 @@ import (
 	"os/exec"
 )
 
-// watchScript waits on its input, whose other end only we hold. A line is our
-// goodbye. The end of input without one means that we died, whatever killed
-// us: then it stops the server and removes its folder. It tries again, for a
-// server that was just starting.
+// watchScript waits on its input, whose other end only this process has. A line means that
+// the watchdog is no longer needed. The end of input without a line means that this
+// process has ended for any reason: then the script stops the server and removes its
+// folder. It repeats that, because the server may just be starting.
 const watchScript = `
 trap '' HUP INT TERM
 if read -r goodbye; then exit 0; fi
@@ -19,14 +19,14 @@ for try in 1 2 3 4 5; do
 	sleep 1
 done`
 
-// watchdog is the small process that outlives us and cleans up when we could
-// not. It knows the server by its folder, so it also covers a restarted one.
+// watchdog is a small process that survives this one and cleans up after it. It knows the
+// server by its folder, so it also covers a restarted server.
 type watchdog struct {
 	cmd  *exec.Cmd
-	pipe *os.File // held open for as long as we live
+	pipe *os.File // open until this process ends
 }
 
-// startWatchdog watches over the server that lives, or will live, in dir.
+// startWatchdog starts a watchdog for the server in dir, which need not run yet.
 func startWatchdog(o owner, bin, dir string) (*watchdog, error) {
 	in, pipe, err := os.Pipe()
 	if err != nil {
@@ -45,7 +45,7 @@ func startWatchdog(o owner, bin, dir string) (*watchdog, error) {
 	return &watchdog{cmd: cmd, pipe: pipe}, nil
 }
 
-// release says goodbye and waits until the watchdog is gone.
+// release ends the watchdog and waits for it.
 func (w *watchdog) release() error {
 	_, errWrite := w.pipe.WriteString("goodbye\n")
 	errClose := w.pipe.Close()

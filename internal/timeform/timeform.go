@@ -1,5 +1,5 @@
-// Package timeform reads the forms of a moment that requests may use: RFC 3339, and
-// the profiles of ISO 8601 that programs write in its place.
+// Package timeform parses the time formats that requests may use: RFC 3339, and the profiles
+// of ISO 8601 that programs write instead.
 package timeform
 
 import (
@@ -12,9 +12,9 @@ import (
 // fraction, and the offset with or without a colon or minutes.
 var form = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?([Zz]|[+-]\d{2}(?::?\d{2})?)$`)
 
-// Parse returns the moment that s stands for; ok is false when s is not one. A
-// moment has a date, a time and an offset from UTC. A leap second is the second
-// after it, as clocks that have none count it.
+// Parse returns the time that s denotes; ok is false if s is not a time. A time has a date, a
+// time of day and an offset from UTC. A leap second counts as the following second, like on
+// clocks without leap seconds.
 func Parse(s string) (t time.Time, ok bool) {
 	m := form.FindStringSubmatch(s)
 	if m == nil {

@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 		"2027-01-31T10:00:00+1", "2027-01-31T10:00:00 Z", "tomorrow", "2027-01-31T10:00:61Z", "20270131T100000Z", "2027-01-31T10:00:00Z\n",
 	} {
 		if got, ok := timeform.Parse(in); ok {
-			t.Errorf("%q is taken for %s", in, got)
+			t.Errorf("%q is parsed as %s", in, got)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Shows the contract that this server serves, and lets its operations be tried
-// out on this server.
+// Shows the contract that this server serves, and lets users try its operations
+// on this server.
 'use strict';
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -11,11 +11,11 @@ colour();
 const base = new URL('.', document.baseURI).href.replace(/\/$/, '');
 
 async function show() {
-  const answer = await fetch(`${base}/openapi.json`);
-  if (!answer.ok) throw new Error(`openapi.json answers ${answer.status}`);
-  const spec = await answer.json();
-  // Calls go to the server that the page is of: the policy of the page allows
-  // no other.
+  const response = await fetch(`${base}/openapi.json`);
+  if (!response.ok) throw new Error(`openapi.json: status ${response.status}`);
+  const spec = await response.json();
+  // Calls go to the server of the page: the policy of the page does not allow
+  // another one.
   spec.servers = [{ url: base }];
   SwaggerUIBundle({
     spec,

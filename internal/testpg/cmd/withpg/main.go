@@ -1,13 +1,13 @@
 //go:build unix
 
-// Command withpg runs another command beside a private PostgreSQL:
+// Command withpg runs another command with a private PostgreSQL:
 //
 //	withpg [-fsync] -- go test ./...
 //
-// The command finds the server's address in POSTROOM_TEST_POSTGRES. If that
-// is set already, no server is started. withpg ends with the command's exit
-// code, after the server is stopped and its folder removed. With -find it only
-// prints where the server programs are.
+// It passes the server's URL to the command in POSTROOM_TEST_POSTGRES. If that variable is
+// already set, withpg does not start a server. It exits with the command's exit code,
+// after it has stopped the server and removed its folder. With -find it only prints the
+// folder of the server programs.
 package main
 
 import (
@@ -28,18 +28,18 @@ const (
 	addressVar  = "POSTROOM_TEST_POSTGRES"
 	requiredVar = "POSTROOM_TEST_POSTGRES_REQUIRED"
 
-	// grace is how long a command may go on after it was told to end.
+	// grace is how long a command may run after a signal to end.
 	grace = 10 * time.Second
 	// failed is the exit code when withpg itself, not the command, failed.
 	failed = 125
 )
 
-// endings are the signals that ask us, and so the command, to end.
+// endings are the signals that stop withpg, and so the command.
 var endings = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 func main() {
 	fsync := flag.Bool("fsync", false, "make the server as durable as in production")
-	find := flag.Bool("find", false, "print the folder of the server programs and end")
+	find := flag.Bool("find", false, "print the folder of the server programs and exit")
 	flag.Parse()
 
 	signals := make(chan os.Signal, 4)
@@ -68,8 +68,7 @@ func printFound() error {
 	return nil
 }
 
-// serve starts the server, runs the command, and stops the server whatever
-// became of the command.
+// serve starts the server, runs the command, and stops the server in any case.
 func serve(args []string, opts testpg.Options, signals <-chan os.Signal) (code int, err error) {
 	if len(args) == 0 {
 		return 0, errors.New("no command; use withpg -- command arguments")
@@ -77,8 +76,8 @@ func serve(args []string, opts testpg.Options, signals <-chan os.Signal) (code i
 	if os.Getenv(addressVar) != "" {
 		return run(args, os.Environ(), signals)
 	}
-	// A signal during the start ends it; one that comes later is still in the
-	// channel for the command.
+	// A signal during the start ends it. A later one is still in the channel for the
+	// command.
 	ctx, cancel := signal.NotifyContext(context.Background(), endings...)
 	defer cancel()
 	server, err := testpg.Start(ctx, opts)
@@ -93,10 +92,10 @@ func serve(args []string, opts testpg.Options, signals <-chan os.Signal) (code i
 	return run(args, env, signals)
 }
 
-// run runs the command in a process group of its own and hands every signal
-// on to the whole group: `go test` does not tell its test binaries to end.
+// run runs the command in a new process group and forwards every signal to the whole
+// group, because `go test` does not forward signals to its test binaries.
 func run(args, env []string, signals <-chan os.Signal) (int, error) {
-	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // ended by signals, below
+	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // signals end it, below
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -110,20 +109,20 @@ func run(args, env []string, signals <-chan os.Signal) (int, error) {
 	for {
 		select {
 		case s := <-signals:
-			tell(cmd, s.(syscall.Signal))
+			signalGroup(cmd, s.(syscall.Signal))
 			late = time.After(grace)
 		case <-late:
-			tell(cmd, syscall.SIGKILL)
+			signalGroup(cmd, syscall.SIGKILL)
 		case err := <-done:
 			return exitCode(err)
 		}
 	}
 }
 
-// tell ignores the error: the only one there can be is that all have ended.
-func tell(cmd *exec.Cmd, s syscall.Signal) { _ = syscall.Kill(-cmd.Process.Pid, s) }
+// signalGroup ignores the error: it fails only when all processes have ended.
+func signalGroup(cmd *exec.Cmd, s syscall.Signal) { _ = syscall.Kill(-cmd.Process.Pid, s) }
 
-// exitCode is the command's, or 128 and the signal's number, as in a shell.
+// exitCode returns the command's exit code, or 128 plus the signal's number, as in a shell.
 func exitCode(err error) (int, error) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

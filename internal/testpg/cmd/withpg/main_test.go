@@ -23,14 +23,14 @@ func TestRun(t *testing.T) {
 	}{
 		{name: "success", args: []string{"true"}, want: 0},
 		{name: "the command's exit code", args: []string{"sh", "-c", "exit 7"}, want: 7},
-		{name: "a command that killed itself", args: []string{"sh", "-c", "kill -KILL $$"}, want: 128 + 9},
-		{name: "a signal goes on to the command", args: []string{"sleep", "300"}, signals: []os.Signal{syscall.SIGTERM}, want: 128 + 15},
+		{name: "a command that kills itself", args: []string{"sh", "-c", "kill -KILL $$"}, want: 128 + 9},
+		{name: "a signal is forwarded to the command", args: []string{"sleep", "300"}, signals: []os.Signal{syscall.SIGTERM}, want: 128 + 15},
 		{
-			// One that lived on would hold this test's output open, and fail it.
+			// A surviving child would keep this test's output open, and fail the test.
 			name: "and to the command's own children", signals: []os.Signal{syscall.SIGTERM},
 			args: []string{"sh", "-c", "sleep 300 & wait"}, want: 128 + 15,
 		},
-		{name: "a command that is not there", args: []string{"/nonexistent/command"}, fails: "no such file"},
+		{name: "a command that does not exist", args: []string{"/nonexistent/command"}, fails: "no such file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
