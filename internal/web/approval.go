@@ -174,7 +174,7 @@ func (d *Dashboard) approve(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/approvals", "Approved: “"+shortened(m.Subject, 60)+"” is on its way.")
+	return p.done("/approvals", "Approved: “"+shortened(m.Subject, 60)+"” is queued for delivery.")
 }
 
 func (d *Dashboard) reject(p *page) error {
@@ -191,7 +191,7 @@ func (d *Dashboard) reject(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/approvals", "Rejected: “"+shortened(dr.Subject, 60)+"” is not sent.")
+	return p.done("/approvals", "Rejected: “"+shortened(dr.Subject, 60)+"” will not be sent.")
 }
 
 // undecided shows the draft again, as it is now, with why it was not decided.
@@ -237,7 +237,7 @@ func (d *Dashboard) editDraft(p *page) error {
 	}
 	v := editView{Draft: dr, Subject: strings.TrimSpace(form.Get("subject")), Text: unixLines(form.Get("text")), HTML: unixLines(form.Get("html")), Version: dr.Version}
 	if form.Get("version") != strconv.Itoa(dr.Version) {
-		v.Problem = problem{Message: "Somebody else has edited this draft meanwhile. Look at their changes, and save again to keep yours."}
+		v.Problem = problem{Message: "Another user edited this draft. Review their changes, then save again to keep yours."}
 		v.Changes = changesSince(form, dr)
 		return p.showStatus(http.StatusConflict, "draft-edit", v)
 	}
@@ -256,7 +256,7 @@ func (d *Dashboard) editDraft(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/approvals/"+dr.ID, "The changes are saved.")
+	return p.done("/approvals/"+dr.ID, "Changes saved.")
 }
 
 // unixLines is a text with the line ends that it has here: browsers send others.

@@ -28,13 +28,13 @@ func TestBrowserApproves(t *testing.T) {
 		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
 		b := s.browse(t)
 		b.open("/approvals")
-		b.shows("Nothing waits")
+		b.shows("No drafts to approve")
 		d := s.hold(t, in, order())
 		b.waits(`document.querySelector('main').innerText.includes('Purchase order 1042')`)
 		b.waits(`document.querySelector('.badge.count').innerText.startsWith('1')`)
 		b.shoot("approvals")
 		b.click("a[href='/approvals/" + d.ID + "']")
-		b.shows("ann@out.example", "carl@out.example", "hidden@out.example", "X-Order", "1042", "order.pdf", "1 remote image is not shown", "version 1")
+		b.shows("ann@out.example", "carl@out.example", "hidden@out.example", "X-Order", "1042", "order.pdf", "1 remote image blocked", "version 1")
 		b.framed(t, "<b>confirm</b>")
 		b.shoot("approval")
 		if file := s.visitAsUser(t).get("/approvals/" + d.ID + "/attachments/" + d.Attachments[0].ID); file.status != 303 ||
@@ -46,9 +46,9 @@ func TestBrowserApproves(t *testing.T) {
 		b.do(chromedp.SetValue(chromedp.CSS("[name=subject]"), "Purchase order 1042, corrected"))
 		b.shoot("draft-edit")
 		b.click("form.card button")
-		b.shows("The changes are saved.", "corrected", "version 2")
+		b.shows("Changes saved.", "corrected", "version 2")
 		b.click("button.wide")
-		b.shows("Approved:", "is on its way", "Nothing waits")
+		b.shows("Approved:", "is queued for delivery", "No drafts to approve")
 		got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
 		must(t, err)
 		if got.Status != "sent" || got.DecidedBy.Or("") != s.user.ID || got.Subject != "Purchase order 1042, corrected" || got.HTML.Or("") != order().HTML.Value {
@@ -56,7 +56,7 @@ func TestBrowserApproves(t *testing.T) {
 		}
 		b.open("/approvals?status=sent")
 		b.click("a[href='/approvals/" + d.ID + "']")
-		b.shows("Approved by you", "The mail that was sent")
+		b.shows("Approved by you", "Sent message")
 	})
 }
 
@@ -70,7 +70,7 @@ func TestBrowserRejects(t *testing.T) {
 		b.do(chromedp.Click(chromedp.CSS("aside summary")), chromedp.SendKeys(chromedp.CSS("[name=reason]"), "We have chairs."))
 		b.shoot("reject")
 		b.click("button.danger")
-		b.shows("Rejected: “Cheap chairs” is not sent.")
+		b.shows("Rejected: “Cheap chairs” will not be sent.")
 		got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
 		must(t, err)
 		if got.Status != "rejected" || got.RejectReason.Or("") != "We have chairs." || got.DecidedBy.Or("") != s.user.ID {
@@ -107,7 +107,7 @@ func TestBrowserTwoApprovers(t *testing.T) {
 			t.Fatalf("%d mails were sent", sent)
 		}
 		one.click("button.wide") // as it is now
-		one.shows("is on its way")
+		one.shows("is queued for delivery")
 		two.expect("409")
 		two.loads(409, chromedp.Click(chromedp.CSS("button.wide")))
 		two.shows("Approved by")
@@ -132,7 +132,7 @@ func TestTwoEditors(t *testing.T) {
 			return v.post(path, []string{"version", version, "subject", "Order", "text", text, "seen_subject", "=Order", "seen_text", "=20 chairs", "seen_html", "="})
 		}
 		edit("1", "30 chairs").want(t, 303)
-		edit("1", "40 chairs").want(t, 409).has(t, "Somebody else has edited", "<del>20 chairs</del>", "<ins>30 chairs</ins>", ">\n40 chairs</textarea>", `name="version" value="2"`)
+		edit("1", "40 chairs").want(t, 409).has(t, "Another user edited this draft", "<del>20 chairs</del>", "<ins>30 chairs</ins>", ">\n40 chairs</textarea>", `name="version" value="2"`)
 		edit("2", "40 chairs").want(t, 303)
 		v.get(path).want(t, 200).has(t, ">\n40 chairs</textarea>", `name="version" value="3"`)
 		edit("3", "").want(t, 400).has(t, "text-fault")

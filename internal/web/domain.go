@@ -57,7 +57,7 @@ func (d *Dashboard) createDomain(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/domains/"+made.ID, made.Domain+" is added. Publish its records, and verify it then.")
+	return p.done("/domains/"+made.ID, made.Domain+" added. Publish its DNS records, then verify it.")
 }
 
 func (d *Dashboard) showDomain(p *page) error {
@@ -74,12 +74,12 @@ func (d *Dashboard) showDomain(p *page) error {
 
 // recordUses say what each kind of record is for.
 var recordUses = map[string]string{
-	"OWNERSHIP":   "Shows that the domain is yours.",
-	"DKIM":        "Lets those who get your mail see that it is yours and was not changed.",
-	"SPF":         "Says that this server may send in the name of your bounce address.",
-	"RETURN_PATH": "Brings back to this server what cannot be delivered.",
-	"DMARC":       "Says what others do with mail that only claims to be yours.",
-	"MX":          "Brings mail for the domain to this server: needed for inboxes at it, not for sending. Leave it out if the domain has its mail elsewhere.",
+	"OWNERSHIP":   "Proves that you own the domain.",
+	"DKIM":        "Signs your mail, so that recipients can verify that it is yours and unchanged.",
+	"SPF":         "Authorizes this server to send for your return-path domain.",
+	"RETURN_PATH": "Routes bounces to this server.",
+	"DMARC":       "Tells mail servers how to treat mail that fails authentication.",
+	"MX":          "Routes mail for the domain to this server. Inboxes need it, sending does not. Leave it out if another server receives the domain's mail.",
 }
 
 // missing names the records that are not found, but those that a domain does
@@ -101,9 +101,9 @@ func (d *Dashboard) verifyDomain(p *page) error {
 		return p.refused(at, err)
 	}
 	if v.Status == "verified" {
-		return p.done(at, "The domain is verified. It can be sent from, and have inboxes.")
+		return p.done(at, "Domain verified. You can send from it and create inboxes.")
 	}
-	p.leaveNotice(notice{Text: "Not there yet. What is published may take a while to be seen; we also look by ourselves.", Bad: true})
+	p.leaveNotice(notice{Text: "Not verified yet. DNS changes can take a while. Postroom also checks automatically.", Bad: true})
 	return p.goTo(at)
 }
 
@@ -112,5 +112,5 @@ func (d *Dashboard) deleteDomain(p *page) error {
 	if _, err := d.api.DeleteDomain(p.ctx(), gen.DeleteDomainParams{ID: id}); err != nil {
 		return p.refused("/domains/"+id, err)
 	}
-	return p.done("/domains", "The domain is deleted.")
+	return p.done("/domains", "Domain deleted.")
 }

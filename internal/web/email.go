@@ -140,5 +140,5 @@ func (d *Dashboard) cancelEmail(p *page) error {
 	if _, err := d.api.CancelEmail(p.ctx(), gen.CancelEmailParams{ID: id}); err != nil {
 		return p.refused("/emails/"+id, err)
 	}
-	return p.done("/emails/"+id, "The email is cancelled. It will not be sent.")
+	return p.done("/emails/"+id, "Email cancelled. It will not be sent.")
 }

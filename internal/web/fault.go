@@ -6,18 +6,17 @@ import (
 	"strconv"
 )
 
-// items are what one of a list in a request is called on the pages.
+// items are the names that pages use for the entries of a list in a request.
 var items = map[string]string{
-	"to": "recipient", "cc": "recipient of a copy", "bcc": "recipient of a hidden copy", "allowed_ips": "address",
+	"to": "recipient", "cc": "Cc recipient", "bcc": "Bcc recipient", "allowed_ips": "address",
 	"inbox_ids": "inbox", "scopes": "scope", "events": "event",
 }
 
-// itemPlace is a place in a list of a request, with which a fault of the API
-// begins.
+// itemPlace matches the entry of a list that starts an error of the API.
 var itemPlace = regexp.MustCompile(`^([a-z_]+)\[(\d{1,3})\](?:\.email)? `)
 
-// plainFault says a fault of the API as people do who see no request: "the 2nd
-// recipient" for "to[1]".
+// plainFault rewrites an error of the API for users who do not see the request:
+// "The 2nd recipient" for "to[1]".
 func plainFault(text string) string {
 	m := itemPlace.FindStringSubmatch(text)
 	if m == nil || items[m[1]] == "" {

@@ -132,7 +132,7 @@ const longText = 16 << 10
 
 // frameOf returns how to show a mail, nil when its text can stand in the page.
 func (p *page) frameOf(m mailSource, remote bool) *frame {
-	f := &frame{Src: m.path() + "/view", Title: "The mail “" + m.Title + "”"}
+	f := &frame{Src: m.path() + "/view", Title: "Message “" + m.Title + "”"}
 	if m.HTML == "" {
 		if len(m.Text) <= longText {
 			return nil

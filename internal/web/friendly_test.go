@@ -24,7 +24,7 @@ func TestApprovalShowsAuthorAndEnd(t *testing.T) {
 			`{"to":"ann@out.example","subject":"Order","text":"20 chairs","html":"`+strings.Repeat("<p>20 chairs</p>", 150)+`"}`,
 			[]string{"Authorization", "Bearer " + key.Key, "Content-Type", "application/json"}).want(t, 202)
 		id := regexp.MustCompile(`drf_\w+`).FindString(answer.body)
-		page := v.get("/approvals/"+id).want(t, 200).has(t, "the key <bdi>order bot</bdi>", key.ID, "scroll in it to the end", "Open it alone", `<details class="more text" open>`)
+		page := v.get("/approvals/"+id).want(t, 200).has(t, "key <bdi>order bot</bdi>", key.ID, "Scroll inside it to see the rest", "Open in a new tab", `<details class="more text" open>`)
 		m := regexp.MustCompile(`class="document whole" height="(\d+)"`).FindStringSubmatch(page.body)
 		if m == nil {
 			t.Fatalf("the frame has no height: %s", page.body)
@@ -73,7 +73,7 @@ func TestMissingPages(t *testing.T) {
 	oneEngine(t, func(t *testing.T, s *site) {
 		const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
 		for name, v := range map[string]*visitor{"signed in": s.visitAsUser(t), "a stranger": s.visit(t)} {
-			page := v.get("/no/such/page", "Accept", browser).want(t, 404).has(t, "There is no such page", "To the overview")
+			page := v.get("/no/such/page", "Accept", browser).want(t, 404).has(t, "Page not found", "Go to overview")
 			if kind := page.header.Get("Content-Type"); !strings.HasPrefix(kind, "text/html") || page.header.Get("Content-Security-Policy") == "" {
 				t.Errorf("%s: the page is %q, its policy %q", name, kind, page.header.Get("Content-Security-Policy"))
 			}

@@ -249,13 +249,13 @@ func TestBrowserRemoteContent(t *testing.T) {
 		b := s.browse(t)
 		b.open("/messages/" + m.ID)
 		b.showFrames()
-		b.shows("5 remote images are not shown")
+		b.shows("5 remote images blocked")
 		if conns, paths := tr.caught(); conns != 0 {
 			t.Fatalf("before it was asked for: %d connections, %v", conns, paths)
 		}
 		b.click(".notice a")
 		b.showFrames()
-		b.shows("The remote images of this mail are shown.")
+		b.shows("Remote images are shown.")
 		b.shoot("images-shown")
 		want := []string{"/background", "/image", "/srcset", "/table"}
 		if _, paths := tr.caught(); !slices.Equal(paths, want) {

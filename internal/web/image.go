@@ -100,7 +100,7 @@ func (d *Dashboard) mailImage(p *page) error {
 }
 
 // errNoImage is for everything that is no image: why would be told to nobody.
-var errNoImage = &failure{http.StatusNotFound, "There is no such image", "It may be gone, or be none that can be shown."}
+var errNoImage = &failure{http.StatusNotFound, "Image not found", "The image is no longer available or cannot be shown."}
 
 // imageFault tells what is our fault, or the API's answer, from what a mail and
 // its sender can bring about.
@@ -109,7 +109,7 @@ func (d *Dashboard) imageFault(ctx context.Context, err error) error {
 		return err
 	}
 	if !errors.Is(err, remoteimage.ErrNoImage) && !errors.Is(err, netguard.ErrRefused) {
-		d.log.DebugContext(ctx, "an image of a mail could not be fetched", "error", err)
+		d.log.DebugContext(ctx, "fetch image of a message failed", "error", err)
 	}
 	return errNoImage
 }

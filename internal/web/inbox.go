@@ -219,7 +219,7 @@ func (d *Dashboard) updateInbox(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/inboxes/"+id, "The settings are saved.")
+	return p.done("/inboxes/"+id, "Settings saved.")
 }
 
 func (d *Dashboard) deleteInbox(p *page) error {

@@ -110,8 +110,8 @@ func (d *Dashboard) showKey(p *page) error {
 		return err
 	}
 	return p.show("secret", secret{
-		Title: "Key created", What: "API key", Value: value, Back: "/keys", BackTitle: "To the keys",
-		Use: "Programs send it as “Authorization: Bearer …”. It is shown once; only its hash is stored.",
+		Title: "Key created", What: "API key", Value: value, Back: "/keys", BackTitle: "Back to API keys",
+		Use: "Send it as “Authorization: Bearer …”. Copy it now: it is shown only once, and Postroom stores only its hash.",
 	})
 }
 

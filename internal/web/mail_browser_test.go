@@ -29,7 +29,7 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.loads(400, chromedp.Submit(chromedp.CSS("[name=name]")))
 		b.fill("[name=name]", "signup-agent")
 		b.loads(200, chromedp.Submit(chromedp.CSS("[name=name]")))
-		b.shows("signup-agent@", "No mail yet")
+		b.shows("signup-agent@", "No messages yet")
 		list, err := s.api.ListInboxes(s.asUser(t), gen.ListInboxesParams{})
 		must(t, err)
 		in := &list.Data[0]
@@ -48,7 +48,7 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.shoot("thread")
 
 		b.open("/inboxes/" + in.ID + "/threads/" + shop.ThreadID)
-		b.shows("1 remote image is not shown", "Größe & more.pdf")
+		b.shows("1 remote image blocked", "Größe & more.pdf")
 		b.framed(t, "Your order has shipped", "leads to evil.example")
 		b.shoot("thread-html")
 		b.open("/messages/" + shop.ID)
@@ -68,7 +68,7 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.do(chromedp.SendKeys(chromedp.CSS("[name=text]"), "Thank you."))
 		b.shoot("reply")
 		b.click("form.card button")
-		b.shows("The mail is on its way.", "Thank you.")
+		b.shows("Message queued for delivery.", "Thank you.")
 		b.open("/inboxes/" + in.ID + "/write")
 		b.fill("[name=to]", "not an address")
 		b.fill("[name=subject]", "Order")
@@ -77,13 +77,13 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.shoot("write")
 		b.fill("[name=to]", `"Bob, the builder" <bob@out.example>; carl@out.example`)
 		b.click("form.card button")
-		b.shows("The mail is on its way.", "bob@out.example, carl@out.example")
+		b.shows("Message queued for delivery.", "bob@out.example, carl@out.example")
 
 		b.open("/inboxes/" + in.ID + "/settings")
 		b.do(chromedp.SetValue(chromedp.CSS("[name=send_policy]"), "approval"))
 		b.shoot("inbox-settings")
 		b.click("form.card button")
-		b.shows("The settings are saved.", "Needs approval")
+		b.shows("Settings saved.", "Needs approval")
 
 		b.open("/messages/" + code.ID)
 		b.do(chromedp.Click(chromedp.CSS(".sure summary")))

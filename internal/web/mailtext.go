@@ -12,7 +12,7 @@ import (
 // mailFunctions are what templates of mail can call.
 var mailFunctions = template.FuncMap{
 	"sender":   senderOf,
-	"verdict":  verdict,
+	"result":   resultText,
 	"mailbox":  mailbox,
 	"initial":  initial,
 	"fileSize": fileSize,

@@ -36,10 +36,10 @@ type failure struct {
 func (f *failure) Error() string { return f.title }
 
 var (
-	errForeignForm = &failure{http.StatusForbidden, "That came from another site", "The form was sent from a page that is not of this dashboard. Nothing was changed."}
-	errFailed      = &failure{http.StatusInternalServerError, "Something went wrong", "It is our fault, and the log says more under the request's id."}
-	errNoPage      = &failure{http.StatusNotFound, "There is no such page", "What you look for may have been deleted."}
-	errForm        = &failure{http.StatusBadRequest, "The form cannot be read", "It is too large, or broken. Nothing was changed."}
+	errForeignForm = &failure{http.StatusForbidden, "Request from another site", "The form was not sent from this dashboard. Nothing was changed."}
+	errFailed      = &failure{http.StatusInternalServerError, "Something went wrong", "The server had an error. The log has the details under the request ID."}
+	errNoPage      = &failure{http.StatusNotFound, "Page not found", "It may have been deleted."}
+	errForm        = &failure{http.StatusBadRequest, "Invalid form", "The form is too large or malformed. Nothing was changed."}
 )
 
 // view is what the templates get. Their own data is in Data.
@@ -67,7 +67,7 @@ func (p *page) showStatus(status int, name string, data any) error {
 	}
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, "layout", v); err != nil {
-		return fmt.Errorf("make the page %s: %w", name, err)
+		return fmt.Errorf("render page %s: %w", name, err)
 	}
 	p.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	p.w.WriteHeader(status)
@@ -120,7 +120,7 @@ func (p *page) fail(err error) {
 		Title, Detail, RequestID string
 	}{f.status, f.title, f.detail, p.requestID}
 	if err := p.showStatus(f.status, "error", data); err != nil {
-		p.d.log.ErrorContext(p.ctx(), "the page of an error failed", "error", err, "request_id", p.requestID)
+		p.d.log.ErrorContext(p.ctx(), "show error page", "error", err, "request_id", p.requestID)
 		http.Error(p.w, f.title, f.status)
 	}
 }
@@ -133,13 +133,13 @@ func (p *page) failureOf(err error) *failure {
 		if pr.status == http.StatusNotFound {
 			return errNoPage
 		}
-		return &failure{pr.status, "That was refused", pr.Message}
+		return &failure{pr.status, "Request refused", pr.Message}
 	}
 	if p.ctx().Err() == nil {
 		p.d.log.ErrorContext(p.ctx(), "page failed", "path", p.r.Pattern, "error", err, "request_id", p.requestID)
 	}
 	if errors.Is(err, store.ErrUnavailable) {
-		return &failure{http.StatusServiceUnavailable, "The database does not answer", "Try again in a moment."}
+		return &failure{http.StatusServiceUnavailable, "Database unavailable", "Try again in a moment."}
 	}
 	return errFailed
 }

@@ -38,7 +38,7 @@ const (
 )
 
 // errBusy means that too many passwords are being tried.
-var errBusy = &failure{503, "Too many people sign in right now", "Try again in a moment."}
+var errBusy = &failure{503, "Too many sign-ins right now", "Try again in a moment."}
 
 // hashPassword returns what is kept of a password.
 func (d *Dashboard) hashPassword(ctx context.Context, password string) (string, error) {
@@ -85,18 +85,18 @@ func (d *Dashboard) argon2(ctx context.Context, password string, salt []byte, pa
 func parseHash(s string) (passes, memory uint32, salt, sum []byte, err error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return 0, 0, nil, nil, errors.New("a password that is not kept as Argon2id")
+		return 0, 0, nil, nil, errors.New("stored password is not an Argon2id hash")
 	}
 	var lanes int
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &passes, &lanes); err != nil || lanes != hashLanes ||
 		passes < 1 || memory < 8 || memory > maxHashing {
-		return 0, 0, nil, nil, errors.New("a password that is kept with costs that are not ours")
+		return 0, 0, nil, nil, errors.New("stored password hash has unsupported parameters")
 	}
 	if salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err == nil {
 		sum, err = base64.RawStdEncoding.DecodeString(parts[5])
 	}
 	if err != nil || len(sum) != hashBytes {
-		return 0, 0, nil, nil, errors.New("a password whose hash is broken")
+		return 0, 0, nil, nil, errors.New("stored password hash is malformed")
 	}
 	return passes, memory, salt, sum, nil
 }
@@ -106,11 +106,11 @@ func parseHash(s string) (passes, memory uint32, salt, sum []byte, err error) {
 func checkPassword(password, again string) (field, fault string) {
 	switch n := utf8.RuneCountInString(password); {
 	case n < shortestPassword:
-		return "password", fmt.Sprintf("A password has %d characters or more.", shortestPassword)
+		return "password", fmt.Sprintf("Use at least %d characters.", shortestPassword)
 	case n > longestPassword:
-		return "password", fmt.Sprintf("A password has %d characters or fewer.", longestPassword)
+		return "password", fmt.Sprintf("Use at most %d characters.", longestPassword)
 	case password != again:
-		return "again", "That is not the same password."
+		return "again", "The passwords do not match."
 	}
 	return "", ""
 }

@@ -6,24 +6,24 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// sender is who a mail says it is from. Anybody can write any name, so the
-// address always stands with it.
+// sender is the From of a message. A sender can write any name, so pages always
+// show the address with it.
 type sender struct {
-	Name  string // empty when the address says it all
-	Email string // empty when the mail names nobody
-	// Claim says that the name looks like an address: it is only quoted.
-	Claim bool
-	Doubt doubt
+	Name  string // empty when it is the address
+	Email string // empty when the message has no sender
+	// Claim reports that the name looks like an address, so that pages only quote it.
+	Claim     bool
+	AuthBadge authBadge
 }
 
-// doubt is what speaks against the sender of a received mail; the zero doubt is
-// none.
-type doubt struct{ Text, Why, Tone string }
+// authBadge is the badge beside the sender of a received message; the zero value
+// shows none.
+type authBadge struct{ Text, Why, Tone string }
 
 // senderOf describes the sender of a message. auth is null for a message that was
 // not checked: our own, and one that has expired.
 func senderOf(from gen.NilMailAddress, auth gen.NilAuthResults) sender {
-	s := sender{Doubt: doubtOf(auth)}
+	s := sender{AuthBadge: authBadgeOf(auth)}
 	if from.Null {
 		return s
 	}
@@ -38,24 +38,24 @@ func senderOf(from gen.NilMailAddress, auth gen.NilAuthResults) sender {
 // "@", or a character that is drawn like one.
 func looksLikeAddress(name string) bool { return strings.ContainsAny(name, "@\uff20\ufe6b") }
 
-// doubtOf reads the authentication results of a message. Only DMARC confirms the
+// authBadgeOf reads the authentication results of a message. Only DMARC confirms the
 // address that people see: SPF and DKIM may pass for another domain than that of
 // From. An internal message is marked with the account that sent it.
-func doubtOf(auth gen.NilAuthResults) doubt {
+func authBadgeOf(auth gen.NilAuthResults) authBadge {
 	if auth.Null || auth.Value.Dmarc == "pass" {
-		return doubt{}
+		return authBadge{}
 	}
 	if auth.Value.Internal.Value == "pass" {
-		return doubt{"Internal", "Sent by the account " + auth.Value.InternalAccount.Value + " of this installation.", ""}
+		return authBadge{"Internal", "Sent by the account " + auth.Value.InternalAccount.Value + " of this installation.", ""}
 	}
 	if auth.Value.Dmarc == "fail" {
-		return doubt{"sender may be forged", "The domain of the address says that it does not send such mail (DMARC fails).", "bad"}
+		return authBadge{"Sender may be forged", "The message fails the DMARC check of the sender's domain.", "bad"}
 	}
 	tone := "" // amber only for a mismatch: SPF or DKIM passes for another domain
 	if auth.Value.Spf == "pass" || auth.Value.Dkim == "pass" {
 		tone = "warn"
 	}
-	return doubt{"Unverified sender", "Nothing shows that the message is from the domain of the address (DMARC does not pass).", tone}
+	return authBadge{"Unverified sender", "DMARC did not confirm that the message is from the sender's domain.", tone}
 }
 
 // Initial is the letter that stands for the sender.
@@ -66,25 +66,25 @@ func (s sender) Initial() string {
 	return initial(s.Name)
 }
 
-// verdict says in words what came of a check of RFC 8601.
-func verdict(result string) string {
+// resultText describes an authentication result of RFC 8601.
+func resultText(result string) string {
 	switch result {
 	case "pass":
-		return "passes"
+		return "pass"
 	case "fail":
-		return "fails"
+		return "fail"
 	case "softfail":
-		return "probably fails"
+		return "softfail"
 	case "none":
-		return "is not set up"
+		return "not set up"
 	case "neutral":
-		return "says nothing"
+		return "neutral"
 	case "policy":
-		return "is correct, but too weak"
+		return "valid but too weak"
 	case "temperror":
-		return "could not be checked: the DNS did not answer"
+		return "not checked: DNS lookup failed"
 	case "permerror":
-		return "is set up wrongly"
+		return "invalid setup"
 	}
 	return result
 }

@@ -14,7 +14,7 @@ import (
 // sender stands.
 func TestForgedSendersAreSeen(t *testing.T) {
 	t.Parallel()
-	const mark, forged, unproven = "class=\"badge ", "sender may be forged", "Unverified sender"
+	const mark, forged, unproven = "class=\"badge ", "Sender may be forged", "Unverified sender"
 	tests := []struct {
 		title, name string
 		auth        *store.AuthResults
@@ -23,12 +23,12 @@ func TestForgedSendersAreSeen(t *testing.T) {
 	}{
 		{
 			"a name like an address, which DMARC refuses", "security@bank.example", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "fail"},
-			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security@bank.example</bdi>”", mark + `bad"`, forged},
+			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "displayed as “<bdi>security@bank.example</bdi>”", mark + `bad"`, forged},
 			nil,
 		},
 		{
 			"a wide at sign", "security＠bank.example", nil,
-			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "with the name “<bdi>security＠bank.example</bdi>”"},
+			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "displayed as “<bdi>security＠bank.example</bdi>”"},
 			[]string{forged, unproven},
 		},
 		{
@@ -90,7 +90,7 @@ func TestVerdictsAreWords(t *testing.T) {
 			m.Content.Auth = &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "fail"}}
 		})
 		s.visitAsUser(t).get("/messages/"+m.ID).want(t, 200).
-			has(t, "SPF could not be checked: the DNS did not answer", "DKIM is not set up", "DMARC fails")
+			has(t, "SPF not checked: DNS lookup failed", "DKIM not set up", "DMARC fail")
 	})
 }
 

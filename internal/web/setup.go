@@ -18,8 +18,8 @@ type setupForm struct {
 
 // errLink is for links that were used, have ended, or never were.
 var errLink = &failure{
-	http.StatusNotFound, "This link does not work any more",
-	"A link sets a password once, within a day, and a newer one takes its place. An operator makes another with “postroom user reset”.",
+	http.StatusNotFound, "This link has expired",
+	"A link works once, for 24 hours, until a newer link replaces it. Ask the operator for a new one: “postroom user reset”.",
 }
 
 // linkLife is how long a one-time link can be used.
@@ -88,5 +88,5 @@ func (d *Dashboard) setPassword(p *page) error {
 	}
 	d.log.InfoContext(p.ctx(), "password set by a one-time link", "user_id", u.ID, "client", p.client())
 	p.keepSession(token)
-	return p.done("/", "Your password is set. Welcome.")
+	return p.done("/", "Password set. You are signed in.")
 }

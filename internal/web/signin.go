@@ -49,9 +49,9 @@ func (d *Dashboard) signIn(p *page) error {
 		return err
 	}
 	if wait > 0 {
-		d.log.WarnContext(p.ctx(), "too many tries to sign in", "client", p.client())
+		d.log.WarnContext(p.ctx(), "too many sign-in attempts", "client", p.client())
 		p.w.Header().Set("Retry-After", strconv.Itoa(wait))
-		again.Fault = "That was tried too often. Wait a minute, and try again."
+		again.Fault = "Too many attempts. Wait a minute, then try again."
 		return p.showStatus(http.StatusTooManyRequests, "sign-in", again)
 	}
 	u, ok, err := d.findUser(p, again.Name, form.Get("password"))
@@ -64,7 +64,7 @@ func (d *Dashboard) signIn(p *page) error {
 	}
 	if !ok || errors.Is(err, store.ErrNotFound) {
 		d.log.InfoContext(p.ctx(), "sign-in refused", "client", p.client())
-		again.Fault = "The name or the password is wrong."
+		again.Fault = "Wrong name or password."
 		return p.showStatus(http.StatusUnprocessableEntity, "sign-in", again)
 	}
 	if err != nil {

@@ -28,18 +28,18 @@ func TestBrowserSignsIn(t *testing.T) {
 		b.fill("[name=password]", "four words of mine")
 		b.fill("[name=again]", "four words of hers")
 		b.loads(http.StatusUnprocessableEntity, chromedp.Click(chromedp.CSS("main button")))
-		b.shows("That is not the same password.")
+		b.shows("The passwords do not match.")
 		b.fill("[name=password]", "four words of mine")
 		b.fill("[name=again]", "four words of mine")
 		b.click("main button")
-		b.shows("Your password is set", "Overview")
+		b.shows("Password set", "Overview")
 		b.shoot("overview")
 		b.click(".who button")
 		b.shows("You are signed out.")
 		b.fill("[name=name]", "Admin")
 		b.fill("[name=password]", "not what it is")
 		b.loads(http.StatusUnprocessableEntity, chromedp.Click(chromedp.CSS("main button")))
-		b.shows("The name or the password is wrong.")
+		b.shows("Wrong name or password.")
 		b.shoot("sign-in")
 		b.fill("[name=password]", "four words of mine")
 		b.click("main button")
@@ -54,7 +54,7 @@ func TestBrowserByKeyboard(t *testing.T) {
 		b := s.browse(t)
 		b.open("/domains")
 		b.do(chromedp.KeyEvent(kb.Tab))
-		if got := b.eval("document.activeElement.textContent"); got != "Skip to the content" {
+		if got := b.eval("document.activeElement.textContent"); got != "Skip to content" {
 			t.Errorf("the first stop is %q", got)
 		}
 		b.do(chromedp.KeyEvent(kb.Enter))
@@ -70,7 +70,7 @@ func TestBrowserByKeyboard(t *testing.T) {
 		}
 		b.do(chromedp.KeyEvent("corner-shop.example"))
 		b.loads(http.StatusOK, chromedp.KeyEvent(kb.Enter))
-		b.shows("corner-shop.example is added")
+		b.shows("corner-shop.example added")
 	})
 }
 

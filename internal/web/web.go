@@ -73,7 +73,7 @@ type Dashboard struct {
 // New returns the dashboard.
 func New(cfg Config) (*Dashboard, error) {
 	if len(cfg.NoticeKey) < 32 {
-		return nil, errors.New("the key of notices is shorter than 32 bytes")
+		return nil, errors.New("the notice key is shorter than 32 bytes")
 	}
 	d := &Dashboard{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,

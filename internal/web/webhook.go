@@ -115,7 +115,7 @@ func (p *page) showSigningSecret(title, use string) error {
 	if err != nil || !ok {
 		return err
 	}
-	return p.show("secret", secret{Title: title, What: "Signing secret", Value: value, Use: use, Back: back, BackTitle: "To the webhook"})
+	return p.show("secret", secret{Title: title, What: "Signing secret", Value: value, Use: use, Back: back, BackTitle: "Back to the webhook"})
 }
 
 // webhookPage is the page of one endpoint with what was sent to it.

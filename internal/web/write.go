@@ -85,13 +85,13 @@ func (d *Dashboard) write(p *page) error {
 // approval.
 func (p *page) wrote(answer any) error {
 	if dr, held := answer.(*gen.Draft); held {
-		return p.done("/approvals/"+dr.ID, "The mail waits for approval.")
+		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
 	}
 	m, ok := answer.(*gen.Message)
 	if !ok {
 		return errFailed
 	}
-	return p.done("/inboxes/"+m.InboxID+"/threads/"+m.ThreadID+"#"+m.ID, "The mail is on its way.")
+	return p.done("/inboxes/"+m.InboxID+"/threads/"+m.ThreadID+"#"+m.ID, "Message queued for delivery.")
 }
 
 func (d *Dashboard) replyForm(p *page) error {
