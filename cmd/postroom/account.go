@@ -18,7 +18,7 @@ import (
 const ownPlan = "default"
 
 func (p program) accountCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "account", Short: "Create, list, suspend and resume accounts, and choose their plans"}
+	cmd := &cobra.Command{Use: "account", Short: "Create, list, suspend and resume accounts, and set their plans"}
 	return group(cmd, p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
 }
 
@@ -46,7 +46,7 @@ func (p program) accountCreateCommand() *cobra.Command {
 	var name, plan string
 	cmd := &cobra.Command{
 		Use:     "create",
-		Short:   "Create an account, which has no key yet, and print its id",
+		Short:   "Create an account and print its ID",
 		Example: "  postroom account create --name growth --plan free\n  postroom key create --account acc_... --name first",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,8 +70,8 @@ func (p program) accountCreateCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "what the account is called, 1 to 100 characters (required)")
-	cmd.Flags().StringVar(&plan, "of-plan", ownPlan, "its plan: self_hosted, free, one of --plans, or "+ownPlan+" for that of --plan")
+	cmd.Flags().StringVar(&name, "name", "", "name of the account, 1 to 100 characters (required)")
+	cmd.Flags().StringVar(&plan, "of-plan", ownPlan, "plan: self_hosted, free, one of --plans, or "+ownPlan+" for that of --plan")
 	return cmd
 }
 
@@ -86,7 +86,7 @@ func planOf(s *store.Store, name string) (*string, error) {
 	case name == ownPlan:
 		return nil, nil //nolint:nilnil // nil is the install's own
 	case !s.HasPlan(name):
-		return nil, usageError{fmt.Errorf("there is no plan %q: %sPLANS says which there are beside self_hosted and free", name, envPrefix)}
+		return nil, usageError{fmt.Errorf("plan %q not found: use self_hosted, free or a plan of %sPLANS", name, envPrefix)}
 	}
 	return &name, nil
 }
@@ -94,7 +94,7 @@ func planOf(s *store.Store, name string) (*string, error) {
 func (p program) accountListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List all accounts with what they use, newest first",
+		Short: "List all accounts and their usage, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error { return listAccounts(ctx, p.stdout, s) })
@@ -141,7 +141,7 @@ func (p program) accountSuspendCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "suspend ID",
-		Short: "Stop an account from sending; it goes on receiving",
+		Short: "Stop an account from sending; it continues to receive mail",
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
@@ -153,14 +153,14 @@ func (p program) accountSuspendCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "suspended by the operator", "what its users are told")
+	cmd.Flags().StringVar(&reason, "reason", "suspended by the operator", "reason that its users see")
 	return cmd
 }
 
 func (p program) accountResumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume ID",
-		Short: "Let an account send again, and begin anew with counting what bounces",
+		Short: "Resume sending of an account, and reset its bounce count",
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
@@ -182,7 +182,7 @@ func (p program) accountResumeCommand() *cobra.Command {
 func (p program) accountPlanCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan ID PLAN",
-		Short: "Put an account on a plan, or on that of the install with the word " + ownPlan,
+		Short: "Set the plan of an account; the default plan is " + ownPlan,
 		Args:  wants(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
@@ -193,7 +193,7 @@ func (p program) accountPlanCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.stdout, "%s is on the plan %s.\n", args[0], args[1])
+				_, err = fmt.Fprintf(p.stdout, "%s now has the plan %s.\n", args[0], args[1])
 				return err
 			})
 		},

@@ -32,10 +32,10 @@ func (n *node) announce(in install) error {
 		b.WriteString("\nThe key reaches everything and is shown this once. `postroom key create` makes others.\n")
 	}
 	if in.setup != "" {
-		fmt.Fprintf(&b, "\nThe link sets the password of %s for the dashboard, once, within a day. `postroom user reset %s` makes another.\n", firstUserName, firstUserName)
+		fmt.Fprintf(&b, "\nThe link sets the dashboard password of %s. It works once, for 24 hours. `postroom user reset %s` creates a new one.\n", firstUserName, firstUserName)
 	}
 	if _, err := fmt.Fprintln(n.out, b.String()); err != nil {
-		return fmt.Errorf("say what is ready: %w", err)
+		return fmt.Errorf("print the summary: %w", err)
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ type api struct {
 // server's address and a key, and works from any machine.
 func (p program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *api, args []string) error) *cobra.Command {
 	cmd.Flags().String(serverFlag, "", "address of the server ["+serverEnv+"] (default: "+defaultServer+")")
-	cmd.Flags().String(keyFlag, "", "API key ["+keyEnv+"]; other users of this machine can see what stands in a command line")
-	cmd.Flags().Bool(jsonFlag, false, "write JSON, as the API answers it")
+	cmd.Flags().String(keyFlag, "", "API key ["+keyEnv+"]; other users of this machine can see command lines")
+	cmd.Flags().Bool(jsonFlag, false, "print the JSON response of the API")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, err := p.api(cmd)
 		if err != nil {
@@ -90,10 +90,10 @@ func (a *api) explain(err error) error {
 		return &explained{a.whatToDo(refused), err}
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return &explained{fmt.Sprintf("nobody listens at %s: start `postroom serve`, or name another server with --%s or %s", a.server, serverFlag, serverEnv), err}
+		return &explained{fmt.Sprintf("no server at %s: start `postroom serve`, or set another server with --%s or %s", a.server, serverFlag, serverEnv), err}
 	}
 	if name, ok := errors.AsType[*net.DNSError](err); ok {
-		return &explained{fmt.Sprintf("there is no host %s, which --%s or %s names", clean(name.Name), serverFlag, serverEnv), err}
+		return &explained{fmt.Sprintf("host %s not found: check --%s or %s", clean(name.Name), serverFlag, serverEnv), err}
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return &explained{fmt.Sprintf("call %s: %v", a.server, err), err}
@@ -144,5 +144,5 @@ func (a *api) inboxID(ctx context.Context, name string) (string, error) {
 			return in.ID, nil
 		}
 	}
-	return "", &explained{fmt.Sprintf("there is no inbox %s", clean(name)), client.ErrNotFound}
+	return "", &explained{fmt.Sprintf("inbox %s not found", clean(name)), client.ErrNotFound}
 }

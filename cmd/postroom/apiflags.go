@@ -30,7 +30,7 @@ func (c choice[T]) String() string {
 
 func (c choice[T]) Set(s string) error {
 	if !slices.Contains(c.all, T(s)) {
-		return fmt.Errorf("it is one of %s", strings.Join(words(c.all), ", "))
+		return fmt.Errorf("use one of %s", strings.Join(words(c.all), ", "))
 	}
 	*c.at = T(s)
 	return nil
@@ -70,7 +70,7 @@ func (m moment) Set(s string) error {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return fmt.Errorf("it is a time such as 2030-01-31T08:00:00Z, or how long ago: 10m")
+		return fmt.Errorf("use a time such as 2030-01-31T08:00:00Z, or a duration before now, such as 10m")
 	}
 	*m.at = t
 	return nil
@@ -81,7 +81,7 @@ func (m moment) Type() string { return "time" }
 // limitFlag adds the flag that says how much of a list is shown.
 func limitFlag(cmd *cobra.Command, limit *int) {
 	*limit = 20
-	cmd.Flags().Var((*limitValue)(limit), "limit", "how many are shown at most")
+	cmd.Flags().Var((*limitValue)(limit), "limit", "maximum number of entries")
 }
 
 type limitValue int
@@ -91,7 +91,7 @@ func (v *limitValue) String() string { return fmt.Sprint(int(*v)) }
 func (v *limitValue) Set(s string) error {
 	var n int
 	if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 {
-		return fmt.Errorf("it is a number from 1")
+		return fmt.Errorf("use a number from 1")
 	}
 	*v = limitValue(n)
 	return nil
@@ -128,10 +128,10 @@ type file struct {
 }
 
 func (b *body) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&b.text, "text", "", "the text")
-	cmd.Flags().StringVar(&b.textFile, "text-file", "", "a file with the text; - is the standard input")
-	cmd.Flags().StringVar(&b.htmlFile, "html-file", "", "a file with the html; - is the standard input")
-	cmd.Flags().StringArrayVar(&b.attach, "attach", nil, "a file to attach, up to ten times")
+	cmd.Flags().StringVar(&b.text, "text", "", "text body")
+	cmd.Flags().StringVar(&b.textFile, "text-file", "", "file with the text body; - for standard input")
+	cmd.Flags().StringVar(&b.htmlFile, "html-file", "", "file with the HTML body; - for standard input")
+	cmd.Flags().StringArrayVar(&b.attach, "attach", nil, "file to attach, up to 10 times")
 	cmd.MarkFlagsMutuallyExclusive("text", "text-file")
 	cmd.MarkFlagsOneRequired("text", "text-file", "html-file")
 }

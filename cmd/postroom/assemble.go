@@ -52,7 +52,7 @@ func (n *node) assemble(
 		Now:  n.now, Log: n.log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the SMTP server: %w", err)
+		return nil, fmt.Errorf("create SMTP server: %w", err)
 	}
 	told := &metrics{store: s}
 	owned, err := domains.New(domains.Config{
@@ -111,7 +111,7 @@ func (n *node) assemble(
 func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) ([]part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
-		n.log.Warn("links begin with an address that others may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
+		n.log.Warn("links start with an address that other hosts may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
 	cfg.Store, cfg.MailDomain, cfg.Hostname = s, string(n.cfg.MailDomain), string(n.cfg.Hostname)
 	cfg.BaseURL, cfg.FileKey, cfg.NoFiles = base, in.keys.files, !bool(n.cfg.Files)
@@ -126,7 +126,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	}
 	api, err := handlers.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("make the API: %w", err)
+		return nil, fmt.Errorf("create API: %w", err)
 	}
 	if n.cfg.Dashboard {
 		targets, err := n.targets()
@@ -138,7 +138,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 			Images: remoteimage.New(remoteimage.Config{Targets: targets}),
 		})
 		if err != nil {
-			return nil, fmt.Errorf("make the dashboard: %w", err)
+			return nil, fmt.Errorf("create dashboard: %w", err)
 		}
 	}
 	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
@@ -204,7 +204,7 @@ func (n *node) queuePart(
 	}
 	queue, err := queue.New(cfg)
 	if err != nil {
-		return part{}, fmt.Errorf("make the queue: %w", err)
+		return part{}, fmt.Errorf("create queue: %w", err)
 	}
 	told.queue = queue.Tally
 	return worker("queue", func(ctx context.Context) error {
@@ -224,7 +224,7 @@ func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
 		}
 		left, err := s.ReleaseLeases(ctx)
 		if left > 0 {
-			n.log.InfoContext(ctx, "took up mail that the last run had in hand", "recipients", left)
+			n.log.InfoContext(ctx, "claimed mail that the previous run was delivering", "recipients", left)
 		}
 		return err
 	})
@@ -241,7 +241,7 @@ func (n *node) prepare(ctx context.Context, what string, do func() error) error 
 		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull):
 			return err
 		}
-		n.log.WarnContext(ctx, "waits for the database", "part", what, "error", err)
+		n.log.WarnContext(ctx, "waiting for the database", "part", what, "error", err)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():

@@ -40,7 +40,7 @@ func startWaiting(t *testing.T) (s *served, back func()) {
 	}
 	go func() { s.ended <- s.cmd.Wait() }()
 	t.Cleanup(func() { s.stop(t) })
-	awaitThat(t, s, "it waits for the database", func() bool { return strings.Contains(s.log.String(), "waits for the database") })
+	awaitThat(t, s, "it waits for the database", func() bool { return strings.Contains(s.log.String(), "waiting for the database") })
 	return s, func() {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {

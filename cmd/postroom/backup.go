@@ -21,10 +21,10 @@ func (p program) backupCommand() *cobra.Command {
 	var noSecret bool
 	cmd := &cobra.Command{
 		Use:   "backup FOLDER",
-		Short: "Copy the database, large mail and the install secret into a new folder, while the service runs",
-		Long: "Copy the database as it is at one moment, the large mail that belongs to it and the install\n" +
-			"secret into a new folder, while the service runs. What was written is read again. Whoever has the\n" +
-			"folder has all mail, and with the secret also every private key.\n\n" +
+		Short: "Back up the database, large messages and the installation secret into a new folder",
+		Long: "Copy a consistent snapshot of the database, the large messages and the installation secret into a\n" +
+			"new folder, while the service runs, and verify the copy. The folder contains all mail and, with the\n" +
+			"secret, all private keys. Keep it safe.\n\n" +
 			"PostgreSQL is copied by its own pg_dump, which has to be on this machine. A secret that is given by\n" +
 			envPrefix + "SECRET, and not by the file in the data folder, is left out: keep it elsewhere.",
 		Args: wants(1),
@@ -34,7 +34,7 @@ func (p program) backupCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&noSecret, "without-secret", false, "leave the install secret out; a restore then needs it by "+envPrefix+"SECRET")
+	cmd.Flags().BoolVar(&noSecret, "without-secret", false, "omit the installation secret; a restore then needs it in "+envPrefix+"SECRET")
 	return cmd
 }
 
@@ -57,13 +57,13 @@ func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir str
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s holds the install as it was at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
+	_, err = fmt.Fprintf(p.stdout, "%s is a backup of the installation at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
 		dir, m.End.Format(time.RFC3339), m.Inboxes, m.Messages, m.Events, m.Blobs-m.MissingBlobs)
 	if err == nil && !m.HasSecret {
-		_, err = fmt.Fprintln(p.stdout, "The install secret is not in it, and without that it cannot be restored: keep it elsewhere.")
+		_, err = fmt.Fprintln(p.stdout, "It does not contain the installation secret, which a restore needs: keep the secret elsewhere.")
 	}
 	if m.MissingBlobs > 0 {
-		err = errors.Join(err, fmt.Errorf("the backup is made, but the storage has lost %d blobs that messages name", m.MissingBlobs))
+		err = errors.Join(err, fmt.Errorf("the backup is complete, but %d blobs of messages are missing in the storage", m.MissingBlobs))
 	}
 	return err
 }
@@ -81,11 +81,11 @@ func (c Config) secretAndMark() (secret, string, error) {
 func (p program) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FOLDER",
-		Short: "Fill an empty data folder and database from a backup, and hold what waits in it",
-		Long: "Fill an empty data folder, an empty database and an empty storage of large mail, as the settings name\n" +
-			"them, from a backup. It is checked first.\n\n" +
-			"Mail and webhooks that waited when the backup was made may have gone out since. They are held until\n" +
-			"`postroom held release` or `postroom held drop`; what comes after the restore is not.",
+		Short: "Restore a backup into an empty data folder and database, and hold its queued mail",
+		Long: "Verify a backup and restore it into the data folder, the database and the storage of large messages\n" +
+			"that the settings name. All three must be empty.\n\n" +
+			"Mail and webhooks that were queued at the time of the backup may have been sent since. They are held\n" +
+			"until `postroom held release` or `postroom held drop`. New mail is not held.",
 		Args: wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := p.config(cmd)
@@ -104,7 +104,7 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if postgres := b.Engine == "postgresql"; postgres != cfg.Database.postgres() {
-		return fmt.Errorf("the backup is of %s, and %sDATABASE is %s", b.Engine, envPrefix, cfg.Database)
+		return fmt.Errorf("the backup is of a %s database, but %sDATABASE is %s", b.Engine, envPrefix, cfg.Database)
 	}
 	mine, err := cfg.claimEmpty()
 	if err != nil {
@@ -115,7 +115,7 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 		return err
 	}
 	if err := cfg.restoreAll(ctx, b, dir, newLogger(cfg, p.stderr)); err != nil {
-		return fmt.Errorf("%w\nThe restore is not done: empty the data folder %s, the database and the storage of large mail before another", err, cfg.Data)
+		return fmt.Errorf("%w\nThe restore failed: empty the data folder %s, the database and the storage of large messages before you retry", err, cfg.Data)
 	}
 	s, err := cfg.openForCommand(ctx, true, newLogger(cfg, p.stderr))
 	if err != nil {
@@ -126,7 +126,7 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "The install is as it was at %s: %d inboxes, %d messages, %d events, %d blobs.\n%s",
+	_, err = fmt.Fprintf(p.stdout, "Restored the installation as of %s: %d inboxes, %d messages, %d events, %d blobs.\n%s",
 		b.End.Format(time.RFC3339), b.Inboxes, b.Messages, b.Events, b.Blobs-b.MissingBlobs, heldText(held))
 	return err
 }
@@ -139,7 +139,7 @@ func (c Config) claimEmpty() (cl *claim, err error) {
 	}
 	for _, e := range entries {
 		if name := e.Name(); name != lockFile && name != tempFolder && name != "lost+found" {
-			return nil, fmt.Errorf("the data folder %s is not empty: it has %s", c.Data, name)
+			return nil, fmt.Errorf("the data folder %s is not empty: it contains %s", c.Data, name)
 		}
 	}
 	cl = &claim{}
@@ -155,7 +155,7 @@ func (c Config) restoreAll(ctx context.Context, b *backup.Backup, dir string, lo
 	given, err := b.Secret()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.Secret == "":
-		return fmt.Errorf("the install secret is not in the backup: give it with %sSECRET", envPrefix)
+		return fmt.Errorf("the backup does not contain the installation secret: set %sSECRET", envPrefix)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err == nil && c.Secret == "":
@@ -168,7 +168,7 @@ func (c Config) restoreAll(ctx context.Context, b *backup.Backup, dir string, lo
 		return err
 	}
 	if mark != b.Fingerprint {
-		return fmt.Errorf("the secret in %sSECRET is not the one of the backup", envPrefix)
+		return fmt.Errorf("the secret in %sSECRET does not match the backup", envPrefix)
 	}
 	keys, err := derive(in)
 	if err != nil {

@@ -40,7 +40,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if now := c.now(); now.Sub(c.looked) >= lookAgain {
 		c.looked = now
 		if err := c.read(); err != nil {
-			c.log.Warn("the certificate cannot be read again; the old one stays in use", "error", err)
+			c.log.Warn("reload of the certificate failed; the old certificate stays in use", "error", err)
 		}
 	}
 	return c.pair, nil

@@ -11,7 +11,7 @@ import (
 )
 
 func (p program) draftCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "draft", Short: "Look at what waits for approval, and approve or reject it"},
+	return group(&cobra.Command{Use: "draft", Short: "List drafts, and approve or reject them"},
 		p.draftListCommand(), p.draftGetCommand(), p.draftApproveCommand(), p.draftRejectCommand())
 }
 
@@ -22,10 +22,10 @@ func (p program) draftListCommand() *cobra.Command {
 		every  bool
 		limit  int
 	)
-	cmd := &cobra.Command{Use: "list", Short: "List the drafts that wait for approval, or others, newest first", Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&inbox, "inbox", "", "of this inbox, by id or address")
-	choose(cmd, &status, "status", "with this status", status.AllValues())
-	cmd.Flags().BoolVar(&every, "all", false, "with any status")
+	cmd := &cobra.Command{Use: "list", Short: "List pending drafts, newest first", Args: cobra.NoArgs}
+	cmd.Flags().StringVar(&inbox, "inbox", "", "only of this inbox, by ID or address")
+	choose(cmd, &status, "status", "only with this status", status.AllValues())
+	cmd.Flags().BoolVar(&every, "all", false, "drafts of any status")
 	cmd.MarkFlagsMutuallyExclusive("status", "all")
 	limitFlag(cmd, &limit)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
@@ -83,11 +83,11 @@ func (p program) draftApproveCommand() *cobra.Command {
 	var version int
 	cmd := &cobra.Command{
 		Use:     "approve DRAFT",
-		Short:   "Send a draft; the key needs the scope admin",
+		Short:   "Approve and send a draft; the key needs the scope admin",
 		Example: "  postroom draft approve drf_01k5 --version 2",
 		Args:    wants(1),
 	}
-	cmd.Flags().IntVar(&version, "version", 0, "the version that was read: an edit since then stops it (default: whatever is there)")
+	cmd.Flags().IntVar(&version, "version", 0, "version that you read; fails if the draft was edited since (default: the current version)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		var req gen.OptDraftSend
 		if version != 0 {
@@ -100,8 +100,8 @@ func (p program) draftApproveCommand() *cobra.Command {
 
 func (p program) draftRejectCommand() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft: it is never sent; the key needs the scope admin", Args: wants(1)}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, which the draft then says")
+	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft; the key needs the scope admin", Args: wants(1)}
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, stored with the draft")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		var req gen.OptDraftReject
 		if reason != "" {

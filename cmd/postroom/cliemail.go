@@ -12,7 +12,7 @@ import (
 )
 
 func (p program) emailCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "email", Short: "List emails that belong to no inbox, and show what became of them"},
+	return group(&cobra.Command{Use: "email", Short: "List emails of /v1/emails, and show their delivery status"},
 		p.emailListCommand(), p.emailGetCommand())
 }
 
@@ -23,9 +23,9 @@ func (p program) emailListCommand() *cobra.Command {
 		limit      int
 	)
 	cmd := &cobra.Command{Use: "list", Short: "List emails, newest first", Args: cobra.NoArgs}
-	choose(cmd, &status, "status", "with this status", status.AllValues())
-	cmd.Flags().StringVar(&tag, "tag", "", "with this tag, as key:value")
-	cmd.Flags().StringVar(&batch, "batch", "", "of this batch, by id")
+	choose(cmd, &status, "status", "only with this status", status.AllValues())
+	cmd.Flags().StringVar(&tag, "tag", "", "only with this tag, as key:value")
+	cmd.Flags().StringVar(&batch, "batch", "", "only of this batch, by ID")
 	limitFlag(cmd, &limit)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		params := gen.ListEmailsParams{Limit: pageOf(limit), Tag: opt(tag), BatchID: opt(batch)}
@@ -39,7 +39,7 @@ func (p program) emailListCommand() *cobra.Command {
 }
 
 func (p program) emailGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and what became of it", Args: wants(1)}
+	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and its delivery status", Args: wants(1)}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		m, err := a.GetEmail(ctx, gen.GetEmailParams{ID: args[0]})
 		if err != nil {
@@ -62,7 +62,7 @@ func (p program) emailGetCommand() *cobra.Command {
 }
 
 func (p program) usageCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "usage", Short: "Show the plan, and what of it is used", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "usage", Short: "Show the plan and its usage", Args: cobra.NoArgs}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		u, err := a.GetUsage(ctx)
 		if err != nil {
@@ -74,7 +74,7 @@ func (p program) usageCommand() *cobra.Command {
 			t.row("Sends today", used(u.SendsToday.Used, u.SendsToday.Limit, u.SendsToday.ResetsAt))
 			t.row("Emails this month", used(u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit, u.EmailsThisMonth.ResetsAt))
 			if u.Sending.Paused {
-				t.row("Sending is paused", u.Sending.Reason.Or(""))
+				t.row("Sending paused", u.Sending.Reason.Or(""))
 			}
 		})
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 func (p program) messageCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "message", Short: "List messages and show what they say"},
+	return group(&cobra.Command{Use: "message", Short: "List and show messages"},
 		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand())
 }
 
@@ -30,14 +30,14 @@ func (p program) messageListCommand() *cobra.Command {
 		Example: "  postroom message list --inbox signup@mail.example.com\n  postroom message list --q '\"verification code\" shop' --since 24h --json",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&inbox, "inbox", "", "of this inbox, by id or address")
-	cmd.Flags().StringVar(&from, "from", "", "from this address, or *@domain")
-	cmd.Flags().StringVar(&subject, "subject", "", "with this in the subject")
-	cmd.Flags().StringVar(&search, "q", "", "with all of these words, or \"phrases\"")
-	cmd.Flags().StringVar(&thread, "thread", "", "of this thread, by id")
-	cmd.Flags().Var(moment{&since}, "since", "since this time, or so long ago: 10m")
-	choose(cmd, &direction, "direction", "received or sent", direction.AllValues())
-	choose(cmd, &status, "status", "with this status", status.AllValues())
+	cmd.Flags().StringVar(&inbox, "inbox", "", "only of this inbox, by ID or address")
+	cmd.Flags().StringVar(&from, "from", "", "only from this address, or *@domain")
+	cmd.Flags().StringVar(&subject, "subject", "", "only with this text in the subject")
+	cmd.Flags().StringVar(&search, "q", "", "only with all of these words or \"phrases\"")
+	cmd.Flags().StringVar(&thread, "thread", "", "only of this thread, by ID")
+	cmd.Flags().Var(moment{&since}, "since", "only since this time, or this long ago, such as 10m")
+	choose(cmd, &direction, "direction", "only received (in) or sent (out)", direction.AllValues())
+	choose(cmd, &status, "status", "only with this status", status.AllValues())
 	limitFlag(cmd, &limit)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		params := gen.ListMessagesParams{Limit: pageOf(limit), From: opt(from), Subject: opt(subject), Q: opt(search), ThreadID: opt(thread)}
@@ -68,7 +68,7 @@ func messageRow(m gen.Message) []string {
 func (p program) messageGetCommand() *cobra.Command {
 	var html bool
 	cmd := &cobra.Command{Use: "get MESSAGE", Short: "Show a message", Args: wants(1)}
-	cmd.Flags().BoolVar(&html, "html", false, "show its html instead of the text")
+	cmd.Flags().BoolVar(&html, "html", false, "show the HTML instead of the text")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		m, err := a.GetMessage(ctx, gen.GetMessageParams{MessageID: args[0]})
 		if err != nil {
@@ -102,14 +102,14 @@ func showMessage(t *table, m *gen.Message, text string) {
 		t.row("Recipient", r.Email, r.Status, r.LastResponse.Or(""))
 	}
 	if m.Expired {
-		t.row("", "The content is deleted: its inbox keeps it no longer.")
+		t.row("", "The content was deleted when the retention period ended.")
 	}
 	t.text(text)
 }
 
 func (p program) messageRawCommand() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{Use: "raw MESSAGE", Short: "Write a message as it came or was sent, byte for byte", Args: wants(1)}
+	cmd := &cobra.Command{Use: "raw MESSAGE", Short: "Write the raw message", Args: wants(1)}
 	outputFlag(cmd, &file)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		raw, err := a.Raw(ctx, args[0])
@@ -124,7 +124,7 @@ func (p program) messageAttachmentCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:     "attachment MESSAGE ATTACHMENT",
-		Short:   "Write an attachment; `postroom message get` shows the ids",
+		Short:   "Write an attachment; `postroom message get` shows the IDs",
 		Example: "  postroom message attachment msg_01k5 att_01k5 --output order.pdf",
 		Args:    wants(2),
 	}
@@ -142,7 +142,7 @@ func (p program) messageAttachmentCommand() *cobra.Command {
 }
 
 func outputFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVarP(file, "output", "o", "", "a new file to write to (default: the standard output, unless it is a terminal)")
+	cmd.Flags().StringVarP(file, "output", "o", "", "new file to write to (default: standard output, unless it is a terminal)")
 }
 
 func (a *api) saveAll(file string, r io.ReadCloser) error {

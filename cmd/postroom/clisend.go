@@ -19,17 +19,17 @@ func (p program) sendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "send",
 		Short: "Send a message from an inbox, or an email from any address of your domains",
-		Example: "  postroom send --inbox agent@mail.example.com --to ana@example.org --subject Hello --text 'Is anybody there?'\n" +
+		Example: "  postroom send --inbox agent@mail.example.com --to ana@example.org --subject Hello --text 'Are you there?'\n" +
 			"  postroom send --from 'Shop <shop@mail.example.com>' --to ana@example.org --subject Welcome --html-file welcome.html",
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&inbox, "inbox", "", "inbox that sends it, by id or address; the message begins a thread")
-	cmd.Flags().StringVar(&from, "from", "", "sender of an email that belongs to no inbox: an address, or 'Name <address>'")
-	cmd.Flags().StringArrayVar(&to, "to", nil, "a recipient, up to 50 times")
-	cmd.Flags().StringArrayVar(&cc, "cc", nil, "a recipient of a copy")
-	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "a recipient whom the others do not see")
-	cmd.Flags().StringVar(&subject, "subject", "", "the subject")
-	cmd.Flags().StringVar(&once, "idempotency-key", "", "makes it safe to run the command again within 24 hours: it sends once")
+	cmd.Flags().StringVar(&inbox, "inbox", "", "inbox that sends the message, by ID or address")
+	cmd.Flags().StringVar(&from, "from", "", "sender of an email: an address, or 'Name <address>'")
+	cmd.Flags().StringArrayVar(&to, "to", nil, "recipient, up to 50 times")
+	cmd.Flags().StringArrayVar(&cc, "cc", nil, "Cc recipient")
+	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "Bcc recipient")
+	cmd.Flags().StringVar(&subject, "subject", "", "subject line")
+	cmd.Flags().StringVar(&once, "idempotency-key", "", "idempotency key: a retry within 24 hours does not send again")
 	m.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("inbox", "from")
 	cmd.MarkFlagsOneRequired("inbox", "from")
@@ -81,7 +81,7 @@ func (a *api) showSent(res any, err error) error {
 		case *gen.Message:
 			t.row(v.ID, v.Status)
 		case *gen.Draft:
-			t.row(v.ID, v.Status, "waits for approval: `postroom draft approve "+v.ID+"`")
+			t.row(v.ID, v.Status, "pending approval: `postroom draft approve "+v.ID+"`")
 		default:
 			t.row(fmt.Sprintf("%T", res)) // a newer server's
 		}
@@ -124,14 +124,14 @@ func (p program) replyCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "reply MESSAGE",
-		Short:   "Answer a message, in its thread",
+		Short:   "Reply to a message",
 		Example: "  postroom reply msg_01k5 --text 'I am.'",
 		Args:    wants(1),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "answer everybody who got it")
-	cmd.Flags().StringArrayVar(&cc, "cc", nil, "a recipient of a copy")
-	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "a recipient whom the others do not see")
-	cmd.Flags().StringVar(&once, "idempotency-key", "", "makes it safe to run the command again within 24 hours: it sends once")
+	cmd.Flags().BoolVar(&all, "all", false, "reply to all recipients")
+	cmd.Flags().StringArrayVar(&cc, "cc", nil, "Cc recipient")
+	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "Bcc recipient")
+	cmd.Flags().StringVar(&once, "idempotency-key", "", "idempotency key: a retry within 24 hours does not send again")
 	m.flags(cmd)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		if err := m.load(p); err != nil {

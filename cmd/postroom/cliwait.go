@@ -20,20 +20,20 @@ func (p program) waitCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "wait INBOX",
-		Short: "Wait for a message and show it, or its code",
-		Long: "Wait for a message that comes into an inbox, named by id or address, or that came in the\n" +
-			"last minute, and show it; with --code, print the code to type in and nothing else.",
+		Short: "Wait for a message and show it or its verification code",
+		Long: "Wait for a message in an inbox, by ID or address, and show it. A message of the last minute\n" +
+			"counts too. With --code, print only the verification code.",
 		Example: "  postroom wait signup@mail.example.com --code --from '*@shop.example'\n  postroom wait ibx_01k5 --timeout 10m --json",
 		Args:    wants(1),
 	}
-	cmd.Flags().BoolVar(&code, "code", false, "wait for a message with a code, and print that")
-	cmd.Flags().StringVar(&w.From, "from", "", "from this address, or *@domain")
-	cmd.Flags().StringVar(&w.Subject, "subject", "", "with this in the subject")
-	choose(cmd, &w.Has, "has", "with one of these in it", w.Has.AllValues())
-	choose(cmd, &w.Direction, "direction", "received (unless set) or sent", w.Direction.AllValues())
-	cmd.Flags().Var(moment{&w.Since}, "since", "since this time, or so long ago (default: 1m)")
-	cmd.Flags().StringVar(&w.After, "after", "", "later than this message, by id")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait; 0 is forever")
+	cmd.Flags().BoolVar(&code, "code", false, "wait for a message with a verification code, and print only the code")
+	cmd.Flags().StringVar(&w.From, "from", "", "only from this address, or *@domain")
+	cmd.Flags().StringVar(&w.Subject, "subject", "", "only with this text in the subject")
+	choose(cmd, &w.Has, "has", "only with one of these", w.Has.AllValues())
+	choose(cmd, &w.Direction, "direction", "received (default) or sent", w.Direction.AllValues())
+	cmd.Flags().Var(moment{&w.Since}, "since", "only since this time, or this long ago (default: 1m)")
+	cmd.Flags().StringVar(&w.After, "after", "", "only after this message, by ID")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait; 0 waits forever")
 	cmd.MarkFlagsMutuallyExclusive("code", "has")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		id, err := a.inboxID(ctx, args[0])
@@ -46,7 +46,7 @@ func (p program) waitCommand() *cobra.Command {
 		}
 		defer cancel()
 		if err = a.wait(limited, id, w, code); err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-			return &explained{fmt.Sprintf("nothing came within %v", timeout), errTimedOut}
+			return &explained{fmt.Sprintf("no message arrived within %v", timeout), errTimedOut}
 		}
 		return err
 	})
@@ -115,7 +115,7 @@ func (a *api) showEvent(e client.Event) error {
 		return a.writeJSON(e.JSON)
 	}
 	if e.Type == client.StreamGap {
-		_, err := fmt.Fprintln(a.w, "Events before this are lost: the server remembers 24 hours.")
+		_, err := fmt.Fprintln(a.w, "Older events are lost: the server keeps events for 24 hours.")
 		return err
 	}
 	var about struct{ ID, Subject, Domain, Status string }

@@ -27,8 +27,8 @@ const (
 func newCommand(p program) *cobra.Command {
 	root := grouped(&cobra.Command{
 		Use:           "postroom",
-		Short:         "Mailboxes for programs: receive, wait for a mail, send",
-		Long:          "Mailboxes for programs: receive, wait for a mail, send.\n\n" + exitHelp,
+		Short:         "Mailboxes for programs: receive, wait for messages, send",
+		Long:          "Mailboxes for programs: receive, wait for messages, send.\n\n" + exitHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	})
@@ -46,11 +46,11 @@ func newCommand(p program) *cobra.Command {
 	return root
 }
 
-// grouped lets the help of cmd keep the two kinds of commands apart.
+// grouped adds the two groups of commands to the help of cmd.
 func grouped(cmd *cobra.Command) *cobra.Command {
 	cmd.AddGroup(
-		&cobra.Group{ID: apiGroup, Title: "Call a server, here or elsewhere (--" + serverFlag + " or " + serverEnv + ", --" + keyFlag + " or " + keyEnv + "):"},
-		&cobra.Group{ID: ownGroup, Title: "Run and look after a server, where its settings and database are:"})
+		&cobra.Group{ID: apiGroup, Title: "Use a server, local or remote (--" + serverFlag + " or " + serverEnv + ", --" + keyFlag + " or " + keyEnv + "):"},
+		&cobra.Group{ID: ownGroup, Title: "Run and manage a server, on its own machine:"})
 	return cmd
 }
 
@@ -61,8 +61,8 @@ func inGroup(id string, commands []*cobra.Command) []*cobra.Command {
 	return commands
 }
 
-// onInstall makes commands, and those below them, such as have the settings of
-// an install as flags.
+// onInstall adds the settings of an installation as flags to commands and their
+// subcommands.
 func onInstall(commands []*cobra.Command) []*cobra.Command {
 	for _, cmd := range commands {
 		for _, s := range settings() {
@@ -117,7 +117,7 @@ func (p program) migrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.stdout, "The database schema is up to date; steps taken: %d.\n", steps)
+			_, err = fmt.Fprintf(p.stdout, "The database schema is up to date. Migrations applied: %d.\n", steps)
 			return err
 		},
 	}

@@ -38,7 +38,7 @@ func TestDomainRotate(t *testing.T) {
 		dns := smtptest.NewChangingDNS(t)
 		s := serve(t, data, append(env, "POSTROOM_RESOLVER="+dns.Addr())...)
 		_, made := s.call(t, s.key, http.MethodPost, "/v1/domains", `{"domain":"bob.example"}`)
-		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", fmt.Sprint(made["id"])); err == nil || !strings.Contains(stderr, "have not been found") {
+		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", fmt.Sprint(made["id"])); err == nil || !strings.Contains(stderr, "are not published in DNS yet") {
 			t.Errorf("before the first keys are published: %v %s", err, stderr)
 		}
 		id := fmt.Sprint(s.ownDomain(t, dns, "ann.example")["id"])
@@ -57,7 +57,7 @@ func TestDomainRotate(t *testing.T) {
 			}
 		}
 		waitForSigningKeys(t, data, env)
-		for i, want := range []string{"", "the keys made last for postroom.localhost have not been found"} {
+		for i, want := range []string{"", "the newest keys of postroom.localhost are not published"} {
 			out, stderr, err := runCommand(t, data, env, "domain", "rotate")
 			if (err == nil) != (want == "") || !strings.Contains(stderr, want) || strings.Count(out, "._domainkey.postroom.localhost. ") != 2-2*i {
 				t.Errorf("rotate the keys of the mail domain: %v\n%s%s", err, out, stderr)
@@ -244,7 +244,7 @@ func TestInboxCommandsBesideARunningService(t *testing.T) {
 		if status := send(); status != http.StatusForbidden {
 			t.Errorf("a send is answered %d", status)
 		}
-		if got := command("inbox", "suspend", id); !strings.Contains(got, id+" is suspended already") {
+		if got := command("inbox", "suspend", id); !strings.Contains(got, id+" is already suspended") {
 			t.Error(got)
 		}
 		if got, want := command("inbox", "resume", id), id+" ("+address+") is active.\nfalse"; got != want {
@@ -282,7 +282,7 @@ func TestAccountCommandsBesideARunningService(t *testing.T) {
 		}
 		id := run("account", "create", "--name", "growth", "--of-plan", "tiny")
 		key := run("key", "create", "--account", id, "--name", "first")
-		refused("if it is another's, name that with --account", "key", "revoke", keyID(t, run("key", "list", "--account", id), "first"))
+		refused("use --account for another account", "key", "revoke", keyID(t, run("key", "list", "--account", id), "first"))
 		usage := func() string {
 			t.Helper()
 			status, u := s.call(t, key, http.MethodGet, "/v1/usage", "")
@@ -320,7 +320,7 @@ func TestAccountCommandsBesideARunningService(t *testing.T) {
 			t.Errorf("the keys of the account are\n%s", list)
 		}
 		refused("is not suspended", "account", "resume", id)
-		refused(`there is no plan "gold"`, "account", "plan", id, "gold")
+		refused(`plan "gold" not found`, "account", "plan", id, "gold")
 		refused("not found", "account", "plan", "acc_none", "free")
 		refused("not found", "account", "suspend", "acc_none")
 		refused("not found", "key", "list", "--account", "acc_none")

@@ -19,53 +19,53 @@ const envPrefix = "POSTROOM_"
 // value must not be shown. A flag wins over the environment; an empty value is
 // the default.
 type Config struct {
-	Data           string     `env:"DATA" envDefault:"./data" usage:"folder of the SQLite file, large mail and the install secret" want:"path of a folder"`
-	Database       database   `env:"DATABASE" usage:"where everything is kept: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
-	Blobs          blobs      `env:"BLOBS" usage:"where mail over 256 KiB is kept: a folder, or a bucket of S3-compatible storage, with the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" unset:"blobs in the data folder" want:"path of a folder, or s3://bucket/prefix?endpoint=https://host&region=name" hide:"password"`
+	Data           string     `env:"DATA" envDefault:"./data" usage:"data folder: the SQLite file, large messages and the installation secret" want:"path of a folder"`
+	Database       database   `env:"DATABASE" usage:"the database: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
+	Blobs          blobs      `env:"BLOBS" usage:"storage of messages over 256 KiB: a folder, or a bucket of S3-compatible storage with the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" unset:"blobs in the data folder" want:"path of a folder, or s3://bucket/prefix?endpoint=https://host&region=name" hide:"password"`
 	Migrate        onOff      `env:"MIGRATE" envDefault:"on" usage:"bring the database schema up to date at start" want:"on or off"`
-	Secret         secret     `env:"SECRET" usage:"install secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, made at first start" want:"32 characters or more, the same on every node" hide:"all"`
-	HTTP           listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"where the API listens" want:"host:port, such as 127.0.0.1:8080"`
-	BaseURL        webURL     `env:"BASE_URL" usage:"where clients reach the API; links begin with it" unset:"http:// and the address that the API listens on" want:"an http:// or https:// address without a query, such as https://mail.example.com"`
-	Files          onOff      `env:"FILES" envDefault:"on" usage:"give out and serve download links of raw mail and attachments" want:"on or off"`
-	TrustedProxies prefixes   `env:"TRUSTED_PROXIES" usage:"proxies before the API whose X-Forwarded-For is believed" want:"addresses and ranges separated by commas, such as 10.0.0.2,fd00::/64" unset:"none"`
-	SMTP           listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"where mail comes in" want:"host:port, such as 127.0.0.1:2525"`
-	MailDomain     domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"domain of the inboxes' addresses" want:"a domain, such as agents.example.com"`
-	Hostname       domain     `env:"HOSTNAME" usage:"name of this host in SMTP: banner and HELO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
+	Secret         secret     `env:"SECRET" usage:"installation secret: signs links and cursors, encrypts private keys" unset:"the file secret in the data folder, created at first start" want:"32 characters or more, the same on every node" hide:"all"`
+	HTTP           listenAddr `env:"HTTP" envDefault:"127.0.0.1:8080" usage:"listen address of the API" want:"host:port, such as 127.0.0.1:8080"`
+	BaseURL        webURL     `env:"BASE_URL" usage:"public URL of the API; links start with it" unset:"http:// and the listen address of the API" want:"an http:// or https:// address without a query, such as https://mail.example.com"`
+	Files          onOff      `env:"FILES" envDefault:"on" usage:"create and serve download links of raw messages and attachments" want:"on or off"`
+	TrustedProxies prefixes   `env:"TRUSTED_PROXIES" usage:"proxies whose X-Forwarded-For header is trusted" want:"addresses and ranges separated by commas, such as 10.0.0.2,fd00::/64" unset:"none"`
+	SMTP           listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"listen address of the SMTP server" want:"host:port, such as 127.0.0.1:2525"`
+	MailDomain     domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"mail domain of the installation" want:"a domain, such as agents.example.com"`
+	Hostname       domain     `env:"HOSTNAME" usage:"host name in SMTP: greeting and EHLO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
 
-	HTTPS         listenAddr `env:"HTTPS" usage:"where the API listens for HTTPS; HTTP then only leads there, unless it listens on a loopback address" unset:"nowhere" want:"host:port, such as :443"`
+	HTTPS         listenAddr `env:"HTTPS" usage:"listen address for HTTPS; HTTP then redirects to it, unless it listens on a loopback address" unset:"off" want:"host:port, such as :443"`
 	TLSCert       string     `env:"TLS_CERT" usage:"certificate chain for HTTPS and STARTTLS" want:"path of a PEM file" unset:"none, or those of ACME_HOSTS"`
 	TLSKey        string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
-	ACMEHosts     hosts      `env:"ACME_HOSTS" usage:"names that certificates are got for by ACME, whose terms this agrees to; they lead to this host, to HTTP on port 80 or HTTPS on 443" unset:"none" want:"host names separated by commas, such as mail.example.com,mx1.example.com"`
-	ACMEDirectory webURL     `env:"ACME_DIRECTORY" envDefault:"https://acme-v02.api.letsencrypt.org/directory" usage:"directory of the ACME server; https://acme-staging-v02.api.letsencrypt.org/directory is for trying out" want:"an https:// address"`
-	ACMEEmail     string     `env:"ACME_EMAIL" usage:"where the ACME server may write to" unset:"nowhere" want:"an address"`
+	ACMEHosts     hosts      `env:"ACME_HOSTS" usage:"host names to get certificates for with ACME; setting it accepts the terms of service. The names must reach this host on HTTP port 80 or HTTPS port 443" unset:"none" want:"host names separated by commas, such as mail.example.com,mx1.example.com"`
+	ACMEDirectory webURL     `env:"ACME_DIRECTORY" envDefault:"https://acme-v02.api.letsencrypt.org/directory" usage:"directory of the ACME server; https://acme-staging-v02.api.letsencrypt.org/directory is for tests" want:"an https:// address"`
+	ACMEEmail     string     `env:"ACME_EMAIL" usage:"contact email address for the ACME server" unset:"none" want:"an email address"`
 
-	SMTPMaxConns      count    `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"most SMTP connections at a time; when all are taken, idle ones make room" want:"a number from 1 to 1000000"`
-	SMTPMaxConnsPerIP count    `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"most SMTP connections at a time from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
-	SMTPLineEnds      lineEnds `env:"SMTP_LINE_ENDS" envDefault:"reject" usage:"what is done with mail in which CR or LF stand alone: refuse it, or make CRLF of them" want:"reject or normalize"`
+	SMTPMaxConns      count    `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"maximum number of SMTP connections; at the limit, idle connections are closed" want:"a number from 1 to 1000000"`
+	SMTPMaxConnsPerIP count    `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"maximum number of SMTP connections from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
+	SMTPLineEnds      lineEnds `env:"SMTP_LINE_ENDS" envDefault:"reject" usage:"handling of bare CR and LF in messages: refuse the message, or change them to CRLF" want:"reject or normalize"`
 
-	Relay    relayURL `env:"RELAY" usage:"SMTP server that takes all mail to other domains" unset:"deliver straight to each domain's MX" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
-	Resolver hostPort `env:"RESOLVER" usage:"DNS server that is asked for MX records, the records of accounts' domains, and SPF, DKIM and DMARC of mail that comes in" unset:"the system's" want:"host:port, such as 9.9.9.9:53"`
-	MXPort   port     `env:"MX_PORT" envDefault:"25" usage:"port of the MX hosts that mail is delivered to" want:"a port from 1 to 65535"`
-	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges that mail may be delivered to" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
+	Relay    relayURL `env:"RELAY" usage:"SMTP relay for all mail to other domains" unset:"deliver to the MX hosts of each domain" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
+	Resolver hostPort `env:"RESOLVER" usage:"DNS server for MX records, records of domains, and SPF, DKIM and DMARC checks" unset:"the system resolver" want:"host:port, such as 9.9.9.9:53"`
+	MXPort   port     `env:"MX_PORT" envDefault:"25" usage:"port of the MX hosts" want:"a port from 1 to 65535"`
+	MXAllow  prefixes `env:"MX_ALLOW" usage:"private address ranges to which mail can be delivered" unset:"none" want:"ranges separated by commas, such as 10.0.0.0/8,fd00::/8"`
 
-	WebhookAllow prefixes `env:"WEBHOOK_ALLOW" usage:"private address ranges that webhooks may be sent to, also by plain http" unset:"none" want:"ranges separated by commas, such as 127.0.0.0/8,10.0.0.0/8"`
+	WebhookAllow prefixes `env:"WEBHOOK_ALLOW" usage:"private address ranges to which webhooks can be sent, also over plain HTTP" unset:"none" want:"ranges separated by commas, such as 127.0.0.0/8,10.0.0.0/8"`
 
-	Dashboard onOff `env:"DASHBOARD" envDefault:"on" usage:"serve the dashboard beside the API" want:"on or off"`
+	Dashboard onOff `env:"DASHBOARD" envDefault:"on" usage:"serve the dashboard" want:"on or off"`
 
-	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"first full-access key, taken as it is" unset:"one is made at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
-	KeyPrefix         keyPrefix    `env:"KEY_PREFIX" envDefault:"sk" usage:"how new keys begin (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
-	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"send policy of inboxes that ask for none" want:"open, reply_only or approval"`
-	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"plan of accounts that were given none" want:"self_hosted, free or a plan of PLANS"`
-	Plans             planList     `env:"PLANS" usage:"further plans; limits that are not named are none" unset:"self_hosted and free alone" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
-	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"how long the content of emails is kept after they were sent or failed; inboxes say it for their messages" want:"a number of days from 1d to 3650d"`
-	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"stop accounts from sending of whose mail more than 5 % bounces or 0.3 % is complained about" want:"on or off"`
-	Track             tracking     `env:"TRACK" envDefault:"off" usage:"what is told of readers of emails: opens, by a picture in the html, clicks, by links that lead through this server" want:"off, opens, clicks or all"`
-	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce the limits on requests; off is for benchmarks" want:"on or off"`
+	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"the first full-access key" unset:"created at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
+	KeyPrefix         keyPrefix    `env:"KEY_PREFIX" envDefault:"sk" usage:"prefix of new keys (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
+	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"default send policy of inboxes" want:"open, reply_only or approval"`
+	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"default plan of accounts" want:"self_hosted, free or a plan of PLANS"`
+	Plans             planList     `env:"PLANS" usage:"more plans; a limit that you omit is unlimited" unset:"only self_hosted and free" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
+	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"retention of email content after the email was sent or failed; messages use the retention of their inbox" want:"a number of days from 1d to 3650d"`
+	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"pause sending of accounts with over 5 % hard bounces or 0.3 % complaints" want:"on or off"`
+	Track             tracking     `env:"TRACK" envDefault:"off" usage:"tracking of emails: opens with an image in the HTML, clicks with links through this server" want:"off, opens, clicks or all"`
+	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce rate limits; off is for benchmarks" want:"on or off"`
 
 	Log      logFormat  `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
-	LogLevel logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"least level that is logged" want:"debug, info, warn or error"`
-	Metrics  listenAddr `env:"METRICS" usage:"where metrics are served to Prometheus, at /metrics" unset:"nowhere" want:"host:port, such as 127.0.0.1:9090"`
-	Pprof    loopback   `env:"PPROF" usage:"where profiles of the running program are served, as go tool pprof asks for them" unset:"nowhere" want:"host:port of this machine alone, such as 127.0.0.1:6060"`
+	LogLevel logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"minimum log level" want:"debug, info, warn or error"`
+	Metrics  listenAddr `env:"METRICS" usage:"listen address of the Prometheus metrics, at /metrics" unset:"off" want:"host:port, such as 127.0.0.1:9090"`
+	Pprof    loopback   `env:"PPROF" usage:"listen address of the profiles for go tool pprof" unset:"off" want:"host:port on a loopback address, such as 127.0.0.1:6060"`
 
 	bucket *s3blob.Config    // of Blobs, when it names one
 	origin map[string]string // where each value came from, by field name

@@ -124,9 +124,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"an unknown policy", "DEFAULT_SEND_POLICY=closed", "POSTROOM_DEFAULT_SEND_POLICY"},
 		{"profiles for everybody", "PPROF=0.0.0.0:6060", "POSTROOM_PPROF"},
 		{"an unknown plan", "PLAN=gold", `POSTROOM_PLAN is "gold", which is neither self_hosted nor free nor a plan of POSTROOM_PLANS`},
-		{"a plan with an unknown limit", "PLANS=team:hourly=5", `"hourly=5" is not a limit such as daily=2000`},
-		{"a plan with a limit of nothing", "PLANS=team:daily=0", `"daily=0" is not a limit`},
-		{"a plan without a name", "PLANS=:daily=5", `"" is not the name of a plan`},
+		{"a plan with an unknown limit", "PLANS=team:hourly=5", `invalid limit "hourly=5": use a form such as daily=2000`},
+		{"a plan with a limit of nothing", "PLANS=team:daily=0", `invalid limit "daily=0"`},
+		{"a plan without a name", "PLANS=:daily=5", `invalid plan name ""`},
 		{"an unknown log format", "LOG=xml", "POSTROOM_LOG"},
 		{"an unknown log level", "LOG_LEVEL=INFO", "POSTROOM_LOG_LEVEL"},
 		{"a prefix with an underscore", "KEY_PREFIX=my_brand", "POSTROOM_KEY_PREFIX"},
@@ -169,7 +169,7 @@ func TestLoadNamesAllFaultsAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	const want = `the settings are not right:
+	const want = `invalid settings:
   POSTROOM_MALE_DOMAIN is not a setting: did you mean POSTROOM_MAIL_DOMAIN?
   --http is "nowhere", which is not host:port, such as 127.0.0.1:8080
   POSTROOM_RELAY has a value that is not smtp://user:password@host:port or smtps://... (relay must begin with smtp:// or smtps://)

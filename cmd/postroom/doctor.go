@@ -32,10 +32,10 @@ func (p program) doctorCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor [DOMAIN]",
-		Short: "Look for what keeps mail from coming in, going out or being kept, and say what to do",
-		Long: "Look for what keeps mail from coming in, going out or being kept: at the DNS records of\n" +
-			"the mail domain and the verified domains of the accounts, or of the one that is named, at\n" +
-			"port 25 in both directions, the relay, certificates, clock, disk, database and settings.\n\n" +
+		Short: "Find problems with receiving, sending and storing mail, and how to fix them",
+		Long: "Find problems with receiving, sending and storing mail. Doctor checks the DNS records of the\n" +
+			"mail domain and of the verified domains of accounts, or of one domain, port 25 in both\n" +
+			"directions, the relay, certificates, clock, disk, database and settings.\n\n" +
 			"It may be asked while `postroom serve` runs and when it does not. No mail is sent. The\n" +
 			"exit status is 1 when something is wrong (FAIL).",
 		Example: "  postroom doctor\n  postroom doctor mail.example.com --to ann@example.org\n  postroom doctor --json",
@@ -61,13 +61,13 @@ func (p program) doctorCommand() *cobra.Command {
 				return err
 			}
 			if n := report.Count(doctor.Fail); n > 0 {
-				return fmt.Errorf("checks that failed: %d", n)
+				return fmt.Errorf("%d checks failed", n)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the report as JSON")
-	cmd.Flags().StringVar(&to, "to", someServer, "mailbox or domain whose mail servers are called, to see whether mail can go out; \"\" calls none")
+	cmd.Flags().StringVar(&to, "to", someServer, "address or domain whose mail servers are used to test outbound connections; \"\" skips the test")
 	return cmd
 }
 

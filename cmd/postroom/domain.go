@@ -18,9 +18,9 @@ import (
 const recordTTL = 3600
 
 func (p program) domainCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "domain", Short: "Show what DNS must say, and change signing keys"}, p.domainRotateCommand(), &cobra.Command{
+	return group(&cobra.Command{Use: "domain", Short: "Show DNS records, and rotate signing keys"}, p.domainRotateCommand(), &cobra.Command{
 		Use:   "show",
-		Short: "Show the DNS records of the mail domain, as lines of a zone file",
+		Short: "Show the DNS records of the mail domain in zone file format",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			cfg, err := p.config(cmd)
@@ -40,11 +40,11 @@ func (p program) domainCommand() *cobra.Command {
 func (p program) domainRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate [DOMAIN_ID]",
-		Short: "Make new signing keys for the mail domain, or an account's, and show their DNS records",
-		Long: "Make new signing keys for the mail domain, or for the domain of an account that is\n" +
-			"named, and show their DNS records.\n\n" +
-			"The keys that there are sign until the new ones are found published. Their records\n" +
-			"have to stay for 7 days more: mail that they signed may be read as late.",
+		Short: "Create new signing keys for a domain, and show their DNS records",
+		Long: "Create new signing keys for the mail domain, or for the domain of an account, and show\n" +
+			"their DNS records.\n\n" +
+			"The old keys sign until the new records are found in DNS. Keep the old records for 7\n" +
+			"more days, because mail that they signed may still be in transit.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
@@ -68,7 +68,7 @@ func (p program) domainRotateCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().String(accountFlag, "", "id of the account (default: the first)")
+	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
 	return cmd
 }
 
@@ -80,7 +80,7 @@ func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) err
 	}
 	err = add(keys)
 	if errors.Is(err, store.ErrState) {
-		return fmt.Errorf("the keys made last for %s have not been found in the DNS yet", domain)
+		return fmt.Errorf("the newest keys of %s are not published in DNS yet", domain)
 	}
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) err
 		return err
 	}
 	if len(keys) == 0 {
-		return fmt.Errorf("there are no signing keys for %s yet: start `postroom serve` once with this mail domain", c.MailDomain)
+		return fmt.Errorf("no signing keys for %s: start `postroom serve` once with this mail domain", c.MailDomain)
 	}
 	domain := string(c.MailDomain)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -115,7 +115,7 @@ func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) err
 		line(k.Name, k.Type, quoteTXT(k.Value))
 	}
 	if c.Relay != "" {
-		_, _ = fmt.Fprintln(t, "; The relay's hosts belong into the next line too: its operator says how to name them.") // as above
+		_, _ = fmt.Fprintln(t, "; Also add the hosts of the relay to the next line. Its operator knows them.") // as above
 	}
 	line(domain, "TXT", quoteTXT("v=spf1 mx -all"))
 	line("_dmarc."+domain, "TXT", quoteTXT("v=DMARC1; p=quarantine"))

@@ -24,7 +24,7 @@ func (l *faultList) err() error {
 	if len(*l) == 0 {
 		return nil
 	}
-	return usageError{errors.New("the settings are not right:\n  " + strings.Join(*l, "\n  "))}
+	return usageError{errors.New("invalid settings:\n  " + strings.Join(*l, "\n  "))}
 }
 
 // notOurs are variables with our prefix that others set: Kubernetes and Docker

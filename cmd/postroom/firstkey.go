@@ -47,8 +47,8 @@ func (c Config) begin(ctx context.Context, s *store.Store, in *install, log *slo
 	_, err := s.FirstAccount(ctx)
 	switch {
 	case err == nil && in.isNew:
-		return fmt.Errorf("the database %s belongs to an install whose secret is not in %s: "+
-			"put its file %q there, or set %sSECRET", c.Database, c.Data, secretFile, envPrefix)
+		return fmt.Errorf("the database %s belongs to an installation whose secret is not in %s: "+
+			"copy its file %q there, or set %sSECRET", c.Database, c.Data, secretFile, envPrefix)
 	case err == nil:
 		return c.warnOfUnknownKey(ctx, s, log)
 	case !errors.Is(err, store.ErrNotFound):
@@ -80,8 +80,8 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 	switch {
 	case errors.Is(err, store.ErrState) && in.isNew:
 		// Another node was faster, with a secret of its own.
-		return errors.Join(fmt.Errorf("another node made the first account of the database %s just now: "+
-			"give this one the same install secret, with %sSECRET", c.Database, envPrefix), in.secret.forget(c.Data))
+		return errors.Join(fmt.Errorf("another node created the first account of the database %s just now: "+
+			"give this node the same installation secret, with %sSECRET", c.Database, envPrefix), in.secret.forget(c.Data))
 	case errors.Is(err, store.ErrState):
 		return c.warnOfUnknownKey(ctx, s, log)
 	case err != nil:
@@ -103,7 +103,7 @@ func (c Config) warnOfUnknownKey(ctx context.Context, s *store.Store, log *slog.
 	}
 	_, err := s.KeyByHash(ctx, store.HashKey(string(c.BootstrapKey)))
 	if errors.Is(err, store.ErrNotFound) {
-		log.WarnContext(ctx, "the bootstrap key is not in use: the first key was made by an earlier start",
+		log.WarnContext(ctx, "the bootstrap key is ignored: an earlier start created the first key",
 			"setting", envPrefix+"BOOTSTRAP_KEY", "key_hint", apikey.Hint(string(c.BootstrapKey)))
 		return nil
 	}

@@ -35,8 +35,8 @@ func wants(n int) cobra.PositionalArgs {
 		}
 		usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 		if len(args) < n {
-			return fmt.Errorf("an argument is missing; usage: %s", usage)
+			return fmt.Errorf("missing argument; usage: %s", usage)
 		}
-		return fmt.Errorf("%q is one argument too many; usage: %s", args[n], usage)
+		return fmt.Errorf("unexpected argument %q; usage: %s", args[n], usage)
 	}
 }

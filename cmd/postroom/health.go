@@ -17,7 +17,7 @@ const healthPatience = 5 * time.Second
 func (p program) healthCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
-		Short: "Ask the service on this machine whether it is well; exit with 0 when it is",
+		Short: "Check the service on this machine; exit with 0 if it is healthy",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.config(cmd)
@@ -54,7 +54,7 @@ func askHealth(ctx context.Context, listens string) error {
 	}
 	defer func() { _ = res.Body.Close() }() // only the status counts
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("the service is not well: %s", res.Status)
+		return fmt.Errorf("the service is unhealthy: %s", res.Status)
 	}
 	return nil
 }

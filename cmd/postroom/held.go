@@ -12,10 +12,10 @@ import (
 )
 
 // givenUp is what recipients and webhook deliveries say that were given up.
-const givenUp = "held since the install was restored from a backup, and given up by the operator"
+const givenUp = "held since a restore from a backup, and discarded by the operator"
 
 func (p program) heldCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "held", Short: "Decide about mail and webhooks that a restore holds"},
+	return group(&cobra.Command{Use: "held", Short: "Release or discard mail and webhooks that a restore holds"},
 		p.heldShowCommand(), p.heldReleaseCommand(), p.heldDropCommand(), p.heldHoldCommand())
 }
 
@@ -41,10 +41,10 @@ func (p program) heldReleaseCommand() *cobra.Command {
 	var after string
 	cmd := &cobra.Command{
 		Use:   "release",
-		Short: "Send and post what is held, or what of it was not due yet when the old install ended",
-		Long: "Send and post what is held. What the old install had sent since the backup was made goes out once\n" +
-			"more. With --due-after and the time when the old install ended, only that is let go which was not due\n" +
-			"by then, so that the old install cannot have sent it; nothing of that goes out twice.",
+		Short: "Send the held mail and webhooks",
+		Long: "Send the held mail and webhooks. What the old installation sent after the backup is sent again. With\n" +
+			"--due-after and the time when the old installation stopped, only mail and webhooks that were not due\n" +
+			"by then are released, so that nothing is sent twice.",
 		Example: "  postroom held release --due-after 2026-03-01T09:30:00Z\n  postroom held release",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +52,7 @@ func (p program) heldReleaseCommand() *cobra.Command {
 			if after != "" {
 				var err error
 				if from, err = time.Parse(time.RFC3339, after); err != nil {
-					return usageError{errors.New("--due-after is not a time such as 2026-03-01T09:30:00Z")}
+					return usageError{errors.New("--due-after: use a time such as 2026-03-01T09:30:00Z")}
 				}
 			}
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
@@ -67,14 +67,14 @@ func (p program) heldReleaseCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&after, "due-after", "", "only what was not due until this time, such as 2026-03-01T09:30:00Z")
+	cmd.Flags().StringVar(&after, "due-after", "", "release only what was not due before this time, such as 2026-03-01T09:30:00Z")
 	return cmd
 }
 
 func (p program) heldDropCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "drop",
-		Short: "Give up what is held: mail has failed, scheduled emails are cancelled",
+		Short: "Discard the held mail: messages fail, scheduled emails are cancelled",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
@@ -82,7 +82,7 @@ func (p program) heldDropCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.stdout, "Given up: %s.\n", heldCounts(h))
+				_, err = fmt.Fprintf(p.stdout, "Discarded: %s.\n", heldCounts(h))
 				return err
 			})
 		},
@@ -92,9 +92,9 @@ func (p program) heldDropCommand() *cobra.Command {
 func (p program) heldHoldCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "hold",
-		Short: "Hold what waits, in a database that was restored by other means",
-		Long: "Hold all mail, scheduled emails and webhooks that wait, as `postroom restore` does. It is for databases\n" +
-			"that were restored by other means, such as a snapshot of a disk, before their first start.",
+		Short: "Hold queued mail in a database that was restored by other means",
+		Long: "Hold all queued mail, scheduled emails and webhooks, as `postroom restore` does. Use it before the\n" +
+			"first start on a database that was restored by other means, such as a disk snapshot.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.config(cmd)
@@ -133,7 +133,7 @@ func heldText(h store.Held) string {
 func (n *node) tellOfHeld(ctx context.Context, s *store.Store) error {
 	h, err := s.Held(ctx)
 	if err == nil && !h.None() {
-		n.log.WarnContext(ctx, "mail is held since a restore: `postroom held` decides about it",
+		n.log.WarnContext(ctx, "mail is held since a restore: use `postroom held` to release or discard it",
 			"recipients", h.Recipients, "scheduled", h.Scheduled, "webhook_deliveries", h.Deliveries)
 	}
 	return err

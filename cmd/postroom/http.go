@@ -86,7 +86,7 @@ func (s *httpServer) Shutdown(ctx context.Context, l net.Listener) error {
 	}
 	// The server closes the listener too, and may find that out.
 	if down := s.server.Shutdown(ctx); down != nil && !errors.Is(down, net.ErrClosed) {
-		err = errors.Join(err, fmt.Errorf("requests were broken off: %w", down), s.server.Close())
+		err = errors.Join(err, fmt.Errorf("requests were interrupted: %w", down), s.server.Close())
 	}
 	return err
 }

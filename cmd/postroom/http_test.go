@@ -134,7 +134,7 @@ func TestShutdownBreaksOffWhatTakesTooLong(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := d.Shutdown(ctx, d.l)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "broken off") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("Shutdown = %v", err)
 	}
 }

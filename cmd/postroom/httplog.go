@@ -18,7 +18,7 @@ func (l httpLog) Write(p []byte) (int, error) {
 	if rest, ok := bytes.CutPrefix(text, handshakeFailed); ok {
 		l.log.DebugContext(context.Background(), "TLS handshake failed", "error", string(rest))
 	} else {
-		l.log.WarnContext(context.Background(), "fault of an HTTP connection", "error", string(text))
+		l.log.WarnContext(context.Background(), "HTTP connection error", "error", string(text))
 	}
 	return len(p), nil
 }

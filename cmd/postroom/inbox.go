@@ -18,7 +18,7 @@ func (p program) inboxCommand() *cobra.Command {
 	cmd := grouped(&cobra.Command{Use: "inbox", Short: "Create, list and delete inboxes; suspend and resume them"})
 	overAPI := []*cobra.Command{p.inboxCreateCommand(), p.inboxListCommand(), p.inboxGetCommand(), p.inboxDeleteCommand()}
 	own := []*cobra.Command{
-		p.turnInboxCommand("suspend", "Make an inbox refuse mail and sending", "is suspended already", (*store.Store).SuspendInbox),
+		p.turnInboxCommand("suspend", "Suspend an inbox: it cannot receive or send", "is already suspended", (*store.Store).SuspendInbox),
 		p.turnInboxCommand("resume", "Let a suspended inbox take mail and send again", "is not suspended", (*store.Store).ResumeInbox),
 	}
 	return group(cmd, append(inGroup(apiGroup, overAPI), onInstall(own)...)...)
@@ -33,15 +33,15 @@ func (p program) inboxCreateCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "create [NAME]",
-		Short:   "Create an inbox, with a name or one that is made up",
+		Short:   "Create an inbox, with the given or a random name",
 		Example: "  postroom inbox create signup\n  postroom inbox create --lasts 1h --json",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().StringVar(&domain, "domain", "", "its domain, verified (default: the server's mail domain)")
-	cmd.Flags().StringVar(&displayName, "display-name", "", "the name beside the address in what it sends")
-	choose(cmd, &policy, "policy", "to whom it may send", policy.AllValues())
-	cmd.Flags().IntVar(&retention, "retention-days", 0, "days that the content of its mail is kept, 1 to 30 (default: 7)")
-	cmd.Flags().DurationVar(&lasts, "lasts", 0, "how long it takes mail and sends, such as 24h (default: forever)")
+	cmd.Flags().StringVar(&domain, "domain", "", "verified domain (default: the mail domain of the server)")
+	cmd.Flags().StringVar(&displayName, "display-name", "", "display name of the sender")
+	choose(cmd, &policy, "policy", "send policy", policy.AllValues())
+	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30 (default: 7)")
+	cmd.Flags().DurationVar(&lasts, "lasts", 0, "time until the inbox expires, such as 24h (default: never)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		in := gen.InboxCreate{Domain: opt(domain)}
 		if len(args) == 1 {
@@ -80,7 +80,7 @@ func (p program) inboxListCommand() *cobra.Command {
 }
 
 func (p program) inboxGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get INBOX", Short: "Show an inbox; it is named by id or address", Args: wants(1)}
+	cmd := &cobra.Command{Use: "get INBOX", Short: "Show an inbox, by ID or address", Args: wants(1)}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		id, err := a.inboxID(ctx, args[0])
 		if err != nil {
@@ -107,7 +107,7 @@ func (p program) inboxGetCommand() *cobra.Command {
 func (p program) inboxDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete INBOX",
-		Short: "Delete an inbox and its mail, for good; it is named by id or address",
+		Short: "Delete an inbox and its messages permanently, by ID or address",
 		Args:  wants(1),
 	}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
@@ -120,7 +120,7 @@ func (p program) inboxDeleteCommand() *cobra.Command {
 			return err
 		}
 		return a.show(in, func(t *table) {
-			t.row(fmt.Sprintf("Deleted %s. Its address %s is never given out again.", in.ID, in.Address))
+			t.row(fmt.Sprintf("Deleted %s. Its address %s cannot be used again.", in.ID, in.Address))
 		})
 	})
 }
@@ -128,7 +128,7 @@ func (p program) inboxDeleteCommand() *cobra.Command {
 func (p program) turnInboxCommand(name, short, done string, turn func(*store.Store, context.Context, string) (store.Inbox, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " ID",
-		Short: short + "; it is named by id or address, and of any account",
+		Short: short + "; by ID or address, in any account",
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {

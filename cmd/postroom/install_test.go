@@ -53,13 +53,13 @@ func TestSecretFile(t *testing.T) {
 	if read, err := cfg.installSecret(); err != nil || read != made {
 		t.Errorf("read back: %v, the same: %t", err, read == made)
 	}
-	if err := newSecret().keep(cfg.Data); err == nil || !strings.Contains(err.Error(), "another node wrote the install secret") {
+	if err := newSecret().keep(cfg.Data); err == nil || !strings.Contains(err.Error(), "another node wrote the installation secret") {
 		t.Errorf("a second one: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(cfg.Data, secretFile), []byte("cut off"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cfg.installSecret(); err == nil || !strings.Contains(err.Error(), "put the whole one back") {
+	if _, err := cfg.installSecret(); err == nil || !strings.Contains(err.Error(), "restore the original") {
 		t.Errorf("half of one: %v", err)
 	}
 	if text := fmt.Sprintf("%v %+v %s", made, Config{Secret: made, BootstrapKey: "k"}, made); strings.Contains(text, string(made)) {

@@ -20,7 +20,7 @@ import (
 func (p program) keyCommand() *cobra.Command {
 	cmd := group(&cobra.Command{Use: "key", Short: "Create, list and revoke API keys"},
 		p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
-	cmd.PersistentFlags().String(accountFlag, "", "id of the account (default: the first)")
+	cmd.PersistentFlags().String(accountFlag, "", "ID of the account (default: the first)")
 	return cmd
 }
 
@@ -50,7 +50,7 @@ func accountOf(ctx context.Context, cmd *cobra.Command, s *store.Store) (store.A
 	}
 	a, err := s.FirstAccount(ctx)
 	if errors.Is(err, store.ErrNotFound) {
-		return a, errors.New("there is no account yet: start `postroom serve` once")
+		return a, errors.New("no account exists yet: start `postroom serve` once")
 	}
 	return a, err
 }
@@ -65,7 +65,7 @@ func (p program) keyCreateCommand() *cobra.Command {
 	var f keyFlags
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create a key and print its secret, which is shown this once",
+		Short: "Create a key and print its secret, which is shown only once",
 		Example: "  postroom key create --name ci\n" +
 			"  postroom key create --name reader --mode restricted --scopes read",
 		Args: cobra.NoArgs,
@@ -75,12 +75,12 @@ func (p program) keyCreateCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.name, "name", "", "what the key is for, 1 to 100 characters (required)")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the key, 1 to 100 characters (required)")
 	cmd.Flags().StringVar(&f.mode, "mode", "live", "live, test or restricted")
 	cmd.Flags().StringSliceVar(&f.scopes, "scopes", nil, "scopes, separated by commas (default * unless restricted)")
-	cmd.Flags().StringSliceVar(&f.allowedIPs, "allowed-ips", nil, "the only addresses that may use it, as CIDRs")
-	cmd.Flags().StringSliceVar(&f.boxes, "inbox-ids", nil, "the only inboxes that it sees")
-	cmd.Flags().StringVar(&f.expires, "expires-at", "", "when it ends, such as 2030-01-31T00:00:00Z")
+	cmd.Flags().StringSliceVar(&f.allowedIPs, "allowed-ips", nil, "allowed IPs, as CIDR blocks")
+	cmd.Flags().StringSliceVar(&f.boxes, "inbox-ids", nil, "IDs of the inboxes that the key can access (default: all)")
+	cmd.Flags().StringVar(&f.expires, "expires-at", "", "expiry, such as 2030-01-31T00:00:00Z")
 	return cmd
 }
 
@@ -201,13 +201,13 @@ func day(t *store.Time) string {
 func (p program) keyRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Revoke a key: from now on it is refused",
+		Short: "Revoke a key",
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
 				err := s.RevokeKey(ctx, a.Seq, args[0])
 				if errors.Is(err, store.ErrNotFound) {
-					return fmt.Errorf("%w in the account %s; if it is another's, name that with --account", err, a.ID)
+					return fmt.Errorf("%w in account %s; use --account for another account", err, a.ID)
 				}
 				if err != nil {
 					return err

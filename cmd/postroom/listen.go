@@ -50,7 +50,7 @@ func listenOn(ctx context.Context, at, setting string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s%s: %s is in use by another program", envPrefix, setting, at)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%s%s: this user may not listen on %s", envPrefix, setting, at)
+		return nil, fmt.Errorf("%s%s: no permission to listen on %s", envPrefix, setting, at)
 	case err != nil:
 		return nil, fmt.Errorf("%s%s: %w", envPrefix, setting, err)
 	}

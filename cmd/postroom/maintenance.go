@@ -10,16 +10,16 @@ import (
 )
 
 func (p program) maintenanceCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "maintenance", Short: "Decide about the deletion of old mail"}, p.maintenanceConfirmCommand())
+	return group(&cobra.Command{Use: "maintenance", Short: "Manage the deletion of expired content"}, p.maintenanceConfirmCommand())
 }
 
 func (p program) maintenanceConfirmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
-		Short: "Confirm that the clock of this machine is right, so that old mail is deleted again",
-		Long: "Confirm that the clock of this machine is right. With SQLite, nothing is deleted for a day after the\n" +
-			"clock has jumped by more than an hour, or when the service starts more than a day after it last\n" +
-			"deleted anything. This command ends the wait.",
+		Short: "Confirm that the clock is correct, so that deletion of expired content resumes",
+		Long: "Confirm that the clock of this machine is correct. With SQLite, Postroom deletes nothing for a day\n" +
+			"after the clock has jumped by more than an hour, or when the service starts more than a day after\n" +
+			"the last deletion. This command ends the wait.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {

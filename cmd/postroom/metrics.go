@@ -22,18 +22,18 @@ import (
 // The metrics of a node. The counters are of this process, and begin at 0 when
 // it starts; the queue is that of all nodes.
 var (
-	metricReceived = prometheus.NewDesc("postroom_received_messages_total", "Messages received, test mode left out.", nil, nil)
-	metricAccepted = prometheus.NewDesc("postroom_accepted_recipients_total", "Recipients of mail accepted for sending, test mode left out.", nil, nil)
-	metricAttempts = prometheus.NewDesc("postroom_delivery_attempts_total", "Attempts to deliver, by what the recipient was then.", []string{"result"}, nil)
-	metricRequests = prometheus.NewDesc("postroom_http_requests_total", "Requests to the API, by the status of the answer.", []string{"code"}, nil)
-	metricDoubt    = prometheus.NewDesc("postroom_deliveries_in_doubt_total", "Mails that a server was given and did not answer to: it may get them twice.", nil, nil)
-	metricUnmet    = prometheus.NewDesc("postroom_mta_sts_unmet_total", "Servers that do not meet the MTA-STS policy of their domain, by its mode: not used, or used while the domain is testing.", []string{"mode"}, nil)
-	metricDue      = prometheus.NewDesc("postroom_queue_due_recipients", "Recipients that are due and not yet taken up, of all nodes.", nil, nil)
-	metricHeld     = prometheus.NewDesc("postroom_held", "What a restore holds until an operator decides, of all nodes.", []string{"kind"}, nil)
-	metricPaused   = prometheus.NewDesc("postroom_paused", "1 while this node neither claims nor deletes, by the reason.", []string{"reason"}, nil)
-	metricClock    = prometheus.NewDesc("postroom_clock_ahead_seconds", "By how much the clock of this node is ahead of the database server's.", nil, nil)
-	metricWaits    = prometheus.NewDesc("postroom_deletions_held", "1 while nothing is deleted until the clock is confirmed.", nil, nil)
-	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "For how long the first of them has been due.", nil, nil)
+	metricReceived = prometheus.NewDesc("postroom_received_messages_total", "Messages received, without test mode.", nil, nil)
+	metricAccepted = prometheus.NewDesc("postroom_accepted_recipients_total", "Recipients of mail accepted for sending, without test mode.", nil, nil)
+	metricAttempts = prometheus.NewDesc("postroom_delivery_attempts_total", "Delivery attempts, by the resulting status of the recipient.", []string{"result"}, nil)
+	metricRequests = prometheus.NewDesc("postroom_http_requests_total", "Requests to the API, by response status.", []string{"code"}, nil)
+	metricDoubt    = prometheus.NewDesc("postroom_deliveries_in_doubt_total", "Messages passed to a server that did not reply. It may receive them twice.", nil, nil)
+	metricUnmet    = prometheus.NewDesc("postroom_mta_sts_unmet_total", "Servers that do not meet the MTA-STS policy of their domain, by policy mode.", []string{"mode"}, nil)
+	metricDue      = prometheus.NewDesc("postroom_queue_due_recipients", "Recipients that are due and not yet claimed, of all nodes.", nil, nil)
+	metricHeld     = prometheus.NewDesc("postroom_held", "Mail and webhooks held by a restore, of all nodes.", []string{"kind"}, nil)
+	metricPaused   = prometheus.NewDesc("postroom_paused", "1 while this node neither claims nor deletes, by reason.", []string{"reason"}, nil)
+	metricClock    = prometheus.NewDesc("postroom_clock_ahead_seconds", "How far the clock of this node is ahead of the clock of the database server.", nil, nil)
+	metricWaits    = prometheus.NewDesc("postroom_deletions_held", "1 while deletion waits for confirmation of the clock.", nil, nil)
+	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "How long the oldest due recipient has been due.", nil, nil)
 )
 
 // metrics collects what there is to tell of a node. It holds no secret, no

@@ -125,7 +125,7 @@ func (n *node) waitForServer(ctx context.Context, do func() error) error {
 			return err
 		}
 		if time.Since(said) >= sayWaitEvery {
-			n.log.WarnContext(ctx, "waits for the database", "error", err)
+			n.log.WarnContext(ctx, "waiting for the database", "error", err)
 			said = time.Now()
 		}
 		select {

@@ -46,7 +46,7 @@ func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.T
 func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.Logger) (*store.Store, error) {
 	if !c.Database.postgres() {
 		if _, err := os.Stat(string(c.Database)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no database at %s: start `postroom serve` once, or say where it is with %sDATA or %[2]sDATABASE",
+			return nil, fmt.Errorf("no database at %s: start `postroom serve` once, or set %sDATA or %[2]sDATABASE",
 				c.Database, envPrefix)
 		}
 	}
@@ -80,7 +80,7 @@ func (c Config) prove(ctx context.Context, s *store.Store) error {
 	if c.Secret != "" {
 		where = envPrefix + "SECRET"
 	}
-	return fmt.Errorf("the secret in %s is not the one that the database %s was made with: put that one back", where, c.Database)
+	return fmt.Errorf("the secret in %s does not match the database %s: restore the original secret", where, c.Database)
 }
 
 func (c Config) commandKeys(needSecret bool) (subkeys, error) {
@@ -89,7 +89,7 @@ func (c Config) commandKeys(needSecret bool) (subkeys, error) {
 		return derive(newSecret())
 	}
 	if err != nil {
-		return subkeys{}, fmt.Errorf("%w: set %sSECRET or %[2]sDATA to those of the install", err, envPrefix)
+		return subkeys{}, fmt.Errorf("%w: set %sSECRET or %[2]sDATA of the installation", err, envPrefix)
 	}
 	return derive(s)
 }
@@ -105,7 +105,7 @@ func (c Config) migrate(ctx context.Context, log *slog.Logger) (int, error) {
 		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
 	})
 	if err != nil {
-		return steps, fmt.Errorf("bring the schema of the database %s up to date: %w", c.Database, err)
+		return steps, fmt.Errorf("migrate database %s: %w", c.Database, err)
 	}
 	return steps, nil
 }

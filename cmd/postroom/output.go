@@ -99,7 +99,7 @@ func showList[T any](o output, all iter.Seq2[T, error], limit int, header []stri
 			t.row(row(v)...)
 		}
 		if more {
-			t.row(fmt.Sprintf("... and more: --limit shows more than %d", limit))
+			t.row(fmt.Sprintf("There are more entries. Use --limit to show more than %d.", limit))
 		}
 	})
 }
@@ -109,7 +109,7 @@ func showList[T any](o output, all iter.Seq2[T, error], limit int, header []stri
 func (o output) save(name string, r io.Reader) (err error) {
 	if name == "" || name == "-" {
 		if o.terminal {
-			return usageError{errors.New("bytes of a mail are not written to a terminal: name a file with --output, or redirect them")}
+			return usageError{errors.New("raw content is not written to a terminal: use --output, or redirect it")}
 		}
 		_, err = io.Copy(o.w, r)
 		return err

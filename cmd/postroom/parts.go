@@ -58,7 +58,7 @@ func runParts(ctx context.Context, parts []part, timeout time.Duration, begun fu
 		case err = <-ended:
 			running--
 			if err == nil && ctx.Err() == nil {
-				err = errors.New("a part of the service ended by itself")
+				err = errors.New("a part of the service stopped unexpectedly")
 			}
 		}
 	}

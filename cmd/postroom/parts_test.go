@@ -46,7 +46,7 @@ func TestRunPartsStopsTheOthersWhenOneEnds(t *testing.T) {
 		want  string
 	}{
 		{"with an error", fails(errTest), begun, "clock: as the test wants it"},
-		{"without one", fails(nil), begun, "ended by itself"},
+		{"without one", fails(nil), begun, "stopped unexpectedly"},
 		{"before anything was said", untilStopped("clock", make(chan string, 1)), func() error { return errTest }, errTest.Error()},
 	}
 	for _, tt := range tests {

@@ -112,7 +112,7 @@ func TestLostOrWrongSecretIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if text := refused(t, data, env); !strings.Contains(text, "belongs to an install whose secret is not in "+data) {
+		if text := refused(t, data, env); !strings.Contains(text, "belongs to an installation whose secret is not in "+data) {
 			t.Errorf("without its secret: %s", text)
 		}
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -122,22 +122,22 @@ func TestLostOrWrongSecretIsRefused(t *testing.T) {
 		// that could fail to open.
 		wrong := append([]string{"POSTROOM_SECRET=" + strings.Repeat("wrong", 10)}, env...)
 		for _, more := range [][]string{wrong, append([]string{"POSTROOM_MAIL_DOMAIN=other.example"}, wrong...)} {
-			if text := refused(t, data, more); !strings.Contains(text, "the secret in POSTROOM_SECRET is not the one that the database") {
+			if text := refused(t, data, more); !strings.Contains(text, "the secret in POSTROOM_SECRET does not match the database") {
 				t.Errorf("with another secret: %s", text)
 			}
 		}
 		for _, args := range [][]string{{"domain", "show"}, {"domain", "rotate", "dom_1"}} {
-			if _, text, err := runCommand(t, data, wrong, args...); err == nil || !strings.Contains(text, "is not the one that the database") {
+			if _, text, err := runCommand(t, data, wrong, args...); err == nil || !strings.Contains(text, "does not match the database") {
 				t.Errorf("%v with another secret: %v %s", args, err, text)
 			}
-			if _, text, err := runCommand(t, data, env, args...); err == nil || !strings.Contains(text, "read the install secret") {
+			if _, text, err := runCommand(t, data, env, args...); err == nil || !strings.Contains(text, "read the installation secret") {
 				t.Errorf("%v without the secret: %v %s", args, err, text)
 			}
 		}
 		if err := os.WriteFile(path, append([]byte{secret[0] ^ 1}, secret[1:]...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if text := refused(t, data, env); !strings.Contains(text, "the secret in the file "+path+" is not the one") {
+		if text := refused(t, data, env); !strings.Contains(text, "the secret in the file "+path+" does not match") {
 			t.Errorf("with a damaged secret: %s", text)
 		}
 		right := append([]string{"POSTROOM_SECRET=" + strings.TrimSpace(string(secret))}, env...)
@@ -165,7 +165,7 @@ func TestCommandsSayThatThereIsNoInstall(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "none")
 	for _, args := range [][]string{{"key", "list"}, {"domain", "show"}} {
 		_, stderr, err := runCommand(t, data, nil, args...)
-		if err == nil || !strings.Contains(stderr, "there is no database at "+data) {
+		if err == nil || !strings.Contains(stderr, "no database at "+data) {
 			t.Errorf("%v: %v %s", args, err, stderr)
 		}
 	}
@@ -175,7 +175,7 @@ func TestCommandsSayThatThereIsNoInstall(t *testing.T) {
 	if _, stderr, err := runCommand(t, data, nil, "migrate"); err != nil {
 		t.Fatalf("migrate: %v %s", err, stderr)
 	}
-	if _, stderr, err := runCommand(t, data, nil, "key", "list"); err == nil || !strings.Contains(stderr, "there is no account yet") {
+	if _, stderr, err := runCommand(t, data, nil, "key", "list"); err == nil || !strings.Contains(stderr, "no account exists yet") {
 		t.Errorf("key list before the first start: %v %s", err, stderr)
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// secretFile is the name of the install secret's file in the data folder.
+// secretFile is the name of the installation secret's file in the data folder.
 const secretFile = "secret"
 
-// subkeys are what the install secret is used for. Each is derived on its own,
+// subkeys are what the installation secret is used for. Each is derived on its own,
 // so that none tells anything about another.
 type subkeys struct {
 	cursors []byte // signs list cursors
@@ -29,7 +29,7 @@ type subkeys struct {
 	notices  []byte // signs what a page of the dashboard tells the next
 }
 
-// derive returns the subkeys of the install secret. What they are derived with
+// derive returns the subkeys of the installation secret. What they are derived with
 // must never change: it would lock every install out of its own keys.
 func derive(s secret) (subkeys, error) {
 	sub := func(use string) ([]byte, error) {
@@ -56,11 +56,11 @@ func (c Config) installSecret() (secret, error) {
 	path := filepath.Join(c.Data, secretFile)
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("read the install secret: %w", err)
+		return "", fmt.Errorf("read the installation secret: %w", err)
 	}
 	var s secret
 	if err := s.UnmarshalText([]byte(strings.TrimSpace(string(b)))); err != nil {
-		return "", fmt.Errorf("the install secret in %s is shorter than 32 characters: put the whole one back", path)
+		return "", fmt.Errorf("the installation secret in %s is shorter than 32 characters: restore the original", path)
 	}
 	return s, nil
 }
@@ -79,14 +79,14 @@ func (s secret) keep(data string) error {
 	path := filepath.Join(data, secretFile)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("another node wrote the install secret %s just now: start this one again", path)
+		return fmt.Errorf("another node wrote the installation secret %s just now: restart this one", path)
 	}
 	if err != nil {
-		return fmt.Errorf("keep the install secret: %w", err)
+		return fmt.Errorf("save the installation secret: %w", err)
 	}
 	_, err = f.WriteString(string(s) + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close(), syncFolder(data)); err != nil {
-		return fmt.Errorf("keep the install secret: %w", errors.Join(err, os.Remove(path)))
+		return fmt.Errorf("save the installation secret: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestBootstrapKey(t *testing.T) {
 	s.stop(t)
 
 	s = serve(t, data, "POSTROOM_BOOTSTRAP_KEY="+given)
-	if strings.Contains(s.log.String(), "bootstrap key is not in use") {
+	if strings.Contains(s.log.String(), "bootstrap key is ignored") {
 		t.Errorf("the second start warns of the key that it knows:\n%s", s.log)
 	}
 	s.stop(t)
@@ -86,7 +86,7 @@ func TestBootstrapKey(t *testing.T) {
 	if status, _ := s.call(t, late, http.MethodGet, "/v1/inboxes", ""); status != http.StatusUnauthorized {
 		t.Errorf("a key that was given after the first start: %d, want 401", status)
 	}
-	if !strings.Contains(s.log.String(), "bootstrap key is not in use") || strings.Contains(s.log.String(), late) {
+	if !strings.Contains(s.log.String(), "bootstrap key is ignored") || strings.Contains(s.log.String(), late) {
 		t.Errorf("the log must warn of that key without showing it:\n%s", s.log)
 	}
 }
@@ -138,7 +138,7 @@ func TestMigrateOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{fmt.Sprintf("steps taken: %d.", len(steps)), "steps taken: 0."} {
+		for _, want := range []string{fmt.Sprintf("Migrations applied: %d.", len(steps)), "Migrations applied: 0."} {
 			if out, stderr, err := runCommand(t, data, env, "migrate"); err != nil || !strings.Contains(out, want) {
 				t.Errorf("migrate: %v %s%s, want %q", err, out, stderr, want)
 			}
@@ -159,7 +159,7 @@ func TestNodesOnOnePostgreSQLNeedOneSecret(t *testing.T) {
 		t.Errorf("the first node's key on the second: %d %v", status, out)
 	}
 	data := t.TempDir()
-	if text := refused(t, data, []string{database}); !strings.Contains(text, "belongs to an install whose secret is not in "+data) {
+	if text := refused(t, data, []string{database}); !strings.Contains(text, "belongs to an installation whose secret is not in "+data) {
 		t.Errorf("a node without that secret: %s", text)
 	}
 }

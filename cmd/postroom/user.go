@@ -16,7 +16,7 @@ import (
 )
 
 func (p program) userCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "user", Short: "Create, list, reset and remove people who use the dashboard"},
+	return group(&cobra.Command{Use: "user", Short: "Create, list, reset and remove dashboard users"},
 		p.userCreateCommand(), p.userListCommand(), p.userResetCommand(), p.userRemoveCommand())
 }
 
@@ -24,7 +24,7 @@ func (p program) userCreateCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:     "create",
-		Short:   "Create a user and print the one-time link that sets their password",
+		Short:   "Create a user and print a one-time link to set the password",
 		Example: "  postroom user create --name ann@example.com",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,7 +35,7 @@ func (p program) userCreateCommand() *cobra.Command {
 				link, token := web.NewLink(time.Now())
 				u, err := s.CreateUser(ctx, a.Seq, name, link)
 				if errors.Is(err, store.ErrNameTaken) {
-					return fmt.Errorf("there is a user %s already; `postroom user reset %[1]s` makes a link for them", name)
+					return fmt.Errorf("user %s already exists; `postroom user reset %[1]s` creates a new link", name)
 				}
 				if err != nil {
 					return err
@@ -44,8 +44,8 @@ func (p program) userCreateCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "what the user signs in with, such as a mail address, 1 to 100 characters (required)")
-	cmd.Flags().String(accountFlag, "", "id of the account (default: the first)")
+	cmd.Flags().StringVar(&name, "name", "", "sign-in name, such as an email address, 1 to 100 characters (required)")
+	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
 	return cmd
 }
 
@@ -63,7 +63,7 @@ func (p program) showLink(cfg Config, what, token string) error {
 		return err
 	}
 	base, _ := cfg.baseURL(addr, https)
-	if _, err := fmt.Fprintln(p.stderr, what, "The link sets a password, once, within a day."); err != nil {
+	if _, err := fmt.Fprintln(p.stderr, what, "The link sets the password. It works once, for 24 hours."); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.stdout, web.SetupURL(base, token))
@@ -81,7 +81,7 @@ func (p program) userListCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().String(accountFlag, "", "id of the account (default: the first)")
+	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
 	return cmd
 }
 
@@ -110,7 +110,7 @@ func listUsers(ctx context.Context, w io.Writer, s *store.Store, a store.Account
 func (p program) userResetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reset NAME",
-		Short: "Take the password of a user away, sign them out, and print a link that sets another",
+		Short: "Remove the password of a user, sign them out, and print a link to set a new one",
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
@@ -128,7 +128,7 @@ func (p program) userResetCommand() *cobra.Command {
 func (p program) userRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Remove a user: from now on they are signed out",
+		Short: "Remove a user and sign them out",
 		Args:  wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
@@ -145,7 +145,7 @@ func (p program) userRemoveCommand() *cobra.Command {
 
 func unknownUser(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return &explained{"there is no user " + name, err}
+		return &explained{"user " + name + " not found", err}
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func TestUserCommands(t *testing.T) {
 			return out
 		}
 		first := setupLink.FindString(run("who signs in as ann@example.com", "user", "create", "--name", "Ann@example.com"))
-		run("there is a user", "user", "create", "--name", "ann@example.com")
+		run("user ann@example.com already exists", "user", "create", "--name", "ann@example.com")
 		run("ann@example.com  not set yet", "user", "list")
 		second := setupLink.FindString(run("/setup/", "user", "reset", "ann@example.com"))
 		if first == "" || second == "" || first == second {
@@ -86,6 +86,6 @@ func TestUserCommands(t *testing.T) {
 			t.Errorf("the first link answers %d, the second %d; want 404 and 200", a, b)
 		}
 		run("Removed ann@example.com.", "user", "remove", "ann@example.com")
-		run("there is no user ann@example.com", "user", "remove", "ann@example.com")
+		run("user ann@example.com not found", "user", "remove", "ann@example.com")
 	})
 }

@@ -23,7 +23,7 @@ import (
 
 // errValue means that a value is not of its type; the setting's want tag says
 // what would be.
-var errValue = errors.New("not a right value")
+var errValue = errors.New("invalid value")
 
 // hidden stands for a value that must not be shown.
 const hidden = "(hidden)"
@@ -273,7 +273,7 @@ func parsePlan(text string) (store.Plan, error) {
 	name, limits, _ := strings.Cut(text, ":")
 	p := store.Plan{Name: name}
 	if !planName.MatchString(name) {
-		return p, fmt.Errorf("%q is not the name of a plan: use a-z, 0-9 and _", name)
+		return p, fmt.Errorf("invalid plan name %q: use a-z, 0-9 and _", name)
 	}
 	into := map[string]*int64{"inboxes": &p.Inboxes, "daily": &p.Daily, "monthly": &p.Monthly}
 	for limit := range strings.SplitSeq(limits, ",") {
@@ -283,7 +283,7 @@ func parsePlan(text string) (store.Plan, error) {
 		key, value, _ := strings.Cut(limit, "=")
 		n, err := strconv.ParseInt(value, 10, 64)
 		if into[key] == nil || err != nil || n < 1 {
-			return p, fmt.Errorf("%q is not a limit such as daily=2000", limit)
+			return p, fmt.Errorf("invalid limit %q: use a form such as daily=2000", limit)
 		}
 		*into[key] = n
 	}

@@ -20,7 +20,7 @@ func (n *node) webhooks(s *store.Store) (*webhook.Dispatcher, *netguard.Targets,
 		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), Now: n.now, Log: n.log,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the webhooks: %w", err)
+		return nil, nil, fmt.Errorf("create webhooks: %w", err)
 	}
 	return d, targets, nil
 }

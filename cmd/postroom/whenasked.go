@@ -13,7 +13,7 @@ func whenAsked(log *slog.Logger, build func() (http.Handler, error)) http.Handle
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, err := made()
 		if err != nil {
-			log.ErrorContext(r.Context(), "a handler cannot be made", "path", r.URL.Path, "error", err)
+			log.ErrorContext(r.Context(), "create handler failed", "path", r.URL.Path, "error", err)
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 			return
 		}
