@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/work"
 )
 
 const (
@@ -119,19 +121,14 @@ func (s *Store) watchServer(ctx context.Context) {
 	if s.engine.Alone() {
 		return
 	}
-	tick := time.NewTicker(clockEvery)
-	defer tick.Stop()
-	for looks := 0; ; looks++ {
+	looks := 0
+	work.Every(ctx, clockEvery, func(ctx context.Context) {
 		_, _ = s.serverClock(ctx, s.read)
 		if looks%schemaLooks == 0 {
 			s.lookAtSchema(ctx)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+		looks++
+	})
 }
 
 // lookAtSchema notes whether the schema is newer than this program's.

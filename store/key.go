@@ -7,9 +7,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/work"
 )
 
 // KeyMode is what a key's secret is for.
@@ -187,20 +188,15 @@ func (u *usedKeys) take() map[int64]Time {
 
 // noteUsedKeys writes when keys were used until ctx ends, and then once more.
 func (s *Store) noteUsedKeys(ctx context.Context) {
-	t := time.NewTicker(keyUsedEvery)
-	defer t.Stop()
-	for running := true; running; {
-		select {
-		case <-ctx.Done():
-			running = false
-		case <-t.C:
-		}
+	flush := func(ctx context.Context) {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyUsedEvery/5)
+		defer cancel()
 		if err := s.FlushUsedKeys(last); err != nil {
 			s.log.WarnContext(ctx, "when keys were used is not written", "error", err)
 		}
-		cancel()
 	}
+	work.Every(ctx, keyUsedEvery, flush)
+	flush(ctx)
 }
 
 // FlushUsedKeys writes when keys were used. What cannot be written is lost.

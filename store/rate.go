@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/work"
 )
 
 // RateKind is what is counted.
@@ -66,18 +68,11 @@ func (s *Store) openRates(ctx context.Context) error {
 
 // sweepRates forgets windows until ctx ends.
 func (s *Store) sweepRates(ctx context.Context) {
-	t := time.NewTicker(RateWindow)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			if err := s.rates.sweep(ctx, s.now()); err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "rate limits not swept", "error", err)
-			}
+	work.Every(ctx, RateWindow, func(ctx context.Context) {
+		if err := s.rates.sweep(ctx, s.now()); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "rate limits not swept", "error", err)
 		}
-	}
+	})
 }
 
 // memoryRates counts for the one process that there is.

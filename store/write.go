@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/batch"
 )
 
@@ -373,12 +374,10 @@ func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout 
 		if err == nil && known {
 			return committed
 		}
-		select {
-		case <-ctx.Done():
+		if !work.Pause(ctx, outcomeEvery, nil) {
 			s.log.WarnContext(ctx, "the database went away in a commit: whether it was written is not known",
 				"messages", messages)
 			return false
-		case <-time.After(outcomeEvery):
 		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/smtp/inbound"
 	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/smtp/queue"
@@ -242,9 +243,6 @@ func (n *node) prepare(ctx context.Context, what string, do func() error) error 
 			return err
 		}
 		n.log.WarnContext(ctx, "waiting for the database", "part", what, "error", err)
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
+		work.Pause(ctx, time.Second, nil)
 	}
 }

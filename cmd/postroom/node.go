@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testclock"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -128,9 +129,7 @@ func (n *node) waitForServer(ctx context.Context, do func() error) error {
 			n.log.WarnContext(ctx, "waiting for the database", "error", err)
 			said = time.Now()
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+		if !work.Pause(ctx, time.Second, nil) {
 			return err
 		}
 	}

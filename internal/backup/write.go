@@ -14,9 +14,11 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postroom/postroom/internal/disk"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -86,25 +88,18 @@ func keepBlobs(ctx context.Context, cfg Config, name string, fail context.Cancel
 	if err := cfg.Store.KeepBlobs(ctx, name, cfg.Now().Add(keepFor)); err != nil {
 		return nil, err
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		again := time.NewTicker(keepEvery)
-		defer again.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-again.C:
-				if err := cfg.Store.KeepBlobs(ctx, name, cfg.Now().Add(keepFor)); err != nil {
-					fail(err)
-				}
+	keeping, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		work.Every(keeping, keepEvery, func(context.Context) {
+			if err := cfg.Store.KeepBlobs(ctx, name, cfg.Now().Add(keepFor)); err != nil {
+				fail(err)
 			}
-		}
-	}()
+		})
+	})
 	return func() error {
-		close(done)
-		<-ended
+		stop()
+		running.Wait()
 		return cfg.Store.KeepBlobs(context.WithoutCancel(ctx), name, cfg.Now())
 	}, nil
 }

@@ -94,22 +94,6 @@ func (h *holding) lose(rcpt int64) {
 // margin is for clocks of nodes that differ, and for the last bytes of a mail.
 func (q *Queue) leaseEnd(now time.Time) time.Time { return now.Add(q.lease * 9 / 10) }
 
-// keepLeases renews the leases of what is in hand until ctx ends. So they can be
-// short, and what a node had in hand when it died is soon taken up by another,
-// however long a delivery may take.
-func (q *Queue) keepLeases(ctx context.Context) {
-	tick := time.NewTicker(max(q.lease/leasesPerLife, time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		q.renewLeases(ctx)
-	}
-}
-
 // renewLeases renews once. When it cannot, the leases go on to lapse: then no
 // mail is handed over any more until it can.
 func (q *Queue) renewLeases(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
 )
@@ -123,38 +124,33 @@ func (q *Queue) Run(ctx context.Context) error {
 	defer q.Close()
 	wake := q.store.WakeQueue()
 	defer wake.Stop()
-	woken := wake.C
-	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	deliveries, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
 	defer breakOff()
-	keeping.Go(func() { q.keepLeases(work) })
-	for ctx.Err() == nil {
-		n, pause, err := q.claim(ctx, work)
-		if err != nil && ctx.Err() == nil {
-			q.log.WarnContext(ctx, "queue cannot claim mail", "error", err)
-		}
-		if err == nil && n > 0 {
-			continue // there may be more
-		}
-		listen := woken
-		if q.jobs.crowded() {
-			listen, pause = nil, min(pause, crowdedPause)
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case _, open := <-listen:
-			if !open { // the store is closed: only the poll is left
-				woken = nil
-			}
-		case <-q.jobs.freed:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-	q.drain(work, breakOff)
+	// Short leases that are renewed let another node soon take over the messages of
+	// a node that died, however long a delivery may take.
+	keeping.Go(func() { work.Every(deliveries, q.lease/leasesPerLife, q.renewLeases) })
+	work.Due(ctx, func(ctx context.Context) time.Duration { return q.round(ctx, deliveries) }, wake.C, q.jobs.freed)
+	q.drain(deliveries, breakOff)
 	return nil
+}
+
+// round claims once and returns when to claim again. While a destination has
+// enough jobs waiting, new messages do not wake the queue.
+func (q *Queue) round(ctx, deliveries context.Context) time.Duration {
+	n, pause, err := q.claim(ctx, deliveries)
+	if err != nil && ctx.Err() == nil {
+		q.log.WarnContext(ctx, "queue cannot claim mail", "error", err)
+	}
+	if err == nil && n > 0 {
+		return 0 // there may be more
+	}
+	if q.jobs.crowded() {
+		work.Pause(ctx, min(pause, crowdedPause), q.jobs.freed)
+		return 0
+	}
+	return pause
 }
 
 // RunOnce does one round: it claims what is due, up to a batch, delivers it, and
@@ -236,25 +232,16 @@ func (q *Queue) recorder(work context.Context, j *job, v verdict) (record func()
 }
 
 // drain ends Run.
-func (q *Queue) drain(work context.Context, breakOff context.CancelFunc) {
-	var giveBack sync.WaitGroup
+func (q *Queue) drain(deliveries context.Context, breakOff context.CancelFunc) {
+	var releasing sync.WaitGroup
 	for _, j := range q.jobs.drop() {
-		giveBack.Go(q.recorder(work, j, verdictUntried))
+		releasing.Go(q.recorder(deliveries, j, verdictUntried))
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		giveBack.Wait()
+	work.Drain(q.grace, func() {
+		releasing.Wait()
 		q.jobs.wait()
-	}()
-	grace := time.NewTimer(q.grace)
-	defer grace.Stop()
-	select {
-	case <-done:
-		return
-	case <-grace.C:
-	}
-	q.log.WarnContext(work, "deliveries broken off", "grace", fmt.Sprint(q.grace))
-	breakOff()
-	<-done
+	}, func() {
+		q.log.WarnContext(deliveries, "deliveries broken off", "grace", fmt.Sprint(q.grace))
+		breakOff()
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -53,12 +54,7 @@ func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdic
 				"status", a.Status, "error", err)
 			return
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		work.Pause(ctx, wait, nil)
 		wait = min(2*wait, 5*time.Second)
 	}
 }

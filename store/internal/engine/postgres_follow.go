@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+
+	"github.com/postroom/postroom/internal/work"
 )
 
 const (
@@ -88,15 +90,11 @@ func (d *postgresEngine) Follow(ctx context.Context, log *slog.Logger, look func
 // keepListening asks the listener's connection for a sign of life, more often
 // than a read on it may take. A connection that the network has lost is replaced.
 func (d *postgresEngine) keepListening(ctx context.Context, l *pq.Listener) {
-	tick := time.NewTicker(min(5*time.Second, d.within/4))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = l.Ping() // the listener sees for itself that the connection is gone
-		}
+	interval := min(5*time.Second, d.within/4)
+	if work.Pause(ctx, interval, nil) {
+		work.Every(ctx, interval, func(context.Context) {
+			_ = l.Ping() // the listener notices by itself that the connection is gone
+		})
 	}
 }
 
