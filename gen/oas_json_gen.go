@@ -5083,6 +5083,18 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 		s.Headers.Encode(e)
 	}
 	{
+		e.FieldStart("category")
+		s.Category.Encode(e)
+	}
+	{
+		e.FieldStart("tags")
+		s.Tags.Encode(e)
+	}
+	{
+		e.FieldStart("metadata")
+		s.Metadata.Encode(e)
+	}
+	{
 		e.FieldStart("warnings")
 		e.ArrStart()
 		for _, elem := range s.Warnings {
@@ -5120,7 +5132,7 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraft = [28]string{
+var jsonFieldsNameOfDraft = [31]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -5141,14 +5153,17 @@ var jsonFieldsNameOfDraft = [28]string{
 	17: "html",
 	18: "attachments",
 	19: "headers",
-	20: "warnings",
-	21: "version",
-	22: "created_by",
-	23: "decided_by",
-	24: "decided_at",
-	25: "reject_reason",
-	26: "created_at",
-	27: "updated_at",
+	20: "category",
+	21: "tags",
+	22: "metadata",
+	23: "warnings",
+	24: "version",
+	25: "created_by",
+	26: "decided_by",
+	27: "decided_at",
+	28: "reject_reason",
+	29: "created_at",
+	30: "updated_at",
 }
 
 // Decode decodes Draft from json.
@@ -5416,8 +5431,38 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"headers\"")
 			}
-		case "warnings":
+		case "category":
 			requiredBitSet[2] |= 1 << 4
+			if err := func() error {
+				if err := s.Category.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"category\"")
+			}
+		case "tags":
+			requiredBitSet[2] |= 1 << 5
+			if err := func() error {
+				if err := s.Tags.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"tags\"")
+			}
+		case "metadata":
+			requiredBitSet[2] |= 1 << 6
+			if err := func() error {
+				if err := s.Metadata.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"metadata\"")
+			}
+		case "warnings":
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				s.Warnings = make([]DraftWarning, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -5435,7 +5480,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"warnings\"")
 			}
 		case "version":
-			requiredBitSet[2] |= 1 << 5
+			requiredBitSet[3] |= 1 << 0
 			if err := func() error {
 				v, err := d.Int()
 				s.Version = int(v)
@@ -5447,7 +5492,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"version\"")
 			}
 		case "created_by":
-			requiredBitSet[2] |= 1 << 6
+			requiredBitSet[3] |= 1 << 1
 			if err := func() error {
 				v, err := d.Str()
 				s.CreatedBy = string(v)
@@ -5459,7 +5504,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_by\"")
 			}
 		case "decided_by":
-			requiredBitSet[2] |= 1 << 7
+			requiredBitSet[3] |= 1 << 2
 			if err := func() error {
 				if err := s.DecidedBy.Decode(d); err != nil {
 					return err
@@ -5469,7 +5514,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"decided_by\"")
 			}
 		case "decided_at":
-			requiredBitSet[3] |= 1 << 0
+			requiredBitSet[3] |= 1 << 3
 			if err := func() error {
 				if err := s.DecidedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -5479,7 +5524,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"decided_at\"")
 			}
 		case "reject_reason":
-			requiredBitSet[3] |= 1 << 1
+			requiredBitSet[3] |= 1 << 4
 			if err := func() error {
 				if err := s.RejectReason.Decode(d); err != nil {
 					return err
@@ -5489,7 +5534,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"reject_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[3] |= 1 << 2
+			requiredBitSet[3] |= 1 << 5
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -5501,7 +5546,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "updated_at":
-			requiredBitSet[3] |= 1 << 3
+			requiredBitSet[3] |= 1 << 6
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.UpdatedAt = v
@@ -5525,7 +5570,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 		0b11111111,
 		0b11111111,
 		0b11111111,
-		0b00001111,
+		0b01111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -2567,6 +2567,12 @@ type Draft struct {
 	Attachments []Attachment `json:"attachments"`
 	// Extra header fields, by name.
 	Headers MailHeadersResponse `json:"headers"`
+	// The category of the scheduled email that the draft replaces, or null.
+	Category NilString `json:"category"`
+	// The labels of the scheduled email that the draft replaces.
+	Tags TagsResponse `json:"tags"`
+	// The data of the scheduled email that the draft replaces.
+	Metadata FreeObject `json:"metadata"`
 	// What to look at before the draft is approved.
 	Warnings []DraftWarning `json:"warnings"`
 	// The version of the content. Every edit that changes something raises it.
@@ -2683,6 +2689,21 @@ func (s *Draft) GetAttachments() []Attachment {
 // GetHeaders returns the value of Headers.
 func (s *Draft) GetHeaders() MailHeadersResponse {
 	return s.Headers
+}
+
+// GetCategory returns the value of Category.
+func (s *Draft) GetCategory() NilString {
+	return s.Category
+}
+
+// GetTags returns the value of Tags.
+func (s *Draft) GetTags() TagsResponse {
+	return s.Tags
+}
+
+// GetMetadata returns the value of Metadata.
+func (s *Draft) GetMetadata() FreeObject {
+	return s.Metadata
 }
 
 // GetWarnings returns the value of Warnings.
@@ -2823,6 +2844,21 @@ func (s *Draft) SetAttachments(val []Attachment) {
 // SetHeaders sets the value of Headers.
 func (s *Draft) SetHeaders(val MailHeadersResponse) {
 	s.Headers = val
+}
+
+// SetCategory sets the value of Category.
+func (s *Draft) SetCategory(val NilString) {
+	s.Category = val
+}
+
+// SetTags sets the value of Tags.
+func (s *Draft) SetTags(val TagsResponse) {
+	s.Tags = val
+}
+
+// SetMetadata sets the value of Metadata.
+func (s *Draft) SetMetadata(val FreeObject) {
+	s.Metadata = val
 }
 
 // SetWarnings sets the value of Warnings.

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -309,11 +310,20 @@ func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 		Expired: d.ExpiredAt != nil, TestMode: d.TestMode, SourceMessageID: nilString(d.SourceID), MessageID: nilString(d.MessageID),
 		To: addressesToAPI(as.To), Cc: addressesToAPI(as.Cc), Bcc: addressesToAPI(as.Bcc), ReplyTo: addressesToAPI(as.ReplyTo),
 		Subject: d.Subject, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true}, Attachments: []gen.Attachment{},
-		Headers: gen.MailHeadersResponse{}, Warnings: []gen.DraftWarning{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
+		Headers: gen.MailHeadersResponse{}, Warnings: []gen.DraftWarning{}, Category: gen.NilString{Null: true}, Tags: gen.TagsResponse{}, Metadata: gen.FreeObject{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
 		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
 	}
 	if as.From != nil {
 		out.From = addressToAPI(*as.From)
+	}
+	if d.Category != nil {
+		out.Category = gen.NewNilString(string(*d.Category))
+	}
+	if d.Tags != nil {
+		out.Tags = labelsToAPI(d.Tags.V)
+	}
+	if d.Metadata != nil {
+		_ = json.Unmarshal(d.Metadata.V, &out.Metadata) // it was written as an object
 	}
 	if d.Content == nil {
 		return out

@@ -18,7 +18,7 @@ func DueRules(s *store.Store, mailDomain string) store.DueRules {
 }
 
 // draftOfEmail makes the draft that an email becomes whose inbox has come to need
-// approval. A draft has no tags, metadata or category.
+// approval. The store keeps its tags, metadata and category.
 func (a *API) draftOfEmail(ctx context.Context, e store.Email) (store.NewDraft, error) {
 	n := store.NewDraft{Draft: store.Draft{
 		Addresses: e.Addresses, Subject: e.Subject, Refs: e.Refs, Content: &store.DraftContent{Headers: store.JSON[[][2]string]{V: [][2]string{}}},

@@ -112,7 +112,8 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, func(in *store.Inbox) { in.DisplayName = new("Desk") })
 		e := s.do(t, http.MethodPost, "/v1/emails", `{"from":"Robot <`+in.Address+`>","to":"ann@out.example","cc":"bob@out.example","subject":"Order",
-			"html":"<p>20 chairs</p><svg>x</svg>","attachments":[{"filename":"a.txt","content":"T3JkZXI="}],"scheduledAt":"`+after(time.Hour)+`"}`).want(t, http.StatusCreated)
+			"html":"<p>20 chairs</p><svg>x</svg>","attachments":[{"filename":"a.txt","content":"T3JkZXI="}],
+			"category":"marketing","tags":{"flow":"order"},"metadata":{"order":1042},"scheduledAt":"`+after(time.Hour)+`"}`).want(t, http.StatusCreated)
 		s.setPolicy(t, in, store.PolicyApproval)
 		s.clock.Add(time.Hour)
 		s.release(t)
@@ -125,6 +126,7 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 		for path, want := range map[string]string{
 			"status": `"pending"`, "from": `{"email":"` + in.Address + `","name":"Robot"}`, "to.0.email": `"ann@out.example"`, "cc.0.email": `"bob@out.example"`,
 			"subject": `"Order"`, "html": `"<p>20 chairs</p>"`, "attachments.0.filename": `"a.txt"`,
+			"category": `"marketing"`, "tags": `{"flow":"order"}`, "metadata": `{"order":1042}`,
 		} {
 			d.wantAt(t, path, want)
 		}
@@ -138,6 +140,17 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 		if raw := string(s.sentRaw(t, m)); !strings.Contains(raw, "From: Robot <") || !strings.Contains(raw, "T3JkZXI=") {
 			t.Errorf("sent is:\n%s", raw)
 		}
+		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		if err != nil || len(claimed) != 2 || claimed[0].Category != store.CategoryMarketing {
+			t.Errorf("claimed %+v, %v; want two recipients of a marketing message", claimed, err)
+		}
+		if labels := s.texts(t, `SELECT tags || metadata FROM emails e JOIN messages m ON m.seq = e.message_seq WHERE m.inbox_seq IS NOT NULL`); len(labels) != 1 || labels[0] != `{"flow":"order"}{"order":1042}` {
+			t.Errorf("the message has the labels %q", labels)
+		}
+		if n := len(s.pages(t, "/v1/emails")); n != 1 {
+			t.Errorf("%d emails, want the cancelled one", n)
+		}
+		s.do(t, http.MethodGet, "/v1/emails/"+m.str(t, "id"), "").want(t, http.StatusNotFound)
 		s.clock.Add(time.Hour)
 		s.release(t)
 		if n := len(s.pages(t, "/v1/drafts")); n != 1 {

@@ -68,7 +68,11 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
 		return a.hold(ctx, s)
 	}
-	if err := a.skipSuppressed(ctx, "", &s); err != nil {
+	var category store.Category
+	if s.approved != nil && s.approved.Category != nil {
+		category = *s.approved.Category
+	}
+	if err := a.skipSuppressed(ctx, category, &s); err != nil {
 		return nil, err
 	}
 	return a.enqueue(ctx, s, mail)

@@ -59,9 +59,15 @@ type Draft struct {
 	ContentAt    Time             `db:"content_at"` // how old the content is; retention counts from here
 	ExpiredAt    *Time            `db:"expired_at"` // when the content was deleted
 	// RetentionDays is that of the inbox.
-	RetentionDays int  `db:"retention_days"`
-	CreatedAt     Time `db:"created_at"`
-	UpdatedAt     Time `db:"updated_at"`
+	RetentionDays int `db:"retention_days"`
+	// EmailSeq is the scheduled email that the draft replaces, or nil. Category, Tags
+	// and Metadata are that email's.
+	EmailSeq  *int64                 `db:"email_seq"`
+	Category  *Category              `db:"category"`
+	Tags      *JSON[Labels]          `db:"tags"`
+	Metadata  *JSON[json.RawMessage] `db:"metadata"`
+	CreatedAt Time                   `db:"created_at"`
+	UpdatedAt Time                   `db:"updated_at"`
 
 	// Content is filled in when drafts are read, and nil when it is deleted.
 	Content *DraftContent `db:"-"`
@@ -89,7 +95,9 @@ type Warning struct {
 const (
 	draftStored = `d.seq, d.account_id, d.inbox_seq, d.id, d.status, d.kind, d.version, d.test_mode, d.source_id, d.thread_seq,
 	d.thread_id, d.message_id, d.addresses, d.subject, d.refs, d.created_by, d.decided_by, d.decided_at, d.reject_reason,
-	d.content_at, d.expired_at, d.created_at, d.updated_at`
+	d.content_at, d.expired_at, d.created_at, d.updated_at, d.email_seq,
+	(SELECT category FROM emails WHERE message_seq = d.email_seq) AS category, (SELECT tags FROM emails WHERE message_seq = d.email_seq) AS tags,
+	(SELECT metadata FROM emails WHERE message_seq = d.email_seq) AS metadata`
 	draftColumns        = draftStored + `, i.id AS inbox_id, i.retention_days`
 	draftTables         = ` FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
 	draftContentColumns = `draft_seq, text, html, headers, attachments, warnings, blob_key`
@@ -393,14 +401,14 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error {
 	const q = `
 		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
-			subject, refs, created_by, content_at, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16)
+			subject, refs, created_by, content_at, created_at, updated_at, email_seq)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17)
 		RETURNING seq`
 	const keep = `
 		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
-		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt)
+		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.EmailSeq)
 	if err != nil {
 		return err
 	}
@@ -563,6 +571,13 @@ type Approval struct {
 	By string
 }
 
+// keepLabels gives the message of an approved draft the category, tags and metadata
+// of the email that the draft replaces.
+const keepLabels = `
+	INSERT INTO emails (message_seq, account_id, from_inbox, category, tags, metadata, created_by)
+	SELECT cast($2 AS bigint), e.account_id, e.from_inbox, e.category, e.tags, e.metadata, e.created_by
+	  FROM drafts d JOIN emails e ON e.message_seq = d.email_seq WHERE d.seq = $1`
+
 const approveDraft = `
 	UPDATE drafts
 	   SET status = 'sent', message_id = $3, thread_seq = $4, thread_id = $5, decided_by = $6, decided_at = $7, updated_at = $7
@@ -586,6 +601,9 @@ func (b *hotBatch) approve(ctx context.Context, a *Approval, m *Message) error {
 	}
 	if err := one(res, "draft "+a.DraftID, ErrState); err != nil {
 		return err
+	}
+	if _, err := b.tx.StmtContext(ctx, b.store.hot.keepLabels).ExecContext(ctx, a.DraftSeq, m.Seq); err != nil {
+		return errIn("keep the labels of the email", err)
 	}
 	data, err := json.Marshal(DraftEventData{DraftID: a.DraftID, Status: DraftSent})
 	if err != nil {

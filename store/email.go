@@ -197,7 +197,8 @@ const (
 	emailColumns = `m.seq, m.account_id, m.id, m.direction, m.status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs,
 		m.automated, m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at, m.settled_at, e.from_inbox, e.batch_id, e.category, e.tags, e.metadata,
 		e.scheduled_at, e.opened_at`
-	emailTables = ` FROM emails e JOIN messages m ON m.seq = e.message_seq`
+	// A message of an inbox has a row in emails, too, when its draft replaced an email.
+	emailTables = ` FROM emails e JOIN messages m ON m.seq = e.message_seq AND m.inbox_seq IS NULL`
 )
 
 // EmailFilter says which emails are wanted. All that is set must match.

@@ -67,7 +67,7 @@ type hotStatements struct {
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
-	reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft *sql.Stmt
+	reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -124,6 +124,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		watched:        st.Add(ctx, watchedSince),
 		pause:          st.Add(ctx, pauseSender),
 		approveDraft:   st.Add(ctx, approveDraft),
+		keepLabels:     st.Add(ctx, keepLabels),
 	}
 	return s.wrap(st.Err, "open")
 }
