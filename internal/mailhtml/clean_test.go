@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/internal/mailhtml"
 )
 
-// shown are the addresses that the tests show images with.
+// shown are the addresses under which the tests show images.
 var shown = mailhtml.Options{
 	Inline: func(id string) string {
 		if id == "logo@mail.example" {
@@ -21,7 +21,7 @@ var shown = mailhtml.Options{
 	Remote: func(u string) string { return "/remote?" + strings.TrimPrefix(u, "https://") },
 }
 
-// mark is what stands before the text of a link that names another site than host.
+// mark returns the mark before the text of a link that names another site than host.
 func mark(host string) string {
 	return `<span class="postroom-leads-to" style="` + markStyle + `">(leads to ` + host + `) </span>`
 }
@@ -35,28 +35,28 @@ func TestClean(t *testing.T) {
 	tests := []struct{ name, source, want, style string }{
 		{name: "text is text", source: "a < b &amp; c > d", want: "a &lt; b &amp; c &gt; d"},
 		{
-			name: "what a mail is made of stays", source: `<table width=600 bgcolor="#ffffff"><tr><td align=center><b>Hi</b><br></td></tr></table>`,
+			name: "ordinary content stays", source: `<table width=600 bgcolor="#ffffff"><tr><td align=center><b>Hi</b><br></td></tr></table>`,
 			want: `<table width="600" bgcolor="#ffffff"><tr><td align="center"><b>Hi</b><br></td></tr></table>`,
 		},
 		{name: "what is open is closed", source: "<p><b>x", want: "<p><b>x</b></p>"},
 		{name: "an end without a beginning", source: "</table>x</p>", want: "x"},
-		{name: "a cell is not closed by what stands in it", source: "<b><table><tr><td></b>x</td></tr></table></b>", want: "<b><table><tr><td>x</td></tr></table></b>"},
-		{name: "elements that nobody knows lose their tags", source: "<o:p>x</o:p><blink>y</blink>", want: "xy"},
-		{name: "those that run or are read otherwise lose all", source: "a<script>x</script><svg><b>x</b></svg><textarea>x</textarea><noscript><i>x</i></noscript>b", want: "ab"},
+		{name: "a cell is not closed by its content", source: "<b><table><tr><td></b>x</td></tr></table></b>", want: "<b><table><tr><td>x</td></tr></table></b>"},
+		{name: "unknown elements lose their tags", source: "<o:p>x</o:p><blink>y</blink>", want: "xy"},
+		{name: "elements that run or are parsed differently are removed", source: "a<script>x</script><svg><b>x</b></svg><textarea>x</textarea><noscript><i>x</i></noscript>b", want: "ab"},
 		{
-			name: "a link leads to another window and says where", source: `<a href="HTTPS://shop.example/a?b=1&amp;c=2" target=_top title="bank">x</a>`,
+			name: "a link opens a new window and shows its target", source: `<a href="HTTPS://shop.example/a?b=1&amp;c=2" target=_top title="bank">x</a>`,
 			want: `<a href="https://shop.example/a?b=1&amp;c=2" title="https://shop.example/a?b=1&amp;c=2" target="_blank" rel="noopener noreferrer nofollow">x</a>`,
 		},
 		{
-			name: "a link that names another place says so", source: `<a href="https://evil.example/">www.bank.com</a>`,
+			name: "a link that names another site has a mark", source: `<a href="https://evil.example/">www.bank.com</a>`,
 			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">` + mark("evil.example") + `www.bank.com</a>`,
 		},
 		{
-			name: "nothing but text stands in such a link", source: `<a href="https://evil.example/"><br><br><b style="display:none">www.</b><i>bank.com</i><br>`,
+			name: "such a link contains only text", source: `<a href="https://evil.example/"><br><br><b style="display:none">www.</b><i>bank.com</i><br>`,
 			want: `<a href="https://evil.example/" title="https://evil.example/" target="_blank" rel="noopener noreferrer nofollow">` + mark("evil.example") + `www.bank.com</a>`,
 		},
 		{
-			name: "a comment separates what stands around it", source: `<style>/*x*/td/**/p{col/**/or:red;color:dark/**/red;margin:1/*x*/0px}</style><p style="color:/*a*//*b*/red">x</p>`,
+			name: "a comment separates the text around it", source: `<style>/*x*/td/**/p{col/**/or:red;color:dark/**/red;margin:1/*x*/0px}</style><p style="color:/*a*//*b*/red">x</p>`,
 			want: `<p style="color:red">x</p>`, style: "td p{color:dark red;margin:1 0px}\n",
 		},
 		{
@@ -64,12 +64,12 @@ func TestClean(t *testing.T) {
 			style: "i{font-size:9px}\nu{color:red}\n",
 		},
 		{
-			name: "nothing moves back, is cut off or see-through", source: `<p style="margin:1px -1px;margin-left:calc(1px - 9px);text-indent:-9px;letter-spacing:-1em;vertical-align:-9px;` +
+			name: "nothing moves back, is clipped or transparent", source: `<p style="margin:1px -1px;margin-left:calc(1px - 9px);text-indent:-9px;letter-spacing:-1em;vertical-align:-9px;` +
 				`opacity:0;overflow:hidden;overflow-x:clip;max-height:0;text-overflow:clip;outline:9px solid;box-shadow:0 0 9px 9px;text-shadow:0 0;white-space:nowrap;table-layout:fixed">x</p>`,
 			want: `<p>x</p>`,
 		},
 		{
-			name: "a box is as high as what is in it", source: `<style>div,img{height:1px}p img{height:auto}td.x{height:2px}</style><p style="height:0"><img style="height:3px">x</p>`,
+			name: "a box is as high as its content", source: `<style>div,img{height:1px}p img{height:auto}td.x{height:2px}</style><p style="height:0"><img style="height:3px">x</p>`,
 			want: `<p style="min-height:0"><img data-left-out="" style="height:3px">x</p>`, style: "div,img{min-height:1px}\np img{height:auto}\ntd.x{height:2px}\n",
 		},
 		{
@@ -81,22 +81,22 @@ func TestClean(t *testing.T) {
 			want: `<p style="line-height:1.4;line-height:max(0.9em,9px);line-height:NORMAL;font:9px / max(0.9em,2px) Arial;font:9px/1.5 Arial">x</p>`,
 		},
 		{
-			name: "a link through the same owner's counter does not", source: `<a href="https://click.bank.com/x">https://www.bank.com</a>`,
+			name: "a link through a counter of the same owner has no mark", source: `<a href="https://click.bank.com/x">https://www.bank.com</a>`,
 			want: `<a href="https://click.bank.com/x" title="https://click.bank.com/x" target="_blank" rel="noopener noreferrer nofollow">https://www.bank.com</a>`,
 		},
 		{
 			name: "letters that look like others", source: `<a href="https://аpple.com/">x</a>`,
 			want: `<a href="https://xn--pple-43d.com/" title="https://xn--pple-43d.com/" target="_blank" rel="noopener noreferrer nofollow">x</a>`,
 		},
-		{name: "a place in the mail", source: `<a href="#top">x</a>`, want: `<a href="#top">x</a>`},
-		{name: "a link to no place on the web", source: `<a href="java&#10;script:x">a</a><a href="/x">b</a><a href="https://a@b.example">c</a>`, want: `<a>a</a><a>b</a><a>c</a>`},
+		{name: "a place in the message", source: `<a href="#top">x</a>`, want: `<a href="#top">x</a>`},
+		{name: "a link that does not lead to the web", source: `<a href="java&#10;script:x">a</a><a href="/x">b</a><a href="https://a@b.example">c</a>`, want: `<a>a</a><a>b</a><a>c</a>`},
 		{
-			name: "an address of mail", source: `<a href="mailto:ann@mail.example">x</a>`,
+			name: "an email address", source: `<a href="mailto:ann@mail.example">x</a>`,
 			want: `<a href="mailto:ann@mail.example" title="mailto:ann@mail.example" target="_blank" rel="noopener noreferrer nofollow">x</a>`,
 		},
-		{name: "no link in a link", source: `<a href="#a">a<a href="#b">b</a></a>`, want: `<a href="#a">a</a><a href="#b">b</a>`},
-		{name: "an image of the mail", source: `<img src="cid:logo@mail.example" alt="Logo" width=20>`, want: `<img src="/inline" alt="Logo" width="20">`},
-		{name: "an image that the mail has not", source: `<img src="cid:other" alt="x">`, want: `<img data-left-out="" alt="x">`},
+		{name: "links are not nested", source: `<a href="#a">a<a href="#b">b</a></a>`, want: `<a href="#a">a</a><a href="#b">b</a>`},
+		{name: "an image of the message", source: `<img src="cid:logo@mail.example" alt="Logo" width=20>`, want: `<img src="/inline" alt="Logo" width="20">`},
+		{name: "an image that the message does not contain", source: `<img src="cid:other" alt="x">`, want: `<img data-left-out="" alt="x">`},
 		{name: "a remote image", source: `<img srcset="https://a.example/1.png 1x, https://a.example/2.png 2x">`, want: `<img src="/remote?a.example/1.png">`},
 		{
 			name: "a background", source: `<p style="background: #fff URL( 'https://a.example/&quot;x.png' ) no-repeat; color:red">x</p>`,
@@ -104,7 +104,7 @@ func TestClean(t *testing.T) {
 		},
 		{name: "an image in its address", source: `<img src="data:image/png;base64,AAAA"><img src="data:image/svg+xml;base64,AAAA">`, want: `<img src="data:image/png;base64,AAAA"><img data-left-out="">`},
 		{
-			name: "styles that do not show but do", source: `<p style="position:fixed;width:expression(x);font:12px/1.5 'Open Sans',sans-serif;margin:1px;behavior:url(x);color:\72 ed">x</p>`,
+			name: "styles that do more than show", source: `<p style="position:fixed;width:expression(x);font:12px/1.5 'Open Sans',sans-serif;margin:1px;behavior:url(x);color:\72 ed">x</p>`,
 			want: `<p style="font:12px/1.5 &#34;Open Sans&#34;,sans-serif;margin:1px">x</p>`,
 		},
 		{
@@ -112,7 +112,7 @@ func TestClean(t *testing.T) {
 			style: "p, .a > b:hover{color:red}\n@media (max-width:600px){.w{width:100%!important}\n}\n",
 		},
 		{name: "a style sheet that is a comment", source: "<style><!-- p{color:red} --></style>", style: "p{color:red}\n"},
-		{name: "a style sheet cannot speak of what is ours", source: "<style>.postroom-leads-to{display:none}</style>"},
+		{name: "a style sheet cannot select what Clean adds", source: "<style>.postroom-leads-to{display:none}</style>"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// What is left out is counted, each address once.
+// Removed content is counted, each address once.
 func TestRemoteContentIsCounted(t *testing.T) {
 	t.Parallel()
 	source := `<img src="https://a.example/1.png"><img src="https://a.example/1.png"><td background="//a.example/2.png">
@@ -139,7 +139,7 @@ func TestRemoteContentIsCounted(t *testing.T) {
 		t.Errorf("blocked %d and refused %d; want 4 and 4", without.Blocked, without.Refused)
 	}
 	if strings.Contains(without.Body+without.Style, "a.example") {
-		t.Errorf("remote content was not asked for: %s %s", without.Body, without.Style)
+		t.Errorf("remote content is shown without a request: %s %s", without.Body, without.Style)
 	}
 	with := mailhtml.Clean(source, shown)
 	if with.Blocked != 0 || with.Refused != 4 || strings.Count(with.Body+with.Style, "/remote?") != 5 {
@@ -147,8 +147,8 @@ func TestRemoteContentIsCounted(t *testing.T) {
 	}
 }
 
-// A mail that shows one of its own images again and again is looked through for it
-// once, and does not become many times larger.
+// A message that repeats one of its own images requests it once, and does not become many
+// times larger.
 func TestImagesOfTheMailAreBounded(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -158,13 +158,13 @@ func TestImagesOfTheMailAreBounded(t *testing.T) {
 	}}
 	source := strings.Repeat(`<img src=cid:a><p style="background:url(cid:a)">`, 20_000)
 	if got := mailhtml.Clean(source, o); asked != 1 || len(got.Body) > 3*len(source) {
-		t.Errorf("asked %d times; %d bytes became %d", asked, len(source), len(got.Body))
+		t.Errorf("requested %d times; %d bytes became %d", asked, len(source), len(got.Body))
 	}
 	asked, source = 0, ""
 	for i := range 5_000 {
 		source += fmt.Sprintf("<img src=cid:%d>", i)
 	}
 	if mailhtml.Clean(source, o); asked > 1000 {
-		t.Errorf("asked for %d images", asked)
+		t.Errorf("requested %d images", asked)
 	}
 }

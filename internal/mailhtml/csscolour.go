@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// rgba is a colour with how much of it shows, each from 0 to 1.
+// rgba is a colour with its opacity, each component from 0 to 1.
 type rgba struct{ r, g, b, alpha float64 }
 
 var (
@@ -15,13 +15,13 @@ var (
 	linkBlue = rgba{0, 0, 0.93, 1}
 )
 
-// over is how c looks on a background.
+// over returns the colour of c on a background.
 func (c rgba) over(ground rgba) rgba {
 	mix := func(top, below float64) float64 { return top*c.alpha + below*(1-c.alpha) }
 	return rgba{mix(c.r, ground.r), mix(c.g, ground.g), mix(c.b, ground.b), 1}
 }
 
-// contrast is the contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
+// contrast returns the contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
 func contrast(a, b rgba) float64 {
 	x, y := luminance(a), luminance(b)
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
@@ -37,9 +37,8 @@ func luminance(c rgba) float64 {
 	return 0.2126*part(c.r) + 0.7152*part(c.g) + 0.0722*part(c.b)
 }
 
-// readColour reads the colour that begins at tokens[i], and returns the number of
-// tokens that it has. Programs also read three or six hexadecimal digits without
-// "#" as a colour.
+// readColour parses the colour that begins at tokens[i], and returns its number of tokens.
+// Programs also accept three or six hexadecimal digits without "#" as a colour.
 func readColour(tokens []cssToken, i int) (c rgba, n int, ok bool) {
 	t := tokens[i]
 	switch t.kind {
@@ -85,7 +84,7 @@ func hexColour(s string) (rgba, bool) {
 	return rgba{digits[0], digits[1], digits[2], digits[3]}, true
 }
 
-// functionColour reads rgb(), rgba(), hsl() or hsla().
+// functionColour parses rgb(), rgba(), hsl() or hsla().
 func functionColour(tokens []cssToken, i int) (c rgba, n int, ok bool) {
 	name := tokens[i].text
 	if !strings.HasPrefix(name, "rgb") && !strings.HasPrefix(name, "hsl") {
@@ -103,7 +102,7 @@ func functionColour(tokens []cssToken, i int) (c rgba, n int, ok bool) {
 			v, unit := measured(t)
 			parts, units = append(parts, v), append(units, unit)
 		case cssFunction:
-			return c, 0, false // computed
+			return c, 0, false // a computed value
 		}
 	}
 	n++

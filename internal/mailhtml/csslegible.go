@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// This file limits the styles of a message so that no content covers a link, hides
-// one, or hides the mark that says where a link leads. A box always grows with its content, nothing is cut off or see-through,
-// and nothing moves against the direction of the text.
+// This file limits the styles of a message so that no content covers a link, hides one, or
+// hides the mark that shows a link's target. A box always grows with its content, nothing is
+// clipped or transparent, and nothing moves against the direction of the text.
 
-// covering are the properties that cut content off, make it see-through, or paint
-// outside of an element's own box.
+// covering are the properties that clip content, make it transparent, or paint outside of an
+// element's own box.
 var covering = setOf(`box-shadow max-height opacity outline outline-color outline-style outline-width overflow overflow-wrap
 	overflow-x overflow-y table-layout text-overflow text-shadow word-break word-wrap`)
 
 // moving are the properties that move content when they are negative.
 var moving = setOf(`letter-spacing margin margin-bottom margin-left margin-right margin-top text-indent vertical-align word-spacing`)
 
-// keepsSize are the elements whose size is not exceeded by their content, or that
-// grow with it anyway.
+// keepsSize are the elements whose content does not exceed their size, or that grow with it
+// anyway.
 var keepsSize = setOf(`hr img table tbody td tfoot th thead tr`)
 
-// legible returns a declaration of an element as it may be shown, and no name when
-// it may not be shown. element is empty when it is not known.
+// legible returns the legible form of a declaration, or no name if it is not allowed. element
+// is empty if it is unknown.
 func legible(name string, value []cssToken, element string) (string, []cssToken) {
 	switch {
 	case covering[name]:
@@ -55,8 +55,8 @@ func legible(name string, value []cssToken, element string) (string, []cssToken)
 	return name, value
 }
 
-// hides says whether a style hides an element, or moves it far away. When hidden text is
-// revealed, such a style is dropped.
+// hides reports whether a style hides an element or moves it far away. Clean removes such a
+// style when it reveals hidden text.
 func hides(name string, value []cssToken) bool {
 	switch name {
 	case "visibility":
@@ -73,8 +73,7 @@ func hides(name string, value []cssToken) bool {
 
 var shownDisplays = strings.Fields("block inline inline-block flex inline-flex list-item table inline-table table-row table-cell table-row-group table-header-group table-footer-group table-caption inherit initial")
 
-// movesBack says whether a length is negative, or may be for what it is computed
-// from.
+// movesBack reports whether a length is negative, or may be after it is computed.
 func movesBack(value []cssToken) bool {
 	for _, t := range value {
 		if t.kind == cssFunction || t.kind == cssNumber && strings.HasPrefix(t.text, "-") {
@@ -84,7 +83,7 @@ func movesBack(value []cssToken) bool {
 	return false
 }
 
-// narrow says whether a width may be too small for a word.
+// narrow reports whether a width may be too small for a word.
 func narrow(value []cssToken) bool {
 	for _, t := range value {
 		if t.kind == cssFunction {
@@ -105,7 +104,7 @@ func narrow(value []cssToken) bool {
 	return false
 }
 
-// oneOf says whether a value is one of some words.
+// oneOf reports whether a value is one of some words.
 func oneOf(value []cssToken, words ...string) bool {
 	for _, t := range value {
 		if t.kind != cssIdent {
@@ -121,8 +120,8 @@ func oneOf(value []cssToken, words ...string) bool {
 	return false
 }
 
-// lineHeight returns a declaration whose line height begins at value[from], so that
-// lines do not lie over each other: a line is never lower than its letters.
+// lineHeight returns a declaration whose line height begins at value[from], changed so that a
+// line is never lower than its letters and lines do not overlap.
 func lineHeight(name string, value []cssToken, from int) (string, []cssToken) {
 	for from < len(value) && value[from].kind == cssSpace {
 		from++
@@ -148,7 +147,7 @@ func lineHeight(name string, value []cssToken, from int) (string, []cssToken) {
 	return name, append(out, value[from+1:]...)
 }
 
-// measured returns the number and the unit, in lower case, of a length.
+// measured returns the number and the unit of a length, the unit in lower case.
 func measured(t cssToken) (n float64, unit string) {
 	digits := strings.TrimRight(t.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%")
 	n, err := strconv.ParseFloat(digits, 64)

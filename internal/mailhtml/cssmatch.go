@@ -8,19 +8,19 @@ import (
 
 // cssRule is a rule of a style sheet with one of its selectors.
 type cssRule struct {
-	parts []compound // of the selector, the last one first
-	// sometimes says that the rule holds for some readers only: it stands in a media
-	// query, or asks for something that is not looked at here.
+	parts []compound // parts of the selector, the last one first
+	// sometimes means that the rule holds for some readers only: it is in a media
+	// query, or requires something that is not checked here.
 	sometimes bool
 	weight    int // specificity, then order
 	set       []declaredStyle
 }
 
-// compound is what a selector asks of one element.
+// compound is the part of a selector that matches one element.
 type compound struct {
 	tag, id string
 	classes []string
-	child   bool // the element before it in the selector is its parent
+	child   bool // the previous element of the selector is its parent
 }
 
 type declaredStyle struct {
@@ -29,18 +29,18 @@ type declaredStyle struct {
 	important bool
 }
 
-// ruleIndex finds the rules that may match an element, by what the last part of
-// their selectors asks for.
+// ruleIndex finds the rules that may match an element, by what the last part of their
+// selectors requires.
 type ruleIndex struct {
 	rules []cssRule
 	by    map[string][]int // "#id", ".class", "tag" or "*"
-	work  int              // how many comparisons there may still be
+	work  int              // remaining comparisons
 }
 
-// maxMatching is how many comparisons the rules of one mail may take.
+// maxMatching is the maximum number of comparisons for the rules of one message.
 const maxMatching = 3_000_000
 
-// indexRules reads a style sheet that was cleaned.
+// indexRules parses a cleaned style sheet.
 func indexRules(sheet string) *ruleIndex {
 	x := &ruleIndex{by: map[string][]int{}, work: maxMatching}
 	x.read(&cssTokens{s: sheet}, 0)
@@ -141,7 +141,7 @@ func declarations(r *cssTokens) []declaredStyle {
 	}
 }
 
-// whileUsed are the states in which an element is for a moment only.
+// whileUsed are the states that an element has only for a moment.
 var whileUsed = setOf(`active focus hover visited`)
 
 func (x *ruleIndex) add(selector []cssToken, set []declaredStyle, media bool) {
@@ -170,8 +170,7 @@ func (x *ruleIndex) add(selector []cssToken, set []declaredStyle, media bool) {
 			flush()
 			now.child = true
 		case t.is("+"), t.is("~"):
-			// What stands beside an element is not looked at: the rest of the selector
-			// may match.
+			// The siblings of an element are not checked: the rest of the selector may match.
 			flush()
 			rule.parts, rule.sometimes = nil, true
 		case t.is("*"):
@@ -216,8 +215,8 @@ type matched struct {
 	weight    int
 }
 
-// of returns the styles of the element that was opened last, the strongest last.
-// false: that takes too much work.
+// of returns the styles of the innermost open element, the strongest last. It returns false if
+// that takes too much work.
 func (x *ruleIndex) of(open []*look) ([]matched, bool) {
 	e := open[len(open)-1]
 	keys := []string{"*", e.tag}
@@ -258,22 +257,22 @@ func (x *ruleIndex) of(open []*look) ([]matched, bool) {
 	return out, true
 }
 
-// matches says whether a rule is about the element that was opened last. A selector
-// with both kinds of steps up may fit by another way than the nearest elements: such
-// a rule counts as a match that is not sure.
+// matches reports whether a rule applies to the innermost open element. A selector with both
+// child and descendant steps may match in another way than through the nearest elements; such
+// a rule counts as an uncertain match.
 func (x *ruleIndex) matches(r *cssRule, open []*look) (hit, sure bool) {
 	at := len(open) - 1
 	if x.work--; !r.parts[0].is(open[at]) {
 		return false, true
 	}
-	choice, doubt := false, false
+	choice, uncertain := false, false
 	for i := 1; i < len(r.parts); i++ {
 		child := r.parts[i-1].child
-		doubt = doubt || child && choice
+		uncertain = uncertain || child && choice
 		choice = choice || !child
 		for at--; ; at-- {
 			if at < 0 {
-				return doubt, false
+				return uncertain, false
 			}
 			if x.work -= 1 + len(r.parts[i].classes)*len(open[at].classes)/8; x.work < 0 {
 				return false, false
@@ -282,15 +281,15 @@ func (x *ruleIndex) matches(r *cssRule, open []*look) (hit, sure bool) {
 				break
 			}
 			if child {
-				return doubt, false
+				return uncertain, false
 			}
 		}
 	}
 	return true, true
 }
 
-// is says whether a part of a selector fits an element. Classes and ids count
-// without regard to case, as they do in mail without a doctype.
+// is reports whether a part of a selector matches an element. Classes and ids are compared
+// without regard to case, as in HTML without a doctype.
 func (p compound) is(e *look) bool {
 	if p.tag != "" && p.tag != e.tag || p.id != "" && p.id != e.id {
 		return false

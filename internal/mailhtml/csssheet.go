@@ -2,11 +2,11 @@ package mailhtml
 
 import "strings"
 
-// maxMedia is how many at-rules may stand in each other.
+// maxMedia is how deep at-rules may be nested.
 const maxMedia = 4
 
-// styleSheet returns the rules of a style sheet that may stay: those for
-// elements, and those of them that hold for some media.
+// styleSheet returns the allowed rules of a style sheet: those for elements, also inside of
+// media queries.
 func (c *cleaner) styleSheet(s string) string {
 	s = strings.NewReplacer("<!--", " ", "-->", " ").Replace(s)
 	var out strings.Builder
@@ -14,7 +14,7 @@ func (c *cleaner) styleSheet(s string) string {
 	return out.String()
 }
 
-// rules reads to the end of a block, or at depth 0 of all.
+// rules reads to the end of a block or, at depth 0, of the input.
 func (c *cleaner) rules(r *cssTokens, out *strings.Builder, depth int) {
 	for {
 		t := r.peek()
@@ -36,7 +36,7 @@ func (c *cleaner) rules(r *cssTokens, out *strings.Builder, depth int) {
 	}
 }
 
-// prelude reads to the block of a rule. false: there is no block.
+// prelude reads to the block of a rule. It returns false if there is no block.
 func prelude(r *cssTokens) ([]cssToken, bool) {
 	var tokens []cssToken
 	for {
@@ -54,8 +54,8 @@ func prelude(r *cssTokens) ([]cssToken, bool) {
 	}
 }
 
-// atRule keeps @media, and reads over the others: they load what is remote, or
-// nothing that a mail needs.
+// atRule keeps @media and skips the others: they load remote content, or a message does not
+// need them.
 func (c *cleaner) atRule(r *cssTokens, out *strings.Builder, depth int) {
 	tokens, block := prelude(r)
 	if !strings.EqualFold(tokens[0].text, "media") || depth >= maxMedia || !block {
@@ -95,8 +95,8 @@ func (c *cleaner) rule(r *cssTokens, out *strings.Builder) {
 	}
 }
 
-// subject returns the name of the elements that a selector is about, or nothing
-// when it is about several or does not name them.
+// subject returns the name of the elements that a selector matches, or an empty string if it
+// matches several or does not name them.
 func subject(selector []cssToken) string {
 	name := ""
 	for i, t := range selector {
@@ -114,7 +114,7 @@ func subject(selector []cssToken) string {
 	return name
 }
 
-// skipBlock reads over a block and what it holds.
+// skipBlock skips a block and its content.
 func (c *cleaner) skipBlock(r *cssTokens) {
 	for depth := 1; depth > 0; {
 		t := r.next()
@@ -130,17 +130,17 @@ func (c *cleaner) skipBlock(r *cssTokens) {
 	}
 }
 
-// What may stand in a selector and in a media query, besides names and numbers.
+// What selectors and media queries may contain, besides names and numbers.
 const (
 	selectorMarks = ".,>+~*[]=:^$|"
 	mediaMarks    = ":,()/"
 )
 
-// pseudo are the states that a selector may ask for. Those that make boxes of
-// their own are not there: one of ours says where links lead.
+// pseudo are the allowed states in selectors. They do not include pseudo-elements, which add
+// boxes of their own.
 var pseudo = setOf(`active first-child focus hover last-child link nth-child only-child visited root`)
 
-// written writes a selector or media query anew. false: it may not stay.
+// written rewrites a selector or media query. It returns false if it is not allowed.
 func written(tokens []cssToken, marks string) (string, bool) {
 	var out strings.Builder
 	var open brackets
@@ -171,7 +171,7 @@ func written(tokens []cssToken, marks string) (string, bool) {
 				return "", false
 			}
 			out.WriteString(t.text)
-		default: // a function among them
+		default: // including functions
 			return "", false
 		}
 	}
@@ -179,11 +179,11 @@ func written(tokens []cssToken, marks string) (string, bool) {
 	return s, strings.TrimSpace(s) != "" && len(open) == 0
 }
 
-// brackets are the closing marks of the brackets that are open.
+// brackets are the closing characters of the open brackets.
 type brackets []byte
 
-// take follows a token. false: it closes another bracket than the one that was
-// opened last.
+// take updates the open brackets with a token. It returns false if the token closes another
+// bracket than the last open one.
 func (b *brackets) take(t cssToken) bool {
 	switch {
 	case t.kind == cssFunction, t.is("("):

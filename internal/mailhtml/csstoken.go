@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// cssKind is what a piece of a style sheet is (CSS Syntax Module Level 3,
-// section 4), as far as it matters here.
+// cssKind is the kind of a token of a style sheet (CSS Syntax Module Level 3, section 4), as
+// far as it matters here.
 type cssKind int
 
 const (
 	cssEnd      cssKind = iota
 	cssIdent            // text is the name
-	cssFunction         // text is the name, the bracket is read
+	cssFunction         // text is the name; the bracket was read too
 	cssAt               // text is the name
 	cssHash             // text is the name
-	cssString           // text is what stands in the quotes
+	cssString           // text is the content of the quotes
 	cssURL              // text is the address
 	cssNumber           // text is the number with its unit
 	cssSpace
@@ -30,8 +30,8 @@ type cssToken struct {
 
 func (t cssToken) is(mark string) bool { return t.kind == cssMark && t.text == mark }
 
-// cssTokens reads a style sheet. A backslash is never undone: what has one is
-// cssBad, and so is what a browser may go on reading where we have stopped.
+// cssTokens is a tokenizer for style sheets. It never resolves a backslash: a token with one
+// is cssBad, and so is a token that a browser may read further than this tokenizer.
 type cssTokens struct {
 	s      string
 	peeked *cssToken
@@ -81,8 +81,8 @@ func (r *cssTokens) read() cssToken {
 	return cssToken{cssBad, ""}
 }
 
-// skipComments reads over comments. A comment separates what stands around it, so
-// the caller writes a space in its place: "u/**/rl" must not become "url".
+// skipComments skips comments. A comment separates the text around it, so the caller writes
+// a space instead: "u/**/rl" must not become "url".
 func (r *cssTokens) skipComments() {
 	for strings.HasPrefix(r.s, "/*") {
 		_, rest, closed := strings.Cut(r.s[2:], "*/")
@@ -93,7 +93,7 @@ func (r *cssTokens) skipComments() {
 	}
 }
 
-// take reads the bytes that are of one kind.
+// take reads bytes of one kind.
 func (r *cssTokens) take(is func(byte) bool) string {
 	n := 0
 	for n < len(r.s) && is(r.s[n]) {
@@ -104,7 +104,7 @@ func (r *cssTokens) take(is func(byte) bool) string {
 	return text
 }
 
-// unlessEscaped is t, if it is not a part of something longer.
+// unlessEscaped returns t, unless an escape makes it a part of something longer.
 func (r *cssTokens) unlessEscaped(t cssToken) cssToken {
 	if strings.HasPrefix(r.s, `\`) {
 		return cssToken{cssBad, ""}
@@ -141,7 +141,7 @@ func (r *cssTokens) name() cssToken {
 	return cssToken{cssURL, strings.TrimSpace(rest[:end])}
 }
 
-// badURL reads to the end of an address that is not one.
+// badURL reads to the end of an invalid address.
 func (r *cssTokens) badURL() cssToken {
 	_, r.s, _ = strings.Cut(r.s, ")")
 	return cssToken{cssBad, ""}
@@ -165,7 +165,7 @@ func (r *cssTokens) quoted(quote byte) cssToken {
 	return cssToken{cssBad, ""}
 }
 
-// skipQuoted reads over the rest of a string that holds an escape.
+// skipQuoted skips the rest of a string that contains an escape.
 func (r *cssTokens) skipQuoted(quote byte) {
 	i := 0
 	for i < len(r.s) && r.s[i] != quote && r.s[i] != '\n' {
@@ -177,7 +177,7 @@ func (r *cssTokens) skipQuoted(quote byte) {
 	r.s = r.s[min(i+1, len(r.s)):]
 }
 
-// number says whether a number begins with this sign or point.
+// number reports whether a number begins with this sign or point.
 func (r *cssTokens) number() bool {
 	s := strings.TrimLeft(r.s[:min(len(r.s), 2)], "+-")
 	if len(s) == 0 {

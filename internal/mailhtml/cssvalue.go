@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// properties are the style properties that a mail may set. What lays things over
-// each other, moves them, or shows what does not stand in the mail is not there.
+// properties are the style properties that a message may set. They do not include properties
+// that put content on top of other content, move it, or add content.
 var properties = setOf(`background background-color background-image background-position background-repeat background-size
 	background-clip background-origin border border-top border-right border-bottom border-left border-color border-style
 	border-width border-top-color border-right-color border-bottom-color border-left-color border-top-style
@@ -22,21 +22,20 @@ var properties = setOf(`background background-color background-image background-
 	text-decoration-style text-indent text-overflow text-shadow text-transform unicode-bidi vertical-align visibility
 	white-space width word-break word-spacing word-wrap`)
 
-// showsImage are the properties whose value may hold an image.
+// showsImage are the properties whose value may contain an image.
 var showsImage = setOf(`background background-image list-style list-style-image`)
 
-// functions are those that a value may call.
+// functions are the functions that a value may call.
 var functions = setOf(`rgb rgba hsl hsla calc min max clamp linear-gradient radial-gradient repeating-linear-gradient
 	repeating-radial-gradient`)
 
-// maxNested is how many functions may stand in each other.
+// maxNested is how deep functions may be nested.
 const maxNested = 8
 
-// plainString is what may stand in quotes: the name of a font.
+// plainString matches what may be in quotes: the name of a font.
 var plainString = words{" ._-", 100}
 
-// styleAttribute returns the declarations of a style attribute of an element that
-// may stay.
+// styleAttribute returns the allowed declarations of the style attribute of an element.
 func (c *cleaner) styleAttribute(element, s string) string {
 	if len(s) > maxStyle {
 		return ""
@@ -44,8 +43,8 @@ func (c *cleaner) styleAttribute(element, s string) string {
 	return c.declarations(&cssTokens{s: s}, element)
 }
 
-// declarations reads to the end of a block, or of all, and returns those that may
-// stay. element is the one that they are about, or empty when it is not known.
+// declarations reads to the end of a block or of the input, and returns the allowed
+// declarations. element is the element that they apply to, or empty if it is unknown.
 func (c *cleaner) declarations(r *cssTokens, element string) string {
 	var out strings.Builder
 	for {
@@ -66,7 +65,7 @@ func (c *cleaner) declarations(r *cssTokens, element string) string {
 	}
 }
 
-// declaration reads one, and returns it as it may stay, or nothing.
+// declaration reads one declaration and returns its allowed form, or an empty string.
 func (c *cleaner) declaration(r *cssTokens, element string) string {
 	name, value := declared(r)
 	given := name
@@ -93,7 +92,7 @@ func (c *cleaner) declaration(r *cssTokens, element string) string {
 	return name + ":" + text
 }
 
-// declared reads to the end of a declaration. The name is empty when it is none.
+// declared reads to the end of a declaration. The name is empty if it is not a declaration.
 func declared(r *cssTokens) (name string, value []cssToken) {
 	if t := r.next(); t.kind == cssIdent {
 		name = strings.ToLower(t.text)
@@ -114,12 +113,12 @@ func declared(r *cssTokens) (name string, value []cssToken) {
 		if t.kind == cssEnd || len(open) == 0 && (t.is(";") || t.is("}")) {
 			return name, value
 		}
-		open.take(t) // what closes nothing is part of the value
+		open.take(t) // an unmatched closing bracket is part of the value
 		value = append(value, r.next())
 	}
 }
 
-// value writes a value anew. false: it may not stay.
+// value rewrites a value. It returns false if the value is not allowed.
 func (c *cleaner) value(name string, tokens []cssToken) (string, bool) {
 	var out strings.Builder
 	depth := 0
@@ -164,13 +163,13 @@ func (c *cleaner) value(name string, tokens []cssToken) (string, bool) {
 	return out.String(), depth == 0
 }
 
-// cssEscape writes a URL so that it ends no string: of those characters, none has
-// to be in a URL as it is.
+// cssEscape escapes a URL so that it cannot end a string. A URL needs none of these characters
+// unescaped.
 func cssEscape(u string) string {
 	return strings.NewReplacer(`"`, "%22", `\`, "%5C", "<", "%3C", "\n", "%0A", "\r", "%0D", "\f", "%0C").Replace(u)
 }
 
-// countCSS counts what a style that is not written would have loaded.
+// countCSS counts what a removed style would have loaded.
 func (c *cleaner) countCSS(s string) {
 	if len(s) > maxStyle {
 		return

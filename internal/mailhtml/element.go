@@ -8,14 +8,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// element is one that may be written.
+// element is an allowed element.
 type element struct {
-	name string // that it is written as; empty: its own
-	void bool   // has no content and no end
+	name string // the name in the output; empty means unchanged
+	void bool   // has neither content nor an end tag
 }
 
-// elements are those that a mail is made of. None changes how a browser reads
-// what follows.
+// elements are the allowed elements. None of them changes how a browser parses what follows.
 var elements = func() map[string]element {
 	m := map[string]element{
 		"body": {name: "div"}, "center": {},
@@ -31,12 +30,12 @@ var elements = func() map[string]element {
 	return m
 }()
 
-// leftOut are the elements that go with all that is in them.
+// leftOut are the elements that are removed with their content.
 var leftOut = setOf(`applet audio canvas embed frameset iframe math noembed noframes noscript object plaintext script select
 	svg template textarea title video xmp`)
 
-// rawText are those of leftOut that a tokenizer reads to their end tag, however
-// their start tag is written.
+// rawText are the elements of leftOut that a tokenizer reads to their end tag, whatever
+// their start tag contains.
 var rawText = setOf(`iframe noembed noframes noscript plaintext script style textarea title xmp`)
 
 func setOf(names string) map[string]bool {
@@ -55,15 +54,15 @@ var (
 	faces   = words{" ,'_-", 200}
 )
 
-// words are letters and digits of any script, and some signs, up to a number of
-// characters. A regular expression that counts them would hold all of Unicode for
-// each: 12 MB.
+// words matches letters and digits of any script and some signs, up to a number of
+// characters. A regular expression that counts them would take all of Unicode for each
+// character: 12 MB.
 type words struct {
 	signs string
 	most  int
 }
 
-// MatchString says whether s is that and no more, and not empty.
+// MatchString reports whether s is not empty and consists of these characters only.
 func (w words) MatchString(s string) bool {
 	n := 0
 	for _, r := range s {
@@ -74,7 +73,7 @@ func (w words) MatchString(s string) bool {
 	return n > 0
 }
 
-// attributes are those that every element may have, with what they may say.
+// attributes are the attributes allowed on every element, with their allowed values.
 var attributes = map[string]interface{ MatchString(s string) bool }{
 	"align": word, "valign": word, "dir": word, "lang": word, "class": names, "id": names, "role": word, "type": word,
 	"bgcolor": colour, "color": colour, "face": faces, "size": word, "clear": word,
@@ -83,11 +82,11 @@ var attributes = map[string]interface{ MatchString(s string) bool }{
 	"colspan": regexp.MustCompile(`^[0-9]{1,3}$`), "rowspan": regexp.MustCompile(`^[0-9]{1,3}$`),
 }
 
-// harmless are the attributes that are written by other means, or that change nothing
-// where they are left out.
+// harmless are the attributes that are written in other ways, or whose removal changes
+// nothing.
 var harmless = setOf(`href src srcset target rel style xmlns`)
 
-// attribute writes an attribute of an element if it may be there.
+// attribute writes an attribute of an element if it is allowed.
 func (c *cleaner) attribute(element string, at html.Attribute) {
 	value := strings.TrimSpace(at.Val)
 	switch at.Key {
@@ -100,7 +99,7 @@ func (c *cleaner) attribute(element string, at html.Attribute) {
 			c.set("background", u)
 		}
 	case "alt", "title":
-		if element != "a" || at.Key != "title" { // of a link it says where it leads
+		if element != "a" || at.Key != "title" { // the title of a link shows its target
 			c.set(at.Key, value)
 		} else {
 			c.sending.remove("attribute title", value)

@@ -14,15 +14,15 @@ import (
 
 const target = "http://127.0.0.1:9"
 
-// X1 without a browser: what is made of a hostile mail holds nothing but what is
-// on the lists, read by a parser as a browser has one.
+// TestHostileMailIsHarmless cleans hostile messages and parses the result like a browser. It
+// contains only what the lists allow. Row X1 of docs/testing.md, without a browser.
 func TestHostileMailIsHarmless(t *testing.T) {
 	t.Parallel()
-	mails := hostilemail.All(target)
-	if len(mails) < 250 {
-		t.Errorf("only %d hostile mails", len(mails))
+	messages := hostilemail.All(target)
+	if len(messages) < 250 {
+		t.Errorf("only %d hostile messages", len(messages))
 	}
-	for _, m := range mails {
+	for _, m := range messages {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
@@ -47,7 +47,7 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// checkHarmless reads what is shown as a browser reads it.
+// checkHarmless parses what is shown like a browser.
 func checkHarmless(t *testing.T, p mailhtml.Page) {
 	t.Helper()
 	if strings.ContainsAny(p.Style, `<\`) {
@@ -56,7 +56,7 @@ func checkHarmless(t *testing.T, p mailhtml.Page) {
 	checkCSS(t, p.Style)
 	root, err := html.Parse(strings.NewReader("<!doctype html><body>" + p.Body))
 	if err != nil {
-		t.Fatalf("cannot be read: %v", err)
+		t.Fatalf("cannot be parsed: %v", err)
 	}
 	for n := range root.Descendants() {
 		if n.Type == html.CommentNode {
@@ -87,7 +87,7 @@ func checkAttribute(t *testing.T, element string, at html.Attribute) {
 	ours := strings.HasPrefix(at.Val, "/inline") || strings.HasPrefix(at.Val, "/remote?")
 	switch at.Key {
 	case "style":
-		if !strings.HasPrefix(at.Val, "all:initial!important;") { // ours: "all" is on no list
+		if !strings.HasPrefix(at.Val, "all:initial!important;") { // written by Clean: "all" is not on a list
 			checkCSS(t, at.Val)
 		}
 	case "href":
@@ -106,11 +106,11 @@ func checkAttribute(t *testing.T, element string, at html.Attribute) {
 	}
 }
 
-// loadsOrRuns are functions, at-rules and properties that no mail may have.
+// loadsOrRuns are functions, at-rules and properties that a message must not contain.
 var loadsOrRuns = regexp.MustCompile(`[<\\\\]|@(import|font|namespace|property)|(expression|image-set|src|var|attr|image)\(|` +
 	`(^|[;{\n])(position|content|behavior|-moz-binding|cursor|filter|animation|transform)\s*:[^{]*([;}]|$)`)
 
-// checkCSS looks for what loads or runs, without reading the style as we do.
+// checkCSS searches for what loads or runs, without the parser under test.
 func checkCSS(t *testing.T, style string) {
 	t.Helper()
 	lower := strings.ToLower(style)

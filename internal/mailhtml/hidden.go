@@ -10,11 +10,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Hidden is a piece of text that a reader of a mail does not see, or that only some
-// readers do.
+// Hidden is a piece of text that readers of a message, or some of them, do not see.
 type Hidden struct {
 	Text string
-	Why  string // what hides it
+	Why  string // the reason
 }
 
 // The reasons why text is hidden.
@@ -25,8 +24,8 @@ const (
 	hiddenByColour   = "colour"
 	hiddenByPosition = "off screen"
 	hiddenByClipping = "clipped"
-	// sometimesHidden follows the reason why a rule of a media query hides text, or
-	// one of which it is not known whether it holds.
+	// sometimesHidden follows the reason if a rule of a media query hides the text, or
+	// a rule that may not apply.
 	sometimesHidden = ", for some readers"
 )
 
@@ -41,7 +40,7 @@ const (
 	farAway, farBack = 1500, -150
 )
 
-// look is how an element and what is in it look.
+// look is the appearance of an element and its content.
 type look struct {
 	tag, id string
 	classes []string
@@ -53,21 +52,21 @@ type look struct {
 	indent  float64
 	unseen  bool // by visibility
 
-	// What the elements around it do to it: why they hide it, how much of it they let
-	// through, and how far to the right or down they move it, in pixels.
+	// The effect of the elements around it: why they hide it, how opaque they leave
+	// it, and how far to the right or down they move it, in pixels.
 	outerHidden  string
 	outerOpacity float64
 	outerShift   float64
 
 	// Its own styles.
-	none, tight bool // by display; by lines or letters that lie over each other
+	none, tight bool // hidden by display; hidden because lines or letters overlap
 	cuts        bool
 	opacity     float64
-	lengths     map[string]float64 // of its box, in pixels, by the name of the style
+	lengths     map[string]float64 // of its box, in pixels, by style property
 }
 
-// hiddenTexts says of each text of a cleaned mail, by its number, why it is hidden.
-// false: the styles are too much work to look at.
+// hiddenTexts returns why texts of a cleaned message are hidden, by the number of the text. It
+// returns false if the styles take too much work.
 func hiddenTexts(source string) (why map[int]string, ok bool) {
 	var sheet strings.Builder
 	each(source, func(z *html.Tokenizer, inStyle bool, _ html.Token) {
@@ -97,7 +96,7 @@ func hiddenTexts(source string) (why map[int]string, ok bool) {
 	return f.why, f.rules.work >= 0
 }
 
-// each reads the tokens of a mail. Of the text of a style sheet, there is no token.
+// each calls do for each token of a message, except for the text of a style sheet.
 func each(source string, do func(z *html.Tokenizer, inStyle bool, t html.Token)) {
 	z := html.NewTokenizer(strings.NewReader(source))
 	inStyle := false
@@ -116,14 +115,14 @@ func each(source string, do func(z *html.Tokenizer, inStyle bool, t html.Token))
 	}
 }
 
-// visible says whether a text has a character that can be seen.
+// visible reports whether a text has a visible character.
 func visible(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.Is(unicode.Mn, r)
 	}) >= 0
 }
 
-// finder follows the elements of a mail to find hidden text.
+// finder follows the elements of a message to find hidden text.
 type finder struct {
 	rules *ruleIndex
 	open  []*look
@@ -145,7 +144,7 @@ func (f *finder) start(t html.Token) {
 	}
 }
 
-// endLink ends the link that is open, as the cleaner does.
+// endLink ends the open link, as the cleaner does.
 func (f *finder) endLink() {
 	for i, l := range slices.Backward(f.open) {
 		if l.tag == "a" {
@@ -164,7 +163,7 @@ func (f *finder) end(name string) {
 	}
 }
 
-// inner is how an element in l looks before any style says otherwise.
+// inner returns the look of an element inside l before its own styles.
 func (l *look) inner(t html.Token) *look {
 	in := *l
 	in.tag, in.id, in.classes = t.Data, "", nil
@@ -218,7 +217,7 @@ func (r *cssTokens) all() []cssToken {
 	return out
 }
 
-// apply gives an element its styles: those of rules, the strongest last, and its own.
+// apply sets the styles of an element: those of rules, the strongest last, and its own.
 func (l *look) apply(rules []matched, own []declaredStyle) {
 	parent := l.size
 	for _, important := range []bool{false, true} {
@@ -236,7 +235,7 @@ func (l *look) apply(rules []matched, own []declaredStyle) {
 	if l.whyHidden() != "" {
 		return
 	}
-	// A rule that may hold for some readers hides an element for them, whatever the
+	// A rule that may hold only for some readers hides an element for them, whatever the
 	// other rules say.
 	for _, m := range rules {
 		if !m.sometimes {
@@ -252,7 +251,7 @@ func (l *look) apply(rules []matched, own []declaredStyle) {
 	}
 }
 
-// hides says why nothing in the element is seen, or nothing.
+// hides returns why the content of the element is hidden, or an empty string.
 func (l *look) hides() string {
 	if l.outerHidden != "" {
 		return l.outerHidden
@@ -271,7 +270,7 @@ func (l *look) hides() string {
 	return ""
 }
 
-// shift is how far the content of the element is moved, in pixels.
+// shift returns how far the content of the element is moved, in pixels.
 func (l *look) shift() float64 {
 	sum := l.outerShift
 	for name, n := range l.lengths {
@@ -282,7 +281,7 @@ func (l *look) shift() float64 {
 	return sum
 }
 
-// whyHidden says why the text of an element is not seen, or nothing.
+// whyHidden returns why the text of an element is hidden, or an empty string.
 func (l *look) whyHidden() string {
 	if why := l.hides(); why != "" {
 		return why
@@ -305,7 +304,7 @@ func (l *look) whyHidden() string {
 	return ""
 }
 
-// set sets one style. parent is the size of the letters around the element.
+// set sets one style. parent is the font size around the element.
 func (l *look) set(d declaredStyle, parent float64) {
 	v := d.value
 	switch d.name {
@@ -389,7 +388,7 @@ func (l *look) setGround(v []cssToken) {
 	}
 }
 
-// namedSizes are the sizes of letters that have names, in pixels.
+// namedSizes are the named font sizes, in pixels.
 var namedSizes = map[string]float64{
 	"xx-small": 9, "x-small": 10, "small": 13, "medium": 16, "large": 18, "x-large": 24, "xx-large": 32, "xxx-large": 48,
 }
@@ -419,7 +418,7 @@ func (l *look) setSize(t cssToken, parent float64) {
 		default:
 			l.size = pixels(n, unit)
 		}
-	case cssFunction: // computed: nothing is known
+	case cssFunction: // a computed value is unknown
 		l.size = 0
 	}
 }

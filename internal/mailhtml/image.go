@@ -8,15 +8,14 @@ import (
 	"golang.org/x/net/html"
 )
 
-// dataImage is an image that lies in its own address. Only those of pixels: an
-// SVG is a document.
+// dataImage matches an image inside its own address. It allows only bitmaps, because an SVG
+// is a document.
 var dataImage = regexp.MustCompile(`^data:image/(png|gif|jpeg|jpg|webp|bmp);base64,[A-Za-z0-9+/=]+$`)
 
-// maxDataImage is how long the address of an image may be that lies in it.
+// maxDataImage is the longest address of an image that contains the image.
 const maxDataImage = 512 << 10
 
-// image writes the source of an image. One that is left out keeps its place and
-// its text.
+// image writes the source of an image. A removed image keeps its place and its text.
 func (c *cleaner) image(t html.Token) {
 	c.page.Images++
 	src, _ := attr(t, "src")
@@ -35,8 +34,7 @@ func (c *cleaner) image(t html.Token) {
 	}
 }
 
-// imageURL returns the address to show for that of an image, empty if there is
-// none to show.
+// imageURL returns the address under which an image is shown, or an empty string.
 func (c *cleaner) imageURL(raw string) string {
 	raw = webTrim(raw)
 	if len(raw) >= 4 && strings.EqualFold(raw[:4], "cid:") {
@@ -66,9 +64,8 @@ func (c *cleaner) imageURL(raw string) string {
 	return c.options.Remote(address)
 }
 
-// inline returns the address of a part of the mail. Each part is asked for once,
-// and shown so often that a mail of nothing else does not become many times larger
-// than it came.
+// inline returns the address of a part of the message. It requests each part once, and stops
+// showing parts before a message of images becomes many times larger than it arrived.
 func (c *cleaner) inline(id string) string {
 	if c.options.Inline == nil || c.shown >= maxInline {
 		return ""
@@ -90,7 +87,7 @@ func (c *cleaner) inline(id string) string {
 	return address
 }
 
-// refuse counts an address that will not be loaded, whoever asks.
+// refuse counts an address that is never loaded.
 func (c *cleaner) refuse(raw string) {
 	if looksRemote(raw) && len(c.remote) < maxRemote && !c.remote[raw] {
 		c.remote[raw] = true
@@ -98,8 +95,7 @@ func (c *cleaner) refuse(raw string) {
 	}
 }
 
-// looksRemote says whether a browser may take raw for something to fetch from
-// elsewhere.
+// looksRemote reports whether a browser may take raw for an address to load.
 func looksRemote(raw string) bool {
 	raw = strings.ToLower(webTrim(raw))
 	for _, prefix := range []string{"http:", "https:", "//", `\\`, `/\`, `\/`, "ftp:", "ws:", "wss:"} {
@@ -110,7 +106,7 @@ func looksRemote(raw string) bool {
 	return false
 }
 
-// countRemote counts what an element that is not written would have loaded.
+// countRemote counts what a removed element would have loaded.
 func (c *cleaner) countRemote(t html.Token) {
 	for _, at := range t.Attr {
 		switch at.Key {

@@ -10,22 +10,21 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// maxSaid is how much of a link's text is compared with where it leads, in
-// bytes.
+// maxSaid is how much of a link's text is compared with its target, in bytes.
 const maxSaid = 300
 
-// leadsTo is the style of the mark that says where a link leads. It stands in the
-// element, where it is stronger than any style sheet (CSS Cascade Level 4, section
-// 6.1), and lies above everything else: the rest of a mail has no position.
+// leadsTo is the style of the mark that shows a link's target. It is an attribute of the
+// element, where it overrides any style sheet (CSS Cascade Level 4, section 6.1), and is on
+// top of everything else, because the rest of a message has no position.
 const leadsTo = "all:initial!important;position:relative!important;z-index:2147483647!important;" +
 	"color:#b3232f!important;background:#fff!important;font:600 13px/1.5 system-ui,sans-serif!important"
 
-// link is an open link, with its text so far.
+// link is an open link and its text so far.
 type link struct {
-	to    *url.URL // nil: nowhere
-	host  string   // to be compared with the text
+	to    *url.URL // nil if the link is disabled
+	host  string   // compared with the text
 	text  strings.Builder
-	outer *strings.Builder // what the link is written into; its content is held until it ends
+	outer *strings.Builder // the output; the content is buffered until the link ends
 }
 
 func (l *link) said(s string) {
@@ -34,13 +33,12 @@ func (l *link) said(s string) {
 	}
 }
 
-// holdLink holds what is written from now on until the link ends.
+// holdLink buffers what is written until the link ends.
 func (c *cleaner) holdLink() {
 	c.link.outer, c.body = c.body, &strings.Builder{}
 }
 
-// openLink writes where a link leads: what it may, and in its title, whatever
-// its text says.
+// openLink writes the allowed target of a link, also as its title, whatever its text says.
 func (c *cleaner) openLink(t html.Token) {
 	c.link = &link{}
 	href, given := attr(t, "href")
@@ -53,7 +51,7 @@ func (c *cleaner) openLink(t html.Token) {
 	}
 	c.link.to = u
 	c.set("href", u.String())
-	if u.Scheme == "" || c.sending != nil { // a place in this mail
+	if u.Scheme == "" || c.sending != nil { // a place in this message
 		return
 	}
 	c.link.host = u.Hostname()
@@ -62,7 +60,7 @@ func (c *cleaner) openLink(t html.Token) {
 	c.set("rel", "noopener noreferrer nofollow")
 }
 
-// closeLink ends the link that is open: one cannot stand in another.
+// closeLink ends the open link: links cannot be nested.
 func (c *cleaner) closeLink() {
 	for i, v := range slices.Backward(c.open) {
 		if v == "a" {
@@ -72,29 +70,28 @@ func (c *cleaner) closeLink() {
 	}
 }
 
-// endLink writes the content of the link that is open. A link whose text names
-// another site than the one it leads to is written as that text alone, after a
-// mark that says where it leads: no style or element in the link can then hide the
-// mark or take the two apart.
+// endLink writes the content of the open link. If the text names another site than the
+// target, it writes only the text, after a mark that shows the target: no style or element in
+// the link can then hide the mark or separate the two.
 func (c *cleaner) endLink() {
 	l := c.link
 	if l == nil {
 		return
 	}
-	held := c.body.String()
+	content := c.body.String()
 	c.link, c.body = nil, l.outer
 	text := strings.TrimSpace(l.text.String())
 	if c.sending != nil && l.to != nil {
 		c.sending.linkTo(l.to, hostIn(text))
 	}
 	if said := hostIn(text); l.host == "" || said == "" || site(said) == site(l.host) {
-		c.body.WriteString(held)
+		c.body.WriteString(content)
 		return
 	}
 	c.body.WriteString(`<span class="postroom-leads-to" style="` + leadsTo + `">(leads to ` + html.EscapeString(l.host) + `) </span>` + html.EscapeString(text))
 }
 
-// hostIn returns the host of a text that looks like an address of the web.
+// hostIn returns the host of a text that looks like a web address.
 func hostIn(text string) string {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if strings.ContainsAny(text, " \t\r\n") || !strings.Contains(text, ".") || strings.Contains(text, "@") {
@@ -114,7 +111,7 @@ func hostIn(text string) string {
 	return host
 }
 
-// site is what belongs to one owner: a name below a public suffix.
+// site returns the domain of one owner: the name below a public suffix.
 func site(host string) string {
 	if s, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
 		return s
@@ -122,7 +119,7 @@ func site(host string) string {
 	return host
 }
 
-// linkURL returns where a link may lead, nil for nowhere.
+// linkURL returns the allowed target of a link, or nil.
 func linkURL(raw string) *url.URL {
 	raw = webTrim(raw)
 	if strings.HasPrefix(raw, "#") && len(raw) > 1 {
@@ -138,8 +135,7 @@ func linkURL(raw string) *url.URL {
 	return u
 }
 
-// webURL returns the address of something on the web, nil if raw is none that
-// every reader takes for the same.
+// webURL returns a web address, or nil if programs could parse raw differently.
 func webURL(raw string) *url.URL {
 	raw = webTrim(raw)
 	if strings.HasPrefix(raw, "//") {
@@ -166,8 +162,8 @@ func webURL(raw string) *url.URL {
 	return u
 }
 
-// webTrim leaves out what browsers leave out of addresses before they read them
-// (URL Living Standard, 4.4).
+// webTrim removes what browsers remove from addresses before they parse them (URL Living
+// Standard, 4.4).
 func webTrim(raw string) string {
 	raw = strings.TrimFunc(raw, func(r rune) bool { return r <= ' ' })
 	return strings.Map(func(r rune) rune {
@@ -183,7 +179,7 @@ func webTrim(raw string) string {
 // time.
 const maxHost = 4 * 253
 
-// asciiHost is a name as it is looked up, which shows letters that only look like
+// asciiHost returns the ASCII form of a host name, which reveals letters that only look like
 // others.
 func asciiHost(host string) string {
 	if strings.Contains(host, ":") { // IPv6

@@ -1,18 +1,17 @@
-// Package mailhtml makes the HTML of a mail, which anybody may have written, into
-// HTML that only shows something: it holds no scripts, no forms, nothing that
-// loads by itself and nothing that leads away without being followed.
+// Package mailhtml converts the HTML of a message, which anyone may have written, into HTML
+// that only shows something: without scripts, without forms, without anything that loads by
+// itself, and with links that only lead away when the reader follows them.
 //
-// It is safe by what it writes and not by what it recognises. The tags are read
-// one after the other and written anew from lists of elements, attributes and
-// style properties; text is always escaped; no element is written whose content
-// a browser reads by other rules (script, template, textarea, svg, math ...); and
-// in a style sheet neither '<' nor a backslash is ever written. So it does not
-// matter where a browser would have read the original differently. What is not on
-// a list is left out, never repaired.
+// Its safety depends on what it writes and not on what it recognises. It reads the tags one by
+// one and writes new ones from lists of elements, attributes and style properties. It always
+// escapes text, never writes an element whose content a browser parses by other rules (script,
+// template, textarea, svg, math ...), and never writes '<' or a backslash into a style sheet.
+// So it does not matter where a browser would have parsed the original differently. Content
+// that is not on a list is removed, never repaired.
 //
-// Remote content is left out and counted, and on request its images are written
-// with addresses that the caller gives. The result still belongs into a sandboxed
-// frame with a content security policy: each is there for when the other fails.
+// Remote content is removed and counted. On request its images are written with addresses that
+// the caller provides. The result must still be shown in a sandboxed frame with a content
+// security policy: each protects if the other fails.
 package mailhtml
 
 import (
@@ -25,51 +24,51 @@ import (
 )
 
 const (
-	// MaxInput is how much of a mail's HTML is looked at, in bytes.
+	// MaxInput is how much of a message's HTML is read, in bytes.
 	MaxInput = 2 << 20
-	// maxDepth is how many elements may be open in each other. What is nested
+	// maxDepth is how deep elements may be nested. What is nested
 	// deeper is shown without its elements.
 	maxDepth = 200
-	// maxStyle is how much there may be of style sheets, in bytes.
+	// maxStyle is the maximum size of all style sheets, in bytes.
 	maxStyle = 256 << 10
 	// maxRemote is how many remote addresses are counted, and shown on request.
 	maxRemote = 200
-	// maxInline is how often images that lie in the mail are shown, and how many of
-	// them are looked for.
+	// maxInline is how often images of the message itself are shown, and how many of
+	// them are requested.
 	maxInline = 1000
 )
 
-// Options say where images come from. Neither function may return a URL that
-// holds what the mail says unescaped.
+// Options say where images come from. Neither function may return a URL that contains
+// unescaped text of the message.
 type Options struct {
-	// Inline returns the URL of the part with this Content-ID (RFC 2392), empty
-	// when the mail has none.
+	// Inline returns the URL of the part with this Content-ID (RFC 2392), or an empty
+	// string if there is no such part.
 	Inline func(contentID string) string
-	// Remote returns the URL that shows a remote image, empty for none. nil leaves
-	// out all remote content.
+	// Remote returns the URL that shows a remote image, or an empty string. nil removes
+	// all remote content.
 	Remote func(url string) string
-	// Reveal shows the text that a reader does not see, marked, and leaves out media
+	// Reveal shows hidden text with a mark, and removes media
 	// queries. It is for HTML that Sanitize returned.
 	Reveal bool
 }
 
-// Page is the HTML of a mail, made harmless.
+// Page is the harmless HTML of a message.
 type Page struct {
-	// Body is what stands in the body element, and Style in one style element.
+	// Body is the content of the body element, and Style of one style element.
 	Body, Style string
-	// Blocked is how many remote images Options.Remote was not asked for.
+	// Blocked is how many remote images are not shown because Options.Remote is nil.
 	Blocked int
-	// Refused is how much else the mail wanted to load, and never will: style
+	// Refused is how many other resources the message refers to, which are never loaded: style
 	// sheets, fonts, frames, videos.
 	Refused int
 	// Text is how many bytes of text it shows, and Images how many images.
 	Text, Images int
-	// Cut says that the mail was longer than MaxInput.
+	// Cut reports that the message was longer than MaxInput.
 	Cut bool
 }
 
-// Clean makes the HTML of a mail harmless. Whatever it is given, it answers, in
-// time that grows with the length alone.
+// Clean makes the HTML of a message harmless. It accepts any input, and its time grows only
+// with the length.
 func Clean(source string, o Options) Page {
 	c := &cleaner{options: o, body: &strings.Builder{}, remote: map[string]bool{}, parts: map[string]string{}}
 	if o.Reveal {
@@ -106,22 +105,22 @@ func (c *cleaner) clean(source string) Page {
 	}
 }
 
-// cleaner writes a page while the original is read.
+// cleaner writes a page while it reads the original.
 type cleaner struct {
 	options Options
 	page    Page
 	body    *strings.Builder
 	sheet   strings.Builder
-	open    []string // the elements that are open in what is written
-	within  string   // the element whose content is left out, or is a style sheet
+	open    []string // the open elements of the output
+	within  string   // the element whose content is removed or is a style sheet
 	nested  int      // how many of it are open
 	remote  map[string]bool
-	parts   map[string]string // addresses of the mail's own images, by Content-ID
+	parts   map[string]string // addresses of the message's own images, by Content-ID
 	shown   int               // how often one of those was shown
-	link    *link             // that is open
-	texts   int               // how many texts there were
-	hidden  map[int]string    // why the text of that number is hidden
-	sending *sending          // nil of a mail that is only shown
+	link    *link             // the open link
+	texts   int               // number of texts so far
+	hidden  map[int]string    // why a text is hidden, by its number
+	sending *sending          // nil for a message that is only shown
 }
 
 func (c *cleaner) start(t html.Token) {
@@ -160,7 +159,7 @@ func (c *cleaner) start(t html.Token) {
 	c.write(t, e)
 }
 
-// write writes a start tag with the attributes that it may have.
+// write writes a start tag with its allowed attributes.
 func (c *cleaner) write(t html.Token, e element) {
 	name := e.name
 	if name == "" {
@@ -199,8 +198,8 @@ func (c *cleaner) set(name, value string) {
 	c.body.WriteByte('"')
 }
 
-// close ends an element and those that are open in it. An end without a
-// beginning is left out.
+// close ends an element and the open elements inside it. It ignores an end tag without a start
+// tag.
 func (c *cleaner) close(name string) {
 	if c.within != "" {
 		if name == c.within {
@@ -215,7 +214,7 @@ func (c *cleaner) close(name string) {
 			c.closeTo(i)
 			return
 		}
-		if v == "td" || v == "th" { // a cell ends with its row or table only
+		if v == "td" || v == "th" { // a cell ends only with its row or table
 			if name != "tr" && name != "table" && name != "tbody" && name != "thead" && name != "tfoot" {
 				return
 			}
@@ -263,7 +262,7 @@ func (c *cleaner) text(s string) {
 	why := c.hidden[c.texts]
 	switch {
 	case c.sending != nil:
-		_, _ = textEscaper.WriteString(c.body, s) // never fails
+		_, _ = textEscaper.WriteString(c.body, s) // a builder never fails
 	case why != "":
 		c.body.WriteString(`<span class="postroom-hidden" style="` + hiddenMark + `"><b style="` + hiddenLabel + `">hidden (` + why + `):</b> ` + html.EscapeString(s) + `</span>`)
 	default:
@@ -271,15 +270,15 @@ func (c *cleaner) text(s string) {
 	}
 }
 
-// hiddenMark and hiddenLabel are the styles of text that is hidden in the mail, as
-// leadsTo is that of where a link leads.
+// hiddenMark and hiddenLabel are the styles of revealed text, as leadsTo is the style of the
+// mark of a link.
 const (
 	hiddenMark = "all:initial!important;position:relative!important;z-index:2147483646!important;color:#191c2b!important;" +
 		"background:#fff3cd!important;outline:2px dashed #b3232f!important;font:13px/1.6 system-ui,sans-serif!important;overflow-wrap:anywhere!important"
 	hiddenLabel = "all:initial!important;color:#b3232f!important;font:600 13px/1.6 system-ui,sans-serif!important"
 )
 
-// comment notes a comment that holds HTML, which some programs show.
+// comment records a comment that contains HTML, which some programs show.
 func (c *cleaner) comment(s string) {
 	if c.sending == nil {
 		return

@@ -14,17 +14,17 @@ const (
 	// maxExcerpt is how much of a removed or hidden text a finding quotes, in
 	// characters.
 	maxExcerpt = 300
-	// tooLongBy is how much room the ends of open elements need when a mail is cut.
+	// tooLongBy is how much space the end tags need when a message is cut.
 	tooLongBy = 4 << 10
 )
 
-// Sanitized is the HTML of a mail that is to be sent, and what a person who approves
-// it should know.
+// Sanitized is the HTML of an outbound message, and what a person who approves the message
+// should know.
 type Sanitized struct {
-	// HTML holds what Clean shows, and nothing else. Sanitizing it again changes
+	// HTML contains only what Clean shows. Sanitizing it again changes
 	// nothing.
 	HTML string
-	// Removed is what was left out.
+	// Removed lists what was removed.
 	Removed []Removed
 	// Hidden is the text that readers do not see, or only some of them.
 	Hidden []Hidden
@@ -32,24 +32,24 @@ type Sanitized struct {
 	Links []Link
 }
 
-// Removed is a kind of element, attribute or style that was left out.
+// Removed is a kind of element, attribute or style that was removed.
 type Removed struct {
 	What  string // such as "<svg>", "attribute onclick" or "style position"
 	Text  string // the beginning of the text in it
 	Count int
 }
 
-// Link is where a link leads.
+// Link is the target of a link.
 type Link struct {
 	URL  string
-	Host string // empty of an address of mail or telephone
+	Host string // empty for an email address or telephone number
 	// Says is the host of another site that the text of the link names.
 	Says string
 }
 
-// Sanitize returns the HTML of a mail as it may be sent: written from the same lists
-// as Clean, but with the addresses of its images as they are, and with the styles
-// that Clean changes to keep a mail legible. Its time grows with the length alone.
+// Sanitize returns the HTML of a message in the form in which it may be sent: written from the
+// same lists as Clean, but with the original addresses of its images, and with the styles that
+// Clean changes for legibility. Its time grows only with the length.
 func Sanitize(source string) Sanitized {
 	out, rest := sanitize(source, false), []Removed(nil)
 	if len(out.HTML) > MaxInput {
@@ -82,7 +82,7 @@ func sanitize(source string, withoutSheet bool) Sanitized {
 	return out
 }
 
-// quoteHidden collects the texts that are hidden, in their order.
+// quoteHidden collects the hidden texts in their order.
 func quoteHidden(source string, why map[int]string) []Hidden {
 	if len(why) == 0 {
 		return nil
@@ -108,8 +108,8 @@ func quoteHidden(source string, why map[int]string) []Hidden {
 	return out[:min(len(out), maxFindings)]
 }
 
-// AllText returns the text of HTML that Sanitize returned, hidden or not, each piece
-// on a line of its own.
+// AllText returns the text of HTML from Sanitize, hidden or not, with each piece on its own
+// line.
 func AllText(source string) string {
 	var b strings.Builder
 	each(source, func(_ *html.Tokenizer, inStyle bool, t html.Token) {
@@ -121,7 +121,7 @@ func AllText(source string) string {
 	return b.String()
 }
 
-// excerpt is the beginning of a text on one line.
+// excerpt returns the beginning of a text on one line.
 func excerpt(s string) string {
 	s = strings.Join(strings.Fields(s[:min(len(s), 8*maxExcerpt)]), " ")
 	if r := []rune(s); len(r) > maxExcerpt {
@@ -130,7 +130,7 @@ func excerpt(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// sending is what is noted about a mail that is to be sent.
+// sending collects the findings about an outbound message.
 type sending struct {
 	removed []Removed
 	byWhat  map[string]int
@@ -138,7 +138,7 @@ type sending struct {
 	seen    map[Link]bool
 }
 
-// remove notes something that is left out. It may be called on nil.
+// remove records something that is removed. It may be called on nil.
 func (s *sending) remove(what, text string) {
 	if s == nil {
 		return
@@ -159,14 +159,14 @@ func (s *sending) remove(what, text string) {
 	s.addText(what, text)
 }
 
-// removeStyle notes a style that is left out. It may be called on nil.
+// removeStyle records a removed style. It may be called on nil.
 func (s *sending) removeStyle(name string) {
 	if name != "" && !strings.HasPrefix(name, "mso-") && !strings.HasPrefix(name, "-") {
 		s.remove("style "+nameOf(name), "")
 	}
 }
 
-// addText adds to the text of what was removed.
+// addText appends to the text of what was removed.
 func (s *sending) addText(what, text string) {
 	if s == nil {
 		return
@@ -180,7 +180,7 @@ func (s *sending) addText(what, text string) {
 	}
 }
 
-// linkTo notes a link. says is the host that its text names.
+// linkTo records a link. says is the host that its text names.
 func (s *sending) linkTo(u *url.URL, says string) {
 	l := Link{URL: CutURL(u.String()), Host: u.Hostname()}
 	if says != "" && l.Host != "" && site(says) != site(l.Host) {
@@ -199,7 +199,7 @@ func (s *sending) linkTo(u *url.URL, says string) {
 // maxURL is how much of the address of a link is listed, in bytes.
 const maxURL = 2000
 
-// CutURL is the beginning of a long URL, with an ellipsis, or the URL itself.
+// CutURL returns the beginning of a long URL with an ellipsis, or the whole URL.
 func CutURL(s string) string {
 	if len(s) <= maxURL {
 		return s
@@ -207,21 +207,21 @@ func CutURL(s string) string {
 	return strings.ToValidUTF8(s[:maxURL], "") + "…"
 }
 
-// structural are the elements whose tags say nothing by themselves: a mail without
-// them is the same mail.
+// structural are the elements whose tags have no meaning of their own: a message without them
+// is the same message.
 var structural = setOf(`html head meta`)
 
 // said are the attributes whose value a reader may see.
 var said = []string{"value", "alt", "label", "srcdoc", "placeholder", "content", "href", "src", "data"}
 
-// removeTag notes the tag of an element that is left out, with what it shows.
+// removeTag records the removed tag of an element, with what it shows.
 func (s *sending) removeTag(t html.Token) {
 	if s != nil && !structural[t.Data] {
 		s.remove("<"+nameOf(t.Data)+">", saidBy(t))
 	}
 }
 
-// saidBy is what the attributes of an element say to a reader.
+// saidBy returns what the attributes of an element tell a reader.
 func saidBy(t html.Token) string {
 	var texts []string
 	for _, at := range t.Attr {
@@ -232,15 +232,15 @@ func saidBy(t html.Token) string {
 	return strings.ToValidUTF8(strings.Join(texts, " "), "")
 }
 
-// nameOf is the name of an element or attribute, cut to what can be shown.
+// nameOf returns the name of an element or attribute, shortened for display.
 func nameOf(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
 
-// conditional says whether a comment holds HTML that some programs show.
+// conditional reports whether a comment contains HTML that some programs show.
 func conditional(comment string) bool {
 	comment = strings.TrimLeft(comment, "- \t\r\n")
 	return len(comment) > 3 && strings.EqualFold(comment[:3], "[if")
 }
 
-// textEscaper escapes text and no more than that has to be: what is sanitized again
-// must not grow.
+// textEscaper escapes only what must be escaped in text: sanitizing again must not make the
+// text longer.
 var textEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")

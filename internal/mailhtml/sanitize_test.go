@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/internal/mailhtml/hostilemail"
 )
 
-func TestSanitizeKeepsWhatMailIsMadeOf(t *testing.T) {
+func TestSanitizeKeepsOrdinaryContent(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
 		`<p>Please.</p>`,
@@ -145,8 +145,8 @@ func TestSanitizeListsLinks(t *testing.T) {
 	}
 }
 
-// What is sanitized stays as it is when it is sanitized again, and is as harmless as
-// what is shown.
+// Sanitizing a second time changes nothing, and the result is as harmless as what Clean
+// shows.
 func TestSanitizeTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, m := range hostilemail.All(target) {
@@ -174,8 +174,8 @@ func checkSanitized(t *testing.T, source string) {
 	checkHarmless(t, mailhtml.Clean(once.HTML, shown))
 }
 
-// The time to sanitize and to reveal grows with the length alone.
-func TestSanitizeIsLinear(t *testing.T) { //nolint:paralleltest // it counts the time of this process
+// The time to sanitize and to reveal grows only with the length.
+func TestSanitizeIsLinear(t *testing.T) { //nolint:paralleltest // it measures the time of this process
 	for name, unit := range map[string][2]string{
 		"rules and elements":  {`<style>` + strings.Repeat(`.a .b .c{color:red}`, 500) + `</style>`, `<p class="c b a">x`},
 		"deep":                {``, `<div class="a b c">x`},

@@ -79,7 +79,7 @@ func (tr *trap) headers() map[string]http.Header {
 const perThread = 10
 
 // putHostile puts the mails into threads of the inbox, and returns those.
-func (s *site) putHostile(t *testing.T, in *gen.Inbox, mails []hostilemail.Mail) []string {
+func (s *site) putHostile(t *testing.T, in *gen.Inbox, mails []hostilemail.Message) []string {
 	t.Helper()
 	var threads []string
 	for i, m := range mails {
@@ -148,8 +148,8 @@ func (b *tab) readHostile(paths []string) int {
 var givingTime = chromedp.Evaluate[chromedp.Void](`new Promise((done) => setTimeout(done, 1500))`, chromedp.EvalAwaitPromise)
 
 // some are the mails that this run shows.
-func some(all []hostilemail.Mail) []hostilemail.Mail {
-	out := make([]hostilemail.Mail, 0, len(all))
+func some(all []hostilemail.Message) []hostilemail.Message {
+	out := make([]hostilemail.Message, 0, len(all))
 	step := everyMail
 	for i, m := range all {
 		if i%step == 0 {
@@ -202,7 +202,7 @@ func TestBrowserHostileMailWithoutWalls(t *testing.T) {
 			onlyShort int
 		}{{"as it came", false, 60 / everyMail, 1 << 20, 10_000}, {"made harmless", true, 0, 0, 1 << 20}} {
 			tr := newTrap(t)
-			mails := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Mail) bool { return len(m.HTML) > tt.onlyShort })
+			mails := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > tt.onlyShort })
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/html; charset=utf-8")
 				var i int

