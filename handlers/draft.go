@@ -260,11 +260,11 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	}
 	n := store.NewDraft{Draft: store.Draft{
 		AccountID: s.inbox.AccountID, InboxID: s.inbox.ID, Kind: s.kind, TestMode: s.testMode,
-		Addresses: store.JSON[store.Addresses]{V: s.addresses(&s.from)}, Subject: s.subject, Refs: store.JSON[store.References]{V: s.refs},
+		Addresses: store.JSON[mail.Addresses]{V: s.addresses(&s.from)}, Subject: s.subject, Refs: store.JSON[store.References]{V: s.refs},
 		CreatedBy: callerOf(ctx).ID,
 		Content: &store.DraftContent{
 			Text: s.text, HTML: s.html, Headers: store.JSON[[][2]string]{V: s.headers},
-			Attachments: store.JSON[[]store.Attachment]{V: heldAttachments(s.attachments, a.now())},
+			Attachments: store.JSON[[]mail.Attachment]{V: heldAttachments(s.attachments, a.now())},
 		},
 	}}
 	settleHTML(n.Content, recipients)
@@ -292,10 +292,10 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 }
 
 // heldAttachments describes attachments that lie with a draft.
-func heldAttachments(in []attachment, now time.Time) []store.Attachment {
-	out := make([]store.Attachment, 0, len(in))
+func heldAttachments(in []attachment, now time.Time) []mail.Attachment {
+	out := make([]mail.Attachment, 0, len(in))
 	for _, at := range in {
-		out = append(out, store.Attachment{
+		out = append(out, mail.Attachment{
 			ID: store.NewID("att_", now), Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID,
 			Inline: at.Inline, Size: at.size,
 		})

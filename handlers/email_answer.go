@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -53,7 +54,7 @@ func batchToAPI(b store.Batch) *gen.EmailBatch {
 	return out
 }
 
-func senderToAPI(as store.Addresses) string {
+func senderToAPI(as mail.Addresses) string {
 	if as.From == nil {
 		return ""
 	}

@@ -176,7 +176,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (
 	n := &store.NewEmail{Email: store.Email{
 		Message: store.Message{
 			ID: emailID(raw.id), AccountID: s.account, TestMode: s.testMode, FromEmail: mail.FoldAddress(s.from.Email),
-			Addresses: store.JSON[store.Addresses]{V: s.addresses(&raw.out.From)}, Subject: s.subject, HeaderID: raw.out.HeaderID,
+			Addresses: store.JSON[mail.Addresses]{V: s.addresses(&raw.out.From)}, Subject: s.subject, HeaderID: raw.out.HeaderID,
 			Automated: raw.parsed.Automated(false), Size: raw.size, Content: content, Recipients: recipientsOf(s.submission),
 		},
 		Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},

@@ -101,18 +101,18 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 		m.ThreadSubject = strings.ToLower(reply.NormalizeSubject(p.Subject))
 		m.ReplyMark = reply.HasReplyMark(p.Subject)
 		m.Refs.V = store.References{InReplyTo: p.InReplyTo, References: p.References}
-		m.Addresses.V = store.Addresses{To: addresses(p.To), Cc: addresses(p.Cc), ReplyTo: addresses(p.ReplyTo)}
+		m.Addresses.V = mail.Addresses{To: addresses(p.To), Cc: addresses(p.Cc), ReplyTo: addresses(p.ReplyTo)}
 		if p.From != nil {
-			m.Addresses.V.From = &store.Address{Name: p.From.Name, Email: p.From.Email}
+			m.Addresses.V.From = &mail.Address{Name: p.From.Name, Email: p.From.Email}
 			m.FromEmail = mail.FoldAddress(p.From.Email)
 		}
 		m.HasCode, m.HasLink = len(found.Codes) > 0, len(found.Links) > 0
 		m.Content = &store.Content{
-			Raw: raw, Snippet: plaintext.Snippet(p.Text), Extracted: &store.JSON[store.Extracted]{V: store.Extracted(found)},
-			Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+			Raw: raw, Snippet: plaintext.Snippet(p.Text), Extracted: &store.JSON[mail.Extraction]{V: mail.Extraction(found)},
+			Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}},
 		}
 		for _, a := range p.Attachments {
-			m.Content.Attachments.V = append(m.Content.Attachments.V, store.Attachment{
+			m.Content.Attachments.V = append(m.Content.Attachments.V, mail.Attachment{
 				ID: store.NewID("att_", s.clock.Now()), Part: a.Part, Filename: a.Filename, ContentType: a.ContentType,
 				ContentID: a.ContentID, Inline: a.Inline, Size: a.Size,
 			})
@@ -130,10 +130,10 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 	return m
 }
 
-func addresses(in []mail.Address) []store.Address {
-	out := make([]store.Address, len(in))
+func addresses(in []mail.Address) []mail.Address {
+	out := make([]mail.Address, len(in))
 	for i, a := range in {
-		out[i] = store.Address(a)
+		out[i] = mail.Address(a)
 	}
 	return out
 }

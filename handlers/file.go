@@ -147,18 +147,18 @@ func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*ge
 	}, nil
 }
 
-func findAttachment(m store.Message, id string) (store.Attachment, error) {
+func findAttachment(m store.Message, id string) (mail.Attachment, error) {
 	if m.Content != nil {
 		if i := indexAttachment(m.Content.Attachments.V, id); i >= 0 {
 			return m.Content.Attachments.V[i], nil
 		}
 	}
-	return store.Attachment{}, errNoAttachment
+	return mail.Attachment{}, errNoAttachment
 }
 
 // indexAttachment is -1 when there is none of that id.
-func indexAttachment(all []store.Attachment, id string) int {
-	return slices.IndexFunc(all, func(at store.Attachment) bool { return at.ID == id })
+func indexAttachment(all []mail.Attachment, id string) int {
+	return slices.IndexFunc(all, func(at mail.Attachment) bool { return at.ID == id })
 }
 
 var errNoAttachment = fmt.Errorf("attachment: %w", store.ErrNotFound)

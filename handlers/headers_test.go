@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -39,11 +40,11 @@ func TestA5ForgedResults(t *testing.T) {
 		raw := strings.Join(forged, "\r\n") + "\r\n" + strings.Join(foreign, "\r\n") + "\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nHi.\r\n"
 		for name, body := range map[string]string{"small": "", "kept beside its text": strings.Repeat("x\r\n", 200<<10)} {
 			sent := raw + body
-			mail := s.received(t, in, []byte(sent))
-			mail.Content.Auth = &store.JSON[store.AuthResults]{V: store.AuthResults{
+			n := s.received(t, in, []byte(sent))
+			n.Content.Auth = &store.JSON[mail.AuthResult]{V: mail.AuthResult{
 				SPF: "fail", DKIM: "none", DMARC: "fail", Field: "former.in.example;\r\n\tspf=fail;\r\n\tdmarc=fail",
 			}}
-			m := s.add(t, mail)
+			m := s.add(t, n)
 
 			res := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
 			res.wantAt(t, "auth", `{"dkim":"none","dmarc":"fail","spf":"fail","internal":null,"internal_account":null}`)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/mail"
-	"github.com/postroom/postroom/store"
 )
 
 // mailboxesFromAPI reads one of the shapes that an address field of an email may
@@ -48,7 +47,7 @@ func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]mail.Address, 
 
 // mailbox writes an address as requests may have it: with its name, which is
 // quoted where it could be taken for something else.
-func mailbox(a store.Address) string {
+func mailbox(a mail.Address) string {
 	switch {
 	case a.Name == "":
 		return a.Email
@@ -58,7 +57,7 @@ func mailbox(a store.Address) string {
 	return a.Name + " <" + a.Email + ">"
 }
 
-func mailboxes(as []store.Address) []string {
+func mailboxes(as []mail.Address) []string {
 	out := make([]string, 0, len(as))
 	for _, a := range as {
 		out = append(out, mailbox(a))
@@ -67,7 +66,7 @@ func mailboxes(as []store.Address) []string {
 }
 
 // nullMailboxes is nil, which is null, for none.
-func nullMailboxes(as []store.Address) []string {
+func nullMailboxes(as []mail.Address) []string {
 	if len(as) == 0 {
 		return nil
 	}

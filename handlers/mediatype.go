@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // mediaTypes are those that people attach and that Go does not know on every
@@ -49,6 +49,6 @@ var extensions = map[string]string{
 
 // attachmentName is what a file is called: as the mail says, or if that gives
 // it no name, after its type.
-func attachmentName(at store.Attachment) string {
+func attachmentName(at mail.Attachment) string {
 	return cmp.Or(at.Filename, "attachment"+extensions[at.ContentType])
 }

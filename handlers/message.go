@@ -243,17 +243,17 @@ func recipientToAPI(r store.Recipient) gen.Recipient {
 	}
 }
 
-func attachmentToAPI(at store.Attachment) gen.Attachment {
+func attachmentToAPI(at mail.Attachment) gen.Attachment {
 	return gen.Attachment{
 		ID: at.ID, Filename: attachmentName(at), ContentType: at.ContentType, Size: at.Size, Inline: at.Inline, ContentID: emptyIsNull(at.ContentID),
 	}
 }
 
-func addressToAPI(a store.Address) gen.MailAddress {
+func addressToAPI(a mail.Address) gen.MailAddress {
 	return gen.MailAddress{Email: a.Email, Name: emptyIsNull(a.Name)}
 }
 
-func addressesToAPI(as []store.Address) []gen.MailAddress {
+func addressesToAPI(as []mail.Address) []gen.MailAddress {
 	out := make([]gen.MailAddress, 0, len(as))
 	for _, a := range as {
 		out = append(out, addressToAPI(a))

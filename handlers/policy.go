@@ -132,7 +132,7 @@ func (a *API) haveWritten(
 
 // followed returns the addresses of a Reply-To that a reply goes to: under
 // reply_only those who never wrote are left out, whoever asks for it.
-func (a *API) followed(ctx context.Context, in store.Inbox, m store.Message) ([]store.Address, error) {
+func (a *API) followed(ctx context.Context, in store.Inbox, m store.Message) ([]mail.Address, error) {
 	replyTo := m.Addresses.V.ReplyTo
 	if in.SendPolicy != store.PolicyReplyOnly || m.Direction != store.DirectionIn || len(replyTo) == 0 {
 		return replyTo, nil
@@ -141,5 +141,5 @@ func (a *API) followed(ctx context.Context, in store.Inbox, m store.Message) ([]
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(replyTo), func(r store.Address) bool { return !written(r.Email) }), nil
+	return slices.DeleteFunc(slices.Clone(replyTo), func(r mail.Address) bool { return !written(r.Email) }), nil
 }

@@ -134,11 +134,11 @@ func (s *submission) extras(
 
 // answer sets whom a reply to m goes to: to Reply-To, else From; and for one of
 // our own, to its To. The inbox itself is never a recipient.
-func (s *submission) answer(m store.Message, replyTo []store.Address, all bool) {
+func (s *submission) answer(m store.Message, replyTo []mail.Address, all bool) {
 	a := m.Addresses.V
 	to, copied := replyTo, slices.Concat(a.To, a.Cc)
 	if len(to) == 0 && a.From != nil && a.From.Email != "" {
-		to = []store.Address{*a.From}
+		to = []mail.Address{*a.From}
 	}
 	if m.Direction == store.DirectionOut {
 		to, copied = a.To, a.Cc
@@ -150,7 +150,7 @@ func (s *submission) answer(m store.Message, replyTo []store.Address, all bool) 
 	s.cc, s.bcc = others(s.inbox, s.cc), others(s.inbox, s.bcc)
 }
 
-func fromStore(in []store.Address) []mail.Address {
+func fromStore(in []mail.Address) []mail.Address {
 	out := make([]mail.Address, 0, len(in))
 	for _, a := range in {
 		if mail.ValidAddress(a.Email) == nil { // a header may say anything

@@ -144,9 +144,9 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	return toAPI(stored)
 }
 
-// newMessage is a composed mail as the store takes it.
-func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*store.NewMessage, error) {
-	content, err := a.contentOf(ctx, mail)
+// newMessage returns a composed message as the store takes it.
+func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*store.NewMessage, error) {
+	content, err := a.contentOf(ctx, out)
 	if err != nil {
 		return nil, err
 	}
@@ -154,9 +154,9 @@ func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*st
 		Message: store.Message{
 			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, Direction: store.DirectionOut,
 			Status: store.MessageQueued, TestMode: s.testMode, FromEmail: s.inbox.Address,
-			Addresses: store.JSON[store.Addresses]{V: s.addresses(&mail.out.From)},
-			Subject:   s.subject, HeaderID: mail.out.HeaderID, Refs: store.JSON[store.References]{V: s.refs},
-			Automated: mail.parsed.Automated(false), Size: mail.size, Content: content, Recipients: recipientsOf(s),
+			Addresses: store.JSON[mail.Addresses]{V: s.addresses(&out.out.From)},
+			Subject:   s.subject, HeaderID: out.out.HeaderID, Refs: store.JSON[store.References]{V: s.refs},
+			Automated: out.parsed.Automated(false), Size: out.size, Content: content, Recipients: recipientsOf(s),
 		},
 		SubjectFold:   foldSubject(s.subject),
 		ThreadSubject: foldSubject(reply.NormalizeSubject(s.subject)),
@@ -167,43 +167,26 @@ func (a *API) newMessage(ctx context.Context, s submission, mail *composed) (*st
 }
 
 // addresses are those of the mail; from may be nil.
-func (s *submission) addresses(from *mail.Address) store.Addresses {
-	as := store.Addresses{To: toStore(s.to), Cc: toStore(s.cc), Bcc: toStore(s.bcc), ReplyTo: toStore(s.replyTo)}
-	if from != nil {
-		as.From = &store.Address{Name: from.Name, Email: from.Email}
-	}
-	return as
+func (s *submission) addresses(from *mail.Address) mail.Addresses {
+	return mail.Addresses{From: from, To: s.to, Cc: s.cc, Bcc: s.bcc, ReplyTo: s.replyTo}
 }
 
 // contentOf is what is kept of a composed mail: small ones in the row, large
 // ones in a blob.
-func (a *API) contentOf(ctx context.Context, mail *composed) (*store.Content, error) {
-	parsed := mail.parsed
+func (a *API) contentOf(ctx context.Context, out *composed) (*store.Content, error) {
+	parsed := out.parsed
 	c := &store.Content{
-		Raw: mail.raw, Snippet: plaintext.Snippet(parsed.Text), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
-	}
-	for _, at := range parsed.Attachments {
-		c.Attachments.V = append(c.Attachments.V, store.Attachment{
-			ID: store.NewID("att_", a.now()), Part: at.Part, Filename: at.Filename, ContentType: at.ContentType,
-			ContentID: at.ContentID, Inline: at.Inline, Size: at.Size,
-		})
+		Raw: out.raw, Snippet: plaintext.Snippet(parsed.Text),
+		Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(parsed.Attachments, a.now())},
 	}
 	c.Body = &store.JSON[store.Body]{V: store.Body{Text: parsed.Text, HTML: parsed.HTML, Derived: true}}
-	if mail.raw != nil {
+	if out.raw != nil {
 		return c, nil
 	}
-	raw := mail.open()
-	key, err := a.store.PutBlob(ctx, raw, mail.size)
+	raw := out.open()
+	key, err := a.store.PutBlob(ctx, raw, out.size)
 	c.BlobKey = &key
 	return c, errors.Join(err, raw.Close())
-}
-
-func toStore(in []mail.Address) []store.Address {
-	out := make([]store.Address, 0, len(in))
-	for _, a := range in {
-		out = append(out, store.Address{Name: a.Name, Email: a.Email})
-	}
-	return out
 }
 
 func recipientsOf(s submission) []store.Recipient {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -24,7 +25,7 @@ func TestHaveWritten(t *testing.T) {
 			simulated bool
 		}{{in, "Ann@out.example", false}, {in, "ann@out.example", false}, {in, "test@out.example", true}, {other, "other@out.example", false}} {
 			storetest.Received(t, s, m.in, func(n *store.NewMessage) {
-				n.Addresses.V.From, n.TestMode = &store.Address{Email: m.from}, m.simulated
+				n.Addresses.V.From, n.TestMode = &mail.Address{Email: m.from}, m.simulated
 			})
 		}
 		asked := []string{

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // DraftStatus is what became of a draft.
@@ -36,28 +38,28 @@ const (
 // that the mail is made of, so that what becomes of the message that it answers
 // or forwards changes nothing.
 type Draft struct {
-	Seq          int64            `db:"seq"`
-	AccountID    int64            `db:"account_id"`
-	InboxSeq     int64            `db:"inbox_seq"`
-	InboxID      string           `db:"inbox_id"`
-	ID           string           `db:"id"`
-	Status       DraftStatus      `db:"status"`
-	Kind         DraftKind        `db:"kind"`
-	Version      int              `db:"version"`   // rises with each edit
-	TestMode     bool             `db:"test_mode"` // made by a test key
-	SourceID     *string          `db:"source_id"` // of the message that it answers or forwards
-	ThreadSeq    *int64           `db:"thread_seq"`
-	ThreadID     *string          `db:"thread_id"`  // that a reply joins, or that the sent message is in
-	MessageID    *string          `db:"message_id"` // of the message that it became
-	Addresses    JSON[Addresses]  `db:"addresses"`
-	Subject      string           `db:"subject"`
-	Refs         JSON[References] `db:"refs"`
-	CreatedBy    string           `db:"created_by"` // id of a key or user
-	DecidedBy    *string          `db:"decided_by"` // likewise
-	DecidedAt    *Time            `db:"decided_at"`
-	RejectReason *string          `db:"reject_reason"`
-	ContentAt    Time             `db:"content_at"` // how old the content is; retention counts from here
-	ExpiredAt    *Time            `db:"expired_at"` // when the content was deleted
+	Seq          int64                `db:"seq"`
+	AccountID    int64                `db:"account_id"`
+	InboxSeq     int64                `db:"inbox_seq"`
+	InboxID      string               `db:"inbox_id"`
+	ID           string               `db:"id"`
+	Status       DraftStatus          `db:"status"`
+	Kind         DraftKind            `db:"kind"`
+	Version      int                  `db:"version"`   // rises with each edit
+	TestMode     bool                 `db:"test_mode"` // made by a test key
+	SourceID     *string              `db:"source_id"` // of the message that it answers or forwards
+	ThreadSeq    *int64               `db:"thread_seq"`
+	ThreadID     *string              `db:"thread_id"`  // that a reply joins, or that the sent message is in
+	MessageID    *string              `db:"message_id"` // of the message that it became
+	Addresses    JSON[mail.Addresses] `db:"addresses"`
+	Subject      string               `db:"subject"`
+	Refs         JSON[References]     `db:"refs"`
+	CreatedBy    string               `db:"created_by"` // id of a key or user
+	DecidedBy    *string              `db:"decided_by"` // likewise
+	DecidedAt    *Time                `db:"decided_at"`
+	RejectReason *string              `db:"reject_reason"`
+	ContentAt    Time                 `db:"content_at"` // how old the content is; retention counts from here
+	ExpiredAt    *Time                `db:"expired_at"` // when the content was deleted
 	// RetentionDays is that of the inbox.
 	RetentionDays int `db:"retention_days"`
 	// EmailSeq is the scheduled email that the draft replaces, or nil. Category, Tags
@@ -75,13 +77,13 @@ type Draft struct {
 
 // DraftContent is what retention deletes of a draft.
 type DraftContent struct {
-	DraftSeq    int64              `db:"draft_seq"`
-	Text        string             `db:"text"` // text and html may be empty, but not both
-	HTML        string             `db:"html"`
-	Headers     JSON[[][2]string]  `db:"headers"`     // name and value, in their order
-	Attachments JSON[[]Attachment] `db:"attachments"` // Part is not used
-	Warnings    JSON[[]Warning]    `db:"warnings"`
-	BlobKey     *string            `db:"blob_key"` // where the files lie that are too large for the row
+	DraftSeq    int64                   `db:"draft_seq"`
+	Text        string                  `db:"text"` // text and html may be empty, but not both
+	HTML        string                  `db:"html"`
+	Headers     JSON[[][2]string]       `db:"headers"`     // name and value, in their order
+	Attachments JSON[[]mail.Attachment] `db:"attachments"` // Part is not used
+	Warnings    JSON[[]Warning]         `db:"warnings"`
+	BlobKey     *string                 `db:"blob_key"` // where the files lie that are too large for the row
 }
 
 // Warning is something that the person who approves a draft should know.

@@ -65,7 +65,7 @@ func TestDraftWritersNeverMeetALock(t *testing.T) {
 func draftRound(ctx context.Context, s *store.Store, in store.Inbox, worker, round int) error {
 	late, root := fmt.Sprintf("<late-%d-%d@x>", worker, round), fmt.Sprintf("<root-%d-%d@x>", worker, round)
 	var source store.Message
-	for _, m := range []mail{{reply: late}, {id: root}} {
+	for _, m := range []threadMail{{reply: late}, {id: root}} {
 		ms, err := s.AddReceived(ctx, []*store.NewMessage{storetest.NewReceived(in, m.edit)}, nil)
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func draftRound(ctx context.Context, s *store.Store, in store.Inbox, worker, rou
 	}
 	return atOnce(
 		func() error { // makes one of both threads
-			_, err := s.AddReceived(ctx, []*store.NewMessage{storetest.NewReceived(in, mail{id: late, reply: root}.edit)}, nil)
+			_, err := s.AddReceived(ctx, []*store.NewMessage{storetest.NewReceived(in, threadMail{id: late, reply: root}.edit)}, nil)
 			return err
 		},
 		func() error {
@@ -126,14 +126,14 @@ func TestDraftIsInAThreadThatIsThere(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		source := storetest.Received(t, s, in, mail{reply: "<late@x>"}.edit)
+		source := storetest.Received(t, s, in, threadMail{reply: "<late@x>"}.edit)
 		reply := storetest.NewDraft(in, func(n *store.NewDraft) {
 			n.Kind, n.SourceID, n.ThreadSeq, n.ThreadID = store.DraftReply, &source.ID, &source.ThreadSeq, &source.ThreadID
 		})
 		for _, id := range []string{"<root@x>", "<other@x>"} { // the larger thread stays
-			storetest.Received(t, s, in, mail{id: id, reply: "<root@x>"}.edit)
+			storetest.Received(t, s, in, threadMail{id: id, reply: "<root@x>"}.edit)
 		}
-		whole := storetest.Received(t, s, in, mail{id: "<late@x>", reply: "<root@x>"}.edit)
+		whole := storetest.Received(t, s, in, threadMail{id: "<late@x>", reply: "<root@x>"}.edit)
 		if whole.ThreadID == source.ThreadID {
 			t.Fatal("the thread of the source became no part of another")
 		}

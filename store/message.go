@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // Direction says whether a message was received or sent.
@@ -34,22 +36,6 @@ const (
 	MessageFailed     MessageStatus = "failed"
 )
 
-// Address is a mailbox: a name, which may be empty, and an address.
-type Address struct {
-	Name  string `json:"name,omitempty"`
-	Email string `json:"email"`
-}
-
-// Addresses are the address fields of a message's header; Bcc, which no mail
-// shows, is of outbound ones.
-type Addresses struct {
-	From    *Address  `json:"from,omitempty"`
-	To      []Address `json:"to,omitempty"`
-	Cc      []Address `json:"cc,omitempty"`
-	Bcc     []Address `json:"bcc,omitempty"`
-	ReplyTo []Address `json:"reply_to,omitempty"`
-}
-
 // References are the header fields that tie a message to earlier ones.
 type References struct {
 	InReplyTo  []string `json:"in_reply_to,omitempty"`
@@ -58,30 +44,30 @@ type References struct {
 
 // Message is one message as listed, with what its content yields at a glance.
 type Message struct {
-	Seq         int64            `db:"seq"`
-	AccountID   int64            `db:"account_id"`
-	InboxSeq    int64            `db:"inbox_seq"`
-	InboxID     string           `db:"inbox_id"`
-	ThreadSeq   int64            `db:"thread_seq"`
-	ThreadID    string           `db:"thread_id"`
-	ID          string           `db:"id"`
-	Direction   Direction        `db:"direction"`
-	Status      MessageStatus    `db:"status"`
-	TestMode    bool             `db:"test_mode"`
-	FromEmail   string           `db:"from_email"` // of the header From, as message.FoldAddress has it
-	Addresses   JSON[Addresses]  `db:"addresses"`
-	Subject     string           `db:"subject"`
-	HeaderID    string           `db:"header_id"` // Message-ID with its brackets; may be empty
-	Refs        JSON[References] `db:"refs"`
-	Automated   bool             `db:"automated"`
-	HasCode     bool             `db:"has_code"`
-	HasLink     bool             `db:"has_link"`
-	Truncated   bool             `db:"truncated"` // a limit on reading it was reached
-	Tag         *string          `db:"tag"`
-	Size        int64            `db:"size"`       // bytes of the raw message
-	CreatedAt   Time             `db:"created_at"` // of inbound ones: received at
-	SentAt      *Time            `db:"sent_at"`
-	DeliveredAt *Time            `db:"delivered_at"`
+	Seq         int64                `db:"seq"`
+	AccountID   int64                `db:"account_id"`
+	InboxSeq    int64                `db:"inbox_seq"`
+	InboxID     string               `db:"inbox_id"`
+	ThreadSeq   int64                `db:"thread_seq"`
+	ThreadID    string               `db:"thread_id"`
+	ID          string               `db:"id"`
+	Direction   Direction            `db:"direction"`
+	Status      MessageStatus        `db:"status"`
+	TestMode    bool                 `db:"test_mode"`
+	FromEmail   string               `db:"from_email"` // of the header From, as mail.FoldAddress returns it
+	Addresses   JSON[mail.Addresses] `db:"addresses"`
+	Subject     string               `db:"subject"`
+	HeaderID    string               `db:"header_id"` // Message-ID with its brackets; may be empty
+	Refs        JSON[References]     `db:"refs"`
+	Automated   bool                 `db:"automated"`
+	HasCode     bool                 `db:"has_code"`
+	HasLink     bool                 `db:"has_link"`
+	Truncated   bool                 `db:"truncated"` // a limit on reading it was reached
+	Tag         *string              `db:"tag"`
+	Size        int64                `db:"size"`       // bytes of the raw message
+	CreatedAt   Time                 `db:"created_at"` // of inbound ones: received at
+	SentAt      *Time                `db:"sent_at"`
+	DeliveredAt *Time                `db:"delivered_at"`
 	// ExpiredAt is when the content was deleted, or its retention ended.
 	ExpiredAt *Time `db:"expired_at"`
 	// RetentionDays is that of the inbox; 0 of an email. SettledAt is when the
@@ -281,49 +267,28 @@ type Body struct {
 	Derived bool `json:"derived,omitempty"`
 }
 
-// Extracted are the codes and links found in a received message, best first.
-type Extracted struct {
-	OTP        *string  `json:"otp"`
-	Codes      []string `json:"codes"`
-	Links      []string `json:"links"`
-	ActionLink *string  `json:"action_link"`
-}
-
-// AuthResults are the endpointResults on a received message, as in RFC 8601.
-type AuthResults struct {
-	SPF   string `json:"spf"`
-	DKIM  string `json:"dkim"`
-	DMARC string `json:"dmarc"`
-	// Internal is "pass" for a message that an account of this installation sent to
-	// another inbox of it, and Account is that account's id.
-	Internal string `json:"internal,omitempty"`
-	Account  string `json:"account,omitempty"`
-	// Field is the value of the Authentication-Results field that says all of it.
-	Field string `json:"field,omitempty"`
-}
-
-// Attachment is one part of the raw message, found there by its number.
-type Attachment struct {
-	ID          string `json:"id"`
-	Part        int    `json:"part"`
-	Filename    string `json:"filename"`
-	ContentType string `json:"content_type"`
-	ContentID   string `json:"content_id,omitempty"`
-	Inline      bool   `json:"inline,omitempty"`
-	Size        int64  `json:"size"`
+// NewAttachments returns a copy of the attachments of a parsed message with new ids.
+// It is never nil.
+func NewAttachments(list []mail.Attachment, now time.Time) []mail.Attachment {
+	out := make([]mail.Attachment, len(list))
+	for i, a := range list {
+		a.ID = NewID("att_", now)
+		out[i] = a
+	}
+	return out
 }
 
 // Content is what retention deletes.
 type Content struct {
-	MessageSeq  int64              `db:"message_seq"`
-	Raw         []byte             `db:"raw"`       // nil when BlobKey is set
-	BlobKey     *string            `db:"blob_key"`  // the blob that is the raw
-	Signature   *string            `db:"signature"` // header lines put before Raw when it was first sent
-	Body        *JSON[Body]        `db:"body"`      // nil for old messages: read it out of Raw
-	Snippet     string             `db:"snippet"`
-	Extracted   *JSON[Extracted]   `db:"extracted"` // nil for outbound ones
-	Auth        *JSON[AuthResults] `db:"auth"`      // nil when not checked
-	Attachments JSON[[]Attachment] `db:"attachments"`
+	MessageSeq  int64                   `db:"message_seq"`
+	Raw         []byte                  `db:"raw"`       // nil when BlobKey is set
+	BlobKey     *string                 `db:"blob_key"`  // the blob that is the raw
+	Signature   *string                 `db:"signature"` // header lines put before Raw when it was first sent
+	Body        *JSON[Body]             `db:"body"`      // nil for old messages: read it out of Raw
+	Snippet     string                  `db:"snippet"`
+	Extracted   *JSON[mail.Extraction]  `db:"extracted"` // nil for outbound ones
+	Auth        *JSON[mail.AuthResult]  `db:"auth"`      // nil when not checked
+	Attachments JSON[[]mail.Attachment] `db:"attachments"`
 }
 
 // The raw bytes of a message whose body is kept beside them are left out: who

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -32,7 +33,7 @@ func testMessageFilters(t *testing.T, e storetest.Engine) {
 	received := func(in store.Inbox, subject, from string, edits ...func(*store.NewMessage)) store.Message {
 		clock.Add(time.Second)
 		return storetest.Received(t, s, in, append(edits, func(m *store.NewMessage) {
-			m.Subject, m.Addresses.V.From = subject, &store.Address{Email: from}
+			m.Subject, m.Addresses.V.From = subject, &mail.Address{Email: from}
 		})...)
 	}
 	one := received(a, "Your code", "noreply@github.com", func(m *store.NewMessage) { m.HasCode = true })

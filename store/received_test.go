@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -24,16 +25,16 @@ func TestReceivedMessageIsReadBackAsStored(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		want := storetest.Received(t, s, in, func(m *store.NewMessage) {
 			tag, otp := "work", "482913"
-			m.Addresses.V.Cc = []store.Address{{Name: `Ö "x" <y>`, Email: "Cc@Out.example"}}
-			m.Addresses.V.ReplyTo = []store.Address{{Email: "reply@out.example"}}
+			m.Addresses.V.Cc = []mail.Address{{Name: `Ö "x" <y>`, Email: "Cc@Out.example"}}
+			m.Addresses.V.ReplyTo = []mail.Address{{Email: "reply@out.example"}}
 			m.Subject = "Zwölf Boxkämpfer 📦"
 			m.Refs.V = store.References{InReplyTo: []string{"<a@x>"}, References: []string{"<b@x>", "<a@x>"}}
 			m.Automated, m.HasCode, m.HasLink, m.TestMode, m.Tag = true, true, true, true, &tag
 			m.Content.Snippet = "Hello."
 			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "Hello.", HTML: "<p>Hello.</p>"}}
-			m.Content.Extracted.V = store.Extracted{OTP: &otp, Codes: []string{otp}, Links: []string{"https://x.example/?a=1&b=<2>"}}
-			m.Content.Auth = &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "fail"}}
-			m.Content.Attachments.V = []store.Attachment{{ID: "att_1", Part: 2, Filename: "po.pdf", ContentType: "application/pdf", Size: 9}}
+			m.Content.Extracted.V = mail.Extraction{OTP: &otp, Codes: []string{otp}, Links: []string{"https://x.example/?a=1&b=<2>"}}
+			m.Content.Auth = &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "fail"}}
+			m.Content.Attachments.V = []mail.Attachment{{ID: "att_1", Part: 2, Filename: "po.pdf", ContentType: "application/pdf", Size: 9}}
 		})
 		got, err := s.Message(t.Context(), in.AccountID, want.ID)
 		if err != nil {

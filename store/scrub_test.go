@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -32,7 +33,7 @@ func TestExpiredContentLeavesNoTraceInTheFile(t *testing.T) {
 			line := []byte(secret(i) + " is what only this message says.\r\n")
 			m.Content.Raw = bytes.Repeat(line, 1+100*(i%5)) // up to many pages
 			m.Content.Snippet = string(line)
-			m.Content.Extracted = &store.JSON[store.Extracted]{V: store.Extracted{OTP: ptr(secret(i)), Codes: []string{secret(i)}, Links: []string{}}}
+			m.Content.Extracted = &store.JSON[mail.Extraction]{V: mail.Extraction{OTP: ptr(secret(i)), Codes: []string{secret(i)}, Links: []string{}}}
 		})
 		if i%20 == 0 {
 			indexWith(t, s, text)

@@ -247,7 +247,7 @@ func TestLargeThreadsAreNotTied(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		for _, tt := range []struct{ size, want int }{{150, 1}, {201, 2}} {
 			in := storetest.Inbox(t, s)
-			receive := func(m mail, n int) {
+			receive := func(m threadMail, n int) {
 				t.Helper()
 				copies := make([]*store.NewMessage, n)
 				for i := range copies {
@@ -257,10 +257,10 @@ func TestLargeThreadsAreNotTied(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			receive(mail{id: "<a@x>"}, 1)
-			receive(mail{reply: "<a@x>"}, tt.size-1)
-			receive(mail{reply: "<tie@x>"}, tt.size)
-			receive(mail{id: "<tie@x>", reply: "<a@x>"}, 1)
+			receive(threadMail{id: "<a@x>"}, 1)
+			receive(threadMail{reply: "<a@x>"}, tt.size-1)
+			receive(threadMail{reply: "<tie@x>"}, tt.size)
+			receive(threadMail{id: "<tie@x>", reply: "<a@x>"}, 1)
 			threads := map[string]int{}
 			for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 100) {
 				threads[m.ThreadID]++

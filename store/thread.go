@@ -11,6 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 )
@@ -225,12 +226,12 @@ func (ix *threadIndex) find(h *hotMessage) *hotThread {
 }
 
 // participants are the addresses in a header, Bcc left out, lower case.
-func participants(a Addresses) []string {
+func participants(a mail.Addresses) []string {
 	ps := make([]string, 0, 2)
 	if a.From != nil && a.From.Email != "" {
 		ps = append(ps, strings.ToLower(a.From.Email))
 	}
-	for _, list := range [][]Address{a.To, a.Cc} {
+	for _, list := range [][]mail.Address{a.To, a.Cc} {
 		for _, addr := range list[:min(len(list), maxParticipants)] {
 			ps = append(ps, strings.ToLower(addr.Email))
 		}
@@ -458,7 +459,7 @@ func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []strin
 		if err := rows.Scan(&raw); err != nil {
 			return nil, err
 		}
-		var a Addresses
+		var a mail.Addresses
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return nil, fmt.Errorf("addresses of a message: %w", err)
 		}

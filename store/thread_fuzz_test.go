@@ -92,7 +92,7 @@ func checkThreads(t *testing.T, s *store.Store, db *sqlx.DB, program []byte) {
 // modelMail writes the references of a mail: the likeliest is In-Reply-To, the
 // others are in References, the newest last.
 func modelMail(id string, refs []string) func(*store.NewMessage) {
-	m := mail{id: id}
+	m := threadMail{id: id}
 	if id == "" {
 		m.id = "none"
 	}

@@ -7,21 +7,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// mail is what decides about a thread.
-type mail struct {
+// threadMail is what decides about a thread.
+type threadMail struct {
 	from, subject, id, reply string
 	refs                     []string
 	automated, alone         bool
 	join                     int64
 }
 
-func (m mail) edit(n *store.NewMessage) {
+func (m threadMail) edit(n *store.NewMessage) {
 	if m.from != "" {
-		n.Addresses.V.From = &store.Address{Email: m.from}
+		n.Addresses.V.From = &mail.Address{Email: m.from}
 	}
 	if m.subject != "" {
 		n.Subject = m.subject
@@ -45,27 +46,27 @@ func TestThreadOfAMail(t *testing.T) {
 	const ann, bob = "ann@out.example", "bob@out.example"
 	tests := []struct {
 		name          string
-		first, second mail
+		first, second threadMail
 		same          bool
 	}{
-		{"a reply joins", mail{id: "<a@x>"}, mail{reply: "<a@x>"}, true},
-		{"a reply by another person joins", mail{from: ann, id: "<a@x>"}, mail{from: bob, reply: "<a@x>"}, true},
-		{"a reply by a robot joins", mail{id: "<a@x>"}, mail{reply: "<a@x>", automated: true}, true},
-		{"a reference joins", mail{id: "<a@x>"}, mail{refs: []string{"<never@seen>", "<a@x>"}}, true},
-		{"an unknown reply opens a thread", mail{id: "<a@x>"}, mail{reply: "<b@x>"}, false},
-		{"an empty Message-ID ties nothing", mail{id: "none", subject: "One"}, mail{refs: []string{""}, subject: "Two"}, false},
-		{"a reply mark, the same subject and sender join", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Re: Trip"}, true},
-		{"two reply marks join", mail{from: ann, subject: "Re: Trip"}, mail{from: ann, subject: "Re: Trip"}, true},
-		{"the same subject without a reply mark does not", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Trip"}, false},
-		{"a reply mark on the first only does not", mail{from: ann, subject: "Re: Trip"}, mail{from: ann, subject: "Trip"}, false},
-		{"same sender in capitals joins", mail{from: ann, subject: "Trip"}, mail{from: "ANN@Out.example", subject: "Re: Trip"}, true},
-		{"same subject of a stranger does not", mail{from: ann, subject: "Trip"}, mail{from: bob, subject: "Re: Trip"}, false},
-		{"same sender, other subject does not", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Trips"}, false},
-		{"subject does not count beside a reply", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Re: Trip", reply: "<x@y>"}, false},
-		{"subject does not count beside references", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Re: Trip", refs: []string{"<x@y>"}}, false},
-		{"subject does not count for a robot", mail{from: ann, subject: "Trip"}, mail{from: ann, subject: "Re: Trip", automated: true}, false},
-		{"a new thread is new", mail{from: ann, subject: "Trip", id: "<a@x>"}, mail{from: ann, subject: "Re: Trip", alone: true}, false},
-		{"a new thread is new even for a reply", mail{id: "<a@x>"}, mail{reply: "<a@x>", alone: true}, false},
+		{"a reply joins", threadMail{id: "<a@x>"}, threadMail{reply: "<a@x>"}, true},
+		{"a reply by another person joins", threadMail{from: ann, id: "<a@x>"}, threadMail{from: bob, reply: "<a@x>"}, true},
+		{"a reply by a robot joins", threadMail{id: "<a@x>"}, threadMail{reply: "<a@x>", automated: true}, true},
+		{"a reference joins", threadMail{id: "<a@x>"}, threadMail{refs: []string{"<never@seen>", "<a@x>"}}, true},
+		{"an unknown reply opens a thread", threadMail{id: "<a@x>"}, threadMail{reply: "<b@x>"}, false},
+		{"an empty Message-ID ties nothing", threadMail{id: "none", subject: "One"}, threadMail{refs: []string{""}, subject: "Two"}, false},
+		{"a reply mark, the same subject and sender join", threadMail{from: ann, subject: "Trip"}, threadMail{from: ann, subject: "Re: Trip"}, true},
+		{"two reply marks join", threadMail{from: ann, subject: "Re: Trip"}, threadMail{from: ann, subject: "Re: Trip"}, true},
+		{"the same subject without a reply mark does not", threadMail{from: ann, subject: "Trip"}, threadMail{from: ann, subject: "Trip"}, false},
+		{"a reply mark on the first only does not", threadMail{from: ann, subject: "Re: Trip"}, threadMail{from: ann, subject: "Trip"}, false},
+		{"same sender in capitals joins", threadMail{from: ann, subject: "Trip"}, threadMail{from: "ANN@Out.example", subject: "Re: Trip"}, true},
+		{"same subject of a stranger does not", threadMail{from: ann, subject: "Trip"}, threadMail{from: bob, subject: "Re: Trip"}, false},
+		{"same sender, other subject does not", threadMail{from: ann, subject: "Trip"}, threadMail{from: ann, subject: "Trips"}, false},
+		{"subject does not count beside a reply", threadMail{from: ann, subject: "Trip"}, threadMail{from: ann, subject: "Re: Trip", reply: "<x@y>"}, false},
+		{"subject does not count beside references", threadMail{from: ann, subject: "Trip"}, threadMail{from: ann, subject: "Re: Trip", refs: []string{"<x@y>"}}, false},
+		{"subject does not count for a robot", threadMail{from: ann, subject: "Trip"}, threadMail{from: ann, subject: "Re: Trip", automated: true}, false},
+		{"a new thread is new", threadMail{from: ann, subject: "Trip", id: "<a@x>"}, threadMail{from: ann, subject: "Re: Trip", alone: true}, false},
+		{"a new thread is new even for a reply", threadMail{id: "<a@x>"}, threadMail{reply: "<a@x>", alone: true}, false},
 	}
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
@@ -103,15 +104,17 @@ func TestThreadOfTheReplyBeatsThatOfTheReferencesAndTheNewestReferenceWins(t *te
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		open := func(id string) store.Message { return storetest.Received(t, s, in, mail{id: id, subject: id}.edit) }
+		open := func(id string) store.Message {
+			return storetest.Received(t, s, in, threadMail{id: id, subject: id}.edit)
+		}
 		a, b, c := open("<a@x>"), open("<b@x>"), open("<c@x>")
 		for _, tt := range []struct {
-			m    mail
+			m    threadMail
 			want store.Message
 		}{
-			{mail{reply: "<a@x>", refs: []string{"<b@x>", "<c@x>"}}, a},
-			{mail{reply: "<unknown@x>", refs: []string{"<a@x>", "<b@x>", "<c@x>"}}, c},
-			{mail{refs: []string{"<c@x>", "<b@x>", "<unknown@x>"}}, b},
+			{threadMail{reply: "<a@x>", refs: []string{"<b@x>", "<c@x>"}}, a},
+			{threadMail{reply: "<unknown@x>", refs: []string{"<a@x>", "<b@x>", "<c@x>"}}, c},
+			{threadMail{refs: []string{"<c@x>", "<b@x>", "<unknown@x>"}}, b},
 		} {
 			if got := storetest.Received(t, s, in, tt.m.edit); got.ThreadID != tt.want.ThreadID {
 				t.Errorf("%+v is in thread %s, want that of %s", tt.m, got.ThreadID, tt.want.HeaderID)
@@ -128,7 +131,7 @@ func TestSubjectTiesForFourteenDaysAfterTheLastMail(t *testing.T) {
 			clock := storetest.NewClock(begin)
 			s := storetest.Open(t, e, storetest.WithNow(clock.Now))
 			in := storetest.Inbox(t, s)
-			trip := mail{from: "ann@out.example", subject: "Re: Trip"}
+			trip := threadMail{from: "ann@out.example", subject: "Re: Trip"}
 			first := storetest.Received(t, s, in, trip.edit)
 			const window = 14 * 24 * time.Hour
 			clock.Add(window)
@@ -151,8 +154,8 @@ func TestThreadsNeverSpanInboxes(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		first := storetest.Received(t, s, a, mail{id: "<a@x>", from: "ann@out.example", subject: "Trip"}.edit)
-		for name, m := range map[string]mail{
+		first := storetest.Received(t, s, a, threadMail{id: "<a@x>", from: "ann@out.example", subject: "Trip"}.edit)
+		for name, m := range map[string]threadMail{
 			"reply":   {reply: "<a@x>"},
 			"subject": {from: "ann@out.example", subject: "Re: Trip"},
 			"asked":   {join: first.ThreadSeq},
@@ -162,7 +165,7 @@ func TestThreadsNeverSpanInboxes(t *testing.T) {
 			}
 		}
 		ms, err := s.AddReceived(t.Context(), []*store.NewMessage{
-			storetest.NewReceived(a, mail{join: first.ThreadSeq}.edit), storetest.NewReceived(b, mail{join: first.ThreadSeq}.edit),
+			storetest.NewReceived(a, threadMail{join: first.ThreadSeq}.edit), storetest.NewReceived(b, threadMail{join: first.ThreadSeq}.edit),
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -177,11 +180,11 @@ func TestSentMailJoinsTheThreadItIsGiven(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		question := storetest.Received(t, s, in, mail{id: "<q@x>"}.edit)
+		question := storetest.Received(t, s, in, threadMail{id: "<q@x>"}.edit)
 		answer := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
 			m.NewThread, m.JoinThread, m.HeaderID = false, question.ThreadSeq, "<a@in.example>"
 		})
-		again := storetest.Received(t, s, in, mail{reply: "<a@in.example>"}.edit)
+		again := storetest.Received(t, s, in, threadMail{reply: "<a@in.example>"}.edit)
 		if answer.ThreadID != question.ThreadID || again.ThreadID != question.ThreadID {
 			t.Errorf("threads %s, %s, %s, want one", question.ThreadID, answer.ThreadID, again.ThreadID)
 		}
@@ -192,8 +195,8 @@ func TestSameSubjectIsFoundBesideManyThreadsOfStrangers(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		form := func(i int) mail {
-			return mail{from: fmt.Sprintf("visitor%d@out.example", i), subject: "Re: Contact form"}
+		form := func(i int) threadMail {
+			return threadMail{from: fmt.Sprintf("visitor%d@out.example", i), subject: "Re: Contact form"}
 		}
 		var copies []*store.NewMessage
 		for i := range 60 {
@@ -216,11 +219,11 @@ func TestThreadCountsItsMessages(t *testing.T) {
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		s := storetest.OpenConfig(t, cfg)
 		in := storetest.Inbox(t, s)
-		first := storetest.Received(t, s, in, mail{id: "<0@x>", from: "p0@out.example"}.edit)
+		first := storetest.Received(t, s, in, threadMail{id: "<0@x>", from: "p0@out.example"}.edit)
 		var callers sync.WaitGroup
 		for i := range 30 {
 			callers.Go(func() {
-				storetest.Received(t, s, in, mail{id: fmt.Sprintf("<%d@x>", i+1), from: fmt.Sprintf("p%d@out.example", i+1), reply: "<0@x>"}.edit)
+				storetest.Received(t, s, in, threadMail{id: fmt.Sprintf("<%d@x>", i+1), from: fmt.Sprintf("p%d@out.example", i+1), reply: "<0@x>"}.edit)
 			})
 		}
 		callers.Wait()

@@ -14,7 +14,7 @@ import (
 // answer may overtake what it answers, and mail in the middle may never come.
 func TestMailComesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	conversation := []mail{
+	conversation := []threadMail{
 		{from: "ann@out.example", id: "<1@x>", subject: "Trip"},
 		{from: "bob@out.example", id: "<2@x>", subject: "AW: Trip", reply: "<1@x>", refs: []string{"<1@x>"}},
 		{from: "ann@out.example", id: "<3@x>", subject: "Re: AW: Trip", reply: "<2@x>"},
@@ -76,14 +76,14 @@ func TestAnswersToOneMailThatNeverCameAreOneThread(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		first := storetest.Received(t, s, in, mail{reply: "<lost@x>"}.edit)
-		if second := storetest.Received(t, s, in, mail{reply: "<lost@x>"}.edit); second.ThreadID != first.ThreadID {
+		first := storetest.Received(t, s, in, threadMail{reply: "<lost@x>"}.edit)
+		if second := storetest.Received(t, s, in, threadMail{reply: "<lost@x>"}.edit); second.ThreadID != first.ThreadID {
 			t.Error("two threads")
 		}
-		if m := storetest.Received(t, s, other, mail{reply: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
+		if m := storetest.Received(t, s, other, threadMail{reply: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
 			t.Error("an answer in another inbox joined")
 		}
-		if m := storetest.Received(t, s, other, mail{id: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
+		if m := storetest.Received(t, s, other, threadMail{id: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
 			t.Error("the mail itself joined in another inbox")
 		}
 	})
@@ -94,9 +94,9 @@ func TestForgedReferencesReachNoOtherAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		victim, own := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		secret := storetest.Received(t, s, victim, mail{id: "<secret@x>", from: "ann@out.example", subject: "Deal"}.edit)
-		storetest.Received(t, s, victim, mail{reply: "<next@x>"}.edit)
-		for name, m := range map[string]mail{
+		secret := storetest.Received(t, s, victim, threadMail{id: "<secret@x>", from: "ann@out.example", subject: "Deal"}.edit)
+		storetest.Received(t, s, victim, threadMail{reply: "<next@x>"}.edit)
+		for name, m := range map[string]threadMail{
 			"in reply":        {from: "ann@out.example", reply: "<secret@x>", subject: "Re: Deal"},
 			"by reference":    {refs: []string{"<secret@x>"}},
 			"by its own name": {id: "<secret@x>", from: "ann@out.example", subject: "Deal"},
@@ -120,7 +120,7 @@ func TestMailWithoutMessageIDIsTiedByNoSubject(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		backup := mail{from: "cron@out.example", id: "none", subject: "Re: Backup done"}
+		backup := threadMail{from: "cron@out.example", id: "none", subject: "Re: Backup done"}
 		first := storetest.Received(t, s, in, backup.edit)
 		if second := storetest.Received(t, s, in, backup.edit); second.ThreadID == first.ThreadID {
 			t.Error("two reports of a script are one thread")
@@ -136,12 +136,12 @@ func TestLongReferencesKeepTheRootAndTheNewest(t *testing.T) {
 		for i := range 90 {
 			refs = append(refs, fmt.Sprintf("<%d@x>", i))
 		}
-		root := storetest.Received(t, s, in, mail{id: "<0@x>", subject: "Root"}.edit)
-		if m := storetest.Received(t, s, in, mail{subject: "Re: Root", refs: refs}.edit); m.ThreadID != root.ThreadID {
+		root := storetest.Received(t, s, in, threadMail{id: "<0@x>", subject: "Root"}.edit)
+		if m := storetest.Received(t, s, in, threadMail{subject: "Re: Root", refs: refs}.edit); m.ThreadID != root.ThreadID {
 			t.Error("the root was not found")
 		}
-		newest := storetest.Received(t, s, in, mail{id: "<near@x>", subject: "Near"}.edit)
-		if m := storetest.Received(t, s, in, mail{refs: append([]string{"<not@there>"}, append(refs[1:], "<near@x>")...)}.edit); m.ThreadID != newest.ThreadID {
+		newest := storetest.Received(t, s, in, threadMail{id: "<near@x>", subject: "Near"}.edit)
+		if m := storetest.Received(t, s, in, threadMail{refs: append([]string{"<not@there>"}, append(refs[1:], "<near@x>")...)}.edit); m.ThreadID != newest.ThreadID {
 			t.Error("the newest was not found")
 		}
 	})
@@ -170,9 +170,9 @@ func TestAnswerToAThreadThatBecamePartOfAnother(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		first := storetest.Received(t, s, in, mail{id: "<1@x>", subject: "One"}.edit)
-		third := storetest.Received(t, s, in, mail{id: "<3@x>", subject: "Three", reply: "<2@x>"}.edit)
-		second := storetest.Received(t, s, in, mail{id: "<2@x>", subject: "Two", reply: "<1@x>"}.edit)
+		first := storetest.Received(t, s, in, threadMail{id: "<1@x>", subject: "One"}.edit)
+		third := storetest.Received(t, s, in, threadMail{id: "<3@x>", subject: "Three", reply: "<2@x>"}.edit)
+		second := storetest.Received(t, s, in, threadMail{id: "<2@x>", subject: "Two", reply: "<1@x>"}.edit)
 		answer := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
 			m.NewThread, m.JoinThread = false, third.ThreadSeq
 			m.Refs.V.InReplyTo = []string{"<3@x>"}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 )
@@ -139,14 +140,14 @@ func (f *filler) message(n int) *store.NewMessage {
 		Message: store.Message{
 			AccountID: f.inbox.AccountID, InboxSeq: f.inbox.Seq, Direction: store.DirectionIn, Status: store.MessageReceived,
 			FromEmail: from, Subject: subject, HeaderID: id, Size: int64(len(text)),
-			Addresses: store.JSON[store.Addresses]{V: store.Addresses{
-				From: &store.Address{Email: from}, To: []store.Address{{Email: f.inbox.Address}},
+			Addresses: store.JSON[mail.Addresses]{V: mail.Addresses{
+				From: &mail.Address{Email: from}, To: []mail.Address{{Email: f.inbox.Address}},
 			}},
 			Content: &store.Content{
 				Raw: []byte(text), Snippet: text[begin:min(len(text), begin+140)],
-				Extracted:   &store.JSON[store.Extracted]{V: store.Extracted{Codes: []string{}, Links: []string{}}},
-				Auth:        &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
-				Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+				Extracted:   &store.JSON[mail.Extraction]{V: mail.Extraction{Codes: []string{}, Links: []string{}}},
+				Auth:        &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
+				Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}},
 			},
 		},
 		SubjectFold: strings.ToLower(subject), ThreadSubject: strings.ToLower(subject),

@@ -25,6 +25,24 @@ const (
 	maxLabel     = 63
 )
 
+// Address is a mailbox: a display name, which may be empty, and an address.
+type Address struct {
+	Name  string `json:"name,omitempty"`
+	Email string `json:"email"`
+}
+
+// Addresses are the address fields of a message header. Only messages that we send
+// have Bcc.
+type Addresses struct {
+	// From is the author: the first address of the From field. It may have a name
+	// alone, and is nil without either.
+	From    *Address  `json:"from,omitempty"`
+	To      []Address `json:"to,omitempty"`
+	Cc      []Address `json:"cc,omitempty"`
+	Bcc     []Address `json:"bcc,omitempty"`
+	ReplyTo []Address `json:"reply_to,omitempty"`
+}
+
 // ParseMailbox reads "Ann Example <ann@example.com>" or "ann@example.com". It
 // is strict, as what it takes is sent to: one mailbox, no line breaks and
 // control characters, an address that ValidAddress takes. The domain is

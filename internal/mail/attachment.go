@@ -1,18 +1,16 @@
 package mail
 
-// Address is a mailbox: a display name, possibly empty, and an address.
-type Address struct {
-	Name  string `json:"name"`
-	Email string `json:"email"`
-}
-
-// Attachment describes a leaf part that is not the text of the mail. Its
-// content is read with [OpenPart].
+// Attachment describes a leaf part that is not the text of its message. The store
+// keeps it so; the content stays in the raw message.
 type Attachment struct {
-	Part        int    // number of the leaf part in the order of the mail
-	Filename    string // base name, free of control characters, may be empty
-	ContentType string // media type in lower case, without parameters
-	ContentID   string // without angle brackets
-	Inline      bool   // shown within the HTML rather than listed
-	Size        int64  // decoded bytes
+	// ID is the public id, set when the message is stored.
+	ID string `json:"id,omitempty"`
+	// Part is the number of the leaf part, in the order of the message.
+	Part int `json:"part"`
+	// Filename is a base name without control characters. It may be empty.
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`         // media type in lower case, without parameters
+	ContentID   string `json:"content_id,omitempty"` // without angle brackets
+	Inline      bool   `json:"inline,omitempty"`     // shown within the HTML rather than listed
+	Size        int64  `json:"size"`                 // decoded bytes
 }

@@ -6,6 +6,20 @@ import (
 	"golang.org/x/net/idna"
 )
 
+// AuthResult says how SPF, DKIM and DMARC ended for a received message, in the words
+// of RFC 8601.
+type AuthResult struct {
+	SPF   string `json:"spf"`
+	DKIM  string `json:"dkim"`
+	DMARC string `json:"dmarc"`
+	// Internal is "pass" for a message that an account of this installation sent to
+	// another inbox of it, and Account is that account's id.
+	Internal string `json:"internal,omitempty"`
+	Account  string `json:"account,omitempty"`
+	// Field is the value of the Authentication-Results field that says all of it.
+	Field string `json:"field,omitempty"`
+}
+
 // AuthenticationResults is the name of the field in which hosts tell each other
 // who a mail is from (RFC 8601), in lower case.
 const AuthenticationResults = "authentication-results"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -17,12 +18,12 @@ func TestForgedSendersAreSeen(t *testing.T) {
 	const mark, forged, unproven = "class=\"badge ", "Sender may be forged", "Unverified sender"
 	tests := []struct {
 		title, name string
-		auth        *store.AuthResults
+		auth        *mail.AuthResult
 		want        []string
 		without     []string
 	}{
 		{
-			"a name like an address, which DMARC refuses", "security@bank.example", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "fail"},
+			"a name like an address, which DMARC refuses", "security@bank.example", &mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "fail"},
 			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "displayed as “<bdi>security@bank.example</bdi>”", mark + `bad"`, forged},
 			nil,
 		},
@@ -32,22 +33,22 @@ func TestForgedSendersAreSeen(t *testing.T) {
 			[]string{forged, unproven},
 		},
 		{
-			"a name, and nothing passes", "Your Bank", &store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "none"},
+			"a name, and nothing passes", "Your Bank", &mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "none"},
 			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `"`, unproven},
 			[]string{forged},
 		},
 		{
-			"SPF passes for another domain", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "none"},
+			"SPF passes for another domain", "Your Bank", &mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "none"},
 			[]string{`<bdi>evil@evil.example</bdi>`, mark + `warn"`, unproven},
 			nil,
 		},
 		{
-			"a proven one", "Your Bank", &store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"},
+			"a proven one", "Your Bank", &mail.AuthResult{SPF: "pass", DKIM: "pass", DMARC: "pass"},
 			[]string{"<bdi>Your Bank</bdi>", `<bdi>evil@evil.example</bdi>`},
 			[]string{forged, unproven},
 		},
 		{
-			"an internal one", "Your Bank", &store.AuthResults{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: "acc_other"},
+			"an internal one", "Your Bank", &mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: "acc_other"},
 			[]string{`<bdi>evil@evil.example</bdi>`, `title="Sent by the account acc_other of this installation.">Internal</span>`},
 			[]string{forged, unproven},
 		},
@@ -58,10 +59,10 @@ func TestForgedSendersAreSeen(t *testing.T) {
 		v := s.visitAsUser(t)
 		for _, tt := range tests {
 			m := storetest.Received(t, s.store, in, func(m *store.NewMessage) {
-				m.Addresses.V.From = &store.Address{Name: tt.name, Email: "evil@evil.example"}
+				m.Addresses.V.From = &mail.Address{Name: tt.name, Email: "evil@evil.example"}
 				m.Subject = "About " + strings.Fields(tt.title)[0]
 				if tt.auth != nil {
-					m.Content.Auth = &store.JSON[store.AuthResults]{V: *tt.auth}
+					m.Content.Auth = &store.JSON[mail.AuthResult]{V: *tt.auth}
 				}
 			})
 			for _, path := range []string{
@@ -87,7 +88,7 @@ func TestVerdictsAreWords(t *testing.T) {
 	oneEngine(t, func(t *testing.T, s *site) {
 		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
 		m := storetest.Received(t, s.store, in, func(m *store.NewMessage) {
-			m.Content.Auth = &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "fail"}}
+			m.Content.Auth = &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "fail"}}
 		})
 		s.visitAsUser(t).get("/messages/"+m.ID).want(t, 200).
 			has(t, "SPF not checked: DNS lookup failed", "DKIM not set up", "DMARC fail")

@@ -58,7 +58,7 @@ func (c *authCheck) stop() {
 // authenticated returns the authentication results of a message: of the checks for
 // a message from outside, and the sending account for one of our own queue, where
 // the queue has checked that the account may use the address.
-func (r *Receiver) authenticated(ctx context.Context, env smtp.Envelope, c *authCheck) (*store.JSON[store.AuthResults], error) {
+func (r *Receiver) authenticated(ctx context.Context, env smtp.Envelope, c *authCheck) (*store.JSON[mail.AuthResult], error) {
 	if env.Account == 0 {
 		return r.authResults(ctx, c), nil
 	}
@@ -66,12 +66,12 @@ func (r *Receiver) authenticated(ctx context.Context, env smtp.Envelope, c *auth
 	if err != nil {
 		return nil, err
 	}
-	return &store.JSON[store.AuthResults]{V: store.AuthResults{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: id}}, nil
+	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: id}}, nil
 }
 
 // authResults waits for the results and returns them, or nil if the message is not
 // checked. A fault of the check is logged; the message is stored nevertheless.
-func (r *Receiver) authResults(ctx context.Context, c *authCheck) *store.JSON[store.AuthResults] {
+func (r *Receiver) authResults(ctx context.Context, c *authCheck) *store.JSON[mail.AuthResult] {
 	if c == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (r *Receiver) authResults(ctx context.Context, c *authCheck) *store.JSON[st
 	if v.Fault != nil {
 		r.log.ErrorContext(ctx, "message not authenticated", "error", v.Fault)
 	}
-	return &store.JSON[store.AuthResults]{V: store.AuthResults{
+	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{
 		SPF: string(v.SPF.Result), DKIM: string(v.Signed()), DMARC: string(v.DMARC.Result), Field: v.Field(r.host, c.env),
 	}}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/internal/dns"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/outbound"
@@ -61,14 +62,14 @@ func TestReceivedMailIsJudged(t *testing.T) {
 
 		tests := []struct {
 			name, from, raw string
-			want            store.AuthResults
+			want            mail.AuthResult
 		}{
-			{"signed", "ann@out.example", signed, store.AuthResults{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
-			{"signed, by another way", "list@other.example", signed, store.AuthResults{SPF: "fail", DKIM: "pass", DMARC: "pass"}},
-			{"changed", "ann@out.example", signed + "PS.\r\n", store.AuthResults{SPF: "pass", DKIM: "fail", DMARC: "pass"}},
-			{"forged", "list@other.example", rawMail("Hi."), store.AuthResults{SPF: "fail", DKIM: "none", DMARC: "fail"}},
-			{"from nobody", "", rawMail("Hi."), store.AuthResults{SPF: "none", DKIM: "none", DMARC: "fail"}},
-			{"large", "ann@out.example", rawMail(strings.Repeat("x\r\n", 200<<10)), store.AuthResults{SPF: "pass", DKIM: "none", DMARC: "pass"}},
+			{"signed", "ann@out.example", signed, mail.AuthResult{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
+			{"signed, by another way", "list@other.example", signed, mail.AuthResult{SPF: "fail", DKIM: "pass", DMARC: "pass"}},
+			{"changed", "ann@out.example", signed + "PS.\r\n", mail.AuthResult{SPF: "pass", DKIM: "fail", DMARC: "pass"}},
+			{"forged", "list@other.example", rawMail("Hi."), mail.AuthResult{SPF: "fail", DKIM: "none", DMARC: "fail"}},
+			{"from nobody", "", rawMail("Hi."), mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "fail"}},
+			{"large", "ann@out.example", rawMail(strings.Repeat("x\r\n", 200<<10)), mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "pass"}},
 		}
 		_, addr := serve(t, newReceiver(t, s, judgedBy(t, zones, 0)))
 		for _, tt := range tests {
@@ -137,7 +138,7 @@ func TestA6MailIsAcceptedWithoutDNS(t *testing.T) {
 	_ = closed.Close()
 	broken := smtptest.NewDNS(t, smtptest.Zones{"out.example.": {Err: errors.New("broken")}, "_dmarc.out.example.": {Err: errors.New("broken")}})
 
-	none := store.AuthResults{SPF: "temperror", DKIM: "none", DMARC: "temperror"}
+	none := mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "temperror"}
 	for name, resolver := range map[string]dns.Resolver{
 		"no answer":   outbound.NewResolver(silent.LocalAddr().String()),
 		"no server":   outbound.NewResolver(closed.LocalAddr().String()),

@@ -125,7 +125,7 @@ func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Der
 		message: store.Message{
 			Direction: store.DirectionIn,
 			Status:    store.MessageReceived,
-			Addresses: store.JSON[store.Addresses]{V: storedAddresses(m)},
+			Addresses: store.JSON[mail.Addresses]{V: m.Addresses},
 			Subject:   subject,
 			HeaderID:  m.HeaderID,
 			Refs:      store.JSON[store.References]{V: store.References{InReplyTo: m.InReplyTo, References: m.References}},
@@ -138,8 +138,8 @@ func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Der
 		content: store.Content{
 			Body:        &store.JSON[store.Body]{V: storedBody(m, d)},
 			Snippet:     d.Snippet,
-			Extracted:   &store.JSON[store.Extracted]{V: store.Extracted(found)},
-			Attachments: store.JSON[[]store.Attachment]{V: r.storedAttachments(m.Attachments)},
+			Extracted:   &store.JSON[mail.Extraction]{V: found},
+			Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(m.Attachments, r.now())},
 		},
 		fold:   strings.ToLower(subject),
 		thread: strings.ToLower(mailreply.NormalizeSubject(subject)),
@@ -187,38 +187,4 @@ func storedBody(m *mime.Message, d extract.Derived) store.Body {
 		b.Reply = &d.ReplyText
 	}
 	return b
-}
-
-func storedAddresses(m *mime.Message) store.Addresses {
-	a := store.Addresses{To: storedList(m.To), Cc: storedList(m.Cc), Bcc: storedList(m.Bcc), ReplyTo: storedList(m.ReplyTo)}
-	if m.From != nil {
-		from := store.Address(*m.From)
-		a.From = &from
-	}
-	return a
-}
-
-func storedList(list []mail.Address) []store.Address {
-	if len(list) == 0 {
-		return nil
-	}
-	out := make([]store.Address, len(list))
-	for i, a := range list {
-		out[i] = store.Address(a)
-	}
-	return out
-}
-
-func (r *Receiver) storedAttachments(list []mail.Attachment) []store.Attachment {
-	if len(list) == 0 {
-		return []store.Attachment{}
-	}
-	out := make([]store.Attachment, len(list))
-	for i, a := range list {
-		out[i] = store.Attachment{
-			ID:   store.NewID("att_", r.now()),
-			Part: a.Part, Filename: a.Filename, ContentType: a.ContentType, ContentID: a.ContentID, Inline: a.Inline, Size: a.Size,
-		}
-	}
-	return out
 }

@@ -70,11 +70,11 @@ func TestReceiveStoresWhatTheMailSays(t *testing.T) {
 			AccountID: in.AccountID, InboxSeq: in.Seq, InboxID: in.ID, ID: ms[0].ID, Direction: store.DirectionIn, Status: store.MessageReceived, RetentionDays: in.RetentionDays,
 			FromEmail: "no-reply@out.example", Subject: "Re: Your code", HeaderID: "<2@out.example>", Automated: true, HasCode: true, Size: int64(len(codeMail)),
 		}
-		want.Addresses.V = store.Addresses{
-			From:    &store.Address{Name: "Sign Up", Email: "No-Reply@out.example"},
-			To:      []store.Address{{Name: "Bot", Email: "bot@in.example"}, {Email: "x@out.example"}},
-			Cc:      []store.Address{{Email: "y@out.example"}},
-			ReplyTo: []store.Address{{Email: "help@out.example"}},
+		want.Addresses.V = mail.Addresses{
+			From:    &mail.Address{Name: "Sign Up", Email: "No-Reply@out.example"},
+			To:      []mail.Address{{Name: "Bot", Email: "bot@in.example"}, {Email: "x@out.example"}},
+			Cc:      []mail.Address{{Email: "y@out.example"}},
+			ReplyTo: []mail.Address{{Email: "help@out.example"}},
 		}
 		want.Refs.V = store.References{InReplyTo: []string{"<1@in.example>"}, References: []string{"<0@in.example>", "<1@in.example>"}}
 		got := m

@@ -7,6 +7,7 @@ import (
 	"io"
 	"syscall"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/smtp"
@@ -14,7 +15,7 @@ import (
 )
 
 // notAuthenticated are the verdicts on a mail that came from nowhere.
-var notAuthenticated = store.AuthResults{SPF: "none", DKIM: "none", DMARC: "none"}
+var notAuthenticated = mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none"}
 
 // Simulate puts a mail into an inbox as if it had been received, marked as test
 // mode, with the answer to an idempotent call. A mail that would be refused on
@@ -33,7 +34,7 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 	}
 	defer leave()
 	in.message.TestMode = true
-	in.content.Auth = &store.JSON[store.AuthResults]{V: notAuthenticated}
+	in.content.Auth = &store.JSON[mail.AuthResult]{V: notAuthenticated}
 	return r.store.AddSimulated(ctx, in.copies([]target{{inbox: inbox.Mailbox()}})[0], once)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
@@ -94,7 +95,7 @@ func TestMailBetweenAccountsNamesTheSender(t *testing.T) {
 
 		round(t, q, 2)
 
-		want := store.AuthResults{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: sender}
+		want := mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: sender}
 		for _, in := range []store.Inbox{foreign, own} {
 			arrived := w.received(t, in)
 			if len(arrived) != 1 || arrived[0].Content.Auth == nil || arrived[0].Content.Auth.V != want {

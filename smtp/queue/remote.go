@@ -224,12 +224,12 @@ func wireAddress(email string) (string, bool) {
 // headerIsUTF8 says whether the header names a local part that is not ASCII. Such
 // a mail is for servers with SMTPUTF8 alone, whoever it is for (RFC 6531 section
 // 3.4).
-func headerIsUTF8(as store.Addresses) bool {
+func headerIsUTF8(as mail.Addresses) bool {
 	named := slices.Concat(as.To, as.Cc, as.ReplyTo)
 	if as.From != nil {
 		named = append(named, *as.From)
 	}
-	return slices.ContainsFunc(named, func(a store.Address) bool {
+	return slices.ContainsFunc(named, func(a mail.Address) bool {
 		return !smtp.IsASCII(a.Email[:strings.LastIndexByte(a.Email, '@')+1])
 	})
 }

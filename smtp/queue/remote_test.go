@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
@@ -446,10 +447,10 @@ func TestAddressesOutsideASCII(t *testing.T) {
 // recipient (O9).
 func TestHeadersOutsideASCII(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
-		for name, edit := range map[string]func(*store.Addresses){
-			"From":     func(as *store.Addresses) { as.From = &store.Address{Email: "дима@in.example"} },
-			"Cc":       func(as *store.Addresses) { as.Cc = []store.Address{{Email: "дима@out.example"}} },
-			"Reply-To": func(as *store.Addresses) { as.ReplyTo = []store.Address{{Email: "дима@in.example"}} },
+		for name, edit := range map[string]func(*mail.Addresses){
+			"From":     func(as *mail.Addresses) { as.From = &mail.Address{Email: "дима@in.example"} },
+			"Cc":       func(as *mail.Addresses) { as.Cc = []mail.Address{{Email: "дима@out.example"}} },
+			"Reply-To": func(as *mail.Addresses) { as.ReplyTo = []mail.Address{{Email: "дима@in.example"}} },
 		} {
 			for utf8, want := range map[bool]store.RecipientStatus{true: store.RecipientDelivered, false: store.RecipientBounced} {
 				mx := smtptest.NewMX(t, smtptest.MXConfig{UTF8: utf8})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -93,11 +94,11 @@ func NewReceived(in store.Inbox, edits ...func(*store.NewMessage)) *store.NewMes
 	n := count.Add(1)
 	m := newMessage(in, n)
 	m.Direction, m.Status = store.DirectionIn, store.MessageReceived
-	m.Addresses.V = store.Addresses{
-		From: &store.Address{Name: "Ann", Email: fmt.Sprintf("ann%d@out.example", n)},
-		To:   []store.Address{{Email: in.Address}},
+	m.Addresses.V = mail.Addresses{
+		From: &mail.Address{Name: "Ann", Email: fmt.Sprintf("ann%d@out.example", n)},
+		To:   []mail.Address{{Email: in.Address}},
 	}
-	m.Content.Extracted = &store.JSON[store.Extracted]{V: store.Extracted{Codes: []string{}, Links: []string{}}}
+	m.Content.Extracted = &store.JSON[mail.Extraction]{V: mail.Extraction{Codes: []string{}, Links: []string{}}}
 	return finish(m, edits)
 }
 
@@ -117,9 +118,9 @@ func Sent(t testing.TB, s *store.Store, in store.Inbox, to []string, edits ...fu
 func NewSent(in store.Inbox, to []string, edits ...func(*store.NewMessage)) *store.NewMessage {
 	m := newMessage(in, count.Add(1))
 	m.Direction, m.Status, m.NewThread = store.DirectionOut, store.MessageQueued, true
-	m.Addresses.V.From = &store.Address{Email: in.Address}
+	m.Addresses.V.From = &mail.Address{Email: in.Address}
 	for _, email := range to {
-		m.Addresses.V.To = append(m.Addresses.V.To, store.Address{Email: email})
+		m.Addresses.V.To = append(m.Addresses.V.To, mail.Address{Email: email})
 		_, domain, _ := strings.Cut(email, "@")
 		m.Recipients = append(m.Recipients, store.Recipient{Email: email, Domain: domain, Kind: "to"})
 	}
@@ -154,7 +155,7 @@ func newMessage(in store.Inbox, n int64) *store.NewMessage {
 		AccountID: in.AccountID, InboxSeq: in.Seq,
 		Subject:  fmt.Sprintf("Mail %d", n),
 		HeaderID: fmt.Sprintf("<%d@storetest.example>", n),
-		Content:  &store.Content{Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}}},
+		Content:  &store.Content{Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}}},
 	}}
 }
 
@@ -183,9 +184,9 @@ func finish(m *store.NewMessage, edits []func(*store.NewMessage)) *store.NewMess
 func NewDraft(in store.Inbox, edits ...func(*store.NewDraft)) store.NewDraft {
 	n := store.NewDraft{Draft: store.Draft{
 		AccountID: in.AccountID, InboxID: in.ID, Kind: store.DraftNew, Subject: fmt.Sprintf("Draft %d", count.Add(1)), CreatedBy: "key_storetest",
-		Addresses: store.JSON[store.Addresses]{V: store.Addresses{To: []store.Address{{Email: "ann@out.example"}}}},
+		Addresses: store.JSON[mail.Addresses]{V: mail.Addresses{To: []mail.Address{{Email: "ann@out.example"}}}},
 		Content: &store.DraftContent{
-			Text: "Hello.", Headers: store.JSON[[][2]string]{V: [][2]string{}}, Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}},
+			Text: "Hello.", Headers: store.JSON[[][2]string]{V: [][2]string{}}, Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}},
 		},
 	}}
 	for _, edit := range edits {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
@@ -180,13 +181,13 @@ func (o *office) send(ctx context.Context, in store.Inbox, raw string) (string, 
 		Message: store.Message{
 			AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.DirectionOut, Status: store.MessageQueued,
 			FromEmail: in.Address, Subject: m.Subject, HeaderID: m.HeaderID, Size: int64(len(raw)),
-			Content: &store.Content{Raw: []byte(raw), Attachments: store.JSON[[]store.Attachment]{V: []store.Attachment{}}},
+			Content: &store.Content{Raw: []byte(raw), Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}}},
 		},
 		SubjectFold: strings.ToLower(m.Subject), ThreadSubject: strings.ToLower(reply.NormalizeSubject(m.Subject)), NewThread: true,
 	}
-	out.Addresses.V.From = &store.Address{Email: in.Address}
+	out.Addresses.V.From = &mail.Address{Email: in.Address}
 	for _, a := range m.To {
-		out.Addresses.V.To = append(out.Addresses.V.To, store.Address(a))
+		out.Addresses.V.To = append(out.Addresses.V.To, mail.Address(a))
 		_, to, _ := strings.Cut(a.Email, "@")
 		out.Recipients = append(out.Recipients, store.Recipient{Email: a.Email, Domain: to, Kind: "to"})
 	}

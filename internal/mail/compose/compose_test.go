@@ -310,8 +310,8 @@ func asParsed(o Outgoing) mime.Message {
 	}
 	m := mime.Message{
 		HeaderID: o.HeaderID, InReplyTo: o.InReplyTo, References: o.References,
-		From: &clean([]mail.Address{o.From})[0], To: clean(o.To), Cc: clean(o.Cc), ReplyTo: clean(o.ReplyTo),
-		Subject: strings.TrimSpace(o.Subject), Date: o.Date, Text: plaintext.UnixLines(o.Text), HTML: plaintext.UnixLines(o.HTML),
+		Addresses: mail.Addresses{From: &clean([]mail.Address{o.From})[0], To: clean(o.To), Cc: clean(o.Cc), ReplyTo: clean(o.ReplyTo)},
+		Subject:   strings.TrimSpace(o.Subject), Date: o.Date, Text: plaintext.UnixLines(o.Text), HTML: plaintext.UnixLines(o.HTML),
 	}
 	if len(o.Attachments) == 0 && (o.Text == "" || o.HTML == "") {
 		last := &m.Text

@@ -19,7 +19,7 @@ var (
 func linearReaders() []lineartest.Reader {
 	readers := []lineartest.Reader{
 		{Name: "Message.Automated", Units: headerUnits[:4], Read: func(s string) {
-			(&Message{AutoSubmitted: s, Precedence: s, From: &mail.Address{Email: s}}).Automated(false)
+			(&Message{AutoSubmitted: s, Precedence: s, Addresses: mail.Addresses{From: &mail.Address{Email: s}}}).Automated(false)
 		}},
 		{Name: "ReadHeader", Units: []string{"a", "\r\n", ":", " ", "x: y\r\n"}, Read: func(s string) { eachField(s, func(Field) {}) }},
 		{Name: "Field.Value", Units: fieldUnits, Short: 3, Read: func(s string) { eachField("X: "+s, func(f Field) { f.Value() }) }},

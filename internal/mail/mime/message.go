@@ -30,10 +30,9 @@ type Message struct {
 	InReplyTo  []string // with angle brackets
 	References []string // with angle brackets, oldest first
 
-	From                 *mail.Address // of the first From field; nil without one; may have a name alone
-	ReplyTo, To, Cc, Bcc []mail.Address
-	Subject              string
-	Date                 time.Time // zero when missing or unreadable
+	mail.Addresses
+	Subject string
+	Date    time.Time // zero when missing or unreadable
 
 	Text string // text/plain, decoded: valid UTF-8, LF line ends, no NUL
 	HTML string // text/html, likewise
