@@ -35,9 +35,6 @@ func (op *Operation) Scopes() (scopes []string, keyed bool) {
 	return (*op.Security)[0]["bearerAuth"], true
 }
 
-// Documents reports whether the operation documents the status explicitly.
-func (op *Operation) Documents(status int) bool { return op.response(status) != nil }
-
 // response returns the documentation of the status, not counting default.
 func (op *Operation) response(status int) *openapi3.Response {
 	if r := op.Responses.Value(fmt.Sprint(status)); r != nil {
