@@ -84,7 +84,7 @@ var layers = []layer{
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/work", "internal/mail", "internal/mail/*"}},
-	{pkg: "internal/httpapi", imports: nothing, tests: []string{"gen"}},
+	{pkg: "internal/httpapi", imports: []string{"internal/timeform"}, tests: []string{"gen"}},
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
@@ -106,7 +106,7 @@ var layers = []layer{
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
 	{
-		pkg: "internal/web", imports: []string{"handlers", "gen", "store", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
+		pkg: "internal/web", imports: []string{"handlers", "gen", "store", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
 		tests: []string{"internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{pkg: "client", imports: []string{"gen"}},

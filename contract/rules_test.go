@@ -17,13 +17,13 @@ type rule struct {
 // stands for something that the contract does not tell its readers in a way
 // that a program can check.
 var paramRules = []rule{
-	{whatever, whatever, has(`is not UTF-8 text, or holds a NUL`), "a schema takes any text, databases do not"},
+	{whatever, whatever, has(`must be UTF-8 text without NUL characters`), "a schema takes any text, databases do not"},
 	{whatever, has(`^cursor$`), has(`is not of this list`), "a cursor is signed, and belongs to one list with its filters"},
 	{has(`^waitForMessage$`), has(`^after$`), has(`is not and was not a message of this inbox`), "a schema does not know what there is"},
 }
 
 var bodyRules = []rule{
-	{whatever, whatever, has(`is not UTF-8 text, or holds a NUL`), "a schema takes any text, databases do not"},
+	{whatever, whatever, has(`must be UTF-8 text without NUL characters`), "a schema takes any text, databases do not"},
 	{
 		whatever, has(`^(to|cc|bcc|reply_to|from|email|contacts)\b`), has(`is not an email address|has an invalid (local part|domain)`),
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -82,7 +83,7 @@ func (b *gatedBody) readForms(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	b.document = bytes.NewReader(oneForm(body))
+	b.document = bytes.NewReader(httpapi.NormalizeBody(body))
 	return nil
 }
 

@@ -46,5 +46,5 @@ func (a *API) openDraftFile(ctx context.Context, f file) (io.ReadSeekCloser, str
 	}
 	at := d.Content.Attachments.V[i]
 	open := func() (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }
-	return &lazySeeker{open: open, size: at.Size}, attachmentName(at), nil
+	return &reopeningReader{open: open, size: at.Size}, attachmentName(at), nil
 }

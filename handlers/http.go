@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -46,7 +47,7 @@ func requestID(ctx context.Context) string { return infoOf(ctx).id }
 func (a *API) outer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := a.now()
-		info := &requestInfo{id: store.NewID("req_", start), ip: ClientIP(r, a.cfg.TrustedProxies), w: w}
+		info := &requestInfo{id: store.NewID("req_", start), ip: httpapi.ClientIP(r, a.cfg.TrustedProxies), w: w}
 		w.Header().Set("X-Request-Id", info.id)
 		sw := &statusWriter{ResponseWriter: w}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
@@ -58,7 +59,7 @@ func (a *API) outer(next http.Handler) http.Handler {
 		r = r.WithContext(ctx)
 		r.Body = body
 		info.r, info.kept = r, &body.contents
-		r = oneQueryForm(headAsGet(sw, r))
+		r = httpapi.NormalizeQuery(headAsGet(sw, r))
 		defer a.answered(sw)
 		defer a.recoverPanic(ctx, sw)
 
@@ -125,7 +126,7 @@ func refuseEarly(r *http.Request) *apiError {
 	switch {
 	case r.ContentLength > bodyLimit(r):
 		return errTooLarge(bodyLimit(r))
-	case !cleanText(r.URL.Path):
+	case !httpapi.CleanText(r.URL.Path):
 		return errNotFound
 	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":
 		return errEncoding

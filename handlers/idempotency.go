@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ogen-go/ogen/middleware"
 
@@ -118,7 +120,7 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 		AccountID: callerOf(req.Context).AccountID, Operation: onceOperation(req), Key: key, BodyHash: hash,
 	}
 	if !ok {
-		o.Key, o.TTL = repeatKey(callerOf(req.Context), hash), within
+		o.Key, o.TTL = impliedKey(callerOf(req.Context), hash), within
 	}
 	end, ok := a.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
 	if !ok {
@@ -243,4 +245,26 @@ func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 		}
 	}
 	return h.Sum(nil), nil
+}
+
+type onceWithinKey struct{}
+
+// OnceWithin makes a call within this process that has no idempotency key happen
+// once in d, at most store.CachedResponseTTL, on all nodes together: the same call by the
+// same caller is answered with what the first one was. It is for callers that do
+// not know whether they have made a call already.
+func OnceWithin(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, onceWithinKey{}, d)
+}
+
+// onceWithin returns 0 for a call that may be made several times.
+func onceWithin(ctx context.Context) time.Duration {
+	d, _ := ctx.Value(onceWithinKey{}).(time.Duration)
+	return d
+}
+
+// impliedKey returns the idempotency key of a call without one. A header cannot
+// contain it, so no client can choose it.
+func impliedKey(k store.Key, bodyHash []byte) string {
+	return "\x01" + k.ID + " " + hex.EncodeToString(bodyHash)
 }

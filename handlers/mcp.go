@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 const (
@@ -99,7 +100,7 @@ func hostOf(hostport string) string {
 func isLoopback(hostport string) bool {
 	host := hostOf(hostport)
 	ip, err := netip.ParseAddr(host)
-	return err == nil && plain(ip).IsLoopback() || strings.EqualFold(host, "localhost")
+	return err == nil && httpapi.PlainIP(ip).IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // mcpAnswer holds back errors that the MCP server writes as plain text, for the

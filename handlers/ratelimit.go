@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -67,7 +68,7 @@ func (a *API) limitAddress(ctx context.Context) error {
 	if _, local := localOf(ctx); local || !a.cfg.RateLimits {
 		return nil
 	}
-	rate, err := a.store.TakeRate(ctx, store.RateAddress, ClientNetwork(infoOf(ctx).ip), limitBadKeys)
+	rate, err := a.store.TakeRate(ctx, store.RateAddress, httpapi.ClientNetwork(infoOf(ctx).ip), limitBadKeys)
 	if w := infoOf(ctx).w; w != nil && err == nil {
 		writeRate(w.Header(), limitBadKeys, rate, a.now())
 	}

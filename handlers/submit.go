@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/mail/reply"
@@ -221,7 +222,7 @@ func headersFromAPI(h gen.OptNilMailHeaders) ([][2]string, error) {
 		if ownHeaders[low] || strings.HasPrefix(low, "dkim-") || strings.HasPrefix(low, "content-") || strings.HasPrefix(low, "arc-") {
 			return nil, errInvalid("headers."+name, "is written by the service")
 		}
-		if !cleanText(value) || strings.ContainsAny(value, "\r\n") {
+		if !httpapi.CleanText(value) || strings.ContainsAny(value, "\r\n") {
 			return nil, errInvalid("headers."+name, "must not contain line breaks")
 		}
 		out = append(out, [2]string{name, value})

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -70,5 +70,5 @@ func (p *page) recovered() {
 
 // client is who the request comes from, as rate limits count.
 func (p *page) client() string {
-	return handlers.ClientNetwork(handlers.ClientIP(p.r, p.d.cfg.TrustedProxies))
+	return httpapi.ClientNetwork(httpapi.ClientIP(p.r, p.d.cfg.TrustedProxies))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -81,7 +82,7 @@ func (p *page) recognise() error {
 // this hash.
 func (d *Dashboard) person(r *http.Request, u store.User, session []byte) handlers.Person {
 	return handlers.Person{
-		Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, IP: handlers.ClientIP(r, d.cfg.TrustedProxies),
+		Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, IP: httpapi.ClientIP(r, d.cfg.TrustedProxies),
 		StillSignedIn: func(ctx context.Context) error {
 			_, err := d.store.SessionUser(ctx, session)
 			return err

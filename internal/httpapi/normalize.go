@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 	"github.com/postroom/postroom/internal/timeform"
 )
 
-// The generated server reads one form of a time and of a whole number. Requests
-// may use others with the same meaning, which are rewritten here before it reads
-// them: 7.0 for 7, and the times of internal/timeform.
+// The generated server reads one form of a time and of a whole number. This file
+// rewrites the other forms that requests may use: 7.0 for 7, and the times of
+// internal/timeform.
 
 var (
 	// timeMembers are the fields and parameters of requests that are times.
 	timeMembers = map[string]bool{"expires_at": true, "scheduledAt": true, "since": true}
-	// freeMembers hold JSON of the caller, which is kept as it is written.
+	// freeMembers hold JSON of the client, which is not rewritten.
 	freeMembers = map[string]bool{
 		"metadata": true, "tags": true, "data": true, "templateData": true, "variables": true, "headers": true,
 	}
@@ -32,17 +32,17 @@ var (
 // maxWhole bounds the numbers that float64 holds exactly.
 const maxWhole = 1 << 53
 
-// oneForm rewrites the times and whole numbers of a JSON body. A body that is not
-// JSON is returned unchanged.
-func oneForm(body []byte) []byte {
+// NormalizeBody rewrites the times and whole numbers of a JSON body. It returns a
+// body that is not JSON unchanged.
+func NormalizeBody(body []byte) []byte {
 	if !otherForm.Match(body) {
 		return body
 	}
 	var (
-		out   bytes.Buffer
-		done  int
-		open  []member // of the objects and arrays around the token
-		place = member{}
+		out  bytes.Buffer
+		done int
+		open []member // of the objects and arrays around the token
+		at   = member{}
 	)
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -59,41 +59,41 @@ func oneForm(body []byte) []byte {
 		switch v := token.(type) {
 		case json.Delim:
 			if v == '{' || v == '[' {
-				open = append(open, place)
-				place = member{name: place.name, free: place.free || freeMembers[place.name], object: v == '{', named: false}
+				open = append(open, at)
+				at = member{name: at.name, free: at.free || freeMembers[at.name], object: v == '{', named: false}
 				continue
 			}
-			place = open[len(open)-1]
+			at = open[len(open)-1]
 			open = open[:len(open)-1]
 		case string:
-			if place.object && !place.named {
-				place.name, place.named = v, true
+			if at.object && !at.named {
+				at.name, at.named = v, true
 				continue
 			}
-			if t, ok := timeform.Parse(v); ok && timeMembers[place.name] && !place.free {
+			if t, ok := timeform.Parse(v); ok && timeMembers[at.name] && !at.free {
 				start := before + bytes.IndexByte(body[before:end], '"')
 				out.Write(body[done:start])
 				out.WriteString(strconv.Quote(t.Format(time.RFC3339Nano)))
 				done = end
 			}
 		case json.Number:
-			if whole, ok := wholeNumber(v.String()); ok && !place.free && !freeMembers[place.name] {
+			if whole, ok := wholeNumber(v.String()); ok && !at.free && !freeMembers[at.name] {
 				out.Write(body[done : end-len(v)])
 				out.WriteString(whole)
 				done = end
 			}
 		}
-		place.named = false
+		at.named = false
 	}
 	out.Write(body[done:])
 	return out.Bytes()
 }
 
-// member is the place of a token in a JSON document.
+// member is the position of a token in a JSON document.
 type member struct {
 	name   string // of the member that the token is or stands in
 	object bool   // the token stands in an object, else in an array or alone
-	named  bool   // the name has been read, its value follows
+	named  bool   // the name has been read, and its value follows
 	free   bool   // within a free member
 }
 
@@ -109,8 +109,8 @@ func wholeNumber(s string) (string, bool) {
 	return strconv.FormatInt(int64(f), 10), true
 }
 
-// oneQueryForm rewrites the times of a query.
-func oneQueryForm(r *http.Request) *http.Request {
+// NormalizeQuery rewrites the times of a query.
+func NormalizeQuery(r *http.Request) *http.Request {
 	if !strings.Contains(r.URL.RawQuery, "since=") {
 		return r
 	}

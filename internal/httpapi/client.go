@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"net/http"
@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ClientIP is the address that a request comes from: the peer's, unless the peer
-// is one of the trusted proxies. Then it is the last address in X-Forwarded-For
-// that no trusted proxy has: what stands before it was written by somebody whom
-// nobody has to believe. Other headers of the kind are never read.
+// ClientIP returns the address that a request comes from. That is the address of
+// the connection, unless it belongs to a trusted proxy. Then it is the last address
+// in X-Forwarded-For that is not a trusted proxy's; clients can forge the ones
+// before it. ClientIP reads no other header.
 func ClientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	at := peer(r)
 	if !anyContains(trusted, at) {
@@ -22,7 +22,7 @@ func ClientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
 			comma := strings.LastIndexByte(line, ',')
 			hop, ok := forwardedAddr(line[comma+1:])
 			if !ok {
-				return at // nobody knows what the proxy before saw
+				return at // unreadable: the rest cannot be trusted
 			}
 			if at = hop; !anyContains(trusted, at) {
 				return at
@@ -41,10 +41,10 @@ func anyContains(prefixes []netip.Prefix, ip netip.Addr) bool {
 func forwardedAddr(s string) (netip.Addr, bool) {
 	s = strings.TrimSpace(s)
 	if ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
-		return plain(ip), true
+		return PlainIP(ip), true
 	}
 	ap, err := netip.ParseAddrPort(s)
-	return plain(ap.Addr()), err == nil
+	return PlainIP(ap.Addr()), err == nil
 }
 
 func peer(r *http.Request) netip.Addr {
@@ -52,15 +52,15 @@ func peer(r *http.Request) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	return plain(ap.Addr())
+	return PlainIP(ap.Addr())
 }
 
-// plain is an address as it is compared: IPv4 as such, and without the zone of
-// the interface that it was seen on.
-func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+// PlainIP returns an address for comparison: IPv4 not mapped to IPv6, and without
+// a zone.
+func PlainIP(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
-// ClientNetwork is who an address belongs to: an IPv6 network of 64 bits is one
-// client.
+// ClientNetwork returns the address or network that counts as one client: IPv6
+// clients have a network of 64 bits.
 func ClientNetwork(ip netip.Addr) string {
 	if ip.Is6() {
 		if p, err := ip.Prefix(64); err == nil {
