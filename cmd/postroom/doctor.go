@@ -36,8 +36,8 @@ func (p program) doctorCommand() *cobra.Command {
 		Long: "Find problems with receiving, sending and storing mail. Doctor checks the DNS records of the\n" +
 			"mail domain and of the verified domains of accounts, or of one domain, port 25 in both\n" +
 			"directions, the relay, certificates, clock, disk, database and settings.\n\n" +
-			"It may be asked while `postroom serve` runs and when it does not. No mail is sent. The\n" +
-			"exit status is 1 when something is wrong (FAIL).",
+			"It works whether or not `postroom serve` runs, and sends no mail. The exit status is 1 if a\n" +
+			"check fails (FAIL).",
 		Example: "  postroom doctor\n  postroom doctor mail.example.com --to ann@example.org\n  postroom doctor --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -135,7 +135,7 @@ func TestDoctorChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Errorf("nothing is wrong with what is not there: %v %s\n%s", err, stderr, stdout)
 	}
-	if !strings.Contains(stdout, "there is none yet") || !strings.Contains(stdout, "no server was named") {
+	if !strings.Contains(stdout, "no database yet") || !strings.Contains(stdout, "no server given") {
 		t.Errorf("it says\n%s", stdout)
 	}
 	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +169,7 @@ func TestSettingsThatDoNotFit(t *testing.T) {
 		{"another port for the world", "POSTROOM_MX_PORT=2525", "MX_PORT", "listen on 25"},
 		{"the relay's password in the clear", "POSTROOM_RELAY=smtp://ann:x@relay.example.com?tls=off", "RELAY", "in the clear"},
 		{"no limits", "POSTROOM_RATE_LIMITS=off", "RATE_LIMITS", "is off"},
-		{"metrics for all", "POSTROOM_METRICS=:9090", "METRICS", "for everybody"},
+		{"metrics for all", "POSTROOM_METRICS=:9090", "METRICS", "anyone can read"},
 		{"files of one of several nodes", "POSTROOM_DATABASE=postgres://db/x POSTROOM_SECRET=0123456789abcdef0123456789abcdef", "BLOBS", "more than one node"},
 	}
 	for _, tt := range tests {

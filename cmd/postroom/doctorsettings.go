@@ -27,7 +27,7 @@ func (c Config) unfit() []doctor.Result {
 	c.unfitMail(&u, c.isPublic())
 	c.unfitSafety(&u)
 	if len(u) == 0 {
-		return []doctor.Result{{Status: doctor.OK, Saw: "they fit together"}}
+		return []doctor.Result{{Status: doctor.OK, Saw: "no conflicts"}}
 	}
 	return u
 }
@@ -42,25 +42,25 @@ func (c Config) unfitWeb(u *unfits, public bool) {
 	switch {
 	case !public:
 	case said == "":
-		u.add(doctor.Warn, "BASE_URL", " is not set: download, unsubscribe and tracking links begin with an address that others do not reach",
-			"set it to the address under which clients reach the API, such as https://"+string(c.Hostname))
+		u.add(doctor.Warn, "BASE_URL", " is not set: download, unsubscribe and tracking links start with an address that other hosts cannot reach",
+			"set it to the public URL of the API, such as https://"+string(c.Hostname))
 	case err == nil && base.Scheme == "http" && !isThisMachine(base.Hostname()):
-		u.add(doctor.Warn, "BASE_URL", " is plain http: keys and mail cross the network in the clear, and mail programs do not unsubscribe by it (RFC 8058)",
+		u.add(doctor.Warn, "BASE_URL", " is plain HTTP: keys and mail are not encrypted, and one-click unsubscribe does not work (RFC 8058)",
 			"set POSTROOM_HTTPS, or put a proxy that speaks HTTPS before the API, and set it to an https:// address")
 	case isThisMachine(base.Hostname()):
-		u.add(doctor.Warn, "BASE_URL", " is "+said+", which nobody else reaches", "set it to the address under which clients reach the API")
+		u.add(doctor.Warn, "BASE_URL", " is "+said+", which other hosts cannot reach", "set it to the public URL of the API")
 	}
 	if listensOnAll(string(c.HTTP)) && c.HTTPS == "" && err == nil && base.Scheme != "https" {
-		u.add(doctor.Warn, "HTTP", " is "+string(c.HTTP)+": the API takes keys in the clear from everywhere",
-			"set POSTROOM_HTTPS, or listen on 127.0.0.1 and put a proxy that speaks HTTPS before it")
+		u.add(doctor.Warn, "HTTP", " is "+string(c.HTTP)+": the API accepts unencrypted keys from any host",
+			"set POSTROOM_HTTPS, or listen on 127.0.0.1 behind a proxy with HTTPS")
 	}
 	if err == nil && base.Scheme == "https" && c.HTTPS == "" && len(c.TrustedProxies) == 0 {
-		u.add(doctor.Warn, "TRUSTED_PROXIES", " is not set: all clients seem to be the proxy, and share its limit on bad keys",
+		u.add(doctor.Warn, "TRUSTED_PROXIES", " is not set: all clients appear as the proxy and share one limit on invalid keys",
 			"set it to the address of the proxy, such as 127.0.0.1")
 	}
 	for _, p := range c.TrustedProxies {
 		if p.Bits() == 0 {
-			u.add(doctor.Fail, "TRUSTED_PROXIES", " has "+p.String()+": anybody can claim any address by X-Forwarded-For", "name the proxies alone")
+			u.add(doctor.Fail, "TRUSTED_PROXIES", " has "+p.String()+": any client can forge its address with X-Forwarded-For", "list only the proxies")
 		}
 	}
 }
@@ -71,14 +71,14 @@ func (c Config) unfitMail(u *unfits, public bool) {
 		return
 	}
 	if host, _, err := net.SplitHostPort(string(c.SMTP)); err == nil && isThisMachine(host) {
-		u.add(doctor.Warn, "SMTP", " is "+string(c.SMTP)+", where no other server can bring mail", "set it to :25, or have port 25 led there")
+		u.add(doctor.Warn, "SMTP", " is "+string(c.SMTP)+", where other servers cannot connect", "set it to :25, or forward port 25 to it")
 	}
 	if c.MXPort != 25 {
-		u.add(doctor.Warn, "MX_PORT", fmt.Sprintf(" is %d, and the mail servers of the world listen on 25", c.MXPort), "leave it at 25, unless this is a test")
+		u.add(doctor.Warn, "MX_PORT", fmt.Sprintf(" is %d, but mail servers listen on 25", c.MXPort), "use 25, unless this is a test")
 	}
 	if relay := string(c.Relay); relay != "" {
 		if r, err := url.Parse(relay); err == nil && r.User != nil && r.Query().Get("tls") == "off" && !isThisMachine(r.Hostname()) {
-			u.add(doctor.Warn, "RELAY", " has tls=off: its password crosses the network in the clear", "use tls=verify")
+			u.add(doctor.Warn, "RELAY", " has tls=off: its password is not encrypted", "use tls=verify")
 		}
 	}
 }
@@ -86,19 +86,19 @@ func (c Config) unfitMail(u *unfits, public bool) {
 // unfitSafety looks at what protects the install.
 func (c Config) unfitSafety(u *unfits) {
 	if !c.RateLimits {
-		u.add(doctor.Warn, "RATE_LIMITS", " is off: nothing holds up who tries keys", "leave it on, unless this is a benchmark")
+		u.add(doctor.Warn, "RATE_LIMITS", " is off: clients can guess keys without a limit", "turn it on, unless this is a benchmark")
 	}
 	if listensOnAll(string(c.Metrics)) {
-		u.add(doctor.Warn, "METRICS", " is "+string(c.Metrics)+": metrics are for everybody", "listen on an address that only Prometheus reaches")
+		u.add(doctor.Warn, "METRICS", " is "+string(c.Metrics)+": anyone can read the metrics", "listen on an address that only Prometheus can reach")
 	}
 	for _, file := range []struct{ setting, path string }{{"SECRET", filepath.Join(c.Data, secretFile)}, {"TLS_KEY", c.TLSKey}} {
 		if info, err := os.Stat(file.path); err == nil && info.Mode().Perm()&0o007 != 0 {
-			u.add(doctor.Warn, file.setting, ": everybody on this machine can read "+file.path, "chmod 600 "+file.path)
+			u.add(doctor.Warn, file.setting, ": all users of this machine can read "+file.path, "chmod 600 "+file.path)
 		}
 	}
 	if c.Database.postgres() && !c.Blobs.bucket() && c.Secret != "" { // as several nodes have it
-		u.add(doctor.Warn, "BLOBS", " is a folder: with more than one node it has to be shared by all",
-			"with more than one node, share the folder or use a bucket; with one this is right")
+		u.add(doctor.Warn, "BLOBS", " is a folder: several nodes must share it",
+			"with several nodes, share the folder or use a bucket; with one node, ignore this")
 	}
 }
 

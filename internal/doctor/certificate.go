@@ -16,14 +16,14 @@ const renewBy = 14 * 24 * time.Hour
 func (v *visit) certificate(context.Context) []Result {
 	switch {
 	case v.cfg.ACME && v.cfg.TLSCert == "":
-		return one(skipped("certificates are got by ACME; the one that is offered is looked at where mail comes in"))
+		return one(skipped("certificates come from ACME; the check inbound verifies the one in use"))
 	case v.cfg.TLSCert == "":
-		return one(skipped("none is set: mail comes in without encryption").
+		return one(skipped("no certificate: mail is received without encryption").
 			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY to a certificate for %s, or POSTROOM_ACME_HOSTS to get one", v.cfg.Hostname))
 	}
 	pair, err := tls.LoadX509KeyPair(v.cfg.TLSCert, v.cfg.TLSKey)
 	if err != nil {
-		return one(fail("it cannot be read: %v", err).advise("look at POSTROOM_TLS_CERT and POSTROOM_TLS_KEY"))
+		return one(fail("cannot read it: %v", err).advise("check POSTROOM_TLS_CERT and POSTROOM_TLS_KEY"))
 	}
 	chain := []*x509.Certificate{pair.Leaf}
 	for _, der := range pair.Certificate[1:] {
@@ -39,13 +39,13 @@ func (v *visit) judge(chain []*x509.Certificate) []Result {
 	leaf, now := chain[0], v.cfg.Now()
 	var out []Result
 	if now.Before(leaf.NotBefore) {
-		out = append(out, fail("the certificate is good from %s only", leaf.NotBefore.UTC().Format(time.RFC3339)).advise("look at the clock of this machine"))
+		out = append(out, fail("the certificate is not valid before %s", leaf.NotBefore.UTC().Format(time.RFC3339)).advise("check the clock of this machine"))
 	} else {
 		out = append(out, v.lasts(leaf.NotAfter, ""))
 	}
 	if err := leaf.VerifyHostname(v.cfg.Hostname); err != nil {
-		out = append(out, fail("the certificate is for %q, and this host is %s", strings.Join(leaf.DNSNames, ", "), v.cfg.Hostname).
-			advise("have one issued for %s, or set POSTROOM_HOSTNAME to a name of the certificate", v.cfg.Hostname))
+		out = append(out, fail("the certificate is for %q, but this host is %s", strings.Join(leaf.DNSNames, ", "), v.cfg.Hostname).
+			advise("get one for %s, or set POSTROOM_HOSTNAME to a name of the certificate", v.cfg.Hostname))
 	}
 	between := x509.NewCertPool()
 	for _, c := range chain[1:] {
@@ -54,8 +54,8 @@ func (v *visit) judge(chain []*x509.Certificate) []Result {
 	// The time has been looked at: here it is one at which the certificate is good.
 	_, err := leaf.Verify(x509.VerifyOptions{Roots: v.cfg.RootCAs, Intermediates: between, CurrentTime: leaf.NotAfter.Add(-time.Second)})
 	if err != nil {
-		out = append(out, warn("senders that are particular (MTA-STS) do not trust the certificate: %v", err).
-			advise("have it issued by an authority that others know, and put the whole chain into the file, not the certificate alone"))
+		out = append(out, warn("senders that verify certificates (MTA-STS) do not trust it: %v", err).
+			advise("use a publicly trusted authority, and put the whole chain into the file"))
 	}
 	return out
 }
@@ -67,9 +67,9 @@ func (v *visit) lasts(until time.Time, of string) Result {
 	what := strings.TrimSpace("the certificate " + of)
 	switch {
 	case left <= 0:
-		return fail("%s was good until %s", what, at).advise("renew it, and see why nobody did")
+		return fail("%s expired at %s", what, at).advise("renew it, and check why it was not renewed")
 	case left < renewBy:
-		return warn("%s is good until %s, %d days more", what, at, int(left.Hours()/24)).advise("renew it, and see why nobody did")
+		return warn("%s expires at %s, in %d days", what, at, int(left.Hours()/24)).advise("renew it, and check why it was not renewed")
 	}
-	return ok("%s is good until %s", what, at)
+	return ok("%s is valid until %s", what, at)
 }

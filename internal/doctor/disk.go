@@ -27,28 +27,28 @@ type space struct {
 func (v *visit) disk(folder string) func(context.Context) []Result {
 	return func(context.Context) []Result {
 		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-			return one(warn("it is not there yet").advise("`postroom serve` makes it"))
+			return one(warn("it does not exist yet").advise("`postroom serve` creates it"))
 		}
 		took, err := writeProbe(folder)
 		if err != nil {
-			return one(fail("nothing can be written: %v", err).
-				advise("make room, and let the user that Postroom runs as write there: chown -R USER %s", folder))
+			return one(fail("cannot write: %v", err).
+				advise("free disk space, and allow the user of Postroom to write there: chown -R USER %s", folder))
 		}
 		left, err := freeSpace(folder)
 		if err != nil {
-			return one(warn("nobody knows how much room there is: %v", err))
+			return one(warn("cannot read the free space: %v", err))
 		}
 		out := one(room(left, took))
 		if took > slowSync {
-			out = append(out, warn("writing a small file takes %s, and every mail waits for that", took.Round(time.Millisecond)).
-				advise("use a local disk (SSD) that is not shared with what writes much"))
+			out = append(out, warn("writing a small file takes %s, which delays every message", took.Round(time.Millisecond)).
+				advise("use a local SSD that is not shared with heavy writers"))
 		}
 		return out
 	}
 }
 
 func room(left space, took time.Duration) Result {
-	const advice = "make room, or move POSTROOM_DATA to a larger disk: mail is refused (452) when it is full"
+	const advice = "free disk space, or move POSTROOM_DATA to a larger disk: mail is refused (452) when it is full"
 	switch {
 	case left.free < noRoom:
 		return fail("%s are free", size(left.free)).advise(advice)
@@ -57,7 +57,7 @@ func room(left space, took time.Duration) Result {
 	case left.free < littleRoom:
 		return warn("%s are free", size(left.free)).advise(advice)
 	}
-	return ok("%s are free, a small file is on the disk in %s", size(left.free), took.Round(10*time.Microsecond))
+	return ok("%s are free, writing a small file takes %s", size(left.free), took.Round(10*time.Microsecond))
 }
 
 // writeProbe writes a file, waits until it is on the disk, and removes it.

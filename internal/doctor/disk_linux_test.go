@@ -36,9 +36,9 @@ func TestWhatIsWrongWithTheDisk(t *testing.T) {
 		status        doctor.Status
 		saw, advice   string
 	}{
-		{"full", "size=2m", 0, fill, doctor.Fail, "no space left", "make room"},
-		{"nearly full", "size=8m", 0, nil, doctor.Fail, "8.0 MiB are free", "make room"},
-		{"rather full", "size=500m", 0, nil, doctor.Warn, "500.0 MiB are free", "make room"},
+		{"full", "size=2m", 0, fill, doctor.Fail, "no space left", "free disk space"},
+		{"nearly full", "size=8m", 0, nil, doctor.Fail, "8.0 MiB are free", "free disk space"},
+		{"rather full", "size=500m", 0, nil, doctor.Warn, "500.0 MiB are free", "free disk space"},
 		{"few inodes", "size=4g,nr_inodes=100", 0, nil, doctor.Warn, "inodes", "inodes"},
 		{"read-only", "size=8m", syscall.MS_RDONLY, nil, doctor.Fail, "read-only", "chown"},
 	}

@@ -105,13 +105,13 @@ func (v *visit) look(ctx context.Context, domain string, records []wanted) []Res
 		var res Result
 		switch f {
 		case dnsrec.Found:
-			res = ok("%s %s is there", w.Name, w.Type)
+			res = ok("%s %s found", w.Name, w.Type)
 		case dnsrec.Missing:
-			res = Result{Status: w.missing, Saw: fmt.Sprintf("%s %s is missing: %s. The DNS has %s", w.Name, w.Type, w.why, r.saw(w.Record))}.
+			res = Result{Status: w.missing, Saw: fmt.Sprintf("%s %s is missing: %s. DNS has %s", w.Name, w.Type, w.why, r.saw(w.Record))}.
 				advise("publish: %s", zoneLine(w.Record))
 		case dnsrec.Unknown:
-			res = warn("the DNS does not answer for %s %s: %s", w.Name, w.Type, r.saw(w.Record)).
-				advise("ask again in some minutes; if it stays so, look at the domain's name servers and at POSTROOM_RESOLVER")
+			res = warn("DNS lookup failed for %s %s: %s", w.Name, w.Type, r.saw(w.Record)).
+				advise("retry in a few minutes; if it persists, check the name servers of the domain and POSTROOM_RESOLVER")
 		}
 		out = append(out, res.about(strings.ToLower(string(w.Kind)), domain))
 	}
@@ -125,12 +125,12 @@ func (v *visit) mailDomain(ctx context.Context) []Result {
 	case !v.ownDomainWanted():
 		return nil
 	case IsLocal(domain):
-		return one(skipped("%s is known to this machine alone", domain).
-			advise("to exchange mail with others, set POSTROOM_MAIL_DOMAIN to a domain of yours and POSTROOM_HOSTNAME to the public name of this host"))
+		return one(skipped("%s is only known on this machine", domain).
+			advise("to exchange mail with other servers, set POSTROOM_MAIL_DOMAIN to your domain and POSTROOM_HOSTNAME to the public name of this host"))
 	}
 	records := []wanted{
-		{dnsrec.Record{Kind: dnsrec.MX, Type: "MX", Name: domain, Value: v.cfg.Hostname, Priority: 10}, Fail, "mail to its inboxes goes elsewhere or nowhere"},
-		{dnsrec.Record{Kind: dnsrec.DMARC, Type: "TXT", Name: "_dmarc." + domain, Value: "v=DMARC1; p=quarantine"}, Warn, "large receivers want a policy"},
+		{dnsrec.Record{Kind: dnsrec.MX, Type: "MX", Name: domain, Value: v.cfg.Hostname, Priority: 10}, Fail, "mail to its inboxes does not reach this server"},
+		{dnsrec.Record{Kind: dnsrec.DMARC, Type: "TXT", Name: "_dmarc." + domain, Value: "v=DMARC1; p=quarantine"}, Warn, "large receivers require a policy"},
 	}
 	s, none := v.storeOr(ctx)
 	if none != nil {
@@ -138,10 +138,10 @@ func (v *visit) mailDomain(ctx context.Context) []Result {
 	}
 	keys, err := s.InstallKeys(ctx, domain)
 	if err != nil {
-		return append(v.look(ctx, domain, records), fail("the keys cannot be read: %v", err).about("dkim", domain))
+		return append(v.look(ctx, domain, records), fail("cannot read the keys: %v", err).about("dkim", domain))
 	}
 	if len(keys) == 0 {
-		return append(v.look(ctx, domain, records), skipped("there are no keys for %s yet", domain).
+		return append(v.look(ctx, domain, records), skipped("no keys for %s yet", domain).
 			advise("start `postroom serve` once with this mail domain").about("dkim", domain))
 	}
 	return v.look(ctx, domain, append(records, keyRecords(domain, keys)...))
@@ -156,10 +156,10 @@ func keyRecords(domain string, keys []store.DomainKey) []wanted {
 		}
 		w := wanted{
 			Record:  dnsrec.Key{Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}.Record(domain),
-			missing: Warn, why: "it waits to be published before it signs",
+			missing: Warn, why: "it does not sign until it is published",
 		}
 		if k.Signs() {
-			w.missing, w.why = Fail, "what is signed with it does not verify"
+			w.missing, w.why = Fail, "signatures with this key do not verify"
 			if k.Algorithm != "rsa" {
 				w.missing = Warn
 			}
@@ -185,9 +185,9 @@ func (v *visit) accountDomains(ctx context.Context) []Result {
 	found, err := s.FindDomains(ctx, v.cfg.Domain, maxDomains+1)
 	switch {
 	case err != nil:
-		return one(fail("the domains of the accounts cannot be read: %v", err))
+		return one(fail("cannot read the domains of the accounts: %v", err))
 	case len(found) == 0 && v.cfg.Domain != "":
-		return one(fail("no account has the domain %s, and the install's own is %s", v.cfg.Domain, v.cfg.MailDomain).
+		return one(fail("no account has the domain %s, and the mail domain is %s", v.cfg.Domain, v.cfg.MailDomain).
 			advise("add it: POST /v1/domains with {%q: %q}", "domain", v.cfg.Domain))
 	}
 	lists := make([][]Result, min(len(found), maxDomains))
@@ -198,8 +198,8 @@ func (v *visit) accountDomains(ctx context.Context) []Result {
 	all.Wait()
 	out := slices.Concat(lists...)
 	if len(found) > maxDomains {
-		out = append(out, skipped("there are more verified domains than the %d that were looked at", maxDomains).
-			advise("name the one: postroom doctor DOMAIN").about("dns", "further domains"))
+		out = append(out, skipped("only the first %d verified domains were checked", maxDomains).
+			advise("check one domain: postroom doctor DOMAIN").about("dns", "further domains"))
 	}
 	return out
 }
@@ -211,19 +211,19 @@ func (v *visit) accountDomain(ctx context.Context, s *store.Store, d store.Domai
 	}
 	var records []wanted
 	for _, r := range owned.Published(d) {
-		w := wanted{Record: r, missing: Warn, why: "mail is better taken with it"}
+		w := wanted{Record: r, missing: Warn, why: "it improves deliverability"}
 		switch {
 		case r.Required:
-			w.missing, w.why = Fail, "without it the domain loses its verification after 72 hours"
+			w.missing, w.why = Fail, "without it the domain becomes failed after 72 hours"
 		case r.Kind == dnsrec.MX:
-			w.missing, w.why = Skipped, "no mail comes in here, as is right for a domain that only sends"
+			w.missing, w.why = Skipped, "the domain does not receive mail here, which is correct if it only sends"
 		}
 		records = append(records, w)
 	}
 	out := v.look(ctx, d.Name, records)
 	if d.Status != store.DomainVerified {
-		out = append(out, warn("the domain is %s: nothing is sent from it and nothing taken for it", d.Status).
-			advise("publish what is required and ask for POST /v1/domains/%s/verify", d.ID).about("dns", d.Name))
+		out = append(out, warn("the domain is %s: it cannot send or receive", d.Status).
+			advise("publish the required records, then call POST /v1/domains/%s/verify", d.ID).about("dns", d.Name))
 	}
 	return out
 }
@@ -249,7 +249,7 @@ func (v *visit) spf(ctx context.Context) []Result {
 	}
 	addrs := v.addresses(ctx)
 	if len(addrs) == 0 {
-		return one(skipped("%s has no address to ask about", v.cfg.Hostname))
+		return one(skipped("%s has no address to check", v.cfg.Hostname))
 	}
 	var out []Result
 	for _, a := range addrs {
@@ -263,16 +263,16 @@ func spfVerdict(said mailauth.SPF, addr, publish string) Result {
 	case mailauth.Pass:
 		return ok("%s may send for %s", addr, said.Domain)
 	case mailauth.None:
-		return fail("%s says nothing about who may send for it", said.Domain).advise("publish: %s", publish)
+		return fail("%s has no SPF record", said.Domain).advise("publish: %s", publish)
 	case mailauth.TempError:
-		return warn("the DNS does not answer about SPF: %s", said.Reason).advise("ask again in some minutes")
+		return warn("DNS lookup of SPF failed: %s", said.Reason).advise("retry in a few minutes")
 	default:
 		why := said.Reason
 		if why == "" {
 			why = fmt.Sprintf("mail from %s is not its own", addr)
 		}
-		return fail("the SPF record of %s ends in %s: %s", said.Domain, said.Result, why).
-			advise("let it name this host: ip%s:%s, or publish: %s", family(addr), addr, publish)
+		return fail("the SPF record of %s returns %s: %s", said.Domain, said.Result, why).
+			advise("add this host: ip%s:%s, or publish: %s", family(addr), addr, publish)
 	}
 }
 
@@ -289,12 +289,12 @@ func (v *visit) spfOfRelay(ctx context.Context, publish string) Result {
 	texts, err := v.cfg.Resolver.LookupTXT(ctx, v.cfg.MailDomain+".")
 	for _, text := range texts {
 		if strings.HasPrefix(strings.ToLower(text), "v=spf1") {
-			return ok("%q; whether it names the relay's hosts, its operator knows", text)
+			return ok("%q; ask the operator of the relay whether it includes its hosts", text)
 		}
 	}
 	if err != nil && !dns.IsNotFound(err) {
-		return warn("the DNS does not answer: %v", err)
+		return warn("DNS lookup failed: %v", err)
 	}
-	return fail("%s says nothing about who may send for it", v.cfg.MailDomain).
-		advise("publish, with what the relay's operator says in the place of mx: %s", publish)
+	return fail("%s has no SPF record", v.cfg.MailDomain).
+		advise("publish, with the SPF mechanism of the relay in place of mx: %s", publish)
 }

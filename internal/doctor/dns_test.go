@@ -26,21 +26,21 @@ func TestWhatIsWrongWithTheDNS(t *testing.T) {
 		advice string
 	}{
 		{"the host has no address", func(w *world) { delete(w.zones, hostname+".") }, "host", doctor.Fail, "has no address", "publish: mx.agents.example. 3600 IN A"},
-		{"the DNS is broken for the host", func(w *world) { w.zones[hostname+"."] = broken }, "host", doctor.Warn, "does not answer", ""},
-		{"the host's address is private", func(w *world) { w.zones[hostname+"."] = smtptest.A("10.1.2.3") }, "host", doctor.Warn, "10.1.2.3, which others cannot reach", "public address"},
-		{"the address has no name", func(w *world) { delete(w.zones, "2.0.0.127.in-addr.arpa.") }, "ptr", doctor.Fail, "has no name", "(PTR) to mx.agents.example"},
+		{"the DNS is broken for the host", func(w *world) { w.zones[hostname+"."] = broken }, "host", doctor.Warn, "DNS lookup failed", ""},
+		{"the host's address is private", func(w *world) { w.zones[hostname+"."] = smtptest.A("10.1.2.3") }, "host", doctor.Warn, "10.1.2.3, which is not a public address", "public address"},
+		{"the address has no name", func(w *world) { delete(w.zones, "2.0.0.127.in-addr.arpa.") }, "ptr", doctor.Fail, "has no PTR record", "PTR record to mx.agents.example"},
 		{"the address has a name that does not lead back", func(w *world) {
 			w.zones["2.0.0.127.in-addr.arpa."] = smtptest.Zone{PTR: []string{"vps7.cloud.example."}}
-		}, "ptr", doctor.Fail, "vps7.cloud.example, which does not lead back", "(PTR)"},
+		}, "ptr", doctor.Fail, "vps7.cloud.example, which does not resolve back", "PTR record"},
 		{"no MX", func(w *world) { other(w, txt("v=spf1 ip4:127.0.0.2 -all")) }, "mx", doctor.Fail, "is missing", "publish: agents.example. 3600 IN MX 10 mx.agents.example."},
 		{"the MX of another", func(w *world) {
 			other(w, smtptest.Zone{MX: []net.MX{{Host: "mx.elsewhere.example.", Pref: 1}}})
 		}, "mx", doctor.Fail, "1 mx.elsewhere.example.", "publish:"},
-		{"the DNS is broken for the domain", func(w *world) { other(w, broken) }, "mx", doctor.Warn, "does not answer", "POSTROOM_RESOLVER"},
-		{"no SPF", func(w *world) { other(w, smtptest.Zone{MX: mx}) }, "spf", doctor.Fail, "says nothing", `publish: agents.example. 3600 IN TXT "v=spf1 mx -all"`},
+		{"the DNS is broken for the domain", func(w *world) { other(w, broken) }, "mx", doctor.Warn, "DNS lookup failed", "POSTROOM_RESOLVER"},
+		{"no SPF", func(w *world) { other(w, smtptest.Zone{MX: mx}) }, "spf", doctor.Fail, "has no SPF record", `publish: agents.example. 3600 IN TXT "v=spf1 mx -all"`},
 		{"an SPF record without this host", func(w *world) {
 			other(w, smtptest.Zone{MX: mx, TXT: []string{"v=spf1 ip4:192.0.2.1 -all"}})
-		}, "spf", doctor.Fail, "ends in fail", "ip4:127.0.0.2"},
+		}, "spf", doctor.Fail, "returns fail", "ip4:127.0.0.2"},
 		{"two SPF records", func(w *world) {
 			other(w, smtptest.Zone{MX: mx, TXT: []string{"v=spf1 mx -all", "v=spf1 -all"}})
 		}, "spf", doctor.Fail, "permerror", ""},
@@ -48,17 +48,17 @@ func TestWhatIsWrongWithTheDNS(t *testing.T) {
 		{"another's RSA key", func(w *world) { w.zones[rsa] = txt("v=DKIM1; k=rsa; p=AAAA") }, "dkim", doctor.Fail, `"v=DKIM1; k=rsa; p=AAAA"`, "publish:"},
 		{"no Ed25519 key", func(w *world) { delete(w.zones, ed) }, "dkim", doctor.Warn, "is missing", "k=ed25519"},
 		{"no DMARC", func(w *world) { delete(w.zones, "_dmarc.agents.example.") }, "dmarc", doctor.Warn, "is missing", "v=DMARC1"},
-		{"an MTA-STS record that is none", func(w *world) { w.zones["_mta-sts.agents.example."] = txt("v=STSv1 id=1") }, "mta-sts", doctor.Fail, "not one that announces", "id=1"},
-		{"a policy that is not served", func(w *world) { delete(w.zones, "mta-sts.agents.example.") }, "mta-sts", doctor.Fail, "cannot be had", "mta-sts.txt"},
+		{"an MTA-STS record that is none", func(w *world) { w.zones["_mta-sts.agents.example."] = txt("v=STSv1 id=1") }, "mta-sts", doctor.Fail, "not a valid policy record", "id=1"},
+		{"a policy that is not served", func(w *world) { delete(w.zones, "mta-sts.agents.example.") }, "mta-sts", doctor.Fail, "cannot fetch", "mta-sts.txt"},
 		{"a policy that names another host", func(w *world) {
 			w.policy.SetPolicy("version: STSv1\nmode: enforce\nmx: old.agents.example\nmax_age: 86400\n")
 		}, "mta-sts", doctor.Fail, "does not name mx.agents.example", "mx: mx.agents.example"},
 		{"a policy that is being tried out and names another host", func(w *world) {
 			w.policy.SetPolicy("version: STSv1\nmode: testing\nmx: old.agents.example\nmax_age: 86400\n")
 		}, "mta-sts", doctor.Warn, "does not name", ""},
-		{"a policy and no certificate", func(w *world) { w.cfg.TLSCert = "" }, "mta-sts", doctor.Fail, "asks for TLS", "POSTROOM_TLS_CERT"},
+		{"a policy and no certificate", func(w *world) { w.cfg.TLSCert = "" }, "mta-sts", doctor.Fail, "requires TLS", "POSTROOM_TLS_CERT"},
 		{"a domain of nobody", func(w *world) { w.cfg.Domain = "nobody.example" }, "dns", doctor.Fail, "no account has the domain", "POST /v1/domains"},
-		{"a domain that this machine alone knows", func(w *world) { w.cfg.MailDomain = "postroom.localhost" }, "dns", doctor.Skipped, "this machine alone", "POSTROOM_MAIL_DOMAIN"},
+		{"a domain that this machine alone knows", func(w *world) { w.cfg.MailDomain = "postroom.localhost" }, "dns", doctor.Skipped, "only known on this machine", "POSTROOM_MAIL_DOMAIN"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,11 +104,11 @@ func TestTheRelaysHostsAreItsOwnMatter(t *testing.T) {
 	w.cfg.Relay = parseRelay(t, "smtp://"+relay.Addr())
 	delete(w.zones, "2.0.0.127.in-addr.arpa.")
 	r := w.run(t)
-	wantResult(t, r, "ptr", doctor.Skipped, "a relay sends the mail", "")
-	wantResult(t, r, "outbound", doctor.Skipped, "a relay sends the mail", "")
+	wantResult(t, r, "ptr", doctor.Skipped, "mail is sent through a relay", "")
+	wantResult(t, r, "outbound", doctor.Skipped, "mail is sent through a relay", "")
 	wantResult(t, r, "spf", doctor.OK, "v=spf1 mx -all", "")
 	w.zones[mailDomain+"."] = smtptest.Zone{MX: []net.MX{{Host: hostname + "."}}}
-	wantResult(t, w.run(t), "spf", doctor.Fail, "says nothing", "operator")
+	wantResult(t, w.run(t), "spf", doctor.Fail, "has no SPF record", "relay")
 }
 
 func storetestEngines(t *testing.T, test func(t *testing.T, w *world)) {

@@ -107,7 +107,7 @@ func runAll(ctx context.Context, limit time.Duration, checks []check) []Result {
 				all = append(all, complete(c, results)...)
 			default:
 				all = append(all, Result{
-					Check: c.name, Subject: c.subject, Status: Fail, Saw: fmt.Sprintf("no answer within %s", limit), Do: []string{},
+					Check: c.name, Subject: c.subject, Status: Fail, Saw: fmt.Sprintf("no result within %s", limit), Do: []string{},
 				})
 			}
 		}

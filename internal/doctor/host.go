@@ -16,15 +16,15 @@ var quiet = slog.New(slog.DiscardHandler)
 func (v *visit) hostCheck(ctx context.Context) []Result {
 	name := v.cfg.Hostname
 	if IsLocal(name) {
-		return one(skipped("%s is known to this machine alone", name))
+		return one(skipped("%s is only known on this machine", name))
 	}
 	h, ready := v.host.get(ctx)
 	switch {
 	case !ready, len(h.Addresses) == 0 && h.Finding == dnsrec.Unknown:
-		return one(warn("the DNS does not answer for %s", name).advise("look at the name servers of the domain and at POSTROOM_RESOLVER"))
+		return one(warn("DNS lookup failed for %s", name).advise("check the name servers of the domain and POSTROOM_RESOLVER"))
 	case len(h.Addresses) == 0:
 		return one(fail("%s has no address", name).
-			advise("publish: %s. %d IN A with the public address of this host, and AAAA if it has one of IPv6", name, dnsrec.TTL))
+			advise("publish: %s. %d IN A with the public IPv4 address of this host, and AAAA with its IPv6 address if it has one", name, dnsrec.TTL))
 	}
 	var out []Result
 	for _, a := range h.Addresses {
@@ -34,7 +34,7 @@ func (v *visit) hostCheck(ctx context.Context) []Result {
 		}
 	}
 	if v.cfg.Relay != nil {
-		out = append(out, skipped("a relay sends the mail, from addresses of its own").about("ptr", name))
+		out = append(out, skipped("mail is sent through a relay").about("ptr", name))
 	}
 	return out
 }
@@ -46,21 +46,21 @@ func (v *visit) address(text string) Result {
 		err = v.public.Check(addr)
 	}
 	if err != nil {
-		return warn("%s leads to %s, which others cannot reach", v.cfg.Hostname, text).
+		return warn("%s resolves to %s, which is not a public address", v.cfg.Hostname, text).
 			advise("publish the public address of this host under %s", v.cfg.Hostname)
 	}
-	return ok("%s leads to %s", v.cfg.Hostname, text)
+	return ok("%s resolves to %s", v.cfg.Hostname, text)
 }
 
 func reverse(name string, a dnsrec.HostAddress) Result {
-	ask := "have whoever gives you the address set its reverse name (PTR) to " + name
+	ask := "ask the provider of the address to set its PTR record to " + name
 	switch {
 	case a.Finding == dnsrec.Found:
-		return ok("%s leads to %s, and that back", a.Address, a.PTR)
+		return ok("%s resolves to %s and back", a.Address, a.PTR)
 	case a.Finding == dnsrec.Unknown:
-		return warn("the DNS does not answer for the name of %s", a.Address).advise("ask again in some minutes")
+		return warn("DNS lookup failed for the PTR record of %s", a.Address).advise("retry in a few minutes")
 	case a.PTR == "":
-		return fail("%s has no name: large receivers refuse its mail", a.Address).advise("%s", ask)
+		return fail("%s has no PTR record: large receivers refuse its mail", a.Address).advise("%s", ask)
 	}
-	return fail("%s is called %s, which does not lead back to it: large receivers refuse its mail", a.Address, a.PTR).advise("%s", ask)
+	return fail("%s has the PTR record %s, which does not resolve back: large receivers refuse its mail", a.Address, a.PTR).advise("%s", ask)
 }

@@ -52,7 +52,7 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 		{"its schema is older, and the next start mends that", func(t *testing.T, w *world) {
 			schema(t, w, older)
 			w.cfg.Migrates = true
-		}, "database", doctor.Warn, "older than this program", "next start"},
+		}, "database", doctor.Warn, "older than this program", "postroom migrate"},
 		{"its schema is newer", func(t *testing.T, w *world) {
 			schema(t, w, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 		}, "database", doctor.Fail, "newer than", "newer program"},
@@ -65,7 +65,7 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "database", doctor.Fail, "not a database", "POSTROOM_DATABASE"},
-		{"there is none", func(_ *testing.T, w *world) { w.cfg.NoDatabase = true }, "database", doctor.Warn, "none yet", "postroom serve"},
+		{"there is none", func(_ *testing.T, w *world) { w.cfg.NoDatabase = true }, "database", doctor.Warn, "no database yet", "postroom serve"},
 		{"the secret is another's", func(t *testing.T, w *world) {
 			if err := w.store.ProveSecret(t.Context()); err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 		{"mail is not taken up", func(t *testing.T, w *world) {
 			storetest.Email(t, w.store, storetest.Account(t, w.store).Seq, []string{"a@b.example"})
 			w.storeCfg.Now = func() time.Time { return time.Now().Add(time.Hour) }
-		}, "queue", doctor.Fail, "due: 1 recipient, the first for 1h0m", "postroom serve"},
+		}, "queue", doctor.Fail, "due: 1 recipient, the oldest for 1h0m", "postroom serve"},
 	}
 	for _, e := range storetest.Engines() {
 		for _, tt := range tests {
@@ -107,14 +107,14 @@ func TestTheClockIsHeldAgainstTheDatabase(t *testing.T) {
 			if want == doctor.OK {
 				advice = ""
 			}
-			wantResult(t, w.run(t), "clock", want, "off that of the database", advice)
+			wantResult(t, w.run(t), "clock", want, "from the database", advice)
 		})
 	}
 	w := newWorld(t, storetest.SQLite, time.Now)
 	w.cfg.ClockSynced = func() (bool, bool) { return false, true }
-	wantResult(t, w.run(t), "clock", doctor.Warn, "does not keep it right", "NTP")
+	wantResult(t, w.run(t), "clock", doctor.Warn, "does not synchronize it", "NTP")
 	w.cfg.ClockSynced = func() (bool, bool) { return false, false }
-	wantResult(t, w.run(t), "clock", doctor.Skipped, "nobody to compare", "")
+	wantResult(t, w.run(t), "clock", doctor.Skipped, "nothing to compare", "")
 }
 
 func TestWebhooksThatFailAreNamed(t *testing.T) {
@@ -153,8 +153,8 @@ func TestWebhooksThatFailAreNamed(t *testing.T) {
 			}
 			w.cfg.Now = time.Now
 			r := w.run(t)
-			wantResult(t, r, "webhooks", doctor.Warn, "nothing has reached https://failing.example/hook since", hooks[0].ID)
-			wantResult(t, r, "webhooks", doctor.Warn, "https://gone.example/hook is turned off: it answered 410", hooks[1].ID)
+			wantResult(t, r, "webhooks", doctor.Warn, "no successful delivery to https://failing.example/hook since", hooks[0].ID)
+			wantResult(t, r, "webhooks", doctor.Warn, "https://gone.example/hook is off: it answered 410", hooks[1].ID)
 			if n := len(find(r, "webhooks")); n != 2 {
 				t.Errorf("%d webhooks are named, want 2", n)
 			}
@@ -180,26 +180,26 @@ func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
 		advice string
 	}{
 		{"no node runs", func(t *testing.T, w *world) { w.cfg.Listens = shut(t, "127.0.0.1").String() }, "node", doctor.Warn, "no node is running", "postroom serve"},
-		{"another program is there", node(`<html>`), "node", doctor.Fail, "not Postroom's", "log"},
+		{"another program is there", node(`<html>`), "node", doctor.Fail, "not a Postroom response", "log"},
 		{"the node has no database", node(`{"status":"unavailable","version":"v1.2.3"}`), "node", doctor.Fail, "unavailable", "database"},
-		{"the node is of another version", node(`{"status":"ok","version":"v0.9.0"}`), "node", doctor.Warn, "v0.9.0", "anew"},
-		{"clients do not reach the API", func(t *testing.T, w *world) { w.cfg.BaseURL = "http://" + shut(t, "127.0.0.1").String() }, "api", doctor.Fail, "connection refused", "POSTROOM_BASE_URL"},
+		{"the node is of another version", node(`{"status":"ok","version":"v0.9.0"}`), "node", doctor.Warn, "v0.9.0", "restart"},
+		{"clients cannot reach the API", func(t *testing.T, w *world) { w.cfg.BaseURL = "http://" + shut(t, "127.0.0.1").String() }, "api", doctor.Fail, "connection refused", "POSTROOM_BASE_URL"},
 		{"the API's certificate is out of date", func(t *testing.T, w *world) {
 			w.cfg.BaseURL = w.secureAPI(t, w.certificate(t, time.Now().Add(-time.Hour), "127.0.0.1"))
-		}, "api", doctor.Fail, "expired", "out of date"},
+		}, "api", doctor.Fail, "expired", "it has expired"},
 		{"the API's certificate is for another", func(t *testing.T, w *world) {
 			w.cfg.BaseURL = w.secureAPI(t, w.certificate(t, time.Now().Add(time.Hour), "other.example"))
 		}, "api", doctor.Fail, "cannot trust", "another name"},
 		{"the API's certificate ends soon", func(t *testing.T, w *world) {
 			w.cfg.BaseURL = w.secureAPI(t, w.certificate(t, time.Now().Add(73*time.Hour), "127.0.0.1"))
-		}, "api", doctor.Warn, "3 days more", "renew"},
+		}, "api", doctor.Warn, "in 3 days", "renew"},
 		{"certificates come by ACME", func(_ *testing.T, w *world) { w.cfg.TLSCert, w.cfg.ACME = "", true }, "certificate", doctor.Skipped, "ACME", ""},
 		{"the mail certificate is out of date", func(t *testing.T, w *world) {
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, w.certificate(t, time.Now().Add(-time.Hour), hostname))
-		}, "certificate", doctor.Fail, "was good until", "renew"},
+		}, "certificate", doctor.Fail, "expired at", "renew"},
 		{"the mail certificate ends soon", func(t *testing.T, w *world) {
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, w.certificate(t, time.Now().Add(73*time.Hour), hostname))
-		}, "certificate", doctor.Warn, "3 days more", "renew"},
+		}, "certificate", doctor.Warn, "in 3 days", "renew"},
 		{"the mail certificate is for another", func(t *testing.T, w *world) {
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, w.certificate(t, time.Now().Add(2000*time.Hour), "old.example"))
 		}, "certificate", doctor.Fail, "is for \"old.example\"", "POSTROOM_HOSTNAME"},
@@ -209,7 +209,7 @@ func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
 		}, "certificate", doctor.Warn, "unknown authority", "chain"},
 		{"the mail certificate's files are mixed up", func(_ *testing.T, w *world) {
 			w.cfg.TLSCert, w.cfg.TLSKey = w.cfg.TLSKey, w.cfg.TLSCert
-		}, "certificate", doctor.Fail, "cannot be read", "POSTROOM_TLS_KEY"},
+		}, "certificate", doctor.Fail, "cannot read it", "POSTROOM_TLS_KEY"},
 		{"large mail has no place", func(_ *testing.T, w *world) {
 			w.cfg.OpenBlobs = func(context.Context) (store.Blobs, error) {
 				b, err := store.OpenBlobFolder(filepath.Join(w.cfg.Data, "closed"), time.Now)
@@ -218,8 +218,8 @@ func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
 				}
 				return b, err
 			}
-		}, "blobs", doctor.Fail, "large mail cannot be kept", "POSTROOM_BLOBS"},
-		{"the data folder is not there", func(_ *testing.T, w *world) { w.cfg.Data = filepath.Join(w.cfg.Data, "none") }, "disk", doctor.Warn, "not there yet", "postroom serve"},
+		}, "blobs", doctor.Fail, "cannot store large messages", "POSTROOM_BLOBS"},
+		{"the data folder is not there", func(_ *testing.T, w *world) { w.cfg.Data = filepath.Join(w.cfg.Data, "none") }, "disk", doctor.Warn, "does not exist yet", "postroom serve"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

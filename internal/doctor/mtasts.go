@@ -18,18 +18,18 @@ func (v *visit) mtaSTS(ctx context.Context) []Result {
 	texts, err := v.cfg.Resolver.LookupTXT(ctx, mtasts.RecordName(domain)+".")
 	switch {
 	case err != nil && !dns.IsNotFound(err):
-		return one(warn("the DNS does not answer: %v", err).advise("ask again in some minutes"))
+		return one(warn("DNS lookup failed: %v", err).advise("retry in a few minutes"))
 	case len(texts) == 0:
 		return one(skipped("%s has no policy", domain))
 	}
 	if _, good := mtasts.ParseRecord(texts); !good {
-		return one(fail("the record %s is not one that announces a policy: %.100q", mtasts.RecordName(domain), texts).
+		return one(fail("the record %s is not a valid policy record: %.100q", mtasts.RecordName(domain), texts).
 			advise(`publish one: %s. 3600 IN TXT "v=STSv1; id=1"`, mtasts.RecordName(domain)))
 	}
 	fetcher := mtasts.NewFetcher(mtasts.FetchConfig{Dial: v.dialByResolver, RootCAs: v.cfg.RootCAs, Port: v.cfg.PolicyPort})
 	policy, err := fetcher.Fetch(ctx, domain)
 	if err != nil {
-		return one(fail("the policy that is announced cannot be had: %v", err).
+		return one(fail("cannot fetch the announced policy: %v", err).
 			advise("serve it at https://mta-sts.%s/.well-known/mta-sts.txt with a certificate for that name, or remove %s", domain, mtasts.RecordName(domain)))
 	}
 	bad := fail
@@ -38,12 +38,12 @@ func (v *visit) mtaSTS(ctx context.Context) []Result {
 	}
 	switch {
 	case policy.Mode == mtasts.None:
-		return one(ok("the policy asks for nothing (mode none)"))
+		return one(ok("the policy has mode none"))
 	case !policy.Allows(v.cfg.Hostname):
-		return one(bad("the policy (mode %s) does not name %s: senders keep mail back", policy.Mode, v.cfg.Hostname).
+		return one(bad("the policy (mode %s) does not name %s: senders do not deliver", policy.Mode, v.cfg.Hostname).
 			advise("add to the policy: mx: %s, and change the id in %s", v.cfg.Hostname, mtasts.RecordName(domain)))
 	case v.cfg.TLSCert == "" && !v.cfg.ACME:
-		return one(bad("the policy (mode %s) asks for TLS, and no certificate is set: senders keep mail back", policy.Mode).
+		return one(bad("the policy (mode %s) requires TLS, but no certificate is set: senders do not deliver", policy.Mode).
 			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY to a certificate for %s", v.cfg.Hostname))
 	}
 	return one(ok("the policy (mode %s) names %s", policy.Mode, v.cfg.Hostname))

@@ -12,11 +12,11 @@ import (
 // mail finds its way. An install that is tried out, on the system's, needs none.
 func (v *visit) resolver(ctx context.Context) []Result {
 	if v.cfg.ResolverAddr == "" && IsLocal(v.cfg.MailDomain) {
-		return one(skipped("an install that is tried out asks nobody"))
+		return one(skipped("not needed for a local test installation"))
 	}
 	_, err := v.cfg.Resolver.LookupTXT(ctx, "com.")
 	if err == nil || dns.IsNotFound(err) { // a reply that the name does not exist is enough
-		return one(ok("it answers"))
+		return one(ok("it responds"))
 	}
 	why, who := err.Error(), "the system's resolver"
 	if e, is := errors.AsType[*net.DNSError](err); is {
@@ -25,6 +25,6 @@ func (v *visit) resolver(ctx context.Context) []Result {
 	if v.cfg.ResolverAddr != "" {
 		who = v.cfg.ResolverAddr
 	}
-	return one(fail("%s does not answer: %s", who, why).
-		advise("set POSTROOM_RESOLVER to the host:port of a resolver that this machine reaches, or leave it out to use the system's"))
+	return one(fail("%s does not respond: %s", who, why).
+		advise("set POSTROOM_RESOLVER to the host:port of a resolver that this machine can reach, or remove it to use the system resolver"))
 }

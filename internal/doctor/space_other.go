@@ -5,5 +5,5 @@ package doctor
 import "errors"
 
 func freeSpace(string) (space, error) {
-	return space{}, errors.New("this system is not asked")
+	return space{}, errors.New("not supported on this system")
 }

@@ -24,30 +24,30 @@ func (v *visit) database(ctx context.Context) []Result {
 	o, ready := v.store.get(ctx)
 	switch {
 	case !ready:
-		return one(fail("it does not answer").advise("look at POSTROOM_DATABASE, and at the server"))
+		return one(fail("it does not respond").advise("check POSTROOM_DATABASE and the server"))
 	case errors.Is(o.err, errNoDatabase):
-		return one(warn("there is none yet").advise("start `postroom serve` once, or say where it is with POSTROOM_DATA or POSTROOM_DATABASE"))
+		return one(warn("no database yet").advise("start `postroom serve` once, or set POSTROOM_DATA or POSTROOM_DATABASE"))
 	case errors.Is(o.err, store.ErrSchemaOld) && v.cfg.Migrates:
-		return one(warn("its schema is older than this program").advise("the next start of `postroom serve` brings it up to date; so does: postroom migrate"))
+		return one(warn("its schema is older than this program").advise("run postroom migrate, or start `postroom serve`"))
 	case errors.Is(o.err, store.ErrSchemaOld):
 		return one(fail("its schema is older than this program").advise("back it up and run: postroom migrate"))
 	case errors.Is(o.err, store.ErrSchemaNew):
 		return one(fail("%v", o.err).advise("use the newer program"))
 	case o.err != nil:
-		return one(fail("%v", o.err).advise("look at POSTROOM_DATABASE, and at the server or the file"))
+		return one(fail("%v", o.err).advise("check POSTROOM_DATABASE, and the server or the file"))
 	}
 	in, err := o.store.Inspect(ctx)
 	if err != nil {
-		return one(fail("%v", err).advise("look at the server, or at the disk of the file"))
+		return one(fail("%v", err).advise("check the server, or the disk of the file"))
 	}
-	out := one(ok("%s %s, its schema is up to date, it answers in %s", in.Engine, in.Version, in.Latency.Round(10*time.Microsecond)))
+	out := one(ok("%s %s, schema up to date, response time %s", in.Engine, in.Version, in.Latency.Round(10*time.Microsecond)))
 	if in.Latency > slowDatabase {
-		out = one(warn("%s %s takes %s for a question that reads nothing", in.Engine, in.Version, in.Latency.Round(time.Millisecond)).
-			advise("put it nearer to this machine, or see what keeps it busy"))
+		out = one(warn("%s %s takes %s for an empty query", in.Engine, in.Version, in.Latency.Round(time.Millisecond)).
+			advise("move it closer to this machine, or check its load"))
 	}
 	if in.LogSize > largeLog {
 		out = append(out, warn("its write-ahead log has grown to %s", size(uint64(in.LogSize))).
-			advise("see which program reads the file for long; starting `postroom serve` anew shortens it"))
+			advise("find the program with a long read; restarting `postroom serve` shortens the log"))
 	}
 	return out
 }
@@ -55,60 +55,60 @@ func (v *visit) database(ctx context.Context) []Result {
 // secret looks at whether the install secret is there and the database's own.
 func (v *visit) secret(ctx context.Context) []Result {
 	if v.cfg.NoDatabase {
-		return one(skipped("the first start makes it"))
+		return one(skipped("the first start creates it"))
 	}
 	s, none := v.storeOr(ctx)
 	if none != nil {
 		return none
 	}
 	if err := v.cfg.ProveSecret(ctx, s); err != nil {
-		return one(fail("%v", err).advise("put the install's own secret back, from the backup: without it what is sealed in the database cannot be read"))
+		return one(fail("%v", err).advise("restore the original secret from the backup: without it the encrypted data in cannot read the database"))
 	}
-	return one(ok("it is the one that the database was made with"))
+	return one(ok("it matches the database"))
 }
 
 // clock compares our time with that of the database server, or asks the system
 // whether it is kept right.
 func (v *visit) clock(ctx context.Context) []Result {
-	const keep = "keep the clock right by NTP: timedatectl set-ntp true"
+	const keep = "synchronize the clock with NTP: timedatectl set-ntp true"
 	var out []Result
 	if o, ready := v.store.get(ctx); ready && o.err == nil {
 		if in, err := o.store.Inspect(ctx); err == nil && in.Ahead != nil {
 			skew := in.Ahead.Abs()
 			switch {
 			case skew > muchSkew:
-				out = append(out, fail("it is %s off that of the database: the node neither sends nor deletes mail", skew.Round(time.Millisecond)).advise(keep+", here and there"))
+				out = append(out, fail("it differs by %s from the database: the node neither sends nor deletes mail", skew.Round(time.Millisecond)).advise(keep+", on this machine and the database server"))
 			case skew > someSkew:
-				out = append(out, warn("it is %s off that of the database", skew.Round(time.Millisecond)).advise(keep+", here and there"))
+				out = append(out, warn("it differs by %s from the database", skew.Round(time.Millisecond)).advise(keep+", on this machine and the database server"))
 			default:
-				out = append(out, ok("it is %s off that of the database", skew.Round(time.Millisecond)))
+				out = append(out, ok("it differs by %s from the database", skew.Round(time.Millisecond)))
 			}
 		}
 	}
 	if o, ready := v.store.get(ctx); ready && o.err == nil {
 		if until, err := o.store.DeletionsPaused(ctx); err == nil && until != nil {
-			out = append(out, fail("it may be wrong: nothing is deleted before %s", until.UTC().Format(time.RFC3339)).
-				advise("when the clock is right: postroom maintenance confirm"))
+			out = append(out, fail("it may be wrong: deletion is paused until %s", until.UTC().Format(time.RFC3339)).
+				advise("if the clock is correct: postroom maintenance confirm"))
 		}
 	}
 	synced, known := v.cfg.ClockSynced()
 	switch {
 	case known && synced:
-		out = append(out, ok("the system keeps it right"))
+		out = append(out, ok("the system synchronizes it"))
 	case known:
-		out = append(out, warn("the system does not keep it right: DKIM signatures, TLS and codes go by it").advise(keep))
+		out = append(out, warn("the system does not synchronize it: DKIM signatures and TLS depend on it").advise(keep))
 	case len(out) == 0:
-		out = append(out, skipped("there is nobody to compare it with: it reads %s", v.cfg.Now().UTC().Format(time.RFC3339)))
+		out = append(out, skipped("nothing to compare it with: it shows %s", v.cfg.Now().UTC().Format(time.RFC3339)))
 	}
 	return out
 }
 
 // blobs writes, reads and deletes a probe where large mail is kept.
 func (v *visit) blobs(ctx context.Context) []Result {
-	const advice = "look at POSTROOM_BLOBS, and at the folder or the bucket with its credentials"
+	const advice = "check POSTROOM_BLOBS, the folder or bucket, and its credentials"
 	b, err := v.cfg.OpenBlobs(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return one(warn("the folder for large mail is not there yet").advise("`postroom serve` makes it"))
+		return one(warn("the folder for large messages does not exist yet").advise("`postroom serve` creates it"))
 	}
 	if err != nil {
 		return one(fail("%v", err).advise(advice))
@@ -116,9 +116,9 @@ func (v *visit) blobs(ctx context.Context) []Result {
 	defer func() { _ = b.Close() }() // nothing is written any more
 	start := time.Now()
 	if err := probeBlobs(ctx, b); err != nil {
-		return one(fail("large mail cannot be kept: %v", err).advise(advice))
+		return one(fail("cannot store large messages: %v", err).advise(advice))
 	}
-	return one(ok("a probe was written, read and deleted in %s", time.Since(start).Round(100*time.Microsecond)))
+	return one(ok("wrote, read and deleted a test file in %s", time.Since(start).Round(100*time.Microsecond)))
 }
 
 func probeBlobs(ctx context.Context, b store.Blobs) error {
@@ -133,7 +133,7 @@ func probeBlobs(ctx context.Context, b store.Blobs) error {
 	}
 	got, err := io.ReadAll(r)
 	if err == nil && string(got) != probe {
-		err = errors.New("what was read is not what was written")
+		err = errors.New("read different data than was written")
 	}
 	return errors.Join(err, r.Close(), b.Delete(ctx, key))
 }
@@ -162,7 +162,7 @@ func (v *visit) queue(ctx context.Context) []Result {
 	case !held.None():
 		out = append(out, warn("held since a restore: %s, %s, %s", counted(held.Recipients, "recipient"),
 			counted(held.Scheduled, "scheduled email"), plural(held.Deliveries, "webhook delivery", "webhook deliveries")).
-			advise("`postroom held release` sends them, `postroom held drop` gives them up"))
+			advise("`postroom held release` sends them, `postroom held drop` discards them"))
 	}
 	return out
 }
@@ -173,10 +173,10 @@ func lag(due int64, age time.Duration) Result {
 	case due == 0:
 		return ok("no mail is due")
 	case age > lateQueue:
-		return fail("due: %s, the first for %s", counted(due, "recipient"), age).
-			advise("start `postroom serve`, or more nodes; its log says what it does")
+		return fail("due: %s, the oldest for %s", counted(due, "recipient"), age).
+			advise("start `postroom serve` or more nodes, and check the log")
 	}
-	return ok("due: %s, the first for %s", counted(due, "recipient"), age)
+	return ok("due: %s, the oldest for %s", counted(due, "recipient"), age)
 }
 
 func counted(n int64, thing string) string { return plural(n, thing, thing+"s") }
@@ -200,17 +200,17 @@ func (v *visit) webhooks(ctx context.Context) []Result {
 	}
 	var out []Result
 	for _, w := range failing {
-		r := warn("%s is turned off", w.URL)
+		r := warn("%s is off", w.URL)
 		if w.DisabledReason != nil {
-			r = warn("%s is turned off: %s", w.URL, *w.DisabledReason)
+			r = warn("%s is off: %s", w.URL, *w.DisabledReason)
 		}
 		if w.Active && w.FailingSince != nil {
-			r = warn("nothing has reached %s since %s", w.URL, w.FailingSince.UTC().Format(time.RFC3339))
+			r = warn("no successful delivery to %s since %s", w.URL, w.FailingSince.UTC().Format(time.RFC3339))
 		}
-		out = append(out, r.advise("see what it answers: GET /v1/webhooks/%s/deliveries", w.ID).about("", w.ID))
+		out = append(out, r.advise("check its responses: GET /v1/webhooks/%s/deliveries", w.ID).about("", w.ID))
 	}
 	if len(out) == 0 {
-		return one(ok("none is failing"))
+		return one(ok("no failing webhooks"))
 	}
 	return out
 }

@@ -56,7 +56,7 @@ type Config struct {
 	// Data is the data folder, Folders what else is written to on this machine.
 	Data    string
 	Folders []string
-	// NoDatabase says that there is no database yet.
+	// NoDatabase says that no database yet.
 	NoDatabase bool
 	// Migrates says that the next start brings the schema up to date by itself.
 	Migrates  bool
@@ -108,7 +108,7 @@ type opened struct {
 	err   error
 }
 
-var errNoDatabase = errors.New("there is no database yet")
+var errNoDatabase = errors.New("no database yet")
 
 func newVisit(ctx context.Context, cfg Config) *visit {
 	v := &visit{cfg: cfg, public: netguard.New(netguard.Config{Allow: cfg.Allow}), prober: outbound.NewProber(outbound.ProberConfig{
@@ -173,7 +173,7 @@ func (v *visit) checks() []check {
 func (v *visit) storeOr(ctx context.Context) (*store.Store, []Result) {
 	o, ready := v.store.get(ctx)
 	if !ready || o.err != nil {
-		return nil, one(skipped("the database cannot be read"))
+		return nil, one(skipped("cannot read the database"))
 	}
 	return o.store, nil
 }

@@ -53,14 +53,14 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		advice string
 	}{
 		{"nobody listens for mail", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, hostIP)) }, "inbound", doctor.Fail, "connection refused", "POSTROOM_SMTP"},
-		{"another server answers", func(t *testing.T, w *world) { w.script(t, hostIP, "220 mail.hoster.example ESMTP Exim", nil) }, "inbound", doctor.Fail, `calls itself "mail.hoster.example"`, "stop that server"},
+		{"another server answers", func(t *testing.T, w *world) { w.script(t, hostIP, "220 mail.hoster.example ESMTP Exim", nil) }, "inbound", doctor.Fail, `responds as "mail.hoster.example"`, "stop that server"},
 		{"what answers is no SMTP", func(t *testing.T, w *world) { w.script(t, hostIP, "SSH-2.0-OpenSSH_9.6", nil) }, "inbound", doctor.Fail, "not SMTP", "firewall"},
 		{"our server does not encrypt", func(t *testing.T, w *world) { w.script(t, hostIP, "220 "+hostname+" ESMTP", nil) }, "inbound", doctor.Warn, "without encryption", "POSTROOM_TLS_CERT"},
 		{"our server offers a certificate that is out of date", func(t *testing.T, w *world) {
 			l := smtptest.Listen(t, hostIP)[0]
 			smtptest.NewMX(t, smtptest.MXConfig{Listener: l, Name: hostname, TLS: w.certificate(t, time.Now().Add(-time.Hour), hostname)})
 			w.cfg.MXPort = portOf(l.Addr())
-		}, "inbound", doctor.Fail, "was good until", "renew"},
+		}, "inbound", doctor.Fail, "expired at", "renew"},
 		{"our server offers a certificate for another", func(t *testing.T, w *world) {
 			l := smtptest.Listen(t, hostIP)[0]
 			smtptest.NewMX(t, smtptest.MXConfig{Listener: l, Name: hostname, TLS: w.certificate(t, time.Now().Add(2000*time.Hour), "old.example")})
@@ -69,15 +69,15 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		{"no node runs", func(t *testing.T, w *world) { w.cfg.Listens = shut(t, "127.0.0.1").String() }, "inbound", doctor.Skipped, "no node is running", "postroom serve"},
 
 		{"port 25 is closed", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, outsideIP)) }, "outbound", doctor.Fail, "no connection", "POSTROOM_RELAY"},
-		{"no such domain", func(_ *testing.T, w *world) { w.cfg.To = "nowhere.example" }, "outbound", doctor.Fail, "no mail server is to be found", "POSTROOM_RESOLVER"},
+		{"no such domain", func(_ *testing.T, w *world) { w.cfg.To = "nowhere.example" }, "outbound", doctor.Fail, "no mail server found", "POSTROOM_RESOLVER"},
 		{"the server refuses us", func(t *testing.T, w *world) {
 			w.script(t, outsideIP, "554 5.7.1 your address is listed", nil)
-		}, "outbound", doctor.Fail, "554 5.7.1 your address is listed", "read what it says"},
+		}, "outbound", doctor.Fail, "554 5.7.1 your address is listed", "see the reply"},
 		{"the server refuses mail for the mailbox", func(t *testing.T, w *world) {
 			w.script(t, outsideIP, "220 mx.outside.example", map[string]string{"RCPT": "550 5.7.25 no PTR record"})
-		}, "outbound", doctor.Warn, "550 5.7.25 no PTR record", "ptr"},
+		}, "outbound", doctor.Warn, "550 5.7.25 no PTR record", "PTR record"},
 		{"the server is private", func(t *testing.T, w *world) { w.cfg.Allow = prefixes(t, hostIP+"/32") }, "outbound", doctor.Fail, "not public", "POSTROOM_MX_ALLOW"},
-		{"nobody is named", func(_ *testing.T, w *world) { w.cfg.To = "" }, "outbound", doctor.Skipped, "no server was named", "--to"},
+		{"nobody is named", func(_ *testing.T, w *world) { w.cfg.To = "" }, "outbound", doctor.Skipped, "no server given", "--to"},
 
 		{"the relay is not there", func(t *testing.T, w *world) { w.cfg.Relay = parseRelay(t, "smtp://"+shut(t, "127.0.0.1").String()) }, "relay", doctor.Fail, "connection refused", "host and port"},
 		{"the relay does not know the password", func(t *testing.T, w *world) {
@@ -99,12 +99,12 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		{"the relay takes us", func(t *testing.T, w *world) {
 			mx := smtptest.NewMX(t, smtptest.MXConfig{TLS: w.certificate(t, time.Now().Add(time.Hour), "127.0.0.1"), Users: map[string]string{"ann": "right"}})
 			w.cfg.Relay = parseRelay(t, "smtp://ann:right@"+mx.Addr()+"?tls=verify")
-		}, "relay", doctor.OK, "with our name and password, with TLS 1.3", ""},
+		}, "relay", doctor.OK, "with the user name and password, with TLS 1.3", ""},
 		{"the relay hears us in the clear", func(t *testing.T, w *world) {
 			w.script(t, outsideIP, "220 relay", nil)
 			w.zones["relay.example."] = smtptest.A(outsideIP)
 			w.cfg.Relay = parseRelay(t, "smtp://relay.example:"+strconv.Itoa(int(w.cfg.MXPort)))
-		}, "relay", doctor.Warn, "in the clear", "tls=verify"},
+		}, "relay", doctor.Warn, "without encryption", "tls=verify"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,5 +138,5 @@ func TestAResolverThatDoesNotAnswerIsNamed(t *testing.T) {
 	w := newWorld(t, storetest.SQLite, time.Now)
 	w.cfg.ResolverAddr = shut(t, "127.0.0.1").String()
 	w.cfg.Resolver = outbound.NewResolver(w.cfg.ResolverAddr)
-	wantResult(t, w.run(t), "resolver", doctor.Fail, w.cfg.ResolverAddr+" does not answer", "POSTROOM_RESOLVER")
+	wantResult(t, w.run(t), "resolver", doctor.Fail, w.cfg.ResolverAddr+" does not respond", "POSTROOM_RESOLVER")
 }

@@ -67,7 +67,7 @@ func (v *visit) health(ctx context.Context, base string) (health, time.Time, err
 		until = res.TLS.PeerCertificates[0].NotAfter
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxHealth)).Decode(&said); err != nil || said.Status == "" {
-		return said, until, fmt.Errorf("%s/health answers %s, which is not Postroom's", base, res.Status)
+		return said, until, fmt.Errorf("%s/health returned %s, which is not a Postroom response", base, res.Status)
 	}
 	return said, until, nil
 }
@@ -77,15 +77,15 @@ func (v *visit) nodeCheck(ctx context.Context) []Result {
 	n, ready := v.node.get(ctx)
 	switch {
 	case ready && n.unknown:
-		return one(skipped("nobody knows which port it listens on"))
+		return one(skipped("its port is unknown"))
 	case ready && n.absent:
-		return one(warn("no node is running here").advise("start it: postroom serve"))
+		return one(warn("no node is running here").advise("run: postroom serve"))
 	case !ready || n.err != nil:
-		return one(fail("the node does not answer: %v", n.err).advise("look at its log, and start it anew"))
+		return one(fail("the node does not respond: %v", n.err).advise("check its log and restart it"))
 	case n.health.Status != "ok":
-		return one(fail("the node says that it is %q", n.health.Status).advise("look at its log, and at the database"))
+		return one(fail("the node reports %q", n.health.Status).advise("check its log and the database"))
 	case n.health.Version != v.cfg.Version:
-		return one(warn("the node that runs is of version %q, this program of %q", n.health.Version, v.cfg.Version).advise("start the node anew"))
+		return one(warn("the running node has version %q, this program %q", n.health.Version, v.cfg.Version).advise("restart the node"))
 	}
 	return one(ok("it runs, version %s", n.health.Version))
 }
@@ -100,17 +100,17 @@ func (v *visit) api(ctx context.Context) []Result {
 	}
 	said, until, err := v.health(ctx, strings.TrimSuffix(v.cfg.BaseURL, "/"))
 	if _, invalid := errors.AsType[*tls.CertificateVerificationError](err); invalid {
-		return one(fail("clients cannot trust %s: %v", v.cfg.BaseURL, err).advise("give the proxy before the API a certificate for that name, with its whole chain: %s", certificateFault(err)))
+		return one(fail("clients cannot trust %s: %v", v.cfg.BaseURL, err).advise("give the proxy a certificate for that name with its whole chain: %s", certificateFault(err)))
 	}
 	switch {
 	case err != nil:
-		return one(fail("clients do not reach the API: %v", err).advise("look at the proxy before the API, and at POSTROOM_BASE_URL"))
+		return one(fail("clients cannot reach the API: %v", err).advise("check the proxy and POSTROOM_BASE_URL"))
 	case said.Status != "ok":
-		return one(fail("the API says that it is %q", said.Status).advise("look at the node's log"))
+		return one(fail("the API reports %q", said.Status).advise("check the log of the node"))
 	case !until.IsZero():
 		return one(v.lasts(until, "of "+v.cfg.BaseURL))
 	}
-	return one(ok("it answers"))
+	return one(ok("it responds"))
 }
 
 // certificateFault is what is wrong with a certificate, in a word.
@@ -122,9 +122,9 @@ func certificateFault(err error) string {
 	case host:
 		return "it is for another name"
 	case unknown:
-		return "nobody knows who signed it, or the chain is not whole"
+		return "it is signed by an unknown authority, or the chain is incomplete"
 	case is && invalid.Reason == x509.Expired:
-		return "it is out of date"
+		return "it has expired"
 	}
 	return "it does not verify"
 }
