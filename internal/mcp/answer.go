@@ -44,7 +44,7 @@ func (w *answer) Write(text []byte) (int, error) {
 	}
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": w.id,
-		"error": jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("there is no method %q", w.method)},
+		"error": jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("unknown method %q", w.method)},
 	})
 	if err != nil {
 		return 0, err

@@ -23,11 +23,11 @@ func diagnoseTool() *tool {
 	return &tool{
 		name: "diagnose_delivery", title: "Diagnose a delivery", hints: reads, mail: true, run: diagnose, show: showDiagnosis,
 		operation: gen.GetMessageOperation, others: []gen.OperationName{gen.GetEmailOperation},
-		description: "Tells why a mail did or did not arrive. Give message_id or email_id for one that was sent or received, " +
-			"or inbox_id, and from if it is known, for one that was expected and is not there.",
+		description: "Explains why a message arrived or did not. Give message_id or email_id for one that was sent or received, " +
+			"or inbox_id, and from if known, for an expected message that is missing.",
 		changed: map[string]schema{
-			"message_id": id("A message, msg_…"), "email_id": id("An email, em_…"), "inbox_id": id("The inbox that a mail was expected in, ibx_…"),
-			"from": {"type": "string", "maxLength": 254, "description": "Who was expected to write: an address, *@domain or *@*.domain."},
+			"message_id": id("A message, msg_…"), "email_id": id("An email, em_…"), "inbox_id": id("The inbox of the expected message, ibx_…"),
+			"from": {"type": "string", "maxLength": 254, "description": "The expected sender: an address, *@domain or *@*.domain."},
 		},
 		answers: schema{
 			"type": "object", "required": []string{"object", "verdict", "summary", "findings", "recipients", "not_checked"},
@@ -129,12 +129,12 @@ func (d *diagnosis) message(id string) error {
 	}
 	if text(m["direction"]) == "in" {
 		d.verdict = "arrived"
-		d.summary = fmt.Sprintf("The message was received at %s and lies in the inbox %s.", text(m["received_at"]), text(m["inbox_id"]))
+		d.summary = fmt.Sprintf("The message was received at %s and is in inbox %s.", text(m["received_at"]), text(m["inbox_id"]))
 		if auth := object(m["auth"]); text(auth["internal"]) == "pass" {
 			d.found("authentication", "The account %s of this installation sent the message, and may use the address in from.",
 				text(auth["internal_account"]))
 		} else if auth != nil {
-			d.found("authentication", "SPF %s, DKIM %s, DMARC %s: the sender is believed if DMARC passes.",
+			d.found("authentication", "SPF %s, DKIM %s, DMARC %s: the sender is verified if DMARC passes.",
 				text(auth["spf"]), text(auth["dkim"]), text(auth["dmarc"]))
 		}
 		return nil
@@ -155,7 +155,7 @@ func (d *diagnosis) email(id string) error {
 	}
 	d.sent(e, from)
 	if at := text(e["scheduled_at"]); text(e["status"]) == "scheduled" {
-		d.found("scheduled", "It is to be sent at %s.", at)
+		d.found("scheduled", "It is scheduled for %s.", at)
 	}
 	return nil
 }
@@ -170,14 +170,14 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 		switch status := text(r["status"]); status {
 		case "delivered", "opened", "clicked":
 			arrived++
-			d.found(status, "The mail server of %s has taken the mail.", who)
+			d.found(status, "The mail server of %s accepted the message.", who)
 		case "sent":
-			d.found(status, "The relay has taken the mail for %s. Whether it came further is not known.", who)
+			d.found(status, "The relay accepted the message for %s. The further delivery is unknown.", who)
 		case "bounced", "failed", "complained", "suppressed", "cancelled":
 			ended++
 			d.found(status, "%s", ends[status](who))
 		default:
-			d.found(status, "The mail to %s is under way: %v attempt(s) so far, and it is tried again if one fails for now.", who, r["attempts"])
+			d.found(status, "The message to %s is in delivery: %v attempt(s) so far. Postroom retries after a transient failure.", who, r["attempts"])
 		}
 	}
 	all := len(d.recipients)
@@ -191,9 +191,9 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 	default:
 		d.verdict = "under_way"
 	}
-	d.summary = fmt.Sprintf("The mail is %s: it has arrived at %d of %d recipient(s), %d will not get it.", text(m["status"]), arrived, all, ended)
+	d.summary = fmt.Sprintf("The status is %s: delivered to %d of %d recipient(s), failed for %d.", text(m["status"]), arrived, all, ended)
 	if test, _ := m["test_mode"].(bool); test {
-		d.found("test_mode", "It was sent in test mode: nothing leaves the service, and what became of it is simulated.")
+		d.found("test_mode", "It was sent in test mode: nothing was delivered, and the result is simulated.")
 	}
 	if ended > 0 {
 		d.suppressions()
@@ -206,17 +206,19 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 
 // ends say why a mail is not tried any more.
 var ends = map[string]func(who string) string{
-	"bounced": func(who string) string { return who + " did not take the mail. last_response is what its server said." },
+	"bounced": func(who string) string {
+		return who + " refused the message. last_response is the reply of the server."
+	},
 	"failed": func(who string) string {
-		return "The mail to " + who + " could not be delivered. last_response says why."
+		return "The message to " + who + " could not be delivered. last_response has the reason."
 	},
 	"complained": func(who string) string {
-		return who + " got the mail and reported it as spam; it is not sent to any more."
+		return who + " reported the message as spam and is now suppressed."
 	},
 	"suppressed": func(who string) string {
-		return who + " is on the list of addresses that are not sent to, so nothing was sent. Taking it off the list needs a person who knows why it is there."
+		return who + " is suppressed, so nothing was sent. Only a user who knows the reason should remove the suppression."
 	},
-	"cancelled": func(who string) string { return "The mail to " + who + " was cancelled before it was sent." },
+	"cancelled": func(who string) string { return "The message to " + who + " was cancelled before it was sent." },
 }
 
 // shownAddress is an address for a text of ours: one that is not plain is

@@ -37,14 +37,14 @@ func (d *diagnosis) expected(inbox, from string) error {
 			d.found("received", "Message %s was received at %s.", text(m["id"]), text(m["received_at"]))
 		}
 	} else {
-		d.verdict, d.summary = "not_arrived", whose+" has not arrived in this inbox. Nothing is filtered: what arrives is listed."
-		d.found("address", "The address is %s. Mail has to be sent to exactly that, or with a +tag before the @.", shownAddress(text(in["address"])))
+		d.verdict, d.summary = "not_arrived", whose+" has not arrived in this inbox. Postroom does not filter: every message that arrives is listed."
+		d.found("address", "The address is %s. Senders must use exactly this address, optionally with a +tag before the @.", shownAddress(text(in["address"])))
 	}
 	switch status := text(in["status"]); status {
 	case "expired":
-		d.found("inbox_expired", "The inbox has expired at %s and refuses mail (550). A later expires_at, or null, revives it.", text(in["expires_at"]))
+		d.found("inbox_expired", "The inbox expired at %s and refuses mail (550). Set expires_at to a later time or to null to reactivate it.", text(in["expires_at"]))
 	case "suspended":
-		d.found("inbox_suspended", "The inbox is suspended and refuses mail: by the operator, or because its domain was deleted.")
+		d.found("inbox_suspended", "The inbox is suspended and refuses mail. The operator suspended it, or its domain was deleted.")
 	}
 	if text(in["send_policy"]) == "approval" {
 		d.drafts(inbox)
@@ -58,7 +58,7 @@ func (d *diagnosis) expected(inbox, from string) error {
 func (d *diagnosis) drafts(inbox string) {
 	l := d.look("drafts", gen.ListInboxDraftsOperation, map[string]string{"inbox_id": inbox, "status": "pending", "limit": "100"})
 	if pending := list(l["data"]); len(pending) > 0 {
-		d.found("waits_for_approval", "%d draft(s) of this inbox wait for approval and are not sent yet, the newest %s.",
+		d.found("waits_for_approval", "%d draft(s) of this inbox need approval and are not sent yet, the newest %s.",
 			len(pending), text(object(pending[0])["id"]))
 		if d.verdict == "not_arrived" {
 			d.verdict = "waits_for_approval"
@@ -82,7 +82,7 @@ func (d *diagnosis) suppressions() {
 		for _, v := range list(l["data"]) {
 			s := object(v)
 			if i := slices.Index(wanted, strings.ToLower(text(s["email"]))); i >= 0 {
-				d.found("on_suppression_list", "Recipient %d is on the list of addresses that are not sent to since %s, reason %s.",
+				d.found("on_suppression_list", "Recipient %d is suppressed since %s, reason %s.",
 					i+1, text(s["created_at"]), text(s["reason"]))
 			}
 		}
@@ -90,14 +90,14 @@ func (d *diagnosis) suppressions() {
 			return
 		}
 	}
-	d.notChecked = append(d.notChecked, "suppressions: the list is long, its older part was not read")
+	d.notChecked = append(d.notChecked, "suppressions: the list is long; older entries were not checked")
 }
 
 // sending tells whether the account may send.
 func (d *diagnosis) sending() {
 	u := d.look("limits", gen.GetUsageOperation, nil)
 	if paused, _ := object(u["sending"])["paused"].(bool); paused {
-		d.found("sending_paused", "Sending is paused for this account since %s. get_usage tells why.", text(object(u["sending"])["paused_at"]))
+		d.found("sending_paused", "Sending is paused for this account since %s. get_usage has the reason.", text(object(u["sending"])["paused_at"]))
 	}
 }
 
@@ -106,10 +106,10 @@ func (d *diagnosis) domain(from string) {
 	name := strings.ToLower(from[strings.LastIndexByte(from, '@')+1:])
 	dom, _ := d.domainOf(name)
 	if dom != nil && text(dom["status"]) != "verified" {
-		d.found("domain_not_verified", "The sender's domain is %s: mail from it is not sent.", text(dom["status"]))
+		d.found("domain_not_verified", "The sender's domain is %s: Postroom does not send mail from it.", text(dom["status"]))
 	}
 	for _, record := range missing(dom, "DKIM", "SPF", "RETURN_PATH", "DMARC") {
-		d.found("dns_record_missing", "The %s record of the sender's domain was not found in the DNS. Mail without it is often taken for spam.", record)
+		d.found("dns_record_missing", "The %s record of the sender's domain was not found in DNS. Mail without it is often marked as spam.", record)
 	}
 }
 
@@ -117,10 +117,10 @@ func (d *diagnosis) domain(from string) {
 func (d *diagnosis) receivingDomain(name string) {
 	dom, checked := d.domainOf(strings.ToLower(name))
 	if checked && dom == nil {
-		d.found("domain", "The domain of the address is the install's own: whether its MX record leads here is the operator's to see to.")
+		d.found("domain", "The address is on the mail domain of the installation. The operator is responsible for its MX record.")
 	}
 	for _, record := range missing(dom, "MX") {
-		d.found("dns_record_missing", "The %s record of the address's domain was not found in the DNS: other servers do not know where to send mail for it.", record)
+		d.found("dns_record_missing", "The %s record of the address's domain was not found in DNS: other servers cannot deliver mail to it.", record)
 	}
 }
 

@@ -188,8 +188,8 @@ func TestUnknownMethod(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"a number", `{"jsonrpc":"2.0","id":7,"method":"mail/delete"}`, http.StatusOK, `{"error":{"code":-32601,"message":"there is no method \"mail/delete\""},"id":7,"jsonrpc":"2.0"}`},
-		{"a text", `{"jsonrpc":"2.0","id":"<a>","method":"x"}`, http.StatusOK, `{"error":{"code":-32601,"message":"there is no method \"x\""},"id":"\u003ca\u003e","jsonrpc":"2.0"}`},
+		{"a number", `{"jsonrpc":"2.0","id":7,"method":"mail/delete"}`, http.StatusOK, `{"error":{"code":-32601,"message":"unknown method \"mail/delete\""},"id":7,"jsonrpc":"2.0"}`},
+		{"a text", `{"jsonrpc":"2.0","id":"<a>","method":"x"}`, http.StatusOK, `{"error":{"code":-32601,"message":"unknown method \"x\""},"id":"\u003ca\u003e","jsonrpc":"2.0"}`},
 		{"a notification", `{"jsonrpc":"2.0","method":"mail/delete"}`, http.StatusBadRequest, `JSON RPC not handled: "mail/delete" unsupported`},
 		{"another fault", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, http.StatusBadRequest, `invalid request: missing required "params"`},
 	} {

@@ -41,9 +41,9 @@ func eachMessage(field string, trim func(map[string]any)) func(map[string]any) {
 func showWait(f fence, a map[string]any) string {
 	m := object(a["message"])
 	if m == nil {
-		return fmt.Sprintf("No mail came that matches, since %s. Call wait_for_email again to wait on, with since %q.", text(a["since"]), text(a["since"]))
+		return fmt.Sprintf("No matching message since %s. To continue, call wait_for_email again with since %q.", text(a["since"]), text(a["since"]))
 	}
-	return "A mail has come.\n" + showOne(f, m)
+	return "A message arrived.\n" + showOne(f, m)
 }
 
 func showOne(f fence, m map[string]any) string { return f.notice() + "\n" + f.message(m) }
@@ -63,7 +63,7 @@ func showThread(f fence, a map[string]any) string {
 // showSent tells what became of a send.
 func showSent(f fence, a map[string]any) string {
 	if text(a["object"]) == "draft" {
-		return fmt.Sprintf("Not sent yet: the inbox %s sends only what is approved. Draft %s, version %v, is %s.\n%s",
+		return fmt.Sprintf("Not sent yet: inbox %s needs approval. Draft %s, version %v, is %s.\n%s",
 			text(a["inbox_id"]), text(a["id"]), a["version"], text(a["status"]), f.notice()+"\n"+f.wrap(mailHead(a)))
 	}
 	return "Accepted for delivery.\n" + showOne(f, a)
@@ -92,7 +92,7 @@ func (f fence) draft(d map[string]any) string {
 }
 
 func showAttachment(f fence, a map[string]any) string {
-	return fmt.Sprintf("Attachment %s of message %s, %v bytes. Until %s it can be downloaded from %s\n%s\n%s", text(a["id"]), text(a["message_id"]),
+	return fmt.Sprintf("Attachment %s of message %s, %v bytes. Download it until %s from %s\n%s\n%s", text(a["id"]), text(a["message_id"]),
 		a["size"], text(a["expires_at"]), text(a["download_url"]), f.notice(), f.wrap(text(a["filename"])+"\n"+text(a["content_type"])))
 }
 
@@ -100,9 +100,9 @@ func showAttachment(f fence, a map[string]any) string {
 func showEmail(f fence, e map[string]any) string {
 	said := fmt.Sprintf("Accepted for delivery: email %s, status %s", text(e["id"]), text(e["status"]))
 	if at := text(e["scheduled_at"]); at != "" {
-		said += ", to be sent at " + at
+		said += ", scheduled for " + at
 	}
-	return said + ". diagnose_delivery tells what became of it."
+	return said + ". diagnose_delivery reports its delivery status."
 }
 
 // all shows a list, and how to go on.
@@ -116,7 +116,7 @@ func (f fence) all(a map[string]any, what string, of []any, show func(map[string
 		b.WriteString(show(object(v)) + "\n")
 	}
 	if more, _ := a["has_more"].(bool); more {
-		fmt.Fprintf(&b, "There are more: go on with cursor %q.\n", text(a["cursor"]))
+		fmt.Fprintf(&b, "There are more: use cursor %q.\n", text(a["cursor"]))
 	}
 	return b.String()
 }
@@ -138,7 +138,7 @@ func (f fence) message(m map[string]any) string {
 		}
 	}
 	if expired, _ := m["expired"].(bool); expired {
-		b.WriteString(", its content is deleted")
+		b.WriteString(", content deleted")
 	}
 	b.WriteString("\n" + f.wrap(mailHead(m)+mailBody(m)))
 	return b.String()

@@ -90,7 +90,7 @@ func (t *tool) readInput() {
 	if t.op.keyed {
 		t.properties["idempotency_key"] = schema{
 			"type": "string", "minLength": 1, "maxLength": 255,
-			"description": "Makes a repeat of the call safe for 24 hours: the same key and arguments get the first answer.",
+			"description": "Makes a retry safe for 24 hours: the same key and arguments return the first result.",
 		}
 	}
 	for name, s := range t.changed {

@@ -36,16 +36,16 @@ func readingTools() []*tool {
 	return []*tool{
 		{
 			name: "create_inbox", title: "Create an inbox", operation: gen.CreateInboxOperation, hints: writes,
-			description: "Makes an email address that receives at once. All arguments are optional; without a name the address is random.",
+			description: "Creates an inbox with an email address. All arguments are optional. Without a name the address is random.",
 		},
 		{
 			name: "list_inboxes", title: "List inboxes", operation: gen.ListInboxesOperation, hints: reads,
-			description: "The inboxes that this key can see, newest first.",
+			description: "Lists the inboxes that this key can access, newest first.",
 		},
 		{
-			name: waitTool, title: "Wait for a mail", operation: gen.WaitForMessageOperation, hints: waits, mail: true, show: showWait, run: wait,
-			description: "Waits until a mail arrives that matches, and answers with it and the codes and links that were found in it. " +
-				"A mail of the last minute counts too. When it times out, call again.",
+			name: waitTool, title: "Wait for a message", operation: gen.WaitForMessageOperation, hints: waits, mail: true, show: showWait, run: wait,
+			description: "Waits for a matching message, and returns it with its verification codes and links. " +
+				"A message of the last minute counts too. When it times out, call again.",
 			changed: map[string]schema{"timeout": {
 				"type": "integer", "minimum": 1, "maximum": waitMost, "default": waitDefault, "description": "Seconds to wait.",
 			}},
@@ -53,35 +53,35 @@ func readingTools() []*tool {
 		},
 		{
 			name: "search_messages", title: "Search messages", operation: gen.ListMessagesOperation, hints: reads, mail: true, show: showMessages,
-			description: "Messages received and sent, newest first, by words, sender, subject, time or state. Shows the beginning of each; get_message shows all.",
+			description: "Finds received and sent messages by words, sender, subject, time or status, newest first. Shows the start of each; get_message returns the whole message.",
 			trim:        eachMessage("data", trimListed),
 		},
 		{
 			name: "get_message", title: "Read a message", operation: gen.GetMessageOperation, hints: reads, mail: true, show: showOne,
-			description: "One message with its text, the codes and links found in it, its attachments, and for one that was sent what became of it.",
+			description: "Returns a message with its text, verification codes, links and attachments, and for a sent message its delivery status.",
 			trim:        trimMessage,
 		},
 		{
 			name: "get_attachment", title: "Get an attachment", operation: gen.GetAttachmentOperation, hints: reads, mail: true, show: showAttachment,
-			description: "A link to download an attachment by, for 15 minutes, with its name, type and size.",
+			description: "Returns a download link for an attachment, valid for 15 minutes, with its name, type and size.",
 		},
 		{
 			name: "list_threads", title: "List threads", operation: gen.ListThreadsOperation, hints: reads, mail: true, show: showThreads,
-			description: "The conversations of an inbox, the last active first.",
+			description: "Lists the threads of an inbox, latest activity first.",
 		},
 		{
 			name: "get_thread", title: "Read a thread", operation: gen.GetThreadOperation, hints: reads, mail: true, show: showThread,
-			description: "A conversation with its messages, oldest first.",
+			description: "Returns a thread with its messages, oldest first.",
 			trim:        eachMessage("messages", trimMessage),
 		},
 		{
 			name: "list_drafts", title: "List drafts", operation: gen.ListDraftsOperation, hints: reads, mail: true, show: showDrafts, run: listDrafts,
-			description: `Mail that waits for approval, or did. The status "pending" is the approval queue.`,
+			description: `Lists drafts. The status "pending" is the approval queue.`,
 			changed:     map[string]schema{"inbox_id": {"type": "string", "maxLength": 40, "description": "Only this inbox."}},
 		},
 		{
 			name: "get_draft", title: "Read a draft", operation: gen.GetDraftOperation, hints: reads, mail: true, show: showDraft, changed: aDraft,
-			description: "One draft, whole: what would be sent if it were approved.",
+			description: "Returns a draft in full, as it would be sent.",
 		},
 	}
 }
@@ -91,34 +91,34 @@ func sendingTools() []*tool {
 		{
 			name: "send_email", title: "Send an email", operation: gen.SendMessageOperation, hints: sends, mail: true, once: true,
 			show: showSent, trim: trimSent,
-			description: "Sends a new mail from an inbox. Give text, html or both. Under the policy \"approval\" it becomes a draft. " +
+			description: "Sends a new message from an inbox. Give text, html or both. With the policy \"approval\" it becomes a draft. " +
 				"The same call repeated within 10 seconds sends once.",
 		},
 		{
 			name: "reply", title: "Reply to a message", operation: gen.ReplyToMessageOperation, hints: sends, mail: true, once: true,
 			show: showSent, trim: trimSent,
-			description: "Answers a message in its thread, to its sender, or with reply_all to all. Give text, html or both. " +
+			description: "Replies to a message in its thread: to its sender, or with reply_all to all recipients. Give text, html or both. " +
 				"The same call repeated within 10 seconds sends once.",
 		},
 		{
 			name: "forward", title: "Forward a message", operation: gen.ForwardMessageOperation, hints: sends, mail: true, once: true,
 			show: showSent, trim: trimSent,
-			description: "Sends a message on, with its attachments; text is a note on top. The same call repeated within 10 seconds sends once.",
+			description: "Forwards a message with its attachments; text is a note on top. The same call within 10 seconds sends once.",
 		},
 		{
 			name: "send_transactional", title: "Send a transactional email", operation: gen.SendEmailOperation, hints: sends, mail: true, once: true,
 			show: showEmail, left: []string{"idempotencyKey"},
-			description: "Sends an email from any address on a verified domain, at once or later, plain or by a template with data. " +
+			description: "Sends an email from any address on a verified domain, now or later, with inline content or a template. " +
 				"The same call repeated within 10 seconds sends once.",
 		},
 		{
 			name: "approve_draft", title: "Approve a draft", operation: gen.SendDraftOperation, hints: decides, mail: true, once: true,
 			changed: aDraft, show: showSent, trim: trimSent,
-			description: "Sends a pending draft as it is. With the version that was read, it is sent only if nobody has edited it since.",
+			description: "Approves and sends a pending draft. With version, it is sent only if the draft was not edited since.",
 		},
 		{
 			name: "reject_draft", title: "Reject a draft", operation: gen.RejectDraftOperation, hints: decides, mail: true, show: showDraft, once: true, changed: aDraft,
-			description: "Ends a pending draft: it is not sent.",
+			description: "Rejects a pending draft. It is never sent.",
 		},
 	}
 }
@@ -127,16 +127,16 @@ func otherTools() []*tool {
 	return []*tool{
 		{
 			name: "list_templates", title: "List templates", operation: gen.ListTemplatesOperation, hints: reads,
-			description: "The templates that send_transactional can use.",
+			description: "Lists the templates for send_transactional.",
 		},
 		{
 			name: "preview_template", title: "Preview a template", operation: gen.PreviewTemplateOperation, hints: reads,
 			renamed:     map[string]string{"id": "template_id"},
-			description: "Renders a template with data, and lists the variables that have no value.",
+			description: "Renders a template with data, and lists missing variables.",
 		},
 		{
 			name: "get_usage", title: "Get usage", operation: gen.GetUsageOperation, hints: reads,
-			description: "What has been used of the limits, and whether sending is paused.",
+			description: "Returns the usage and limits, and whether sending is paused.",
 		},
 		diagnoseTool(),
 	}

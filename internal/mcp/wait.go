@@ -40,7 +40,7 @@ func (s *server) tellProgress(ctx context.Context, session *sdk.ServerSession, t
 		for now := start; ; {
 			// Whoever does not get it has gone, and the wait with them.
 			_ = session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-				ProgressToken: token, Progress: now.Sub(start).Seconds(), Total: float64(seconds), Message: "waiting for a mail",
+				ProgressToken: token, Progress: now.Sub(start).Seconds(), Total: float64(seconds), Message: "waiting for a message",
 			})
 			select {
 			case <-ctx.Done():
