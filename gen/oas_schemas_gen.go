@@ -2573,7 +2573,7 @@ type Draft struct {
 	Tags TagsResponse `json:"tags"`
 	// The data of the scheduled email that the draft replaces.
 	Metadata FreeObject `json:"metadata"`
-	// What to look at before the draft is approved.
+	// What to check before you approve the draft.
 	Warnings []DraftWarning `json:"warnings"`
 	// The version of the content. Every edit that changes something raises it.
 	Version int `json:"version"`

@@ -14,8 +14,8 @@ import (
 // SecurityHandler is handler for security parameters.
 type SecurityHandler interface {
 	// HandleBearerAuth handles bearerAuth security.
-	// An API key (`sk_live_`, `sk_test_` or `sk_restr_`). The roles of an operation are scopes, of which
-	// any one suffices; none means any valid key. A key with `*` has them all.
+	// An API key (`sk_live_`, `sk_test_` or `sk_restr_`). The roles of an operation are scopes, and any
+	// one of them is enough; none means any valid key. A key with `*` has them all.
 	HandleBearerAuth(ctx context.Context, operationName OperationName, t BearerAuth) (context.Context, error)
 }
 
@@ -379,8 +379,8 @@ func (s *Server) securityBearerAuth(ctx context.Context, operationName Operation
 // SecuritySource is provider of security values (tokens, passwords, etc.).
 type SecuritySource interface {
 	// BearerAuth provides bearerAuth security value.
-	// An API key (`sk_live_`, `sk_test_` or `sk_restr_`). The roles of an operation are scopes, of which
-	// any one suffices; none means any valid key. A key with `*` has them all.
+	// An API key (`sk_live_`, `sk_test_` or `sk_restr_`). The roles of an operation are scopes, and any
+	// one of them is enough; none means any valid key. A key with `*` has them all.
 	BearerAuth(ctx context.Context, operationName OperationName) (BearerAuth, error)
 }
 
