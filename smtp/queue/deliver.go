@@ -14,20 +14,18 @@ import (
 // all its steps, by the timeouts of RFC 5321, and not for each recipient.
 const attemptTime = 45 * time.Minute
 
-// deliver makes the attempt of a job, and returns what records the outcome. When
-// ctx is cancelled, or the claim is lost, the attempt is broken off; its own end
-// is a deadline.
-func (q *Queue) deliver(ctx context.Context, j *job) (record func()) {
+// deliver makes the attempt of a job. When ctx is cancelled or the claim is lost,
+// the attempt is cancelled; its own time limit is a deadline.
+func (q *Queue) deliver(ctx context.Context, j *job) outcome {
 	if !j.holding.ours(q.now()) {
 		// It is claimed again, if it is not already.
 		q.log.DebugContext(ctx, "claim left to lapse", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
-		return func() {}
+		return outcome{}
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	j.holding.begin(cancel)
-	verdicts := q.attempt(attempt, j)
-	return func() { q.record(ctx, j, verdicts) }
+	return outcome{q.attempt(attempt, j)}
 }
 
 // brokenOff says whether an attempt ends because the queue does, or because its

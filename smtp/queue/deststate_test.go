@@ -16,7 +16,7 @@ func TestDeadDestinationsRememberedAreBounded(t *testing.T) {
 	d := newDispatcher(dispatchLimits{domain: 5, relay: 5, network: 50, local: 5, claimed: 1000}, func() time.Time { return now })
 	fail := func(name string) {
 		j := &job{dest: dest{kind: toMX, domain: name}, rcpts: make([]store.Claimed, 1)}
-		j.attempt = then(func() { d.unreachable(j, "451 4.4.1 gone") })
+		j.record, j.attempt = recordNothing, then(func() { d.unreachable(j, "451 4.4.1 gone") })
 		d.add([]*job{j})
 		d.wait()
 	}
@@ -43,7 +43,7 @@ func TestPausesOfADeadDestination(t *testing.T) {
 	to := dest{kind: toMX, domain: "dead.example"}
 	for i, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
 		j := &job{dest: to, rcpts: make([]store.Claimed, 1)}
-		j.attempt = then(func() {
+		j.record, j.attempt = recordNothing, then(func() {
 			if _, held := d.givenUp(j); held {
 				t.Errorf("pause %d is not over", i)
 			}
@@ -70,12 +70,12 @@ func TestDeadDestinationsLeaveRoom(t *testing.T) {
 	for i := range 10 {
 		j := &job{dest: dest{kind: toMX, domain: fmt.Sprintf("dead%d.example", i)}, rcpts: make([]store.Claimed, 1)}
 		d.dests[j.dest] = &destState{failures: 1, until: now}
-		j.attempt = then(func() { <-release })
+		j.record, j.attempt = recordNothing, then(func() { <-release })
 		dead = append(dead, j)
 	}
 	d.add(dead)
 	ran := make(chan struct{})
-	good := &job{dest: dest{kind: toMX, domain: "good.example"}, rcpts: make([]store.Claimed, 1), attempt: then(func() { close(ran) })}
+	good := &job{dest: dest{kind: toMX, domain: "good.example"}, rcpts: make([]store.Claimed, 1), record: recordNothing, attempt: then(func() { close(ran) })}
 	d.add([]*job{good})
 	<-ran
 	d.mu.Lock()
@@ -88,9 +88,11 @@ func TestDeadDestinationsLeaveRoom(t *testing.T) {
 }
 
 // then is an attempt with nothing to record.
-func then(do func()) func() func() {
-	return func() func() {
+func then(do func()) func() outcome {
+	return func() outcome {
 		do()
-		return func() {}
+		return outcome{}
 	}
 }
+
+func recordNothing(outcome) {}

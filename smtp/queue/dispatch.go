@@ -135,12 +135,12 @@ func (d *dispatcher) slots(network bool) int {
 // run makes the attempt of a job and records the outcome. Its place is another's
 // before that, so that connections have work while the database writes.
 func (d *dispatcher) run(j *job, probe bool) {
-	record := j.attempt()
+	o := j.attempt()
 	early := d.mayRecordLater()
 	if early {
 		d.vacate(j, probe)
 	}
-	record()
+	j.record(o)
 	if !early {
 		d.vacate(j, probe)
 	}

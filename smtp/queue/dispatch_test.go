@@ -17,10 +17,10 @@ func TestPlacesAreNotHeldWhileOutcomesAreRecorded(t *testing.T) {
 	attempted, recorded := make(chan struct{}), make(chan struct{})
 	var jobs []*job
 	for range 10 {
-		jobs = append(jobs, &job{dest: dest{kind: toRelay}, rcpts: make([]store.Claimed, 1), attempt: func() func() {
+		jobs = append(jobs, &job{dest: dest{kind: toRelay}, rcpts: make([]store.Claimed, 1), attempt: func() outcome {
 			attempted <- struct{}{}
-			return func() { <-recorded }
-		}})
+			return outcome{}
+		}, record: func(outcome) { <-recorded }})
 	}
 	d.add(jobs)
 	for range network + 1 { // the last one keeps its place
@@ -59,7 +59,7 @@ func TestRoomIsForAGoodNumber(t *testing.T) {
 	var jobs []*job
 	for i := range ends {
 		ends[i] = make(chan struct{})
-		jobs = append(jobs, &job{dest: dest{kind: toRelay}, rcpts: make([]store.Claimed, 1), attempt: then(func() { <-ends[i] })})
+		jobs = append(jobs, &job{dest: dest{kind: toRelay}, rcpts: make([]store.Claimed, 1), record: recordNothing, attempt: then(func() { <-ends[i] })})
 	}
 	d.add(jobs)
 	if room := d.room(); room != 0 {

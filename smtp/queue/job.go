@@ -20,12 +20,20 @@ type job struct {
 	mail  *outgoing
 	dest  dest
 	rcpts []store.Claimed
-	// attempt makes the attempt, and returns what records the outcome.
-	attempt func() (record func())
+
+	attempt func() outcome // makes the attempt
+	record  func(outcome)  // stores its outcome
 
 	holding *holding
 	reached uint64 // how often the destination was, when the job began
 }
+
+// outcome is the result of an attempt: a verdict for each recipient of the job. The
+// zero outcome records nothing.
+type outcome struct{ verdicts []verdict }
+
+// sameOutcome is an outcome with one verdict for all recipients of a job.
+func sameOutcome(j *job, v verdict) outcome { return outcome{all(len(j.rcpts), v)} }
 
 // outgoing is a message that is being delivered. The jobs of one claim share
 // it, so that it is signed once, unless it is not the same for all recipients.

@@ -203,39 +203,34 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if err != nil { // who must not get it is not known
 		ended = verdictLocal
 	}
-	q.dispatch(q.jobsOf(send), now, func(j *job) func() { return q.begin(ctx, work, j) })
-	q.dispatch(q.jobsOf(skip), now, func(j *job) func() { return q.recorder(work, j, ended) })
+	q.dispatch(work, q.jobsOf(send), now, func(j *job) outcome { return q.begin(ctx, work, j) })
+	q.dispatch(work, q.jobsOf(skip), now, func(j *job) outcome { return sameOutcome(j, ended) })
 	return len(claimed), 0, nil
 }
 
-// dispatch gives jobs that were claimed at a time to the dispatcher. attempt
-// returns what records the outcome.
-func (q *Queue) dispatch(jobs []*job, claimed time.Time, attempt func(*job) (record func())) {
+// dispatch passes jobs to the dispatcher. claimed is when they were claimed.
+func (q *Queue) dispatch(work context.Context, jobs []*job, claimed time.Time, attempt func(*job) outcome) {
 	for _, j := range jobs {
-		j.attempt = func() func() { return attempt(j) }
+		j.attempt = func() outcome { return attempt(j) }
+		j.record = func(o outcome) { q.record(work, j, o) }
 		j.holding = newHolding(j.rcpts, q.leaseEnd(claimed))
 	}
 	q.jobs.add(jobs)
 }
 
 // begin runs a job, unless ctx has ended while it waited for its turn.
-func (q *Queue) begin(ctx, work context.Context, j *job) (record func()) {
+func (q *Queue) begin(ctx, work context.Context, j *job) outcome {
 	if ctx.Err() != nil {
-		return q.recorder(work, j, verdictUntried)
+		return sameOutcome(j, verdictUntried)
 	}
 	return q.deliver(work, j)
-}
-
-// recorder records one verdict for all recipients of a job.
-func (q *Queue) recorder(work context.Context, j *job, v verdict) (record func()) {
-	return func() { q.record(work, j, all(len(j.rcpts), v)) }
 }
 
 // drain ends Run.
 func (q *Queue) drain(deliveries context.Context, breakOff context.CancelFunc) {
 	var releasing sync.WaitGroup
 	for _, j := range q.jobs.drop() {
-		releasing.Go(q.recorder(deliveries, j, verdictUntried))
+		releasing.Go(func() { q.record(deliveries, j, sameOutcome(j, verdictUntried)) })
 	}
 	work.Drain(q.grace, func() {
 		releasing.Wait()

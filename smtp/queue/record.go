@@ -14,11 +14,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// record stores what came of a job, recipient by recipient.
-func (q *Queue) record(ctx context.Context, j *job, verdicts []verdict) {
+// record stores the outcome of a job, recipient by recipient.
+func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 	var recording sync.WaitGroup
-	for i, c := range j.rcpts {
-		if v := verdicts[i]; !v.recorded {
+	for i, v := range o.verdicts {
+		if c := j.rcpts[i]; !v.recorded {
 			recording.Go(func() {
 				q.recordOne(ctx, j, c, v)
 				j.holding.settle(c.Seq)
