@@ -5,11 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// MaxPath is the longest mailbox of a path, in bytes: RFC 5321 section 4.5.3.1.3,
-// without the angle brackets. That a local part has at most 64 is not asked of a
-// sender: return paths that name the recipient are longer.
-const MaxPath = 254
-
 // ParsePath reads a path in angle brackets (RFC 5321 section 4.1.2) and returns
 // its mailbox as it is written, "" for the null path, and the parameters behind
 // it. A source route is read over, as section 4.1.1.3 asks for.

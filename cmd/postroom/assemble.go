@@ -169,7 +169,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 func (n *node) smtpPart(r *inbound.Receiver, doors listeners, certs certificates) (part, error) {
 	cfg := inbound.ServerConfig{
 		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
-		MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP), Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now,
+		MaxSize: n.cfg.MaxMessageSize.bytes(), MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP), Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now,
 	}
 	if certs.get != nil {
 		cfg.TLS = certs.config()

@@ -39,9 +39,10 @@ type Config struct {
 	ACMEDirectory webURL     `env:"ACME_DIRECTORY" envDefault:"https://acme-v02.api.letsencrypt.org/directory" usage:"directory of the ACME server; https://acme-staging-v02.api.letsencrypt.org/directory is for tests" want:"an https:// address"`
 	ACMEEmail     string     `env:"ACME_EMAIL" usage:"contact email address for the ACME server" unset:"none" want:"an email address"`
 
-	SMTPMaxConns      count    `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"maximum number of SMTP connections; at the limit, idle connections are closed" want:"a number from 1 to 1000000"`
-	SMTPMaxConnsPerIP count    `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"maximum number of SMTP connections from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
-	SMTPLineEnds      lineEnds `env:"SMTP_LINE_ENDS" envDefault:"reject" usage:"handling of bare CR and LF in messages: refuse the message, or change them to CRLF" want:"reject or normalize"`
+	SMTPMaxConns      count     `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"maximum number of SMTP connections; at the limit, idle connections are closed" want:"a number from 1 to 1000000"`
+	SMTPMaxConnsPerIP count     `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"maximum number of SMTP connections from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
+	MaxMessageSize    mebibytes `env:"MAX_MESSAGE_SIZE" envDefault:"25MiB" usage:"largest message that the SMTP server accepts" want:"a size from 1MiB to 100MiB"`
+	SMTPLineEnds      lineEnds  `env:"SMTP_LINE_ENDS" envDefault:"reject" usage:"handling of bare CR and LF in messages: refuse the message, or change them to CRLF" want:"reject or normalize"`
 
 	Relay    relayURL `env:"RELAY" usage:"SMTP relay for all mail to other domains" unset:"deliver to the MX hosts of each domain" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
 	Resolver hostPort `env:"RESOLVER" usage:"DNS server for MX records, records of domains, and SPF, DKIM and DMARC checks" unset:"the system resolver" want:"host:port, such as 9.9.9.9:53"`

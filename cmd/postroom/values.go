@@ -35,6 +35,7 @@ type (
 	port         uint16
 	count        int
 	days         int
+	mebibytes    int
 	listenAddr   string // host:port to listen on; the host may be empty, the port 0
 	loopback     string // host:port to listen on that no other machine reaches
 	hostPort     string // host:port to connect to
@@ -90,6 +91,17 @@ func (v *days) UnmarshalText(b []byte) error {
 func (v days) String() string { return strconv.Itoa(int(v)) + "d" }
 
 func (v days) duration() time.Duration { return time.Duration(v) * 24 * time.Hour }
+
+func (v *mebibytes) UnmarshalText(b []byte) error {
+	number, ok := strings.CutSuffix(string(b), "MiB")
+	n, err := strconv.Atoi(number)
+	*v = mebibytes(n)
+	return valid(ok && err == nil && n >= 1 && n <= 100)
+}
+
+func (v mebibytes) String() string { return strconv.Itoa(int(v)) + "MiB" }
+
+func (v mebibytes) bytes() int64 { return int64(v) << 20 }
 
 func (v *lineEnds) UnmarshalText(b []byte) error {
 	*v = lineEnds(b)

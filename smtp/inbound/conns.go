@@ -10,21 +10,6 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-const (
-	// shedIdle and shedInMail are for how long a client must have done nothing
-	// before its place may be given to another. Whoever has begun a mail gets more
-	// time. The first one only matters while more than ten times as many clients
-	// as there are places come in a second: else there is one who is idle for
-	// longer.
-	shedIdle   = 100 * time.Millisecond
-	shedInMail = 5 * time.Second
-	// maxLeaving is how many clients may be on their way out beyond the limit, and
-	// enterWait how long the next one waits for one of them to be gone: on a busy
-	// machine those who come in go ahead of those who are to leave.
-	maxLeaving = 256
-	enterWait  = 250 * time.Millisecond
-)
-
 // conns are the connections of a server, counted in all and for each network
 // that they come from.
 //

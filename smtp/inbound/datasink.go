@@ -6,15 +6,6 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-const (
-	// overrun is how much of a mail that is too large is read over, beyond the
-	// limit, in the hope of its end. A client that sends on is cut off.
-	overrun = 512 << 10
-	// maxTextLine is the longest line of a mail, in bytes without its line end. RFC
-	// 5321 section 4.5.3.1.6 allows 998; real mailers know no limit.
-	maxTextLine = 64 << 10
-)
-
 // dataSink takes the data of one mail. It checks what both ways to send it have
 // in common: the size, the length of lines, and that every line ends in CRLF, so
 // that there is no doubt anywhere where a line, and so the mail, ends (RFC 5321

@@ -11,10 +11,6 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 )
 
-// refuseTimeout bounds the reply to a client that is refused. The reply fits the
-// buffer of the socket, so the write does not block.
-const refuseTimeout = time.Second
-
 // newEngine returns the go-smtp server that runs the dialogue. It sees every
 // connection through a guard, which bounds lines, sizes and times; the limits set
 // here are the ones that it announces and checks itself.

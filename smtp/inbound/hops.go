@@ -8,10 +8,6 @@ import (
 	"sync"
 )
 
-// maxReceived is how many servers a mail may have passed; real mail stays under
-// 20 (RFC 5321 section 6.3).
-const maxReceived = 50
-
 var headerReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 var receivedName = []byte("received:")

@@ -13,10 +13,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxSubject bounds what is kept of a subject, in bytes: the longest that our
-// own API takes, were each of its characters of four bytes.
-const maxSubject = 4 * 998
-
 // incoming is a mail that has been read and is ready to be stored, for as many
 // inboxes as there are.
 type incoming struct {
@@ -27,10 +23,6 @@ type incoming struct {
 
 	replyMark bool // the subject has one
 }
-
-// maxLarge is how many large mails are held at a time as what they say, which is
-// some megabytes each.
-const maxLarge = 8
 
 // take reads the mail and takes out what is to be stored beside it. A large mail
 // is read only when the verdicts are there, for which somebody else's DNS may be

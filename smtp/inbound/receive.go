@@ -18,9 +18,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// defaultSpoolMemory is what spools above their first 16 KiB may take together.
-const defaultSpoolMemory = 64 << 20
-
 // ReceiverConfig is what a Receiver needs. Store, Domain and TempDir are
 // required.
 type ReceiverConfig struct {
@@ -108,10 +105,6 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 		log:      cfg.Log,
 	}, nil
 }
-
-// readBudget is the processor time for reading one message. Mail that stays
-// within the other limits takes much less.
-const readBudget = 500 * time.Millisecond
 
 // messageLimits returns the limits for reading one message, with a budget of its
 // own.

@@ -55,17 +55,17 @@ type ServerConfig struct {
 }
 
 func (c ServerConfig) withDefaults() ServerConfig {
-	c.MaxConns = cmp.Or(c.MaxConns, 1000)
-	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, 50)
-	c.MaxRecipients = cmp.Or(c.MaxRecipients, 100)
-	c.MaxSize = cmp.Or(c.MaxSize, 25<<20)
-	c.CommandTimeout = cmp.Or(c.CommandTimeout, 5*time.Minute)
-	c.LineTimeout = cmp.Or(c.LineTimeout, time.Minute)
-	c.DataTimeout = cmp.Or(c.DataTimeout, 3*time.Minute)
-	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, 30*time.Minute)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
-	c.MinRate = cmp.Or(c.MinRate, 500)
-	c.RateGrace = cmp.Or(c.RateGrace, time.Minute)
+	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
+	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, defaultMaxConnsPerIP)
+	c.MaxRecipients = cmp.Or(c.MaxRecipients, smtp.MaxRecipients)
+	c.MaxSize = cmp.Or(c.MaxSize, smtp.DefaultMaxSize)
+	c.CommandTimeout = cmp.Or(c.CommandTimeout, defaultCommandTimeout)
+	c.LineTimeout = cmp.Or(c.LineTimeout, defaultLineTimeout)
+	c.DataTimeout = cmp.Or(c.DataTimeout, defaultDataTimeout)
+	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, defaultTransactionTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
+	c.MinRate = cmp.Or(c.MinRate, defaultMinRate)
+	c.RateGrace = cmp.Or(c.RateGrace, defaultRateGrace)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -92,6 +92,7 @@ type Server struct {
 
 	conns        conns
 	unknownRcpts *unknownRcpts
+	faults       *faultLog
 	rest         func(w *wire, d time.Duration) // delays the reply to a client that makes errors
 	running      sync.WaitGroup                 // sessions
 }
@@ -99,7 +100,7 @@ type Server struct {
 // NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), rest: (*wire).rest}
+	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), faults: newFaultLog(cfg.Log), rest: (*wire).rest}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.conns.init(cfg.MaxConns, cfg.MaxConnsPerIP)
 	return s

@@ -4,15 +4,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postroom/postroom/smtp"
 )
-
-// lookupTimeout bounds the search for a recipient.
-const lookupTimeout = 10 * time.Second
 
 // session is the transaction of one client, as the SMTP library drives it. The
 // guard has checked each command before.
@@ -147,7 +143,7 @@ func (s *session) refusal(step string, err error) *smtp.Reply {
 	r, ours := replyTo(err)
 	if ours {
 		server := s.guard.server
-		server.log.ErrorContext(server.ctx, "mail put off", "step", step, "error", err, "smtp_code", r.Code)
+		server.faults.log(server.ctx, step, err, r.Code)
 	}
 	return r
 }

@@ -6,15 +6,6 @@ import (
 	"time"
 )
 
-const (
-	// maxGuesses is how many unknown recipients one network may name within
-	// guessTime. Whoever names more is looking for addresses.
-	maxGuesses = 50
-	guessTime  = 10 * time.Minute
-	// maxGuessers is how many networks are remembered.
-	maxGuessers = 10_000
-)
-
 // unknownRcpts counts unknown recipients over all connections of a network.
 type unknownRcpts struct {
 	now func() time.Time

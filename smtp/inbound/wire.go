@@ -12,23 +12,6 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-const (
-	// wireBuffer is what a connection reads at once: a usual mail and the
-	// commands around it.
-	wireBuffer = 16 << 10
-	// maxCommandLine is the longest command line, in bytes with its line end.
-	// RFC 5321 section 4.5.3.1.4 asks for 512, to which extensions add.
-	maxCommandLine = 2048
-	// maxPending is how many bytes of replies wait for a client that sends
-	// commands without looking at them.
-	maxPending = 8 << 10
-	// lingerBytes and lingerTime bound how long we listen to a client that we
-	// have hung up on, so that it reads our last words: closing while it sends
-	// would throw them away.
-	lingerBytes = 256 << 10
-	lingerTime  = time.Second
-)
-
 var wireBuffers = sync.Pool{New: func() any { b := make([]byte, wireBuffer); return &b }}
 
 // wire is the connection of a client: what is read off it and not yet used, and

@@ -15,9 +15,6 @@ import (
 	"github.com/postroom/postroom/internal/netguard"
 )
 
-// MaxTries is how many addresses are called in one attempt.
-const MaxTries = 5
-
 // ErrNoTLS means that a server does not offer the encryption that it must have.
 var ErrNoTLS = errors.New("server offers no TLS")
 

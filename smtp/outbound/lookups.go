@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// maxLookups is how many answers are kept.
-const maxLookups = 4096
-
 // lookups keeps answers, as of the DNS, for a while, so that a thousand mails to
 // one domain do not ask a thousand times. Errors are not kept.
 type lookups[T any] struct {

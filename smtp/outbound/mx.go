@@ -30,13 +30,6 @@ func NewResolver(server string) *net.Resolver {
 	}
 }
 
-const (
-	// dnsTimeout is how long one question to the DNS may take.
-	dnsTimeout = 30 * time.Second
-	// dnsLife is how long an answer is used again.
-	dnsLife = time.Minute
-)
-
 // ErrNullMX means that a domain takes no mail at all (RFC 7505).
 var ErrNullMX = errors.New("domain takes no mail")
 

@@ -197,9 +197,6 @@ func (p *Peer) Reset() error {
 	return nil
 }
 
-// goodbye is how long a server may take to answer QUIT.
-const goodbye = 2 * time.Second
-
 // quit closes the connection, politely when it is in order.
 func (p *Peer) quit() {
 	if p.detach() && !p.Broken {

@@ -15,18 +15,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// announceTimeout is how long the DNS may take to say that a domain has a
-	// policy: most have none, and their mail should not wait for it.
-	announceTimeout = 10 * time.Second
-	// fetchAgain is after how long a policy that was not to be had is asked for
-	// again; RFC 8461 section 3.3 has five minutes as the least.
-	fetchAgain = 5 * time.Minute
-	// refreshAfter is the age at which a policy is fetched anew although its id is
-	// the same, so that it does not expire while the domain keeps it.
-	refreshAfter = 24 * time.Hour
-)
-
 // Policies are what other domains ask of those who send to them (MTA-STS, RFC
 // 8461). They are kept in the store until they expire.
 type Policies struct {

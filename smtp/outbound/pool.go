@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// maxIdle is how long a connection is kept without work. Servers close theirs
-// after some minutes; ours should not be the ones that find out.
-const maxIdle = 30 * time.Second
-
 // Pool keeps connections that are in order for the next mail to the same
 // server. It holds at most max of them; the one that has waited longest goes
 // first. One that had as many mails as it may is left.

@@ -40,14 +40,6 @@ type Prober struct {
 	dir    *Directory
 }
 
-// What a probe allows for each step: the caller waits for the answer.
-const (
-	probeConnect = 3 * time.Second
-	probeAnswer  = 6 * time.Second
-	// probeTries is how many addresses of a domain are called.
-	probeTries = 3
-)
-
 // NewProber returns a Prober.
 func NewProber(cfg ProberConfig) *Prober {
 	cfg.MXPort = cmp.Or(cfg.MXPort, 25)

@@ -13,16 +13,6 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-const (
-	// maxResponseLine is the longest line of an answer that is read, in bytes.
-	// RFC 5321 section 4.5.3.1.5 allows 512; some servers explain more.
-	maxResponseLine = 4096
-	// maxResponseLines is how many lines one answer may have.
-	maxResponseLines = 128
-	// maxResponseText bounds what is kept of a server's words, in bytes.
-	maxResponseText = 900
-)
-
 // errGarbled means that what came is no SMTP.
 var errGarbled = errors.New("answer is not SMTP")
 

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
-
-// attemptTime bounds an attempt: what the servers of a destination may take for
-// all its steps, by the timeouts of RFC 5321, and not for each recipient.
-const attemptTime = 45 * time.Minute
 
 // deliver makes the attempt of a job. When ctx is cancelled or the claim is lost,
 // the attempt is cancelled; its own time limit is a deadline.
@@ -87,10 +82,6 @@ func each(j *job, f func(store.Claimed) verdict) []verdict {
 	}
 	return verdicts
 }
-
-// localTries is how often a mail is put into an inbox of ours before the fault
-// counts as an attempt: a transaction may fail because of another one.
-const localTries = 3
 
 // deliverLocal puts the mail into our own inboxes, into each of them once,
 // whatever tags it is addressed with.

@@ -5,21 +5,6 @@ import (
 	"time"
 )
 
-const (
-	// firstHold is for how long a destination that cannot be reached is left
-	// alone, and mostHold the longest such pause: each doubles the one before. The
-	// first is shorter than the first pause of a mail, which then finds out.
-	firstHold = 30 * time.Second
-	mostHold  = 5 * time.Minute
-	// holdJitter is the part of a pause by which it may be shorter or longer, so
-	// that nodes do not come back together.
-	holdJitter = 0.1
-	// maxDead is how many dead destinations are remembered while there is no mail
-	// for them, and deadLife for how long after their pause.
-	maxDead  = 4096
-	deadLife = time.Hour
-)
-
 // destState is what is going on with a destination. One that has jobs, or that
 // was found dead, has a state.
 //

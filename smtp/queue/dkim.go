@@ -13,13 +13,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// keysLife is after how long keys are read again.
-	keysLife = time.Minute
-	// maxParsed is how many domains' keys are kept.
-	maxParsed = 1000
-)
-
 // DKIMKeys is where the signing keys of a domain are. Store is one.
 type DKIMKeys interface {
 	DKIMKeys(ctx context.Context, accountID int64, domain string) ([]store.DKIMKey, error)

@@ -15,15 +15,6 @@ import (
 	"github.com/postroom/postroom/smtp/outbound"
 )
 
-const (
-	// maxSignedHeader is the largest header that is signed, in bytes.
-	maxSignedHeader = 1 << 20
-	// maxSignedRepeats is how often one field is listed in h=. RFC 5322 allows
-	// each signed field once; the limit keeps h=, which is one line, under 998
-	// bytes whatever the header holds.
-	maxSignedRepeats = 3
-)
-
 // signedFields are the header fields that are signed if present.
 var signedFields = []string{
 	"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "Sender", "In-Reply-To", "References",

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
-
-// maxRcpts is how many recipients one transaction has (RFC 5321 section
-// 4.5.3.1.8).
-const maxRcpts = 100
 
 // job is one attempt to deliver one message to recipients that share a
 // destination.
@@ -64,7 +61,7 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 		}
 		k := key{c.MessageSeq, q.destOf(c)}
 		j := open[k]
-		if j == nil || len(j.rcpts) >= maxRcpts || fields != "" {
+		if j == nil || len(j.rcpts) >= smtp.MaxRecipients || fields != "" {
 			j = &job{mail: m, dest: k.dest}
 			open[k] = j
 			jobs = append(jobs, j)

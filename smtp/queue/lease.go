@@ -8,14 +8,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// leasesPerLife is how often the leases of what is in hand are renewed while
-	// one lasts: two times may fail before another node may take over.
-	leasesPerLife = 4
-	// renewTimeout is how long one renewal may take.
-	renewTimeout = 10 * time.Second
-)
-
 // holding is the claim of a job on its recipients. It ends with the lease unless
 // that is renewed, and at once when another process has claimed one of them.
 type holding struct {

@@ -14,25 +14,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// relayConns is how many connections the relay gets at most: more than
-	// relays let one customer have would only be refused.
-	relayConns = 20
-	// localJobs is how many mails are put into our own inboxes at the same
-	// time: enough to fill the transactions that they share.
-	localJobs = 64
-	// pollEvery is after how long the queue looks for work whatever it was told.
-	pollEvery = time.Second
-	// crowdedPause is for how long the queue does not listen to new mail while a
-	// destination has all that it can take: what is due for that is looked through
-	// each time, to find what is due for others.
-	crowdedPause = 50 * time.Millisecond
-	// claimTimeout is how long a claim may take.
-	claimTimeout = 10 * time.Second
-	// recordTimeout is how long one try to record an outcome may take.
-	recordTimeout = 10 * time.Second
-)
-
 // Queue delivers accepted mail. Any number of them, on any number of nodes, can
 // run on one store.
 //

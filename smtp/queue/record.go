@@ -28,10 +28,6 @@ func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 	recording.Wait()
 }
 
-// recordTries is how often an outcome is tried to be recorded when the fault is
-// not that the database is away.
-const recordTries = 5
-
 // recordOne stores one outcome, and goes on trying: a mail that was taken and
 // not recorded would be sent again. When another process has claimed the
 // recipient before, it is.

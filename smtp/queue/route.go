@@ -11,9 +11,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxHosts is how many MX hosts are looked up in one attempt.
-const maxHosts = 20
-
 // route returns the servers to try, in order, and what the domain asks of them,
 // or the verdict when there are none. The relay is the operator's own, and under
 // nobody's policy.

@@ -1,0 +1,98 @@
+package inbound
+
+import "time"
+
+// Defaults of ServerConfig. smtp.DefaultMaxSize and smtp.MaxRecipients are the
+// others.
+const (
+	defaultMaxConns      = 1000
+	defaultMaxConnsPerIP = 50
+
+	defaultCommandTimeout     = 5 * time.Minute // RFC 5321 section 4.5.3.2.7
+	defaultLineTimeout        = time.Minute
+	defaultDataTimeout        = 3 * time.Minute
+	defaultTransactionTimeout = 30 * time.Minute
+	defaultWriteTimeout       = time.Minute
+
+	defaultMinRate   = 500 // bytes per second, as smtpd_min_data_rate of Postfix
+	defaultRateGrace = time.Minute
+)
+
+// Limits on a message.
+const (
+	// maxTextLine is the longest line of a message, in bytes without its line end.
+	// RFC 5321 section 4.5.3.1.6 allows 998, but common mailers send longer ones.
+	maxTextLine = 64 << 10
+	// overrun is how much of a message above the size limit is read to find its
+	// end. After that the connection is closed.
+	overrun = 512 << 10
+	// maxReceived is the number of Received fields above which a message is a mail
+	// loop. Real mail has fewer than 20 (RFC 5321 section 6.3).
+	maxReceived = 50
+	// maxSubject is how many bytes of a subject are stored: as many as the API
+	// accepts, with four bytes per character.
+	maxSubject = 4 * 998
+	// readBudget is the processor time for reading one message.
+	readBudget = 500 * time.Millisecond
+	// maxLarge is how many large messages are held in memory as parsed content, of
+	// some megabytes each.
+	maxLarge = 8
+	// defaultSpoolMemory is the memory for all messages while they arrive, beyond
+	// the first 16 KiB of each.
+	defaultSpoolMemory = 64 << 20
+)
+
+// Limits on the commands of a client that gets no message accepted. The numbers
+// are those of Postfix: smtpd_junk_command_limit, smtpd_hard_error_limit,
+// smtpd_soft_error_limit and smtpd_error_sleep_time.
+const (
+	// maxCommandLine is the longest command line, in bytes with its line end. RFC
+	// 5321 section 4.5.3.1.4 requires 512; extensions add to it.
+	maxCommandLine = 2048
+	// maxJunk is the number of the command that ends the session. Recipients and
+	// chunks of data do not count.
+	maxJunk = 100
+	// maxErrors is the number of the error that ends the session. From slowErrors
+	// on, each reply to an error is delayed by errorPause.
+	maxErrors  = 20
+	slowErrors = 10
+	errorPause = time.Second
+	// maxOverRcpts is how many recipients above the limit are refused one by one. A
+	// client that pipelines them has not seen the first refusal yet (RFC 5321 section
+	// 4.5.3.1.10).
+	maxOverRcpts = 100
+	// maxGuesses is how many unknown recipients one network may name in guessTime.
+	// More look like a search for addresses.
+	maxGuesses = 50
+	guessTime  = 10 * time.Minute
+	// maxGuessers is how many networks are remembered.
+	maxGuessers = 10_000
+	// lookupTimeout is the time limit to look up a recipient.
+	lookupTimeout = 10 * time.Second
+)
+
+// Limits on connections.
+const (
+	// shedIdle and shedInMail are how long a client must be idle, outside and inside
+	// a transaction, before its connection may be closed for a new one. shedIdle
+	// matters only if more than ten times the connection limit arrive per second;
+	// otherwise some client has been idle for longer.
+	shedIdle   = 100 * time.Millisecond
+	shedInMail = 5 * time.Second
+	// maxLeaving is how many connections may be closing above the limit, and
+	// enterWait how long a new one waits for one of them to close.
+	maxLeaving = 256
+	enterWait  = 250 * time.Millisecond
+	// refuseTimeout is the time limit to write the reply to a client that is
+	// refused. The reply fits the buffer of the socket, so the write does not block.
+	refuseTimeout = time.Second
+	// wireBuffer is how much is read at once: a usual message with its commands.
+	wireBuffer = 16 << 10
+	// maxPending is how many bytes of replies are buffered while a client sends
+	// commands without reading.
+	maxPending = 8 << 10
+	// lingerBytes and lingerTime limit how long the server reads after its last reply
+	// to a client that is still sending. Closing at once would discard the reply.
+	lingerBytes = 256 << 10
+	lingerTime  = time.Second
+)

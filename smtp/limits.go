@@ -1,0 +1,14 @@
+package smtp
+
+const (
+	// DefaultMaxSize is the largest message that the SMTP server accepts unless the
+	// operator sets another size, in bytes.
+	DefaultMaxSize = 25 << 20
+	// MaxRecipients is the number of recipients of one transaction, received or sent
+	// (RFC 5321 section 4.5.3.1.8).
+	MaxRecipients = 100
+	// MaxPath is the longest mailbox, in bytes (RFC 5321 section 4.5.3.1.3). Local
+	// parts of senders may exceed 64 bytes, because return paths that contain the
+	// recipient do.
+	MaxPath = 254
+)

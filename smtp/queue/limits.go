@@ -1,0 +1,78 @@
+package queue
+
+import "time"
+
+// Retries.
+const (
+	// retryFor is how long after acceptance a message is retried, and
+	// retryMarketingFor the same for marketing, which is less urgent.
+	retryFor          = 24 * time.Hour
+	retryMarketingFor = 72 * time.Hour
+	// retryJitter is the fraction by which a pause varies, so that messages that
+	// failed together are not retried together.
+	retryJitter = 0.1
+	// localTries is how often delivery to an own inbox is tried before the fault
+	// counts as an attempt: a transaction may fail because of another one.
+	localTries = 3
+	// recordTries is how often an outcome is written when the database is up.
+	recordTries = 5
+)
+
+// retryDelays are the pauses after the first, second, ... failed attempt. The last
+// one repeats.
+var retryDelays = [...]time.Duration{
+	time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
+}
+
+// Timeouts and intervals.
+const (
+	// attemptTime limits an attempt: the steps of one transaction with the timeouts
+	// of RFC 5321, not those of each recipient.
+	attemptTime = 45 * time.Minute
+	// pollEvery is how often the queue looks for work without a notification.
+	pollEvery = time.Second
+	// crowdedPause is how long the queue ignores notifications while a destination
+	// has as many jobs as it can take.
+	crowdedPause = 50 * time.Millisecond
+	// claimTimeout, renewTimeout and recordTimeout limit one database operation.
+	claimTimeout  = 10 * time.Second
+	renewTimeout  = 10 * time.Second
+	recordTimeout = 10 * time.Second
+	// leasesPerLife is how often leases are renewed while one lasts. Two renewals
+	// may fail before another node may claim the recipient.
+	leasesPerLife = 4
+	// keysLife is how long DKIM keys are cached.
+	keysLife = time.Minute
+)
+
+// Destinations that do not respond.
+const (
+	// firstHold is the pause after a destination was found dead. It doubles up to
+	// mostHold and varies by holdJitter.
+	firstHold  = 30 * time.Second
+	mostHold   = 5 * time.Minute
+	holdJitter = 0.1
+	// maxDead is how many dead destinations are remembered, each for deadLife.
+	maxDead  = 4096
+	deadLife = time.Hour
+)
+
+// Numbers.
+const (
+	// relayConns is the largest number of connections to the relay. Most relays
+	// refuse more from one client.
+	relayConns = 20
+	// localJobs is how many messages are delivered to own inboxes at a time, enough
+	// to fill the transactions that they share.
+	localJobs = 64
+	// maxHosts is how many MX hosts are looked up in one attempt.
+	maxHosts = 20
+	// maxParsed is how many parsed DKIM keys are cached.
+	maxParsed = 1000
+	// maxSignedHeader is the largest header that is signed, in bytes.
+	maxSignedHeader = 1 << 20
+	// maxSignedRepeats is how often one field is listed in h=. RFC 5322 allows
+	// each signed field once; the limit keeps h=, which is one line, under 998
+	// bytes whatever the header holds.
+	maxSignedRepeats = 3
+)
