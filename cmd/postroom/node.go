@@ -64,9 +64,7 @@ func (n *node) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// Not before: what only the start needs is to be collected, and given back.
 	defer runtime.KeepAlive(newHeadroom())
-	giveBack()
 	err = runParts(ctx, parts, stopTimeout, func() error {
 		context.AfterFunc(ctx, func() {
 			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())

@@ -13,10 +13,11 @@ import (
 
 const (
 	// mostStart is how long a start may take, except for the first one. mostIdle is how
-	// much resident memory the service may have when it is idle, including the pages of
-	// the program.
+	// much memory of its own the service may have when it is idle: heap, stacks and
+	// what SQLite allocates. Pages of the program's file are not part of it. The
+	// system drops those when it needs memory, and they grow with the program.
 	mostStart = 200 * time.Millisecond
-	mostIdle  = 40 << 20
+	mostIdle  = 20 << 20
 	starts    = 3
 )
 
@@ -28,30 +29,34 @@ func TestStartsAtOnceAndIdlesSmall(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.start() // the first start generates keys
 		in.stop()
-		var own, took []time.Duration
-		var resident []int
+		var ran, took []time.Duration
+		var resident, own []int
 		for range starts {
 			n := in.start()
 			pid, startup := n.cmd.Process.Pid, time.Since(n.began)
 			took = append(took, startup)
-			own = append(own, startup-min(startup, waited(t, pid)))
+			ran = append(ran, startup-min(startup, waited(t, pid)))
 			resident = append(resident, settled(t, pid))
+			own = append(own, statusBytes(t, pid, "RssAnon:"))
 			in.stop()
 		}
-		slices.Sort(own)
+		slices.Sort(ran)
 		slices.Sort(took)
 		slices.Sort(resident)
-		t.Logf("ready after %v to %v, %v to %v of it without waiting for the processor; %.1f to %.1f MiB resident",
-			took[0].Round(time.Millisecond), took[starts-1].Round(time.Millisecond), own[0].Round(time.Millisecond), own[starts-1].Round(time.Millisecond),
-			float64(resident[0])/(1<<20), float64(resident[starts-1])/(1<<20))
-		if own[0] > mostStart {
-			t.Errorf("the fastest start took %v, want at most %v", own[0], mostStart)
+		slices.Sort(own)
+		t.Logf("ready after %v to %v, %v to %v of it without waiting for the processor; %.1f to %.1f MiB of its own, %.1f to %.1f MiB resident with the program",
+			took[0].Round(time.Millisecond), took[starts-1].Round(time.Millisecond), ran[0].Round(time.Millisecond), ran[starts-1].Round(time.Millisecond),
+			inMiB(own[0]), inMiB(own[starts-1]), inMiB(resident[0]), inMiB(resident[starts-1]))
+		if ran[0] > mostStart {
+			t.Errorf("the fastest start took %v, want at most %v", ran[0], mostStart)
 		}
-		if resident[0] > mostIdle {
-			t.Errorf("at least %.1f MiB are resident, want at most %d", float64(resident[0])/(1<<20), mostIdle>>20)
+		if own[0] > mostIdle {
+			t.Errorf("at least %.1f MiB are the service's own, want at most %d", inMiB(own[0]), mostIdle>>20)
 		}
 	})
 }
+
+func inMiB(bytes int) float64 { return float64(bytes) / (1 << 20) }
 
 // waited returns how long the most delayed thread of a process was ready to run but
 // did not get the processor.
@@ -99,11 +104,17 @@ func settled(t *testing.T, pid int) int {
 
 func residentBytes(t *testing.T, pid int) int {
 	t.Helper()
+	return statusBytes(t, pid, "VmRSS:")
+}
+
+// statusBytes returns a figure of /proc/<pid>/status, in bytes.
+func statusBytes(t *testing.T, pid int, name string) int {
+	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(b), "VmRSS:")
+	_, rest, _ := strings.Cut(string(b), name)
 	text, _, _ := strings.Cut(rest, " kB")
 	kib, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
