@@ -166,7 +166,7 @@ func IsAtomText(r rune) bool {
 }
 
 // isOddSpace reports whether r is a space other than the ASCII one, or
-// nothing to be seen, which nobody can tell from its absence.
+// nothing to be seen, which a reader cannot see.
 func isOddSpace(r rune) bool {
 	switch {
 	case r == 0xa0, r == 0x1680, 0x2000 <= r && r <= 0x200a, r == 0x202f, r == 0x205f, r == 0x3000, r == 0xfffd:

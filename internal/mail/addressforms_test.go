@@ -33,8 +33,9 @@ func readAddressForms(t *testing.T) (forms addressForms) {
 	return forms
 }
 
-// TestM10AddressForms is row M10 for the package that decides.
-func TestM10AddressForms(t *testing.T) {
+// TestAddressFormsAreReadAlike reads every form with the package that decides (row
+// M10).
+func TestAddressFormsAreReadAlike(t *testing.T) {
 	t.Parallel()
 	forms := readAddressForms(t)
 	for _, f := range forms.Valid {
@@ -53,8 +54,8 @@ func TestM10AddressForms(t *testing.T) {
 	}
 }
 
-// TestM10AddressesInMail writes each address into a mail and reads it again.
-func TestM10AddressesInMail(t *testing.T) {
+// TestAddressFormsInMessages writes each address into a message and reads it again (row M10).
+func TestAddressFormsInMessages(t *testing.T) {
 	t.Parallel()
 	for _, f := range readAddressForms(t).Valid {
 		o := simpleMail()

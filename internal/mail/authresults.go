@@ -21,11 +21,11 @@ type AuthResult struct {
 }
 
 // AuthenticationResults is the name of the field in which hosts tell each other
-// who a mail is from (RFC 8601), in lower case.
+// who a message is from (RFC 8601), in lower case.
 const AuthenticationResults = "authentication-results"
 
 // ClaimsHost reports whether the value of an Authentication-Results field says
-// that it is from host. Such a field in a mail that comes in is forged, or from
+// that it is from host. Such a field in a message that comes in is forged, or from
 // another time: it must not be shown as ours (RFC 8601 section 5). Comments,
 // case, versions, and a dot at the end make no difference.
 func ClaimsHost(value, host string) bool {

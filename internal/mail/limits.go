@@ -2,17 +2,17 @@ package mail
 
 import "github.com/postroom/postroom/internal/cpubudget"
 
-// Limits bound the work that one mail can cause.
+// Limits bound the work that one message can cause.
 type Limits struct {
 	Depth       int // nested multiparts; what lies deeper is one opaque part
-	Parts       int // leaf parts that are looked at
-	HeaderBytes int // the header of the mail, and all part headers together
+	Parts       int // leaf parts that are read
+	HeaderBytes int // the header of the message, and all part headers together
 	TextBytes   int // decoded bytes of Text, and as many of HTML
 	Links       int // links that Extract keeps
 	Addresses   int // addresses kept of one header field
 
 	// Budget is the processor time that is left for reading the message, in
-	// [cpubudget.Budget.Run]. When it runs out, reading stops. nil is no bound.
+	// [cpubudget.Budget.Run]. When it runs out, reading stops. nil sets no bound.
 	Budget *cpubudget.Budget
 }
 

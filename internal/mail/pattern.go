@@ -7,8 +7,8 @@ import (
 )
 
 // FoldAddress makes an address comparable without regard to case. It leaves
-// letters outside ASCII that fold into it as they are, such as the Kelvin sign:
-// they are other letters to a mail server.
+// letters outside ASCII that fold into it unchanged, such as the Kelvin sign:
+// they are other letters to a server.
 func FoldAddress(email string) string {
 	return strings.Map(func(r rune) rune {
 		if low := unicode.ToLower(r); r < utf8.RuneSelf || low >= utf8.RuneSelf {

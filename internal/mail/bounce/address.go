@@ -8,7 +8,7 @@ import (
 )
 
 // reportedAddress reads the value of a recipient field: "rfc822; a@b.example".
-// A value that is no address gives "".
+// It returns "" for a value that is not an address.
 func reportedAddress(s string) string {
 	kind, value, _ := cutType(s)
 	switch kind {

@@ -2,8 +2,8 @@ package bounce
 
 import "strings"
 
-// isAutoReply reports whether a machine answers for the person whose address
-// the mail is from (RFC 3834): an absence note, a receipt of a help desk.
+// isAutoReply reports whether a program replies for the person whose address
+// the message is from (RFC 3834): an absence note, a receipt of a help desk.
 func (m *reportMail) isAutoReply() bool {
 	if m.byDaemon() {
 		return false
@@ -15,7 +15,7 @@ func (m *reportMail) isAutoReply() bool {
 	return beginsWithAny(strings.ToLower(m.subject), autoSubjects)
 }
 
-// autoReply reads an answer of a machine.
+// autoReply reads an automatic reply.
 func (m *reportMail) autoReply() (rep Report) {
 	if !m.hasFrom || !m.isAutoReply() {
 		return rep
@@ -37,7 +37,7 @@ func beginsWithAny(s string, list []string) bool {
 	return false
 }
 
-// autoSubjects are what the subjects of machines' answers begin with, in lower
+// autoSubjects are what the subjects of automatic replies begin with, in lower
 // case.
 var autoSubjects = []string{
 	"automatic reply", "automated reply", "auto-reply", "autoreply", "auto reply", "auto response", "auto-response", "autoresponse", "automatic response",

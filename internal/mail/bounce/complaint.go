@@ -66,7 +66,7 @@ func (m *reportMail) originalRecipient() string {
 }
 
 // plainComplaint reads a complaint of a provider that does not know RFC 5965:
-// the subject and the mail that it is about.
+// the subject and the message that it is about.
 func (m *reportMail) plainComplaint() (rep Report) {
 	if m.original == "" || !strings.HasPrefix(strings.ToLower(m.subject), "complaint about message from ") {
 		return rep
@@ -76,7 +76,7 @@ func (m *reportMail) plainComplaint() (rep Report) {
 	return rep
 }
 
-// unsubscribe reads the mail by which mail programs ask to be taken off a list
+// unsubscribe reads the message by which mail programs ask to be taken off a list
 // (RFC 2369 section 3.2).
 func (m *reportMail) unsubscribe() (rep Report) {
 	if !strings.EqualFold(m.subject, "unsubscribe") || !strings.HasPrefix(m.auto, "auto-") || !m.hasFrom {

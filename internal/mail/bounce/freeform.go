@@ -7,13 +7,13 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// freeForm reads a bounce that a mail server wrote in its own words.
+// freeForm reads a bounce that a server wrote in its own words.
 func (m *reportMail) freeForm() (rep Report) {
 	if !m.mayBeReport() {
 		return rep
 	}
 	found, whole := m.findRecipients()
-	if len(found) == 0 { // the whole report may have been taken for a mail that is returned
+	if len(found) == 0 { // the whole report may have been taken for a message that is returned
 		if fields := inlineStatus(strings.Split(m.tail, "\n")); fields != "" {
 			return m.readStatus(fields)
 		}
@@ -51,10 +51,10 @@ func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said strin
 	return said, v
 }
 
-// mayBeReport reports whether a mail server wrote the mail, to say that another
+// mayBeReport reports whether a server wrote the message, to say that another
 // one did not arrive. No single sign is enough, so that no mail of a person, nor
 // one of a shop about a parcel, is taken for a bounce: it takes the name of a
-// mail server and words that fit, or both subject and words beside a mail that
+// mail server and words that fit, or both subject and words beside a message that
 // is returned or a reply of SMTP.
 func (m *reportMail) mayBeReport() bool {
 	if m.isOtherReport || m.isAutoReply() {
@@ -72,7 +72,7 @@ func (m *reportMail) mayBeReport() bool {
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
 }
 
-// byDaemon reports whether the mail is from an address that mail servers use.
+// byDaemon reports whether the message is from an address that mail servers use.
 func (m *reportMail) byDaemon() bool {
 	if m.hasFrom {
 		local := strings.Map(func(r rune) rune {
@@ -100,7 +100,7 @@ func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// saysDelayed reports whether the mail is still being tried.
+// saysDelayed reports whether the message is still being tried.
 func (m *reportMail) saysDelayed() bool {
 	return containsAny(m.subject+"\n"+m.head, delayWords) && !containsAny(m.head, finalWords)
 }

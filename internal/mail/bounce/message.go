@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// reportMail is what of a mail can make it a report.
+// reportMail is what of a message can make it a report.
 type reportMail struct {
 	from       mail.Address
 	hasFrom    bool
@@ -19,7 +19,7 @@ type reportMail struct {
 	nullPath   bool           // the envelope or Return-Path names no sender
 	failed     []mail.Address // X-Failed-Recipients
 	auto       string         // Auto-Submitted, its first word
-	vacation   bool           // another field says that a machine answers
+	vacation   bool           // another field says that the reply is automatic
 	inReplyTo  []string
 	references []string
 	isReport   bool // multipart/report of deliveries
@@ -30,15 +30,15 @@ type reportMail struct {
 	html     string
 	status   string // fields of message/delivery-status
 	feedback string // fields of message/feedback-report
-	original string // header of the mail that is reported on
+	original string // header of the message that is reported on
 
-	head  string   // what a mail server wrote: text up to the original
+	head  string   // what a server wrote: text up to the original
 	tail  string   // the original as quoted in the text
 	lines []string // of head
 	leads []string // the recipient that each of them begins with, or ""
 }
 
-// readReportMail reads a mail once.
+// readReportMail reads a message once.
 func readReportMail(r io.Reader, lim mail.Limits) (*reportMail, error) {
 	m := &reportMail{}
 	err := mime.Visit(r, lim, mime.Visitor{Field: m.readField, Wants: isReportPart, Text: m.keep, MaxText: maxReportText})
@@ -60,7 +60,7 @@ func isReportPart(contentType string) bool {
 	return false
 }
 
-// readField takes one field of the header of the mail.
+// readField takes one field of the header of the message.
 func (m *reportMail) readField(f mime.Field) {
 	switch {
 	case f.Is("from"):
@@ -99,7 +99,7 @@ func (m *reportMail) readField(f mime.Field) {
 }
 
 // keep files the text of a part under what it is. Of what should come once the
-// first counts: the second may be of a mail that is quoted.
+// first counts: the second may be of a message that is quoted.
 func (m *reportMail) keep(kind, text string) {
 	first := func(dst *string) {
 		if *dst == "" {
@@ -134,7 +134,7 @@ func appendText(all, text string) string {
 	return all + text
 }
 
-// splitText parts what a mail server wrote from the mail that it returns.
+// splitText parts what a server wrote from the message that it returns.
 func (m *reportMail) splitText() {
 	text := m.text
 	if strings.TrimSpace(text) == "" {

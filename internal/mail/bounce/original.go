@@ -6,7 +6,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// originalMarks are what mail servers write above the mail that they return,
+// originalMarks are what mail servers write above the message that they return,
 // in lower case.
 var originalMarks = []string{
 	"below this line is a copy", "enclosed is a copy", "this is a copy of", "included is a copy", "below is a copy",
@@ -16,7 +16,7 @@ var originalMarks = []string{
 	"message text follows", "rejected message",
 }
 
-// originalStart returns the number of the line at which a mail that is
+// originalStart returns the number of the line at which a message that is
 // returned begins, or that of all lines.
 func originalStart(lines []string) int {
 	for i, line := range lines {
@@ -27,7 +27,7 @@ func originalStart(lines []string) int {
 	return len(lines)
 }
 
-// isOriginalMark reports whether a line introduces the mail that is returned:
+// isOriginalMark reports whether a line introduces the message that is returned:
 // "------ This is a copy of the message, including all the headers. ------".
 func isOriginalMark(line string) bool {
 	line = strings.TrimLeft(line, " \t")
@@ -47,7 +47,7 @@ func isOriginalMark(line string) bool {
 	return false
 }
 
-// tellsMore reports whether a mail server goes on telling below the header of
+// tellsMore reports whether a server goes on telling below the header of
 // the original, as some do that give it first.
 func tellsMore(lines []string) bool {
 	for _, line := range lines[:min(len(lines), 40)] {
@@ -59,7 +59,7 @@ func tellsMore(lines []string) bool {
 	return false
 }
 
-// startsOriginal reports whether a mail without any introduction begins at
+// startsOriginal reports whether a message without any introduction begins at
 // line i: a header with a trace of its way, or three of the fields that every
 // mail has.
 func startsOriginal(lines []string, i int) bool {
@@ -85,7 +85,7 @@ func startsOriginal(lines []string, i int) bool {
 	return seen >= 4
 }
 
-// mailField returns the name of a field that mail has and a mail server's
+// mailField returns the name of a field that messages have and a server's
 // words hardly begin with, in lower case; "" for any other line.
 func mailField(line string) string {
 	name, _, ok := strings.Cut(line, ":")

@@ -12,12 +12,12 @@ type Reason string
 // The reasons. Those of an address that is wrong make a bounce hard.
 const (
 	ReasonNone      Reason = ""                  // nothing was said that can be understood
-	ReasonNoMailbox Reason = "no_mailbox"        // hard: there is no such user
-	ReasonNoDomain  Reason = "no_domain"         // hard: there is no such domain, or it takes no mail
+	ReasonNoMailbox Reason = "no_mailbox"        // hard: the user does not exist
+	ReasonNoDomain  Reason = "no_domain"         // hard: the domain does not exist, or accepts no mail
 	ReasonMoved     Reason = "moved"             // hard: the user has gone elsewhere
 	ReasonFull      Reason = "mailbox_full"      // over quota
 	ReasonDisabled  Reason = "mailbox_disabled"  // suspended, frozen, not used for long
-	ReasonTooLarge  Reason = "too_large"         // the mail, for the mailbox or the server
+	ReasonTooLarge  Reason = "too_large"         // the message, for the mailbox or the server
 	ReasonSender    Reason = "sender_rejected"   // our address, or our right to use it
 	ReasonUnproven  Reason = "not_authenticated" // SPF, DKIM, DMARC, reverse DNS, TLS
 	ReasonBlocked   Reason = "blocked"           // our server: block lists, reputation
@@ -67,7 +67,7 @@ func inOrder(text, pattern string) bool {
 	}
 }
 
-// maxSaid is how much of a server's words is looked at, in bytes.
+// maxSaid is how much of a server's words is read, in bytes.
 const maxSaid = 4 << 10
 
 // plainWords returns the words of a text in lower case, with one space between
@@ -205,12 +205,12 @@ var reasonWords = []struct {
 }
 
 // wishWords say that the recipient, or the list that they are, does not want
-// the mail.
+// the message.
 var wishWords = []string{
 	"permission to post", "not allowed to post", "recipient preferences", "group you tried to contact", "google groups",
 }
 
-// isWish reports whether the recipient exists, and does not want the mail.
+// isWish reports whether the recipient exists, and does not want the message.
 func isWish(text string) bool { return containsAny(text, wishWords) }
 
 // certainWords are those of noMailboxWords that servers use for nothing else.
@@ -221,8 +221,8 @@ var certainWords = []string{
 	"account that you tried to reach does not exist", "undeliverable: 550 user unknown", "access denied. as(", "address rejected @", "previously bounced address",
 }
 
-// noMailboxWords say that there is no such user. A full mailbox, a blocked
-// sender and the like are told before them.
+// noMailboxWords say that the user does not exist. A full mailbox, a blocked
+// sender and the like are checked before them.
 var noMailboxWords = []string{
 	"user unknown", "unknown user", "unknown recipient", "recipient unknown", "unknown local", "unknown mailbox", "unknown address",
 	"unknown e-mail address", "unknown email address", "unknown account", "unknown to",

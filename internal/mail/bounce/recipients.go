@@ -9,8 +9,8 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// foundRecipient is an address that did not get the mail, and the line from
-// which on it is told why.
+// foundRecipient is an address that did not get the message, and the line from
+// which on the reason follows.
 type foundRecipient struct {
 	email string
 	line  int
@@ -18,8 +18,8 @@ type foundRecipient struct {
 
 // findRecipients finds the addresses that a text speaks of: those that the
 // server lists apart, else those that begin a line, else those that were
-// refused, else the only one there is. The sender of the mail, whom the text
-// is written to, is one only when nobody else is. whole says that what is told
+// refused, else the only one there is. The sender of the message, whom the text
+// is written to, is one only when it is the only one. whole says that the words
 // of an address may stand anywhere.
 func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 	for _, a := range m.failed {
@@ -65,7 +65,7 @@ func (s *recipientSet) add(email string, line int) {
 	}
 }
 
-// withoutOthers drops the sender and the writer of the report, unless nobody
+// withoutOthers drops the sender and the writer of the report, unless none
 // else is left.
 func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
 	others := slices.DeleteFunc(slices.Clone(found), func(f foundRecipient) bool { return m.isOther(f.email) })
@@ -75,7 +75,7 @@ func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
 	return found
 }
 
-// isOther reports whether an address is of the sender of the mail, or of a
+// isOther reports whether an address is of the sender of the message, or of a
 // server.
 func (m *reportMail) isOther(email string) bool {
 	local := localPart(email)

@@ -11,20 +11,19 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// Report is what a mail tells about mail that was sent before: a delivery
-// status notification (RFC 3464) or a bounce in a mail server's own words, a
-// complaint (RFC 5965), a notice of delay, or the answer of a machine (RFC
-// 3834). Nothing in it is proven: anybody can write such a mail. Who acts on it
-// must first know that it answers mail of their own, by the address that it
-// came to or by OriginalID.
+// Report is what a message says about mail that was sent before: a delivery status
+// notification (RFC 3464) or a bounce in a server's own words, a complaint (RFC
+// 5965), a notice of delay, or an automatic reply (RFC 3834). Anyone can write such a
+// message. Before acting on it, the caller must check that it concerns their own
+// mail, by the address that it came to or by OriginalID.
 type Report struct {
-	// Recipients are those that the mail speaks of, at most 100. There are none
-	// when the mail is no report.
+	// Recipients are those that the message reports on, at most 100. A message that
+	// is not a report has none.
 	Recipients []Recipient
-	// OriginalID is the header Message-ID of the mail that is reported on, with
+	// OriginalID is the header Message-ID of the message that is reported on, with
 	// angle brackets, or "".
 	OriginalID string
-	// ReturnPath is the reverse-path of the mail that is reported on, where the
+	// ReturnPath is the reverse-path of the message that is reported on, where the
 	// report gives it, or "".
 	ReturnPath string
 	// EnvelopeID is what the sender of that mail called it (ENVID, RFC 3461), or
@@ -32,11 +31,11 @@ type Report struct {
 	EnvelopeID string
 	// FeedbackType is the kind of a complaint in lower case, such as "abuse",
 	// "fraud", "opt-out" or "auth-failure" (RFC 5965 section 7.3, RFC 6591), or
-	// "". The last one tells of a check that failed, not of an angry reader.
+	// "". The last one reports a failed check, not an angry reader.
 	FeedbackType string
 }
 
-// Reported is what a report says about one recipient.
+// Recipient is what a report says about one recipient.
 type Recipient struct {
 	// Email is the address that the report names, the domain in lower case, or
 	// "" where a complaint leaves it out.
@@ -64,15 +63,15 @@ type Recipient struct {
 type Outcome string
 
 const (
-	// Bounced mail was given up.
+	// Bounced mail was returned as undeliverable.
 	Bounced Outcome = "bounced"
 	// Delayed mail is still being tried.
 	Delayed Outcome = "delayed"
 	// Delivered mail arrived, or was passed on to a server that does not report.
 	Delivered Outcome = "delivered"
-	// Complained of mail arrived, and its reader or their provider objects.
+	// Complained mail arrived, and its reader or their provider reported it.
 	Complained Outcome = "complained"
-	// AutoReplied mail arrived and a machine answered for its reader.
+	// AutoReplied mail arrived, and a program replied for its reader.
 	AutoReplied Outcome = "auto_reply"
 )
 
@@ -82,13 +81,13 @@ const (
 	maxReportText = 64 << 10 // bytes that are read of each kind of part
 )
 
-// ReadReport reads a mail as a report. nullReversePath says that its envelope
-// has no sender, as that of a report should; many that are met have one. A mail
-// that is no report gives a Report without recipients. Errors are those of
-// Parse.
+// Read reads a message as a report. nullReversePath says that its envelope has no
+// sender, as that of a report should; many real ones have a sender. A message that is
+// not a report returns a Report without recipients. The errors are those of
+// [mime.Parse].
 //
-// The work is linear in the size of the mail, and little beyond the reading of
-// the first 64 KiB of what is told.
+// The work is linear in the size of the message, and little more than reading the
+// first 64 KiB of each part.
 func Read(r io.Reader, nullReversePath bool, lim mail.Limits) (Report, error) {
 	m, err := readReportMail(r, lim)
 	if err != nil {
@@ -119,7 +118,7 @@ func (m *reportMail) report() Report {
 	return m.autoReply()
 }
 
-// originalID finds the Message-ID of the mail that is reported on.
+// originalID finds the Message-ID of the message that is reported on.
 func (m *reportMail) originalID() string {
 	for _, header := range []string{m.original, m.status, m.tail} {
 		if id := headerID(header); id != "" {
@@ -138,8 +137,8 @@ func (m *reportMail) originalID() string {
 	return ""
 }
 
-// returnPath finds the reverse-path of the mail that is reported on: as the report
-// names it, or as the mail has it that is returned.
+// returnPath finds the reverse-path of the message that is reported on: as the report
+// names it, or as the message has it that is returned.
 func (m *reportMail) returnPath() (path string) {
 	read := func(name, text string) {
 		mime.Fields([]byte(text), func(f mime.Field) {

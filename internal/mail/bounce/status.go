@@ -56,7 +56,7 @@ func inlineStatus(lines []string) string {
 	return strings.Join(lines[start:], "\n")
 }
 
-// statusGroup is the fields about the mail or about one recipient, by name in
+// statusGroup is the fields about the message or about one recipient, by name in
 // lower case.
 type statusGroup map[string]string
 

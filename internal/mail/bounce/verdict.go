@@ -6,7 +6,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// verdict is what is made of a server's words about one recipient.
+// A verdict is what the server's words mean about one recipient.
 type verdict struct {
 	reason Reason
 	status string
@@ -15,7 +15,7 @@ type verdict struct {
 
 func (v verdict) hard() bool { return v.reason.hard() }
 
-// judge weighs the words of the server that refused the mail, the comment of
+// judge weighs the words of the server that refused the message, the comment of
 // the server that reports it, what it wrote for people, and the status it gave.
 // What the first says counts most: the last is often made from a table.
 func judge(diagnostic, comment, said, status string) verdict {
@@ -36,7 +36,7 @@ func judge(diagnostic, comment, said, status string) verdict {
 	return v
 }
 
-// weigh takes back a hard verdict that other signs speak against. Some servers
+// weigh withdraws a hard result that other signs contradict. Some servers
 // refuse what they do not want with the words "user unknown", so these count in
 // answer to the recipient, or with a status that means it, or when they name
 // the address; a server's words about itself need no such proof.
@@ -89,18 +89,18 @@ func isCertain(text string) bool {
 	return false
 }
 
-// stage is how far a transaction had come when the mail was refused.
+// stage is how far a transaction had come when the message was refused.
 type stage int
 
 const (
 	stageUnknown stage = iota
-	stageMail          // in answer to the greeting or to MAIL FROM
-	stageRcpt          // in answer to RCPT TO
-	stageData          // in answer to DATA, or to the mail itself
+	stageMail          // after the greeting or MAIL FROM
+	stageRcpt          // after RCPT TO
+	stageData          // after DATA, or after the message itself
 )
 
 // stageWords are what reports write about how far they came, the surest first:
-// a transcript may show DATA above the answer to a recipient, sent ahead.
+// a transcript may show DATA, sent ahead, above the reply to a recipient.
 var stageWords = []struct {
 	stage stage
 	words []string
@@ -118,7 +118,7 @@ var stageWords = []struct {
 	{stageRcpt, []string{"rcpt to", "rcpt command", "[rcpt_to]", "does not like recipient", "smtp:rcpt"}},
 }
 
-// stageOf finds out when the mail was refused.
+// stageOf finds out when the message was refused.
 func stageOf(text string) stage {
 	text = strings.ReplaceAll(plaintext.FoldSpace(strings.ToLower(text)), "-------", " ")
 	for _, s := range stageWords {
@@ -145,7 +145,7 @@ func bestStatus(list ...string) string {
 	return best
 }
 
-// reasonOfStatus is what a status means where nobody said more (RFC 3463, and
+// reasonOfStatus is what a status means where the server said no more (RFC 3463, and
 // the codes registered since).
 func reasonOfStatus(s string) Reason {
 	if len(s) < 2 {

@@ -35,7 +35,7 @@ var bounceWords = []string{
 	"被退回", "배달하지 못했습니다", "전송할 수 없습니다", "không thể gửi", "tidak dapat dikirim",
 }
 
-// delayWords say that a mail is still being tried.
+// delayWords say that delivery is still being tried.
 var delayWords = []string{
 	"warning message only", "this is a warning only", "warning only", "has been delayed", "delivery delayed", "delayed mail", "still being retried",
 	"will be retried", "not yet been delivered", "not been delivered yet", "will continue to try", "will keep trying", "continue trying", "(delay)",
@@ -43,7 +43,7 @@ var delayWords = []string{
 	"verzögert", "weiterhin versucht", "retardé", "retrasad", "ritardat", "atrasad", "vertraagd", "opóźni", "задержан", "遅延", "延迟", "延遲",
 }
 
-// finalWords say that nobody tries any more.
+// finalWords say that the server has stopped trying.
 var finalWords = []string{
 	"failed permanently", "permanent error", "permanent failure", "permanent fatal", "giving up", "given up", "not going to try again", "could not be delivered to one or more",
 	"has been returned", "was returned", "delivery has failed", "returned below could not", "will not be retried", "no further attempts", "permanently failed",

@@ -19,7 +19,7 @@ import (
 // maxLine is the length of a line without its CRLF (RFC 5322 section 2.1.1).
 const maxLine = 998
 
-// text writes a part of text. The last one of a mail ends its last line.
+// text writes a part of text. The last one of a message ends its last line.
 func (m *mailWriter) text(subtype, s string, last bool) {
 	s = crlfLines(s)
 	if last && !strings.HasSuffix(s, "\r\n") {
@@ -132,7 +132,7 @@ func (m *mailWriter) base64(r io.Reader) error {
 	}
 }
 
-// fileType returns the media type of an attachment. A mail or a multipart
+// fileType returns the media type of an attachment. A message or a multipart
 // goes as plain bytes: those types may not be encoded (RFC 2046 section 5.2.1).
 func fileType(s string) string {
 	kind, params, err := mime.ParseMediaType(s)

@@ -13,11 +13,11 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// Outgoing is everything that a mail to be sent is made of. The same Outgoing
-// always gives the same bytes, so that a mail can be composed anew for each
+// Outgoing is everything that a message to be sent is made of. The same Outgoing
+// always gives the same bytes, so that a message can be composed anew for each
 // delivery attempt instead of being stored twice.
 type Outgoing struct {
-	// Seed makes the boundaries of the parts; it is unique to the mail.
+	// Seed makes the boundaries of the parts; it is unique to the message.
 	Seed string
 	// HeaderID is the Message-ID with its angle brackets.
 	HeaderID string
@@ -42,7 +42,7 @@ type Outgoing struct {
 	Attachments []Attachment
 }
 
-// OutAttachment is a file that goes with a mail.
+// Attachment is a file that goes with a message.
 type Attachment struct {
 	Filename    string
 	ContentType string // application/octet-stream if empty
@@ -54,9 +54,9 @@ type Attachment struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// WriteTo implements io.WriterTo: it writes the mail (RFC 5322, RFC 2045) with
-// CRLF line ends and lines of at most 998 bytes. There is no Bcc field. All is
-// 7-bit but for addresses with a non-ASCII local part, which only the headers
+// WriteTo implements io.WriterTo: it writes the message (RFC 5322, RFC 2045) with
+// CRLF line ends and lines of at most 998 bytes. It has no Bcc field. All is
+// 7-bit except addresses with a non-ASCII local part, which only the headers
 // of RFC 6532 can hold. Nothing is written when a field cannot be: the error
 // is then a *FieldError.
 func (o *Outgoing) WriteTo(w io.Writer) (int64, error) {
@@ -96,7 +96,7 @@ func (w wireWriter) put(parts ...string) {
 	}
 }
 
-// mailWriter writes the parts of a mail: the text and its HTML form are
+// mailWriter writes the parts of a message: the text and its HTML form are
 // alternatives, the HTML stands with the files it shows, and all of it with
 // the files that are attached.
 type mailWriter struct {
@@ -126,7 +126,7 @@ func (m *mailWriter) body() {
 	m.close(boundary)
 }
 
-// content writes the text of the mail. last says that nothing follows it.
+// content writes the text of the message. last says that nothing follows it.
 func (m *mailWriter) content(related []int, last bool) {
 	switch {
 	case m.out.HTML == "":
@@ -164,7 +164,7 @@ func (m *mailWriter) files(boundary, disposition string, files []int) {
 
 // open begins a multipart and returns its boundary. No boundary can stand in
 // the content: "=_" is neither base64 nor quoted-printable, and text that has
-// it is not written as it is.
+// it is not written unchanged.
 func (m *mailWriter) open(subtype string) string {
 	m.boundaries++
 	sum := sha256.Sum256([]byte(m.out.Seed + "\x00" + strconv.Itoa(m.boundaries)))

@@ -78,7 +78,7 @@ func (h *headerWriter) addresses(name string, list ...mail.Address) {
 	h.words(name, words)
 }
 
-// writeHeader writes the header of the mail but for the fields of its body.
+// writeHeader writes the header of the message without the fields of its body.
 func (o *Outgoing) writeHeader(h *headerWriter) {
 	h.field("Date", o.Date.Format(time.RFC1123Z))
 	h.addresses("From", o.From)
@@ -102,7 +102,7 @@ func (o *Outgoing) writeHeader(h *headerWriter) {
 	h.field("MIME-Version", "1.0")
 }
 
-// unstructured returns text as the words of a field: as it is, or, where that
+// unstructured returns text as the words of a field: unchanged, or, where that
 // would not come back the same, as encoded words (RFC 2047).
 func unstructured(s string) []string {
 	s = strings.ReplaceAll(s, "\t", " ")

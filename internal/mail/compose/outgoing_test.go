@@ -25,10 +25,10 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// TestM12ThousandMails composes 1,000 mails of all shapes. What goes onto the
+// TestAThousandMessagesReadBack composes 1,000 messages of all shapes (row M12). What goes onto the
 // wire keeps to RFC 5322, and three parsers of different makers read the same
 // out of it: ours, that of the standard library, and go-message.
-func TestM12ThousandMails(t *testing.T) {
+func TestAThousandMessagesReadBack(t *testing.T) {
 	t.Parallel()
 	const mails = 1000
 	examples := rapid.Custom(drawMail)

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxTracked is how many links of a mail are changed; each makes it longer.
+// maxTracked is how many links of a message are changed; each makes it longer.
 const maxTracked = 1000
 
 // RewriteLinks returns HTML in which the targets of links are replaced by what
-// link returns for them; where it returns "", and in whatever is no plain link,
-// everything stays as it is, byte by byte. A picture of the address pixel, if there
+// link returns for them; where it returns "", and in whatever is not a plain link,
+// everything is kept, byte by byte. A picture of the address pixel, if there
 // is one, is put at the end of what is seen.
 func RewriteLinks(src string, link func(target string) string, pixel string) string {
 	z := html.NewTokenizer(strings.NewReader(src))
@@ -48,7 +48,7 @@ func RewriteLinks(src string, link func(target string) string, pixel string) str
 }
 
 // relinked writes the tag that the tokenizer has read the name of anew, with
-// another target. ok is false when it stays as it is.
+// another target. ok is false when the tag is kept.
 func relinked(z *html.Tokenizer, name string, kind html.TokenType, link func(string) string) (tag string, ok bool) {
 	t := html.Token{Type: kind, Data: name}
 	for more := true; more; {

@@ -287,7 +287,7 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 	return e
 }
 
-// maxRow is the length of a row of a table of which the cells are counted, in
+// maxRow is the length of a table row whose cells are counted, in
 // bytes.
 const maxRow = 500
 

@@ -8,7 +8,7 @@ import (
 
 // joinPhrases turns a noun into the name of something else where a word beside
 // it says so: "dress code", "code postal", "mã giảm giá". What is left of such
-// words says nothing by itself, but for those of a shop, which name the
+// words says nothing by itself, except those of a shop, which name the
 // numbers near them as "order" does.
 func joinPhrases(text string, offset int, words []codeWord) []codeWord {
 	for i := range words {

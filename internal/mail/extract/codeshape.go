@@ -129,7 +129,7 @@ const (
 )
 
 // standsFree reports whether nothing beside a token makes it part of an
-// amount, a time, a telephone number, a path or a mail address.
+// amount, a time, a telephone number, a path or an email address.
 func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	var before, after, after2 byte
 	if tok.start > l.start {
@@ -194,7 +194,7 @@ func isPlainASCII(s string, at int) bool {
 }
 
 // addressLen returns the length of the run of characters at the beginning of s
-// that a mail address can have, and whether it is one.
+// that an email address can have, and whether it is one.
 func addressLen(s string) (n int, isAddress bool) {
 	for i := range len(s) {
 		c := s[i]

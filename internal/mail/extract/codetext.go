@@ -53,7 +53,7 @@ func foldCodes(s string) string {
 }
 
 // joinDigits puts digits and capitals together that stand each on a line of
-// their own, as they do where a mail shows them in boxes.
+// their own, as they do where a message shows them in boxes.
 func joinDigits(s string) string {
 	var joined []byte
 	for i := 1; i+1 < len(s); i++ {

@@ -34,11 +34,11 @@ const (
 const (
 	minDigits, maxDigits   = 3, 10
 	minLetters, maxLetters = 5, 10
-	minShort               = 4 // of letters and digits, with doubts
+	minShort               = 4 // of letters and digits, uncertain
 )
 
 // findTokens returns what could be a code by its form, and the numbers that
-// could not, which tell what the words near them belong to.
+// could not, which show what the words near them belong to.
 func (t *codeText) findTokens() []codeToken {
 	tokens := make([]codeToken, 0, min(max(16, len(t.lines)), 1<<10))
 	for i := range t.lines {

@@ -16,7 +16,7 @@ type Derived struct {
 	Snippet   string // the beginning of what a reader sees
 	Extracted mail.Extraction
 	// Truncated says that lim.Budget ran out. Then the rest is what was found up to
-	// there: ReplyText may hold what is quoted, and there is no OTP and no action
+	// there: ReplyText may hold what is quoted, and OTP and ActionLink are nil,
 	// link, since a better one may follow.
 	Truncated bool
 }

@@ -19,8 +19,8 @@ const (
 	maxSubject = 2 << 10 // bytes of the subject that are read
 )
 
-// Extract finds the codes and links in what a reader sees of a mail: its
-// subject, its plain text and its HTML, of which either may be empty. A link
+// CodesAndLinks finds the codes and links in what a reader sees of a message: its
+// subject, its plain text and its HTML, either of which may be missing. A link
 // is never fetched.
 func CodesAndLinks(subject, text, html string) mail.Extraction {
 	found, _ := extract(subject, text, html, mail.DefaultLimits())
@@ -57,7 +57,7 @@ func extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htm
 	return found, p
 }
 
-// codesOf returns the codes of a mail, each once, best first.
+// codesOf returns the codes of a message, each once, best first.
 func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCode {
 	var hint subjectHint
 	head := newCodeText(subject)
@@ -88,7 +88,7 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCo
 	return mergeCodes(all, len(inSubject))
 }
 
-// codesIn returns the codes of a text. Of several, those count that the mail
+// codesIn returns the codes of a text. Of several, those count that the message
 // says itself, not those of an older one that it quotes.
 func codesIn(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
 	codes := scanCodes(body, hint, budget)

@@ -22,7 +22,7 @@ type foundLink struct {
 	action  bool
 }
 
-// textLinks returns the web addresses that stand in a text, but for those within
+// textLinks returns the web addresses that stand in a text, except those within
 // anchors, whose own address is the one that counts. The anchors are in order.
 func textLinks(text string, anchors []htmltext.Link, lim mail.Limits) []foundLink {
 	var found []foundLink
@@ -82,7 +82,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// linksOf returns the links of a mail, each once, without those that every
+// linksOf returns the links of a message, each once, without those that every
 // mail has at its foot, the one that is meant to be followed first.
 func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits) []foundLink {
 	var all []foundLink

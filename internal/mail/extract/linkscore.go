@@ -79,7 +79,7 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 }
 
 // isFooter reports whether a link is one of those that stand at the foot of
-// every mail and that nobody waits for. subject holds the kinds of the words in the subject.
+// every message and that no reader waits for. subject holds the kinds of the words in the subject.
 func (s *linkSigns) isFooter(subject wordKind) bool {
 	if s.words&footerWord != 0 {
 		return true
@@ -91,7 +91,7 @@ func (s *linkSigns) isFooter(subject wordKind) bool {
 		return false
 	}
 	if s.part&footerWord != 0 {
-		// Unless the mail was sent to have it confirmed.
+		// Unless the message was sent to have it confirmed.
 		return subject&s.line&s.part&actionWord == 0
 	}
 	depth := strings.Count(strings.Trim(s.path, "/"), "/") + 1
@@ -153,7 +153,7 @@ func hasSecret(s string) bool {
 }
 
 // sortLinks puts the one to follow first, then the best, and equal ones in the
-// order of the mail.
+// order of the message.
 func sortLinks(links []foundLink) {
 	slices.SortStableFunc(links, func(a, b foundLink) int {
 		return cmp.Or(boolOrder(b.action, a.action), cmp.Compare(b.score, a.score))

@@ -9,9 +9,9 @@ import (
 
 // Kinds of words in and before a link, and of parts of its address.
 const (
-	actionWord wordKind = 1 << iota // asks to do what the mail was sent for
+	actionWord wordKind = 1 << iota // asks to do what the message was sent for
 	pointWord                       // only points: what to do stands around it
-	restWord                        // of a link that is not what a mail is for
+	restWord                        // of a link that is not what a message is for
 	footerWord                      // of one that stands at the foot of every mail
 )
 
@@ -23,7 +23,7 @@ var linkParts = map[wordKind]string{
 		|privacy|privacy-policy|terms|legal|imprint|impressum|datenschutz|cookies|view-in-browser|viewinbrowser|view_online|webversion|faq`,
 }
 
-// socialHosts are those that mails link to at their foot.
+// socialHosts are those that messages link to at their foot.
 var socialHosts = []string{
 	"twitter.com", "x.com", "facebook.com", "instagram.com", "linkedin.com", "youtube.com", "tiktok.com", "pinterest.com", "threads.net", "mastodon.social", "apps.apple.com", "itunes.apple.com", "play.google.com",
 }

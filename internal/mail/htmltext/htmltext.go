@@ -9,18 +9,18 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// HTMLToText returns an HTML mail as plain text, to stand as text/plain beside
+// Text returns an HTML mail as plain text, to stand as text/plain beside
 // it: what is hidden is left out, each link's address follows its words in
 // angle brackets, and quotations are marked with ">".
 func Text(html string) string {
 	return Read(html, mail.DefaultLimits().Links, WithTargets, nil).Plain()
 }
 
-// HTMLVisibleText is HTMLToText without the addresses of links: what a reader
+// VisibleText is Text without the addresses of links: what a reader
 // sees, for snippets and searches and to find the new part of a reply.
 func VisibleText(html string) string {
 	return Read(html, 0, OnlyVisible, nil).Plain()
 }
 
-// plain returns the text with spaces between the cells of tables.
+// Plain returns the text with spaces between the cells of tables.
 func (p *Page) Plain() string { return strings.ReplaceAll(string(p.Text), "\t", " ") }

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// A page is what a reader sees of an HTML mail.
+// A Page is what a reader sees of an HTML mail.
 type Page struct {
 	Text  []byte // lines; the cells of a table row are separated by tabs
 	Links []Link
@@ -35,10 +35,10 @@ type Mode int
 const (
 	OnlyVisible Mode = iota
 	WithTargets      // each link's address after its words
-	WithMarks        // lines that say where a mail program put a quotation or a signature
+	WithMarks        // lines that say where an email client put a quotation or a signature
 )
 
-// words returns what the link says.
+// LinkText returns what the link says.
 func (p *Page) LinkText(l *Link) string {
 	if s := strings.TrimSpace(string(p.Text[l.Start:l.End])); s != "" {
 		return s
@@ -110,7 +110,7 @@ type attributes struct {
 	value          string // of an input
 	hidden, quoted bool
 	size           fontSize
-	mark           string // of a mail program, "" for none
+	mark           string // of an email client, "" for none
 }
 
 func (r *pageReader) open() {
@@ -275,7 +275,7 @@ func (r *pageReader) cut(n int) {
 }
 
 // imply closes what the start of an element closes by the rules of HTML. Only
-// the innermost element is looked at.
+// the innermost element is read.
 func (r *pageReader) imply(tag atom.Atom) {
 	for len(r.stack) > 0 {
 		top := r.stack[len(r.stack)-1]

@@ -18,7 +18,7 @@ func programMark(name []byte) string {
 	return ""
 }
 
-// Lines that stand in the text of a page where a mail program put what it
+// Lines that stand in the text of a page where an email client put what it
 // quotes, or the signature of the writer. They have a NUL, which no text has.
 const (
 	QuoteMark     = "\x00quote"

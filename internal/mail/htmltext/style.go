@@ -57,8 +57,8 @@ const (
 	zeroSize // layouts set it around text that sets its own
 )
 
-// readStyle tells of a style attribute whether it takes an element off the
-// screen, as newsletters do with the line meant for the list of mails, and
+// readStyle reports whether a style attribute takes an element off the
+// screen, as newsletters do with the line meant for the list of messages, and
 // what size the text in it has.
 func readStyle(style []byte) (hidden bool, size fontSize) {
 	var clipped, flat bool

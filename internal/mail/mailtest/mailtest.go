@@ -1,4 +1,4 @@
-// Package mailtest has the fixtures and checks that the tests of the mail packages
+// Package mailtest has the fixtures and checks that the tests of the message packages
 // share.
 package mailtest
 
@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Date is the date of mails in tests.
+// Date is the date of messages in tests.
 var Date = time.Date(2026, 11, 13, 9, 14, 20, 0, time.UTC)
 
 // EachMessage calls read with each message of the fixtures in a folder, and with two
@@ -34,7 +34,7 @@ func EachMessage(f testing.TB, dir string, read func(raw []byte)) {
 	read([]byte(Nested(5, "\n", "text")))
 }
 
-// clean checks what all text that is read must be.
+// CheckText checks what all text that is read must be.
 func CheckText(t testing.TB, what, s string) {
 	t.Helper()
 	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
@@ -42,7 +42,7 @@ func CheckText(t testing.TB, what, s string) {
 	}
 }
 
-// nested returns a mail of n multiparts within each other about a text.
+// Nested returns a message of n multiparts within each other about a text.
 func Nested(n int, eol, text string) string {
 	var b strings.Builder
 	for i := range n {

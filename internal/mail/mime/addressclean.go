@@ -9,7 +9,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// address returns what an item stands for; false when that is no mailbox.
+// address returns what an item stands for; false when that is not a mailbox.
 func (it *addressItem) address() (mail.Address, bool) {
 	name, email := it.phrase.String(), it.route
 	if !it.angle {

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxAddressBytes is longer than any address that mail can be sent to; what
-// exceeds it is no address.
+// exceeds it is not an address.
 const MaxAddressBytes = 320
 
 // ParseAddressList reads the addresses of a header field (RFC 5322 section
@@ -52,7 +52,7 @@ type addressItem struct {
 	comment string
 }
 
-// next reads the next item; false at the end. It looks at every character
+// next reads the next item; false at the end. It reads every character
 // once or twice: what does not end is remembered, not searched for again.
 func (sc *addressScanner) next(item *addressItem) bool {
 	if sc.done {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 )
 
-// ToUTF8 decodes data, written in the charset that a mail names, to valid
+// ToUTF8 decodes data, written in the charset that a message names, to valid
 // UTF-8 without NUL. A charset that is unknown, or that claims ASCII where
 // there is more, is guessed: UTF-8 when the bytes are that, else
 // windows-1252. So is one that the bytes plainly are not written in. Bytes

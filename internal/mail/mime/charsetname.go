@@ -22,7 +22,7 @@ import (
 type charsetKind int
 
 const (
-	charsetUnknown charsetKind = iota // none is told, or one that nobody knows
+	charsetUnknown charsetKind = iota // none is named, or an unknown one
 	charsetUTF8
 	charsetLatin   // single bytes, mostly letters with accents
 	charsetSingle  // single bytes of other alphabets
@@ -37,7 +37,7 @@ type charset struct {
 	decode func([]byte) ([]byte, error)
 }
 
-// lookupCharset finds a charset by the name that a mail gives it: those of the
+// lookupCharset finds a charset by the name that a message gives it: those of the
 // web and of IANA, and what programs make of them.
 func lookupCharset(name string) charset {
 	switch name {

@@ -11,14 +11,14 @@ import (
 // usualFields is how many fields most headers have.
 const usualFields = 24
 
-// Field is one field of a mail's header as it stands there.
+// Field is one field of a message's header as it stands there.
 type Field struct {
 	Name  []byte // without the colon
 	Raw   []byte // the whole field with name, line breaks and line end
 	value []byte // without the spaces around it
 }
 
-// ReadHeader reads the header of a mail as Parse does, and returns its fields
+// ReadHeader reads the header of a message as Parse does, and returns its fields
 // in order. What follows the header is left in body, which reads on from r.
 // The error is ErrHeaderTooLarge or that of r.
 func ReadHeader(r io.Reader, lim mail.Limits) (fields []Field, body io.Reader, err error) {

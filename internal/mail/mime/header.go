@@ -108,7 +108,7 @@ const (
 )
 
 // MessageIDs returns the message identifiers of a field (RFC 5322 section
-// 3.6.4) with their angle brackets. What is not printable ASCII is no
+// 3.6.4) with their angle brackets. What is not printable ASCII is not an
 // identifier, so that each can be written into a reply.
 func MessageIDs(s string) []string {
 	var ids []string

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// lineReader reads a mail line by line. It gives lines longer than its buffer
+// lineReader reads a message line by line. It gives lines longer than its buffer
 // in pieces, so that its memory is bounded whatever it reads.
 type lineReader struct {
 	r      io.Reader
@@ -60,9 +60,9 @@ func (l *lineReader) rest() io.Reader {
 	return io.MultiReader(bytes.NewReader(l.buf[l.start:l.end]), l.r)
 }
 
-// giveBack gives back the line that next returned last. It must have been the
+// unreadLine restores the line that next returned last. It must have been the
 // beginning of a line.
-func (l *lineReader) giveBack(line []byte) {
+func (l *lineReader) unreadLine(line []byte) {
 	l.start -= len(line)
 	l.middle = false
 }
@@ -98,7 +98,7 @@ func (l *lineReader) fill() {
 	l.err = io.ErrNoProgress
 }
 
-// readError returns the error of the reader, nil for the end of the mail.
+// readError returns the error of the reader, nil for the end of the message.
 func readError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -17,14 +17,14 @@ import (
 
 // Errors that the readers return.
 var (
-	// ErrHeaderTooLarge says that the header of the mail is larger than
+	// ErrHeaderTooLarge says that the header of the message is larger than
 	// Limits.HeaderBytes, so that nothing about it can be relied on.
 	ErrHeaderTooLarge = errors.New("message header too large")
-	// ErrNoPart says that the mail has no leaf part of that number.
+	// ErrNoPart says that the message has no leaf part of that number.
 	ErrNoPart = errors.New("no such part")
 )
 
-// Message is what a mail says, decoded.
+// Message is what a message says, decoded.
 type Message struct {
 	HeaderID   string   // the header Message-ID with angle brackets, or ""
 	InReplyTo  []string // with angle brackets
@@ -43,5 +43,5 @@ type Message struct {
 	Precedence    string
 	HasListField  bool // a List-* field (RFC 2369, RFC 2919)
 
-	Truncated bool // a limit was reached; some of the mail is not shown here
+	Truncated bool // a limit was reached; some of the message is not shown here
 }

@@ -81,7 +81,7 @@ func cutQuoted(s string) (value, rest string) {
 	return strings.TrimSpace(string(out)), ""
 }
 
-// raw returns a parameter as it stands, without RFC 2231 decoding.
+// Raw returns a parameter without RFC 2231 decoding.
 func (m *MediaType) Raw(name string) string {
 	for i := range m.params {
 		if m.params[i].name == name {

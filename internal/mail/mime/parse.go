@@ -8,11 +8,11 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// Parse reads a mail. It does not fail on an odd mail; its error is
+// Parse reads a message. It does not fail on a malformed message; its error is
 // ErrHeaderTooLarge or that of r. Where a limit is reached it stops reading,
 // possibly before the end of r, and marks the message Truncated.
 //
-// Of a field that may come once the first counts: a mail with two From fields
+// Of a field that may come once the first counts: a message with two From fields
 // is from the first that has an address. To, Cc, Bcc and Reply-To fields that come twice are
 // joined.
 func Parse(r io.Reader, lim mail.Limits) (*Message, error) {
@@ -47,14 +47,14 @@ type parser struct {
 	hint      string // charset of header fields that do not name theirs
 }
 
-// headerCharset returns the charset of the text of the mail, which its header
+// headerCharset returns the charset of the text of the message, which its header
 // is most likely written in too.
 func headerCharset(header []byte) string {
 	part := readPartHeader(header)
 	return part.media.Raw("charset")
 }
 
-// readField takes one field of the header of the mail.
+// readField takes one field of the header of the message.
 func (p *parser) readField(f Field) {
 	if p.lim.Budget.Spent() {
 		p.truncated = true
@@ -85,7 +85,7 @@ func (p *parser) readField(f Field) {
 	}
 }
 
-// readFirst takes a field of which the first counts that says something.
+// readFirst takes a field whose first non-empty occurrence counts.
 func (p *parser) readFirst(f Field) {
 	m := p.msg
 	switch f.Name[0] | 0x20 {
@@ -146,7 +146,7 @@ func sender(f Field) *mail.Address {
 }
 
 // hintedSender returns who a From field names, with the name in the charset of
-// the text. Its address stays as it is without that: it is what the checks of
+// the text. Its address is kept without that: it is what the checks of
 // the sender are about, which must not be of another than the one shown.
 func hintedSender(hinted, written Field) *mail.Address {
 	a, as := sender(written), sender(hinted)

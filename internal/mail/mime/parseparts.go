@@ -61,7 +61,7 @@ func (p *parser) readPart(leaf *leafPart) (err error) {
 	return nil
 }
 
-// readText decodes a part of the text of the mail and returns its size.
+// readText decodes a part of the text of the message and returns its size.
 func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error) {
 	room := max(0, p.lim.TextBytes-dst.size)
 	decoder := newTransferDecoder(leaf.encoding)
@@ -98,7 +98,7 @@ func (p *parser) addText(dst *textParts, s string) {
 	dst.add(s)
 }
 
-// textParts puts the parts of a text together, which most mails have one of.
+// textParts puts the parts of a text together, which most messages have one of.
 type textParts struct {
 	parts []string
 	size  int

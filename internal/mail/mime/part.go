@@ -86,7 +86,7 @@ func IsMediaType(s string) bool {
 	}) < 0
 }
 
-// isShown reports whether a part is text of the mail rather than a file that
+// isShown reports whether a part is text of the message rather than a file that
 // is attached to it.
 func (p *leafPart) isShown(kind, name string) bool {
 	switch {
@@ -105,7 +105,7 @@ func (p *leafPart) isNamedFile(name string) bool {
 	return name != "" && p.parent != "" && p.parent != "alternative"
 }
 
-// isInline reports whether the HTML of the mail shows the part.
+// isInline reports whether the HTML of the message shows the part.
 func (p *leafPart) isInline() bool {
 	switch p.disposition.Kind {
 	case "inline":
@@ -139,7 +139,7 @@ func SafeFilename(name string) string {
 	if len(name) <= MaxFilename {
 		return name
 	}
-	// The extension tells what it is, so the middle goes.
+	// The extension shows the type of the file, so cut the middle.
 	ext := ""
 	if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= 20 {
 		ext = name[i:]

@@ -121,7 +121,7 @@ func (d *qpDecoder) decode(dst, p []byte) []byte {
 	return dst
 }
 
-// text appends p but for the white space at its end, which is held, unless it
+// text appends p without the white space at its end, which is held, unless it
 // is known to count.
 func (d *qpDecoder) text(dst, p []byte, spaceCounts bool) []byte {
 	if spaceCounts {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// decodeUTF7 decodes UTF-7 (RFC 2152). What is not UTF-7 stays as it is.
+// decodeUTF7 decodes UTF-7 (RFC 2152). Other bytes are kept.
 func decodeUTF7(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); {

@@ -6,7 +6,7 @@ import "bytes"
 // still name. What stands before its "begin" line is left out, as is all after
 // its end.
 type uuDecoder struct {
-	line  []byte // of which the end has not come
+	line  []byte // whose end has not come
 	begun bool
 	ended bool
 }

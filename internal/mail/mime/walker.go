@@ -8,7 +8,7 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// A walker goes through the leaf parts of a mail in one pass over its lines,
+// A walker goes through the leaf parts of a message in one pass over its lines,
 // with a stack of boundaries instead of recursion, so that nesting costs
 // nothing but the comparison of lines that begin with "--".
 //
@@ -27,7 +27,7 @@ type walker struct {
 	at         place
 	truncated  bool
 
-	// preamble takes what stands before the first part. A mail whose
+	// preamble takes what stands before the first part. A message whose
 	// delimiters never come has its text there.
 	preamble func([]byte)
 }
@@ -40,7 +40,7 @@ type openMultipart struct {
 	parts     int    // parts begun so far
 }
 
-// place is where in the mail the walker stands.
+// place is where in the message the walker stands.
 type place int
 
 const (
@@ -195,13 +195,13 @@ func (w *walker) readHeader() error {
 		if first {
 			blank := len(bytes.TrimRight(line, "\r\n")) == 0
 			if blank && top && len(w.header) == 0 {
-				continue // empty lines in front of the mail
+				continue // empty lines in front of the message
 			}
 			if blank {
 				return nil
 			}
 			if i, _ := w.findDelimiter(line); i >= 0 || len(w.header) == 0 && !w.startsHeader(line, top) {
-				w.lines.giveBack(line)
+				w.lines.unreadLine(line)
 				return nil
 			}
 		}
@@ -213,7 +213,7 @@ func (w *walker) readHeader() error {
 	}
 }
 
-// startsHeader reports whether a line can be the first of a header. A mail may
+// startsHeader reports whether a line can be the first of a header. A message may
 // lack one, or have the separator of a mailbox file in front of it.
 func (w *walker) startsHeader(line []byte, top bool) bool {
 	if top && (bytes.HasPrefix(line, []byte("From ")) || bytes.HasPrefix(line, []byte(">From "))) {

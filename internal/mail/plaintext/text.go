@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// head returns at most the first n bytes of s, cut between runes.
+// Truncate returns at most the first n bytes of s, cut between runes.
 func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -7,7 +7,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/htmltext"
 )
 
-// HTMLReplyText is [ReplyText] of an HTML mail. It knows what is quoted also by
+// TextOfHTML is [Text] of an HTML mail. It knows what is quoted also by
 // the elements that mail programs put it into, in whatever language they write
 // above it.
 func TextOfHTML(html string, budget *cpubudget.Budget) string {

@@ -38,7 +38,7 @@ func dropInvisible(r rune) rune {
 }
 
 // asksAbove reports whether a line is the one that a help desk wants to be
-// answered above.
+// replied above.
 func asksAbove(line string) bool {
 	return len(line) <= 200 && hasAny(strings.ToLower(line), aboveWords)
 }
@@ -245,7 +245,7 @@ func isSignature(line string) bool {
 }
 
 // isDeviceLine reports whether a line, which stands apart, is one that a
-// telephone adds in any language: a few words, of which one is for sending and
+// telephone adds in any language: a few words, one of them for sending and
 // one for what it was done with.
 func isDeviceLine(line string) bool {
 	if line == "" || len(line) > 100 || manyWords(line) {

@@ -8,13 +8,13 @@ import (
 	"github.com/postroom/postroom/internal/cpubudget"
 )
 
-// ReplyText returns the new part of a reply: the text without the quoted mail
-// that it answers and without the signature. A text that quotes nothing loses
-// only its signature. Answers below or between the quoted lines are kept. A
+// Text returns the new part of a reply: the text without the quoted mail
+// that it replies to and without the signature. A text that quotes nothing loses
+// only its signature. New lines below or between the quoted lines are kept. A
 // forwarded mail is not a quotation where nothing was written above it.
 //
 // When the budget runs out, the rest counts as a text that quotes nothing. A nil
-// budget is no bound.
+// budget sets no bound.
 func Text(text string, budget *cpubudget.Budget) string {
 	r := replyReader{lines: strings.Split(text, "\n"), mayAsk: mayAskAbove(text), budget: budget}
 	for i, line := range r.lines {
@@ -26,7 +26,7 @@ func Text(text string, budget *cpubudget.Budget) string {
 	case kind == noQuote:
 		kept = cutSignature(dropQuoted(r.lines))
 	case !isBlank(above):
-		kept = append(trimLines(above), r.answers(end)...)
+		kept = append(trimLines(above), r.interleaved(end)...)
 	case kind == forwardQuote:
 		kept = r.lines
 	default:
@@ -35,14 +35,14 @@ func Text(text string, budget *cpubudget.Budget) string {
 	return strings.Join(trimLines(kept), "\n")
 }
 
-// replyReader holds the lines of a mail without the space at their ends.
+// replyReader holds the lines of a message without the space at their ends.
 type replyReader struct {
 	lines  []string
-	mayAsk bool // to be answered above a line
+	mayAsk bool // the reply belongs above a marked line
 	budget *cpubudget.Budget
 }
 
-// quoteKind is how a mail introduces the one that it quotes.
+// quoteKind is how a message introduces the one that it quotes.
 type quoteKind int
 
 const (
@@ -77,11 +77,11 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	return len(r.lines), len(r.lines), noQuote
 }
 
-// answers returns what was written between the quoted lines below the
+// interleaved returns what the author wrote between the quoted lines below the
 // introduction: paragraphs with quoted lines before them. What stands below the
 // last quoted line is one only after others; else it is what mail programs and
 // companies put at the end.
-func (r *replyReader) answers(from int) []string {
+func (r *replyReader) interleaved(from int) []string {
 	last := len(r.lines)
 	for last > from && !isQuoted(r.lines[last-1]) {
 		last--

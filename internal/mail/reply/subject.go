@@ -36,7 +36,7 @@ var subjectMarks = map[string]bool{
 const maxMark = 16
 
 // NormalizeSubject returns the subject without the reply and forward marks
-// before it, however many, and with white space folded, so that the mails of
+// before it, however many, and with white space folded, so that the messages of
 // one thread have the same. Letter case is kept.
 func NormalizeSubject(s string) string {
 	s = plaintext.FoldSpace(s)
@@ -56,8 +56,8 @@ func HasReplyMark(s string) bool {
 	return ok
 }
 
-// ReplySubject returns the subject of a reply to a mail with subject s. One
-// mark is enough: what is a reply already stays as it is.
+// ReplySubject returns the subject of a reply to a message with subject s. One
+// mark is enough: the subject of a reply is kept.
 func ReplySubject(s string) string {
 	s = plaintext.FoldSpace(s)
 	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
@@ -66,7 +66,7 @@ func ReplySubject(s string) string {
 	return strings.TrimSpace("Re: " + s)
 }
 
-// ForwardSubject returns the subject of a forward of a mail with subject s.
+// ForwardSubject returns the subject of a forward of a message with subject s.
 func ForwardSubject(s string) string {
 	s = plaintext.FoldSpace(s)
 	if len(s) >= 4 && strings.EqualFold(s[:4], "fwd:") {

@@ -26,7 +26,7 @@ var (
 		|от|отправлено|дата|кому|тема|від|надіслано|копия|gönderen|gönderilen|tarih|kime|konu|από|ημερομηνία|προς|θέμα
 		|发件人|发送时间|收件人|主题|日期|抄送|寄件者|寄件日期|收件者|主旨|差出人|送信日時|送信者|宛先|件名|日時|kimden|gönderilme|gönderilme tarihi|dari|dikirim|tanggal|kepada|ke|subjek|perihal|من|تم الإرسال|التاريخ|إلى|الى|الموضوع|प्रेषक|भेजा गया|दिनांक|प्रति|विषय|feladó|dátum|címzett|tárgy|elküldve|küldve|de la|trimis|către|subiect|στάλθηκε|ngày|đã gửi|tới
 		|จาก|ส่ง|ถึง|เรื่อง|מאת|נשלח|אל|נושא|slato|za|predmet|odoslané|poslané|寄件人|收件人|发送日期|發送日期|日時|보낸시간|받는사람|보낸사람|참조|cc|보낸 사람|보낸 날짜|받는 사람|제목|날짜|từ|gửi|đến|chủ đề`)
-	// signatureStarts begin a line that a mail program adds.
+	// signatureStarts begin a line that an email client adds.
 	signatureStarts = []string{
 		"sent from my ", "sent from ", "sent via ", "sent with ", "sent using ", "get outlook for", "download outlook", "von meinem ", "gesendet von ", "gesendet mit", "envoyé de mon", "envoyé depuis", "envoyé à partir", "enviado desde mi", "enviado desde", "inviato da", "verzonden vanaf", "verstuurd vanaf", "enviado do meu", "enviado de meu",
 		"skickat från", "sendt fra", "lähetetty ", "wysłane z", "wysłano z", "odesláno z", "отправлено с", "отправлено из", "надіслано з", "iphone'umdan gönderildi", "发自我的", "從我的", "iphoneから送信", "나의 iphone에서",
@@ -46,11 +46,11 @@ var (
 	}
 )
 
-// aboveWords stand on the line that a help desk wants to be answered above.
+// aboveWords stand on the line that a help desk wants to be replied above.
 var aboveWords = []string{
 	"reply above this line", "type your reply above", "please reply above", "write above this line", "antworten sie oberhalb dieser", "antwort oberhalb dieser", "répondre au-dessus de cette ligne", "réponse au-dessus de cette ligne", "responda por encima de esta línea",
 	"responder por encima de esta línea", "rispondere sopra questa riga", "rispondi sopra questa riga", "responda acima desta linha", "antwoord boven deze regel", "svara ovanför denna", "skriv dit svar over denne",
 }
 
-// aboveStems are those of their words of which each has one.
+// aboveStems are stems; each of the lines above has one.
 var aboveStems = []string{"above", "ABOVE", "Above", "oberhalb", "au-dessus", "por encima", "sopra questa", "acima desta", "boven deze", "ovanför denna", "over denne"}
