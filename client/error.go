@@ -42,7 +42,7 @@ type Fault struct {
 func (e *Error) Error() string {
 	text := string(e.Code) + ": " + e.Message
 	if e.Code == "" {
-		text = fmt.Sprintf("the server answers %d, which is no answer of Postroom's: %s", e.Status, e.Message)
+		text = fmt.Sprintf("the server returned %d, which is not a Postroom response: %s", e.Status, e.Message)
 	}
 	if e.Param != "" && !strings.Contains(e.Message, e.Param) {
 		text += " (" + e.Param + ")"

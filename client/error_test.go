@@ -35,7 +35,7 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			"of a proxy", answer(413, "<h1>\n Too  large\x1b[31m</h1>", "Content-Type", "text/html", "X-Request-Id", "r1"),
-			&Error{Status: 413, Message: `"<h1> Too large\x1b[31m</h1>"`, RequestID: "r1"}, `the server answers 413, which is no answer of Postroom's: "<h1> Too large\x1b[31m</h1>"`,
+			&Error{Status: 413, Message: `"<h1> Too large\x1b[31m</h1>"`, RequestID: "r1"}, `the server returned 413, which is not a Postroom response: "<h1> Too large\x1b[31m</h1>"`,
 		},
 		{"of a proxy that says a lot", answer(500, strings.Repeat("é", 1000), "Content-Type", "text/plain"), &Error{Status: 500, Message: `"` + strings.Repeat("é", 100) + `..."`}, ""},
 		{"of something else that speaks JSON", answer(404, `{"error":"no such page"}`), &Error{Status: 404, Message: `"{\"error\":\"no such page\"}"`}, ""},

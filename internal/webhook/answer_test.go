@@ -40,7 +40,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) { // W3
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		for _, to := range []string{followed.URL, "http://10.0.0.1/"} {
 			d, _ := oneAttempt(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, code) })
-			if d.Status != store.DeliveryPending || *d.LastStatusCode != code || *d.LastError != "the endpoint answered "+strconv.Itoa(code) {
+			if d.Status != store.DeliveryPending || *d.LastStatusCode != code || *d.LastError != "the endpoint returned "+strconv.Itoa(code) {
 				t.Errorf("%d to %s: %+v", code, to, d)
 			}
 		}

@@ -14,10 +14,10 @@ import (
 
 // Why a delivery ends without an attempt, or is put off.
 const (
-	faultEventGone = "the event is no longer kept"
-	faultGone      = "what the event is about is deleted"
+	faultEventGone = "the event has expired"
+	faultGone      = "the resource of the event was deleted"
 	faultOurs      = "the event could not be read"
-	reasonGone     = "the endpoint answered 410 Gone"
+	reasonGone     = "the endpoint returned 410 Gone"
 )
 
 // Test sends a test event to the endpoint now, whether it is on or off, and
@@ -83,7 +83,7 @@ func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a a
 		r.Status = store.DeliverySucceeded
 		return r
 	}
-	r = failed(r, "the endpoint answered "+strconv.Itoa(a.status))
+	r = failed(r, "the endpoint returned "+strconv.Itoa(a.status))
 	if a.status == http.StatusGone {
 		r.Gone = reasonGone
 		return r

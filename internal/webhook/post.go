@@ -125,7 +125,7 @@ func faultOf(err error) string {
 	case errors.As(err, &cert):
 		return "the certificate is not valid for this name"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer in time"
+		return "no response in time"
 	case errors.As(err, &dns):
 		return "the name does not resolve"
 	case errors.Is(err, http.ErrSchemeMismatch), strings.Contains(err.Error(), "tls: "): // most faults of crypto/tls have no type

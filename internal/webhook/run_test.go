@@ -163,7 +163,7 @@ func TestWhatIsGoneEndsTheDelivery(t *testing.T) {
 		})
 		runOnce(t, d, 1)
 		got := deliveries(t, s, w)[0]
-		if got.Status != store.DeliveryFailed || *got.LastError != "what the event is about is deleted" || len(r.got()) != 0 {
+		if got.Status != store.DeliveryFailed || *got.LastError != "the resource of the event was deleted" || len(r.got()) != 0 {
 			t.Errorf("got %+v", got)
 		}
 		after, err := s.Webhook(t.Context(), in.AccountID, w.ID)
