@@ -42,11 +42,11 @@ var (
 // What is refused for what it is.
 var (
 	replyNoInbox      = reply(550, 5, 1, 1, "No such inbox here")
-	replyInboxClosed  = reply(550, 5, 2, 1, "Inbox takes no mail")
+	replyInboxClosed  = reply(550, 5, 2, 1, "Inbox does not accept mail")
 	replyRelayDenied  = reply(550, 5, 7, 1, "Relaying denied")
 	replyBadRecipient = reply(501, 5, 1, 3, "Bad recipient address")
 	replyBadSender    = reply(501, 5, 1, 7, "Bad sender address")
-	replyNoReport     = reply(550, 5, 7, 1, "This address takes reports about mail that was sent, and this is none")
+	replyNoReport     = reply(550, 5, 7, 1, "This address accepts only delivery reports")
 	replyNeedsUTF8    = reply(553, 5, 6, 7, "An address outside ASCII needs SMTPUTF8")
 
 	replyTooLarge       = reply(552, 5, 3, 4, "Message too large")

@@ -103,7 +103,7 @@ func (p *Policies) fetch(ctx context.Context, domain, id string) (mtasts.Policy,
 		FetchedAt: store.NewTime(now), ExpiresAt: store.NewTime(now.Add(policy.MaxAge)),
 	})
 	if err != nil { // it holds for this mail nevertheless
-		p.log.WarnContext(ctx, "MTA-STS policy not kept", "rcpt_domain", domain, "error", err)
+		p.log.WarnContext(ctx, "MTA-STS policy cannot be stored", "rcpt_domain", domain, "error", err)
 	}
 	return policy, true
 }

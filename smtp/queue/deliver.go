@@ -14,7 +14,7 @@ import (
 func (q *Queue) deliver(ctx context.Context, j *job) outcome {
 	if !j.holding.ours(q.now()) {
 		// It is claimed again, if it is not already.
-		q.log.DebugContext(ctx, "claim left to lapse", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
+		q.log.DebugContext(ctx, "claim expired before delivery", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
 		return outcome{}
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTime)
@@ -62,7 +62,7 @@ func (q *Queue) mayLeave(ctx context.Context, j *job) (verdict, bool) {
 	case brokenOff(ctx):
 		return verdictUntried, false
 	}
-	q.log.WarnContext(ctx, "whose a domain is cannot be read", "message_id", j.mail.message.ID, "error", err)
+	q.log.WarnContext(ctx, "owner of the sender's domain cannot be read", "message_id", j.mail.message.ID, "error", err)
 	return verdictLocal, false
 }
 
@@ -143,7 +143,7 @@ func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) 
 			return v
 		}
 		if try == localTries || ctx.Err() != nil {
-			q.log.ErrorContext(ctx, "mail to our own inbox not stored", "message_id", j.mail.message.ID, "error", err)
+			q.log.ErrorContext(ctx, "local delivery failed", "message_id", j.mail.message.ID, "error", err)
 			return v
 		}
 	}
@@ -202,7 +202,7 @@ func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, o
 func (q *Queue) cannotOpen(ctx context.Context, j *job, err error) verdict {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		q.log.WarnContext(ctx, "content of a queued message is gone", "message_id", j.mail.message.ID)
+		q.log.WarnContext(ctx, "content of a queued message is deleted", "message_id", j.mail.message.ID)
 		return verdictGone
 	case brokenOff(ctx):
 		return verdictUntried

@@ -104,7 +104,7 @@ func (q *Queue) renewLeases(ctx context.Context) {
 	lost, err := q.store.RenewLeases(ctx, leases, q.lease)
 	if err != nil {
 		if !brokenOff(ctx) {
-			q.log.WarnContext(ctx, "leases of mail in hand cannot be renewed", "recipients", len(leases), "error", err)
+			q.log.WarnContext(ctx, "leases cannot be renewed", "recipients", len(leases), "error", err)
 		}
 		return
 	}

@@ -122,7 +122,7 @@ func (q *Queue) Run(ctx context.Context) error {
 func (q *Queue) round(ctx, deliveries context.Context) time.Duration {
 	n, pause, err := q.claim(ctx, deliveries)
 	if err != nil && ctx.Err() == nil {
-		q.log.WarnContext(ctx, "queue cannot claim mail", "error", err)
+		q.log.WarnContext(ctx, "queue cannot claim recipients", "error", err)
 	}
 	if err == nil && n > 0 {
 		return 0 // there may be more
@@ -177,7 +177,7 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	}
 	send, skip, err := q.splitSuppressed(claiming, claimed)
 	if err != nil {
-		q.log.WarnContext(ctx, "queue cannot see who is suppressed", "error", err)
+		q.log.WarnContext(ctx, "suppressions cannot be read", "error", err)
 		send, skip = nil, claimed
 	}
 	ended := verdictSuppressed
@@ -217,7 +217,7 @@ func (q *Queue) drain(deliveries context.Context, breakOff context.CancelFunc) {
 		releasing.Wait()
 		q.jobs.wait()
 	}, func() {
-		q.log.WarnContext(deliveries, "deliveries broken off", "grace", fmt.Sprint(q.grace))
+		q.log.WarnContext(deliveries, "deliveries cancelled", "grace", fmt.Sprint(q.grace))
 		breakOff()
 	})
 }

@@ -107,6 +107,6 @@ func (q *Queue) logAttempt(ctx context.Context, j *job, c store.Claimed, a *stor
 
 // logLost tells of a claim that another process has taken over.
 func (q *Queue) logLost(ctx context.Context, j *job) {
-	q.log.WarnContext(ctx, "another claim has taken a recipient", "message_id", j.mail.message.ID,
+	q.log.WarnContext(ctx, "recipient claimed by another node", "message_id", j.mail.message.ID,
 		"rcpt_domain", j.rcpts[0].Domain)
 }

@@ -174,7 +174,7 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 		return verdictLost
 	case errors.Is(err, outbound.ErrNoAnswer):
 		q.tally.inDoubt.Add(1)
-		q.log.WarnContext(ctx, "mail handed over without an answer, and may arrive twice", "mx_host", p.At.Name(),
+		q.log.WarnContext(ctx, "no reply after the message, which may arrive twice", "mx_host", p.At.Name(),
 			"message_id", j.mail.message.ID, "error", err)
 		return verdict{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
 	case err != nil:

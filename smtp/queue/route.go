@@ -56,7 +56,7 @@ func (q *Queue) hosts(ctx context.Context, to dest) ([]string, *verdict) {
 	case errors.Is(err, outbound.ErrNoDomain):
 		return nil, &verdict{status: store.RecipientBounced, response: "550 5.1.2 " + to.domain + " has no mail server and no address"}
 	case err != nil:
-		q.log.InfoContext(ctx, "DNS does not answer", "rcpt_domain", to.domain, "error", err)
+		q.log.InfoContext(ctx, "DNS lookup failed", "rcpt_domain", to.domain, "error", err)
 		return nil, &verdict{status: store.RecipientQueued, response: "451 4.4.3 DNS of " + to.domain + " does not answer"}
 	}
 	return hosts, nil
