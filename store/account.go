@@ -18,7 +18,7 @@ type Account struct {
 	Seq         int64   `db:"seq"`
 	ID          string  `db:"id"`
 	Name        string  `db:"name"`
-	Plan        *string `db:"plan"`      // nil: the install's; see Store.Plan
+	Plan        *string `db:"plan"`      // nil: the installation's; see Store.Plan
 	Inboxes     int64   `db:"inboxes"`   // that are not deleted
 	PausedAt    *Time   `db:"paused_at"` // since when it may not send
 	PauseReason *string `db:"pause_reason"`
@@ -68,8 +68,8 @@ func (s *Store) ListAccounts(ctx context.Context, p Page) (List[Account], error)
 	return page(s, scope, p.Limit, rows, func(a Account) position { return position{seq: a.Seq} }), nil
 }
 
-// SetPlan puts the account on the plan of that name, or on the install's own
-// when it is nil. ErrNotFound when there is no such account.
+// SetPlan puts the account on the plan of that name, or on the installation's own
+// when it is nil. ErrNotFound when the account does not exist.
 func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
 	const q = `UPDATE accounts SET plan = $2 WHERE id = $1`
 	return s.inTx(ctx, "set plan", func(tx *sqlx.Tx) error {
@@ -83,7 +83,7 @@ func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
 
 // PauseAccount stops the account from sending; what it has queued still goes
 // out. When it is paused already, by itself or by an operator, the reason is
-// what changes. ErrNotFound when there is no such account.
+// what changes. ErrNotFound when the account does not exist.
 func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 	const q = `UPDATE accounts SET paused_at = COALESCE(paused_at, $2), pause_reason = $3 WHERE id = $1`
 	return s.inTx(ctx, "pause account", func(tx *sqlx.Tx) error {
@@ -96,7 +96,7 @@ func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 }
 
 // ResumeAccount lets the account send again, and begins anew with counting what
-// bounces and is complained about. ErrState when it is not paused.
+// bounces and is reported as spam. ErrState when it is not paused.
 func (s *Store) ResumeAccount(ctx context.Context, id string) error {
 	const (
 		resume = `UPDATE accounts SET paused_at = NULL, pause_reason = NULL WHERE id = $1 AND paused_at IS NOT NULL RETURNING seq`
@@ -123,7 +123,7 @@ type FirstUser struct {
 }
 
 // Bootstrap makes the first account with its first key and, unless that is nil,
-// its first user, if there is no account already: then it returns ErrState and
+// its first user, unless an account exists: then it returns ErrState and
 // changes nothing.
 func (s *Store) Bootstrap(ctx context.Context, name string, key Key, user *FirstUser) (Account, Key, error) {
 	var a Account
@@ -214,7 +214,7 @@ func builtinPlans() []Plan {
 	return []Plan{{Name: PlanSelfHosted}, {Name: PlanFree, Inboxes: 10, Daily: 200, Monthly: 3000}}
 }
 
-// plans are those of an install.
+// plans are those of an installation.
 type plans struct {
 	byName   map[string]Plan
 	fallback Plan
@@ -231,13 +231,13 @@ func newPlans(more []Plan, fallback string) (plans, error) {
 	}
 	var ok bool
 	if p.fallback, ok = p.byName[fallback]; !ok {
-		return p, fmt.Errorf("there is no plan %q", fallback)
+		return p, fmt.Errorf("plan %q not found", fallback)
 	}
 	return p, nil
 }
 
-// of is the plan of that name. Who has none, or one that the install no longer
-// knows, is on the install's own.
+// of is the plan of that name. Who has none, or one that the installation no longer
+// knows, is on the installation's own.
 func (p plans) of(name *string) Plan {
 	if name != nil {
 		if plan, ok := p.byName[*name]; ok {
@@ -256,7 +256,7 @@ func KnowsPlan(more []Plan, name string) bool {
 	return err == nil
 }
 
-// HasPlan says whether the install knows a plan of that name.
+// HasPlan says whether the installation knows a plan of that name.
 func (s *Store) HasPlan(name string) bool {
 	_, ok := s.plans.byName[name]
 	return ok
@@ -295,7 +295,7 @@ type PausedError struct{ Reason string }
 // Error implements error.
 func (e *PausedError) Error() string { return "sending is paused: " + e.Reason }
 
-// check says whether n more recipients fit, of which there were today and month.
+// check returns an error when n more recipients exceed the plan, after today and month.
 func (p Plan) check(today, month, n int64, now time.Time) error {
 	switch {
 	case p.Monthly > 0 && month+n > p.Monthly:
@@ -313,7 +313,7 @@ const (
 	acceptedSince = `SELECT day, cast(sum(n) AS bigint) FROM daily_counts
 		WHERE account_id = $1 AND inbox_seq = 0 AND day >= $2 AND kind = 'accepted' GROUP BY day`
 
-	// The watch looks at the days of watchDays; resuming forgets what it counted.
+	// The watch reads the days of watchDays; resuming forgets what it counted.
 	watchedSince = `SELECT kind, cast(sum(n) AS bigint) FROM daily_counts
 		WHERE account_id = $1 AND inbox_seq = 0 AND day > $2 AND kind IN ('tried', 'hard', 'marked') GROUP BY kind`
 	pauseSender = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
@@ -459,7 +459,7 @@ func (b *hotBatch) readAccepted(ctx context.Context, account int64, a *sender) e
 }
 
 // Sending stops when, of the recipients of the last watchDays, at least
-// watchFrom, more than 5 in 100 were refused for good or more than 3 in 1000
+// watchFrom, more than 5 in 100 were refused permanently or more than 3 in 1000
 // complained.
 const (
 	watchDays = 30
@@ -474,12 +474,12 @@ func overWatch(tried, hard, marked int64) string {
 	case marked*1000 > tried*3:
 		return fmt.Sprintf("%d of %d recipients in %d days complained, more than 0.3 %%", marked, tried, watchDays)
 	case hard*100 > tried*5:
-		return fmt.Sprintf("%d of %d recipients in %d days bounced for good, more than 5 %%", hard, tried, watchDays)
+		return fmt.Sprintf("%d of %d recipients in %d days bounced permanently, more than 5 %%", hard, tried, watchDays)
 	}
 	return ""
 }
 
-// nearWatch says whether an account whose mail was complained about comes near to
+// nearWatch says whether an account whose mail was reported as spam comes near to
 // where it must stop sending: at more than 1 in 1000, which is what mailbox
 // providers want their senders to stay below.
 func nearWatch(tried, marked int64) bool { return tried >= watchFrom && marked*1000 > tried }
@@ -493,7 +493,7 @@ type pause struct {
 }
 
 // pauseSenders stops the accounts that the batch brings over the limit of what
-// may bounce or be complained about. It looks before the counts are written:
+// may bounce or be reported as spam. It looks before the counts are written:
 // who writes them holds them.
 func (b *hotBatch) pauseSenders(ctx context.Context) error {
 	if !b.store.watch {

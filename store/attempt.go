@@ -23,11 +23,11 @@ type Attempt struct {
 	// Status is what the recipient is now; RecipientQueued means that there will
 	// be another try.
 	Status RecipientStatus
-	// Soft says, for RecipientBounced, that nobody refused the mail for good.
+	// Soft says, for RecipientBounced, that no one refused the mail permanently.
 	Soft bool
 	// Next is when, for RecipientQueued, and nil otherwise.
 	Next *Time
-	// Untried says, for RecipientQueued, that there was no attempt after all, and
+	// Untried says, for RecipientQueued, that no attempt was made after all, and
 	// none is counted.
 	Untried bool
 	// Response is what the other server said, or why it was not reached. Only
@@ -100,7 +100,7 @@ func (o *outcome) eventData(status MessageStatus, recipients []RecipientState) E
 	return data
 }
 
-// events are those that the outcome is told by.
+// events are the types of event that report the outcome.
 func (o *outcome) events() []EventType {
 	if o.report != nil {
 		return o.told
@@ -292,7 +292,7 @@ func (b *hotBatch) attemptRow(a *Attempt) []any {
 	return []any{a.RecipientSeq, a.Fence, string(a.Status), untried, again, response, sent, delivered, bounced}
 }
 
-// keepSignatures stores what the mails were signed with, unless that is known.
+// keepSignatures stores what the messages were signed with, unless that is known.
 func (b *hotBatch) keepSignatures(ctx context.Context, outcomes []outcome) error {
 	var args []any
 	kept := map[int64]bool{}

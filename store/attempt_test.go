@@ -18,7 +18,7 @@ import (
 
 func attempt(c store.Claimed, status store.RecipientStatus, edits ...func(*store.Attempt)) store.Attempt {
 	a := store.Attempt{
-		RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: status, Response: "the answer to " + c.Email,
+		RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: status, Response: "the reply to " + c.Email,
 	}
 	for _, edit := range edits {
 		edit(&a)
@@ -115,7 +115,7 @@ func TestAttemptsMoveTheMessage(t *testing.T) {
 				t.Errorf("%v: the message is %s, sent %v, delivered %v", tt.outcomes, got.Status, got.SentAt, got.DeliveredAt)
 			}
 			for i, r := range got.Recipients {
-				if r.Status != tt.outcomes[i] || *r.LastResponse != "the answer to "+r.Email || (r.NextAttemptAt != nil) != (r.Status == queued) {
+				if r.Status != tt.outcomes[i] || *r.LastResponse != "the reply to "+r.Email || (r.NextAttemptAt != nil) != (r.Status == queued) {
 					t.Errorf("%v: recipient %d is %+v", tt.outcomes, i, r)
 				}
 			}
@@ -279,14 +279,14 @@ func TestLocalDeliveryArrivesOnce(t *testing.T) {
 			}
 		}
 		if n := len(every(t, s, store.MessageFilter{InboxSeq: to.Seq}, 10)); n != 1 || passed != 1 {
-			t.Errorf("%d calls passed and %d mails arrived, want 1", passed, n)
+			t.Errorf("%d calls passed and %d messages arrived, want 1", passed, n)
 		}
 		got, err := s.Message(t.Context(), from.AccountID, m.ID)
 		if err != nil || got.Status != store.MessageDelivered {
 			t.Errorf("the sent one is %s, %v", got.Status, err)
 		}
 
-		// An inbox that takes no mail leaves the recipient as it is.
+		// An inbox that takes no mail leaves the recipient unchanged.
 		storetest.Sent(t, s, from, []string{to.Address})
 		c = claim(t, s, 1, time.Minute)[0]
 		if _, err := s.DeleteInbox(t.Context(), to.AccountID, to.ID); err != nil {

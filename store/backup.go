@@ -142,7 +142,7 @@ func (s *Store) KeepBlobs(ctx context.Context, name string, until time.Time) err
 	})
 }
 
-// blobsKept says whether no blob may be deleted now. Who asks has committed that
+// blobsKept reports whether no blob may be deleted now. The caller has committed that
 // nothing names the blob any more: so a backup that began to keep blobs later
 // does not name it either.
 func (s *Store) blobsKept(ctx context.Context) (bool, error) {
@@ -159,7 +159,7 @@ const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
 
 // Load fills an empty database with what Snapshot wrote, holds what waits in it
 // (see Hold), ends the sessions of people, and brings the schema up to date. When it fails before the last of
-// these the database is as empty as it was.
+// these steps the database is still empty.
 func Load(ctx context.Context, cfg Config, path string) error {
 	d := engine.New(cfg.Database, 0)
 	if err := d.Load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
@@ -172,7 +172,7 @@ func Load(ctx context.Context, cfg Config, path string) error {
 // A backup is older than what has happened since: mail that it shows as waiting
 // may be long delivered, and the webhooks that it shows as pending long posted.
 // So what waits in a restored database is held: it has a held_due, the time when
-// it was due, in place of that time, and nobody takes it up until an operator
+// it was due, in place of that time, and no one takes it up until an operator
 // lets it go or gives it up. What comes later is not held.
 
 // Held counts what is held: recipients of mail, scheduled emails, and deliveries
@@ -183,7 +183,7 @@ type Held struct{ Recipients, Scheduled, Deliveries int64 }
 func (h Held) None() bool { return h == Held{} }
 
 // hold is run by PostgreSQL's own tools too, at the end of a restore. What a node
-// had in hand is due since it came into being.
+// had claimed is due since it was created.
 const hold = `
 	UPDATE recipients SET held_due = CASE WHEN leased THEN created_at ELSE next_attempt_at END, next_attempt_at = NULL,
 		leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL;
@@ -192,7 +192,7 @@ const hold = `
 	UPDATE emails SET held_due = due_at, due_at = NULL WHERE due_at IS NOT NULL;`
 
 // Hold holds everything that waits to be sent or posted now. No node may be
-// serving: what it has in hand it may still bring to its end.
+// serving: it may still finish what it has claimed.
 func (s *Store) Hold(ctx context.Context) error {
 	return s.inTx(ctx, "hold what waits", func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, hold)
@@ -235,7 +235,7 @@ func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) 
 		{&h.Deliveries, deliveries + fmt.Sprintf(some, "seq", "webhook_deliveries"), nil},
 	} {
 		for {
-			n, err := s.sweep(ctx, "let go", kind.q, append([]any{from, sweepBatch}, kind.more...)...)
+			n, err := s.sweep(ctx, "release what is held", kind.q, append([]any{from, sweepBatch}, kind.more...)...)
 			if err != nil {
 				return h, err
 			}
@@ -250,7 +250,7 @@ func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) 
 
 // DiscardHeld ends all that is held and returns how much that was. Recipients have
 // failed, with why as the reason, scheduled emails are cancelled, both with their
-// events; webhooks are not told of what they were to be told of.
+// events; webhooks are not notified of what they were to be notified of.
 func (s *Store) DiscardHeld(ctx context.Context, why string) (h Held, err error) {
 	if h.Deliveries, err = s.discardDeliveries(ctx, why); err != nil {
 		return h, err
@@ -266,7 +266,7 @@ func (s *Store) discardDeliveries(ctx context.Context, why string) (n int64, err
 	const q = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
 		WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
 	for {
-		some, err := s.sweep(ctx, "give up deliveries", q, why, NewTime(s.now()), sweepBatch)
+		some, err := s.sweep(ctx, "discard deliveries", q, why, NewTime(s.now()), sweepBatch)
 		if err != nil || some == 0 {
 			return n, err
 		}

@@ -39,7 +39,7 @@ func benchConfig(b *testing.B, e storetest.Engine) store.Config {
 	return cfg
 }
 
-// BenchmarkAddReceived stores 4 KB mails in 1,000 inboxes and reports mails a
+// BenchmarkAddReceived stores 4 KB messages in 1,000 inboxes and reports messages a
 // second and the median time of a call.
 func BenchmarkAddReceived(b *testing.B) {
 	for _, e := range storetest.Engines() {

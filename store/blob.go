@@ -28,7 +28,7 @@ type Blobs interface {
 	// Open opens a blob for reading; ctx is for all that is read. ErrNotFound
 	// when there is none.
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
-	// Delete removes a blob. One that is not there is no error.
+	// Delete removes a blob. It returns nil when the blob does not exist.
 	Delete(ctx context.Context, key string) error
 	// Each calls f with the key of each blob that was written before a time, and
 	// ends with the first error of f.
@@ -53,7 +53,7 @@ type BlobRestorer interface {
 	Restore(ctx context.Context, key string, r io.Reader, size int64) error
 }
 
-// NewBlobKey makes a key that nobody has used: an identifier in one of 1024
+// NewBlobKey makes a key that no one has used: an identifier in one of 1024
 // folders.
 func NewBlobKey(now time.Time) string {
 	return blobKey(NewID("", now))
@@ -78,7 +78,7 @@ func blobTime(key string) (time.Time, bool) {
 }
 
 // BlobFolder keeps blobs as files in a folder. A file is complete and on the
-// disk before its key is given out.
+// disk before its key is assigned.
 type BlobFolder struct {
 	root *os.Root
 	now  func() time.Time
@@ -153,7 +153,7 @@ func (b *BlobFolder) mkdir(dir string) error {
 	return nil
 }
 
-// create makes a file in a folder, which somebody may have removed since it was
+// create makes a file in a folder, which someone may have removed since it was
 // made: then it is made once more.
 func (b *BlobFolder) create(dir, name string) (*os.File, error) {
 	const flags = os.O_CREATE | os.O_EXCL | os.O_WRONLY

@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// A folder that somebody removes by hand is made again, if what holds it is
+// A folder that someone removes by hand is made again, if what holds it is
 // still there.
 func TestBlobFolderMakesARemovedFolderAgain(t *testing.T) {
 	t.Parallel()

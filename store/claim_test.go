@@ -203,8 +203,8 @@ func eachEngineWithClock(t *testing.T, test func(t *testing.T, s *store.Store, c
 	}
 }
 
-// After a crash on SQLite, which has one process, nobody waits for leases that
-// nobody holds. What waits for its next try goes on waiting.
+// After a crash on SQLite, which has one process, no one waits for leases that
+// no one holds. What waits for its next try goes on waiting.
 func TestReleaseLeases(t *testing.T) {
 	t.Parallel()
 	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {

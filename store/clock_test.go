@@ -210,7 +210,7 @@ func (g *guarded) held(t *testing.T) bool {
 }
 
 // On SQLite nothing is deleted after the clock has jumped, before a day has
-// passed or somebody has confirmed the clock.
+// passed or someone has confirmed the clock.
 func TestDeletionsWaitAfterTheClockHasJumped(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
@@ -241,7 +241,7 @@ func TestDeletionsWaitAfterTheClockHasJumped(t *testing.T) {
 		t.Errorf("the message was not deleted in time: %v", ms)
 	}
 	storetest.Received(t, g.Store, g.in)
-	wall.Add(48 * time.Hour) // nobody confirms
+	wall.Add(48 * time.Hour) // no one confirms
 	if n := g.expire(t); n != 0 || !g.held(t) {
 		t.Errorf("%d messages were deleted right after a jump", n)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/store/internal/engine"
 )
 
-// Contact is somebody whom an account writes to. An address is one contact's,
+// Contact is someone whom an account writes to. An address is one contact's,
 // in whatever case it is written.
 type Contact struct {
 	Seq       int64                 `db:"seq"`
@@ -35,7 +35,7 @@ const (
 )
 
 // CreateContact stores c, which carries AccountID, Email, EmailFold, the names,
-// Metadata and Tags, and returns it as stored. With once, the answer is stored
+// Metadata and Tags, and returns it as stored. With once, the response is cached
 // too. ErrContactExists if the address is another contact's.
 func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Contact, error) {
 	const q = `
@@ -123,7 +123,7 @@ func saveContact(ctx context.Context, tx *sqlx.Tx, c Contact) error {
 	return err
 }
 
-// DeleteContact deletes the contact for good, and the stored answer that tells
+// DeleteContact deletes the contact permanently, and the cached response that shows
 // of it. ErrNotFound when the account has no such contact.
 func (s *Store) DeleteContact(ctx context.Context, accountID int64, id string) error {
 	const q = `DELETE FROM contacts WHERE account_id = $1 AND id = $2`
@@ -155,7 +155,7 @@ type ContactCounts struct {
 
 // UpsertContacts makes the contacts of a batch, and changes those whose address
 // is known; the last of the inputs with one address counts. With once, the
-// answer is stored too: of a ContactCounts.
+// response is cached too: of a ContactCounts.
 func (s *Store) UpsertContacts(ctx context.Context, accountID int64, in []ContactInput, once *Once) (ContactCounts, error) {
 	in = lastOfEach(in)
 	var counts ContactCounts
@@ -192,7 +192,7 @@ func lastOfEach(in []ContactInput) []ContactInput {
 	return slices.CompactFunc(in, func(a, b ContactInput) bool { return a.EmailFold == b.EmailFold })
 }
 
-// insertContacts makes those contacts whose addresses nobody has, and adds them
+// insertContacts makes those contacts whose addresses no one has, and adds them
 // to made.
 func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, in []ContactInput, made map[string]bool) error {
 	const width = 10 // columns in contactWritten

@@ -119,7 +119,7 @@ func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 			}
 			named := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &keys[1], 5 })
 			leftBehind := filepath.Join(dir, filepath.Dir(keys[0]), "tmp-leftbehind")
-			if err := os.WriteFile(leftBehind, []byte("half a mail"), 0o600); err != nil {
+			if err := os.WriteFile(leftBehind, []byte("half a message"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			sweep := func(want int) {

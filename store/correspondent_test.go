@@ -44,7 +44,7 @@ func TestHaveWritten(t *testing.T) {
 	})
 }
 
-// Who has written is found in an index alone, without a look at the messages.
+// Who has written is found in an index alone, without reading the messages.
 // PostgreSQL chooses among indexes by what is in the table: there is no telling
 // from an empty one.
 func TestHaveWrittenIsFoundByIndex(t *testing.T) {

@@ -20,7 +20,7 @@ type DomainStatus string
 const (
 	DomainPending  DomainStatus = "pending"  // its records are looked for
 	DomainVerified DomainStatus = "verified" // mail is sent from it and taken for it
-	DomainFailed   DomainStatus = "failed"   // nobody looks until somebody asks
+	DomainFailed   DomainStatus = "failed"   // no one looks until someone asks
 )
 
 // Domain is a domain that an account wants to send and receive mail with. Several
@@ -108,7 +108,7 @@ func (s *Store) HasDomain(ctx context.Context, accountID int64, name string) (bo
 }
 
 // DomainOwner returns the account that a domain is verified for, or ErrNotFound.
-// It is asked for every mail to a domain that is not the install's own.
+// It is asked for every mail to a domain that is not the installation's own.
 func (s *Store) DomainOwner(ctx context.Context, name string) (accountID int64, err error) {
 	const q = `SELECT account_id FROM domains WHERE domain = $1 AND status = 'verified'`
 	err = s.reads.Scan(ctx, q, []any{name}, &accountID)
@@ -211,7 +211,7 @@ func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (s
 }
 
 // How long a domain may wait for its records, or be without one, and how often
-// it is looked at.
+// it is checked.
 const (
 	checkSoon  = time.Hour
 	checkLater = 24 * time.Hour
@@ -222,13 +222,13 @@ type RecordStatus string
 
 // The states of a record.
 const (
-	RecordPending  RecordStatus = "pending" // nobody has looked, or the DNS has not isCached yet
+	RecordPending  RecordStatus = "pending" // no one has looked, or the DNS has not isCached yet
 	RecordVerified RecordStatus = "verified"
 	RecordMissing  RecordStatus = "missing"
 )
 
 // DomainRecord is a DNS record of a domain. In the result of a look-up, the
-// status RecordPending says that the DNS did not answer.
+// status RecordPending says that the DNS did not respond.
 type DomainRecord struct {
 	Kind     string       `json:"record"`
 	Type     string       `json:"type"`
@@ -285,11 +285,11 @@ func (s *Store) ClaimDomains(ctx context.Context, limit int) ([]Domain, error) {
 
 // RecordCheck keeps what a look-up of all records of d found, and what follows
 // for d, its keys and, when a required record of a verified domain is gone, the
-// event. asked says that somebody asked for the look-up, which begins a failed
+// event. asked says that someone asked for the look-up, which begins a failed
 // domain's wait anew. ErrNotFound when d has been deleted meanwhile.
 func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord, asked bool) (Domain, error) {
 	const (
-		// All that ask for the name: they are looked at one after the other, so
+		// All that ask for the name: they are checked one after the other, so
 		// that one gets it.
 		claims = `SELECT ` + domainColumns + ` FROM domains WHERE domain = $1 ORDER BY seq`
 		save   = `UPDATE domains SET status = $2, records = $3, pending_since = $4, degraded_at = $5, next_check_at = $6, verified_at = $7
@@ -343,7 +343,7 @@ func foundSelectors(found []DomainRecord) map[string]bool {
 
 // recordEndpoint moves d to the state that follows from a look-up, and returns the
 // required records that a verified domain has lost since the last one. Records
-// that the DNS did not tell of stay as they were, and alone change no state.
+// that the DNS did not report stay as they were, and alone change no state.
 func (d *Domain) recordEndpoint(found []DomainRecord, taken, asked bool, now Time) (lost []DomainRecord) {
 	before := d.Records.V
 	d.Records.V = maps.Clone(before)
@@ -398,7 +398,7 @@ func (d *Domain) forget(needed []DomainRecord) {
 }
 
 // nextCheck is when to look again: verified domains daily, those that wait for a
-// record hourly, and failed ones when somebody asks.
+// record hourly, and failed ones when someone asks.
 func (d *Domain) nextCheck(now Time) *Time {
 	wait := checkSoon
 	switch {
@@ -442,7 +442,7 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 // algorithm is.
 type DomainKey struct {
 	Seq       int64  `db:"seq"`
-	DomainSeq int64  `db:"domain_seq"` // 0 of the install's
+	DomainSeq int64  `db:"domain_seq"` // 0 of the installation's
 	Selector  string `db:"selector"`
 	Algorithm string `db:"algorithm"`
 	Public    string `db:"public"`
@@ -577,7 +577,7 @@ type dkimRow struct {
 
 func dkimLabel(domain, selector string) string { return "dkim/" + domain + "/" + selector }
 
-// AddDKIMKeys stores the first keys of the install's own mail domain, which sign
+// AddDKIMKeys stores the first keys of the installation's own mail domain, which sign
 // at once, and leaves those alone that are there under the same domain and
 // selector: nodes that start together keep the first ones.
 func (s *Store) AddDKIMKeys(ctx context.Context, keys ...DKIMKey) error {
@@ -611,7 +611,7 @@ func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int6
 	return all, nil
 }
 
-// TheInstall stands for an account where the install's own mail domain is meant,
+// TheInstall stands for an account where the installation's own mail domain is meant,
 // which all accounts send from.
 const TheInstall int64 = 0
 
@@ -642,7 +642,7 @@ func (s *Store) DKIMKeys(ctx context.Context, accountID int64, domain string) ([
 
 const installKeys = `SELECT ` + domainKeyColumns + ` FROM dkim_keys WHERE domain_seq IS NULL AND domain = $1 ORDER BY seq`
 
-// InstallKeys returns the keys of the install's own mail domain, oldest first:
+// InstallKeys returns the keys of the installation's own mail domain, oldest first:
 // those that sign, those that wait to be published, and those that are shown for
 // KeyRetireTTL more.
 func (s *Store) InstallKeys(ctx context.Context, domain string) ([]DomainKey, error) {

@@ -95,15 +95,15 @@ func TestPendingDomainFailsAfterThreeDays(t *testing.T) {
 		d.want("a second early", store.DomainPending, time.Hour)
 		d.clock.Add(time.Second)
 		d.looks("m", true, published)
-		d.want("somebody asks", store.DomainPending, time.Hour)
+		d.want("a user asks", store.DomainPending, time.Hour)
 		d.clock.Add(72 * time.Hour)
 		d.looks("m", false, published)
 		d.want("three days after that", store.DomainFailed, 0)
 		d.looks("m", true, published)
-		d.want("somebody asks again", store.DomainPending, time.Hour)
+		d.want("a user asks again", store.DomainPending, time.Hour)
 		d.clock.Add(72 * time.Hour)
 		d.looks("?", false, published)
-		d.want("the DNS does not answer for three days", store.DomainFailed, 0)
+		d.want("the DNS does not respond for three days", store.DomainFailed, 0)
 		d.looks("v", true, published)
 		d.want("everything is there", store.DomainVerified, 24*time.Hour)
 		if d.VerifiedAt == nil || !d.VerifiedAt.Equal(d.clock.Now()) {
@@ -135,9 +135,9 @@ func TestVerifiedDomainThatLosesARecord(t *testing.T) {
 		d.wantEvents("OWNERSHIP", "DKIM", "OWNERSHIP")
 		d.clock.Add(72 * time.Hour)
 		d.looks("?", false, published)
-		d.want("three days later nobody knows", store.DomainVerified, time.Hour)
+		d.want("three days later the state is unknown", store.DomainVerified, time.Hour)
 		d.looks("m", true, published)
-		d.want("somebody asks", store.DomainVerified, time.Hour)
+		d.want("a user asks", store.DomainVerified, time.Hour)
 		d.looks("m", false, published)
 		d.want("it is gone for three days", store.DomainFailed, 0)
 		if keys, err := d.DKIMKeys(t.Context(), d.AccountID, "ann.example"); err != nil || len(keys) != 0 {
@@ -146,7 +146,7 @@ func TestVerifiedDomainThatLosesARecord(t *testing.T) {
 	})
 }
 
-// wantEvents wants the events about the domain to tell of these lost records.
+// wantEvents wants the events about the domain to report these lost records.
 func (d *domainOf) wantEvents(kinds ...string) {
 	d.t.Helper()
 	var rows []struct {

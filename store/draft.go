@@ -34,7 +34,7 @@ const (
 	DraftForward DraftKind = "forward"
 )
 
-// Draft is a mail that waits for somebody to approve it, or did. It holds all
+// Draft is a message that waits for someone to approve it, or did. It holds all
 // that the mail is made of, so that what becomes of the message that it answers
 // or forwards changes nothing.
 type Draft struct {
@@ -47,7 +47,7 @@ type Draft struct {
 	Kind         DraftKind            `db:"kind"`
 	Version      int                  `db:"version"`   // rises with each edit
 	TestMode     bool                 `db:"test_mode"` // made by a test key
-	SourceID     *string              `db:"source_id"` // of the message that it answers or forwards
+	SourceID     *string              `db:"source_id"` // of the message that it replies to or forwards
 	ThreadSeq    *int64               `db:"thread_seq"`
 	ThreadID     *string              `db:"thread_id"`  // that a reply joins, or that the sent message is in
 	MessageID    *string              `db:"message_id"` // of the message that it became
@@ -127,7 +127,7 @@ type DraftFilter struct {
 	Status    DraftStatus
 }
 
-// ListDrafts returns a page of drafts with their content but for its html,
+// ListDrafts returns a page of drafts with their content except its html,
 // newest first. A page may hold fewer than the limit and yet not be the last:
 // when the drafts say so much that more would be too much to hold.
 func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Draft], error) {
@@ -358,7 +358,7 @@ type NewDraft struct {
 }
 
 // CreateDraft stores a pending draft and returns it as stored. With once, the
-// answer is stored too. ErrNotFound when the inbox is deleted.
+// response is cached too. ErrNotFound when the inbox is deleted.
 func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft, error) {
 	files, err := s.keepDraftFiles(ctx, n.Files)
 	if err != nil {
@@ -431,7 +431,7 @@ func (s *Store) announced(d Draft, err error) (Draft, error) {
 }
 
 // threadOfDraft reads again which thread a draft that names one is to join: since
-// its message was looked at, that thread may have become part of another. There
+// its message was checked, that thread may have become part of another. There
 // is none any more when the thread is deleted. The inbox is held.
 func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (seq *int64, id *string, err error) {
 	const (
@@ -459,7 +459,7 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 
 // UpdateDraft lets edit change subject, text, html and warnings of a pending draft,
 // and raises its version if that changes any of the first three. ErrState when it is not pending any more. An error of
-// edit changes nothing and is returned as it is; edit may find the content
+// edit changes nothing and is returned unchanged; edit may find the content
 // deleted.
 func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edit func(*Draft) error) (Draft, error) {
 	const save = `UPDATE drafts SET subject = $2, version = $3, updated_at = $4 WHERE seq = $1`
@@ -593,7 +593,7 @@ func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *
 }
 
 // approve notes that a draft has become the message m. It comes after the
-// answers, so that of two equal calls at a time the second is told that it is
+// cached responses, so that the second of two equal calls learns that it is
 // one.
 func (b *hotBatch) approve(ctx context.Context, a *Approval, m *Message) error {
 	res, err := b.tx.StmtContext(ctx, b.store.hot.approveDraft).

@@ -42,7 +42,7 @@ func TestDraftGoesWhenItsInboxKeepsItNoLonger(t *testing.T) {
 	})
 }
 
-// However many drafts are kept, only those that are due are looked at.
+// However many drafts are kept, only those that are due are checked.
 func TestDueDraftsAreFoundByIndex(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Everything that changes drafts at once, while their threads become parts of
-// others and their messages are deleted: nobody waits for one who waits for him,
+// others and their messages are deleted: no one waits for one who waits for him,
 // and each sent draft is one message.
 func TestDraftWritersNeverMeetALock(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestDraftWritersNeverMeetALock(t *testing.T) {
 	})
 }
 
-// draftRound drafts a reply to a mail and sends it, while the thread of the mail
+// draftRound drafts a reply to a message and sends it, while the thread of the mail
 // becomes part of another, and the draft is edited or rejected.
 func draftRound(ctx context.Context, s *store.Store, in store.Inbox, worker, round int) error {
 	late, root := fmt.Sprintf("<late-%d-%d@x>", worker, round), fmt.Sprintf("<root-%d-%d@x>", worker, round)

@@ -33,12 +33,12 @@ const (
 	CategoryMarketing     Category = "marketing"
 )
 
-// Email is a mail that belongs to no inbox: an outbound message with what only
+// Email is a message that belongs to no inbox: an outbound message with what only
 // emails have. Its id begins with em_, and what it says is kept as it was given.
 type Email struct {
 	Message
 	// FromInbox is the inbox whose address it is sent from, nil when it is
-	// nobody's.
+	// no one's.
 	FromInbox   *int64                `db:"from_inbox"`
 	BatchID     *string               `db:"batch_id"`
 	Category    Category              `db:"category"`
@@ -79,7 +79,7 @@ type NewEmail struct {
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
 // at once or when it is scheduled, and returned. With once, whose row is the
-// Email, the answer is stored too. ErrNotFound when the inbox that it is from is
+// Email, the response is cached too. ErrNotFound when the inbox that it is from is
 // deleted, ErrPolicyChanged when that has another policy than n.
 func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Email, error) {
 	all, err := s.enqueueEmails(ctx, "enqueue email", []*NewEmail{n}, hotWrite{once: once})
@@ -208,7 +208,7 @@ type EmailFilter struct {
 	// any sender will do.
 	InboxIDs []string
 	Status   MessageStatus
-	// Tags are names and values of which the email has one; nil means any.
+	// Tags are names and values; the email has at least one of them. nil means any.
 	Tags    [][2]string
 	BatchID string
 }
@@ -459,7 +459,7 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 	case MessageQueued:
 		b.event(h.eventID, EventEmailQueued, &h.msg, queuedData)
 		b.wake(topic{kind: topicQueue})
-	default: // nobody is left to send it to
+	default: // no one is left to send it to
 	}
 	b.addSuppressedEvents(h.hotMessage, EventEmailFailed)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // An email is scheduled as long as it has a due_at, or a held_due instead (see
-// Hold). Who takes that away, to cancel it or to queue it, has it alone: the row
+// Hold). The transaction that removes it, to cancel or to queue the email, owns it: the row
 // is held first, and everything else about the email is changed after it.
 
 // CancelEmail ends an email that is scheduled: it is never sent. ErrState when it
@@ -123,7 +123,7 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, erro
 	return len(seqs), nil
 }
 
-// release queues emails whose due_at was taken away by the transaction, but for those
+// release queues emails whose due_at was removed by the transaction, except those
 // that must not leave.
 func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules DueRules, drafts map[int64]*preparedDraft) error {
 	const (

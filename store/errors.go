@@ -12,7 +12,7 @@ import (
 // What a caller can tell apart. Each comes wrapped with one fact, such as
 // "inbox ibx_1: not found".
 var (
-	// ErrNotFound is the answer for what is not there, is deleted, or belongs
+	// ErrNotFound is the error for what does not exist, is deleted, or belongs
 	// to another account, and for names that the database cannot hold.
 	ErrNotFound = errors.New("not found")
 	// ErrAddressTaken means that the address is or was an inbox.
@@ -27,18 +27,18 @@ var (
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
 	// ErrPolicyChanged means that an inbox has another send policy than the one
-	// that a mail was held against.
+	// that a message was held against.
 	ErrPolicyChanged = errors.New("send policy changed")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or
 	// account.
 	ErrCursor = errors.New("not a cursor of this list")
 	// ErrIdempotencyRaced means that another call with the same idempotency
-	// key committed first: its answer can be read now.
+	// key committed first: its response can be read now.
 	ErrIdempotencyRaced = errors.New("idempotency key used by a call that committed first")
 	// ErrThreadLimit means that a thread has had so many messages from us lately that
-	// two programs may be answering each other.
+	// two programs may be replying to each other.
 	ErrThreadLimit = errors.New("too many sends in one thread")
-	// ErrUnavailable means that the database or the blob storage does not answer,
+	// ErrUnavailable means that the database or the blob storage does not respond,
 	// or that the store is closed. Trying again later may help.
 	ErrUnavailable = engine.ErrUnavailable
 	// ErrFull means that the disk has no room.

@@ -55,7 +55,7 @@ const (
 // gone.
 const EventDomainDegraded EventType = "domain.health.degraded"
 
-// EventWebhookTest is sent to one endpoint, because somebody asked for it.
+// EventWebhookTest is sent to one endpoint, because someone asked for it.
 const EventWebhookTest EventType = "webhook.test"
 
 // EventInboxDeleted ends the waits for mail on other nodes. No client sees it.
@@ -111,10 +111,10 @@ type EventData struct {
 	Recipient string `json:"recipient,omitempty"`
 	// Response is what the other server said.
 	Response string `json:"response,omitempty"`
-	// Soft says of a bounce that it was not refused for good: the retries were used
+	// Soft says of a bounce that it was not refused permanently: the retries were used
 	// up.
 	Soft bool `json:"soft,omitempty"`
-	// Code, Enhanced and Reason are of a bounce that came back as a mail: there the
+	// Code, Enhanced and Reason are of a bounce that came back as a message: there the
 	// response does not begin with them.
 	Code     int    `json:"code,omitempty"`
 	Enhanced string `json:"enhanced,omitempty"`

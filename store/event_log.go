@@ -17,7 +17,7 @@ type EventTail struct {
 	known   bool       // settled is
 	settled int64      // no event up to here can appear any more
 	mark    *eventMark // what settled waits for
-	last    int64      // the last number that was given out
+	last    int64      // the last number that was assigned
 	epoch   int        // how often the numbers have gone back
 }
 
@@ -27,10 +27,10 @@ type eventMark struct {
 	writers []string // transactions that had not ended, and may have a lower number
 }
 
-// TailEvents returns a tail that has looked at nothing yet.
+// TailEvents returns a tail that has checked nothing yet.
 func (s *Store) TailEvents() *EventTail { return &EventTail{store: s} }
 
-// Settle looks at the log and returns the number up to which it is settled;
+// Settle reads the log and returns the number up to which it is settled;
 // known is false before there is one. Pending says that there are newer events,
 // for which it has to be called again when other transactions have had time to
 // end.
@@ -87,7 +87,7 @@ func (s *Store) EventsOf(ctx context.Context, accountID, after, upTo int64, limi
 	return events, s.wrap(err, "events of the account")
 }
 
-// EventPlace returns the number of an event of the account, and when it was.
+// EventPlace returns the number and the time of an event of the account.
 // ErrNotFound when there is none of that id any more.
 func (s *Store) EventPlace(ctx context.Context, accountID int64, id string) (seq int64, at Time, err error) {
 	const q = `SELECT seq, created_at FROM events WHERE account_id = $1 AND id = $2`

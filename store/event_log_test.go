@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// settled looks until the log is settled, or until it is clear that somebody
+// settled looks until the log is settled, or until it is clear that someone
 // keeps it from that.
 func settled(t *testing.T, tail *store.EventTail) (seq int64, pending bool) {
 	t.Helper()
@@ -64,7 +64,7 @@ func TestTailFollowsTheLog(t *testing.T) {
 			storetest.Received(t, s, in)
 			seq, pending := settled(t, tail)
 			if got := told(t, s, 0, seq); len(got) != n+1 || pending {
-				t.Errorf("after %d mails there are the events %q, pending %t", n+1, got, pending)
+				t.Errorf("after %d messages there are the events %q, pending %t", n+1, got, pending)
 			}
 		}
 	})

@@ -60,7 +60,7 @@ func HaveWrittenQuery(inboxSeq int64, addresses ...string) (query string, args [
 	return haveWritten(inboxSeq, addresses, false)
 }
 
-// Explain tells how the database would answer a query, were its tables large.
+// Explain returns the plan of a query as if the tables were large.
 func (s *Store) Explain(ctx context.Context, query string, args ...any) (string, error) {
 	explain := "EXPLAIN QUERY PLAN "
 	postgres := s.engine.Name() == engine.PostgreSQL

@@ -95,7 +95,7 @@ func TestCutConnectionsTellTheTruth(t *testing.T) {
 			t.Errorf("mail %s is stored %d times, its sender was told %v", subject, stored[subject], err)
 		}
 	}
-	t.Logf("%d of %d mails passed", passed, len(told))
+	t.Logf("%d of %d messages passed", passed, len(told))
 	storetest.Received(t, s, in) // all is well again
 }
 
@@ -124,7 +124,7 @@ func TestRestartedServerIsFoundAgain(t *testing.T) {
 		if err := server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "stored a mail again", func() bool {
+		eventually(t, "stored a message again", func() bool {
 			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
 			return err == nil
 		})

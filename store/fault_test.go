@@ -28,7 +28,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// Not parallel: it looks at all goroutines of the process.
+// Not parallel: it reads all goroutines of the process.
 func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see above
 	ours := func() []string {
 		buf := make([]byte, 1<<20)
@@ -59,7 +59,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see abo
 	}
 }
 
-// Fifty writers of every kind, beside readers: nobody ever hears of a lock.
+// Fifty writers of every kind, beside readers: no one ever hears of a lock.
 func TestManyWritersNeverMeetALock(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -169,7 +169,7 @@ func TestAnotherProcessWritesTheSameSQLiteFile(t *testing.T) {
 		}
 	}
 	if n := count(t, cfg, "messages"); int64(n) != stored.Load() {
-		t.Errorf("%d mails are stored, %d were told so", n, stored.Load())
+		t.Errorf("%d messages are stored, %d were told so", n, stored.Load())
 	}
 }
 
@@ -216,6 +216,6 @@ func TestFullDatabaseIsToldApart(t *testing.T) {
 	limit("1000000")
 	storetest.Received(t, s, in, large)
 	if n := len(every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10)); n != 2 {
-		t.Errorf("%d mails are stored, want 2", n)
+		t.Errorf("%d messages are stored, want 2", n)
 	}
 }

@@ -59,7 +59,7 @@ func (w *waiting) due(t *testing.T) (mails, posts int) {
 }
 
 // allHeld is what holdWaiting holds: three recipients, an email, and an event of
-// each of the three mails.
+// each of the three messages.
 var allHeld = store.Held{Recipients: 3, Scheduled: 1, Deliveries: 3}
 
 func runHeld(t *testing.T, test func(t *testing.T, w *waiting)) {
@@ -103,14 +103,14 @@ func TestHeldIsLetGo(t *testing.T) {
 		w.clock.Add(10 * time.Minute)
 		got, err := w.s.ReleaseHeld(t.Context(), w.clock.Now())
 		if want := (store.Held{Scheduled: 1}); err != nil || got != want {
-			t.Fatalf("let go %+v, %v, want %+v", got, err, want)
+			t.Fatalf("released %+v, %v, want %+v", got, err, want)
 		}
 		if mails, posts := w.due(t); mails != 0 || posts != 0 {
 			t.Errorf("%d recipients and %d deliveries are due before their time", mails, posts)
 		}
 		got, err = w.s.ReleaseHeld(t.Context(), time.Time{})
 		if want := (store.Held{Recipients: 3, Deliveries: 3}); err != nil || got != want {
-			t.Fatalf("let go %+v, %v, want %+v", got, err, want)
+			t.Fatalf("released %+v, %v, want %+v", got, err, want)
 		}
 		if mails, posts := w.due(t); mails != 3 || posts != 3 {
 			t.Errorf("%d recipients and %d deliveries are due, want 3 and 3", mails, posts)
@@ -126,9 +126,9 @@ func TestHeldIsLetGo(t *testing.T) {
 func TestHeldIsGivenUp(t *testing.T) {
 	t.Parallel()
 	runHeld(t, func(t *testing.T, w *waiting) {
-		got, err := w.s.DiscardHeld(t.Context(), "given up")
+		got, err := w.s.DiscardHeld(t.Context(), "discarded")
 		if err != nil || got != allHeld {
-			t.Fatalf("given up %+v, %v, want %+v", got, err, allHeld)
+			t.Fatalf("discarded %+v, %v, want %+v", got, err, allHeld)
 		}
 		w.wantHeld(t, store.Held{})
 		if m, err := w.s.Message(t.Context(), w.waits.AccountID, w.waits.ID); err != nil || m.Status != store.MessageFailed {
@@ -142,7 +142,7 @@ func TestHeldIsGivenUp(t *testing.T) {
 		if want := 4; mails != 0 || posts != want { // three recipients failed, an email was cancelled
 			t.Errorf("%d recipients and %d deliveries are due, want none and %d of what was given up", mails, posts, want)
 		}
-		if failed := hookDeliveries(t, w.s, w.hook, store.DeliveryFilter{Status: store.DeliveryFailed}); len(failed) != 3 || *failed[0].LastError != "given up" {
+		if failed := hookDeliveries(t, w.s, w.hook, store.DeliveryFilter{Status: store.DeliveryFailed}); len(failed) != 3 || *failed[0].LastError != "discarded" {
 			t.Errorf("%d deliveries have failed", len(failed))
 		}
 	})

@@ -105,7 +105,7 @@ func TestOneKeyIsOneEffect(t *testing.T) {
 		}
 		var stored store.Message
 		if err := json.Unmarshal(answer.Body, &stored); err != nil || stored.ID != id || stored.ThreadID == "" || stored.CreatedAt.IsZero() {
-			t.Errorf("the stored answer is %+v, %v, want %s", stored, err, id)
+			t.Errorf("the cached response is %+v, %v, want %s", stored, err, id)
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestAnswerHoldsForADay(t *testing.T) {
 		}
 		var stored store.Inbox
 		if err := json.Unmarshal(answer.Body, &stored); err != nil || stored.ID != second.ID {
-			t.Errorf("the answer was not replaced: %s, want %s", stored.ID, second.ID)
+			t.Errorf("the response was not replaced: %s, want %s", stored.ID, second.ID)
 		}
 		clock.Add(store.CachedResponseTTL)
 		if n, err := s.SweepCachedResponses(t.Context()); n != 1 || err != nil {
@@ -195,7 +195,7 @@ func TestRefusedCallStoresNoAnswer(t *testing.T) {
 	})
 }
 
-// What tells of mail must go with the inbox.
+// What reports mail must go with the inbox.
 func TestDeletedInboxTakesItsAnswersAlong(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -222,7 +222,7 @@ func TestDeletedInboxTakesItsAnswersAlong(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff([]string{"kept"}, kept); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
+			t.Errorf("responses (-want +got):\n%s", diff)
 		}
 	})
 }

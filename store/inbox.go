@@ -29,7 +29,7 @@ const (
 )
 
 // Inbox is one programmable address. A deleted inbox keeps its row, so that its
-// address is never given out again.
+// address is never assigned again.
 type Inbox struct {
 	Seq           int64        `db:"seq"`
 	AccountID     int64        `db:"account_id"`
@@ -48,7 +48,7 @@ type Inbox struct {
 	UpdatedAt     Time         `db:"updated_at"`
 
 	// OnOwnDomain says of an inbox to be created that its domain is the
-	// account's, not the install's.
+	// account's, not the installation's.
 	OnOwnDomain bool `db:"-"`
 }
 
@@ -177,7 +177,7 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, 
 
 // UpdateInbox lets edit change the inbox and saves display name, send policy,
 // retention, metadata and expiry. An error of edit changes nothing and is
-// returned as it is.
+// returned unchanged.
 func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edit func(*Inbox) error) (Inbox, error) {
 	const save = `
 		UPDATE inboxes

@@ -20,7 +20,7 @@ func leases(cs ...store.Claimed) []store.Lease {
 	return ls
 }
 
-// A claim lasts for as long as it is renewed, and a renewal tells of those that
+// A claim lasts for as long as it is renewed, and a renewal reports those that
 // are gone: recorded, or taken by another process (N1).
 func TestLeasesAreRenewed(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 			t.Errorf("the lost claim was recorded: %v", err)
 		}
 
-		clock.Add(time.Hour) // over, but nobody has taken it
+		clock.Add(time.Hour) // over, but no one has taken it
 		renew(nil, kept)
 		if again := claim(t, s, 10, time.Minute); slices.Contains(emails(again), "kept@out.example") {
 			t.Error("claimed although a late renewal was in time")

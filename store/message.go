@@ -171,7 +171,7 @@ func (s *Store) fillRecipients(ctx context.Context, bySeq map[int64]*Message, se
 	return nil
 }
 
-// DeleteMessage deletes a message, content and record, and mends its thread;
+// DeleteMessage deletes a message, content and record, and updates its thread;
 // one without messages goes too. What is not yet delivered of an outbound
 // message is not delivered any more. Drafts that were decided and hold the same
 // content lose it; a pending one, whose mail is its own, does not.

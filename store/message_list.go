@@ -173,7 +173,7 @@ func (p position) compare(other position) int {
 const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link`
 
 // scan returns the newest messages of a stream that match, at most limit of
-// them, having looked at most at so many. It says where it stopped before the
+// them, having checked most at so many. It says where it stopped before the
 // end of the stream.
 func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before position, limit, most int) ([]position, *position, error) {
 	inner := &where{}

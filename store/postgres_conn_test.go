@@ -149,7 +149,7 @@ func holeStore(t *testing.T) (*hole, *store.Store, store.Inbox) {
 	return h, s, in
 }
 
-// receive stores a mail and reports how long that took.
+// receive stores a message and reports how long that took.
 func receive(t *testing.T, s *store.Store, in store.Inbox) (time.Duration, error) {
 	t.Helper()
 	begin := time.Now()
@@ -160,7 +160,7 @@ func receive(t *testing.T, s *store.Store, in store.Inbox) (time.Duration, error
 	return time.Since(begin), err
 }
 
-// Connections that the network has lost are given up and replaced: a call that
+// Connections that the network has lost are abandoned and replaced: a call that
 // was under way fails, and the next ones go over new connections.
 func TestLostConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
@@ -172,13 +172,13 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 			t.Fatalf("no mail is stored on a new connection; the last try took %v: %v", took, err)
 		}
 	}
-	t.Logf("stored a mail %v after the connections were lost", time.Since(begin))
+	t.Logf("stored a message %v after the connections were lost", time.Since(begin))
 	if err := s.Healthy(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for range 20 { // those that were idle are replaced too
 		if took, err := receive(t, s, in); err != nil || took > answerWithin/2 {
-			t.Errorf("a mail took %v: %v", took, err)
+			t.Errorf("a message took %v: %v", took, err)
 		}
 		if err := s.Ping(t.Context()); err != nil {
 			t.Error(err)
@@ -198,10 +198,10 @@ func TestLostServerIsReportedToAllCallers(t *testing.T) {
 			begin := time.Now()
 			_, read := s.Inbox(t.Context(), in.AccountID, in.ID)
 			if took := time.Since(begin); !errors.Is(read, store.ErrUnavailable) || took > 10*time.Second {
-				t.Errorf("a read was answered after %v with %v", took, read)
+				t.Errorf("a read ended after %v with %v", took, read)
 			}
 			if took, err := receive(t, s, in); err == nil || took > 15*time.Second {
-				t.Errorf("a mail was answered after %v with %v", took, err)
+				t.Errorf("a mail ended after %v with %v", took, err)
 			}
 		})
 	}
@@ -213,7 +213,7 @@ func TestLostServerIsReportedToAllCallers(t *testing.T) {
 	}
 	h.open()
 	begin := time.Now()
-	eventually(t, "stored a mail again", func() bool {
+	eventually(t, "stored a message again", func() bool {
 		_, err := receive(t, s, in)
 		return err == nil
 	})
@@ -339,7 +339,7 @@ func TestOnlyMailForAHeldInboxIsRefused(t *testing.T) {
 	begin := time.Now()
 	senders.Wait()
 	done()
-	t.Logf("%d mails for other inboxes in %v, the longest took %v", stored, time.Since(begin), longest)
+	t.Logf("%d messages for other inboxes in %v, the longest took %v", stored, time.Since(begin), longest)
 	if longest > 10*time.Second {
 		t.Errorf("one of them took %v", longest)
 	}

@@ -54,9 +54,9 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		UPDATE recipients SET next_attempt_at = ` + now + ` + ` + w.arg(lease.Microseconds()) + `, leased = true, fence = fence + 1, attempts = attempts + 1
 		WHERE seq IN (SELECT seq FROM due)
 		RETURNING ` + recipientColumns
-	// A claim that nobody hears of would last to the end of the lease. So
+	// A claim that no one hears of would last to the end of the lease. So
 	// the messages are read in the same transaction, and a commit without an
-	// answer is asked about.
+	// reply is checked.
 	var claimed []Claimed
 	var name string
 	err := s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
@@ -167,12 +167,12 @@ type Lease struct {
 
 // RenewLeases lets claims last for the time of lease from now, and returns those
 // that are no more: the recipient was claimed again, or its attempt is recorded.
-// A claim whose time is over and that nobody has taken is renewed as well.
+// A claim whose time is over and that no one has taken is renewed as well.
 func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Duration) (lost []Lease, err error) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	// In the order of seq, as attempts are recorded, so that nobody waits in a
+	// In the order of seq, as attempts are recorded, so that no one waits in a
 	// ring.
 	find := `SELECT seq, fence FROM recipients WHERE leased AND ` + s.engine.OneOf("seq", "$1") + ` ORDER BY seq` + s.engine.LockRow()
 	push := `UPDATE recipients SET next_attempt_at = ` + s.engine.Clock("$2") + ` + cast($3 AS bigint) WHERE ` + s.engine.OneOf("seq", "$1")
@@ -219,7 +219,7 @@ func (s *Store) ReleaseLeases(ctx context.Context) (int64, error) {
 // releaseClaims makes the rows of a table due at once that were claimed by a
 // process that died, and returns how many. Only a process that knows itself to be
 // the only one can tell, which on SQLite it is: with several nodes on PostgreSQL
-// nothing is done, and a lease that nobody renews ends by itself.
+// nothing is done, and a lease that no one renews ends by itself.
 func (s *Store) releaseClaims(ctx context.Context, what, table string) (int64, error) {
 	if !s.engine.Alone() {
 		return 0, nil

@@ -36,7 +36,7 @@ type Rate struct {
 	Refused bool
 }
 
-// TakeRate counts a call of who against limit. The count is exact over all
+// TakeRate counts a call by who against limit. The count is exact over all
 // nodes.
 func (s *Store) TakeRate(ctx context.Context, kind RateKind, who string, limit int) (Rate, error) {
 	n, ends, err := s.rates.take(ctx, kind, who, limit, s.now())

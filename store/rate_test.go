@@ -63,7 +63,7 @@ func wantRate(t *testing.T, s *store.Store, who string, limit int, want store.Ra
 	}
 }
 
-// H14: a clock that is set back must not lock anybody out for an hour.
+// H14: a clock that is set back must not lock anyone out for an hour.
 func TestRateLimitWhenTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {

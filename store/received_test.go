@@ -74,7 +74,7 @@ func TestNewMessageIsNotChangedByStoringIt(t *testing.T) {
 	})
 }
 
-// Text that PostgreSQL refuses must not cost a mail.
+// Text that PostgreSQL refuses must not cost a message.
 func TestTextThatNoDatabaseHoldsIsMended(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -201,7 +201,7 @@ func TestMessageWithoutContentIsRefused(t *testing.T) {
 		t.Error("a message without content was stored")
 	}
 	if _, err := s.AddReceived(t.Context(), nil, nil); err == nil {
-		t.Error("a mail for nobody was stored")
+		t.Error("a message without recipient was stored")
 	}
 }
 
@@ -246,7 +246,7 @@ func TestTimesOfAnInboxNeverGoBack(t *testing.T) {
 	}
 }
 
-// A number that was given out once must not come again, whatever is deleted:
+// A number that was assigned once must not come again, whatever is deleted:
 // what refers to it would then speak of another row.
 func TestSequenceNumbersAreNotReused(t *testing.T) {
 	t.Parallel()

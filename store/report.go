@@ -10,7 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Report is what is told about a recipient after the mail was handed over: by a
+// Report is news about a recipient after the message was delivered: from a
 // bounce or a complaint that came back, or by a reader. It never lowers how far
 // the recipient has come, and is recorded as often as it says something new.
 type Report struct {
@@ -18,7 +18,7 @@ type Report struct {
 	RecipientSeq int64
 	MessageSeq   int64
 	// Status is RecipientDelivered, RecipientBounced, RecipientComplained,
-	// RecipientOpened or RecipientClicked, or, when what waits is given up,
+	// RecipientOpened or RecipientClicked, or, when what waits is abandoned,
 	// RecipientFailed.
 	Status RecipientStatus
 	// Response is what the other server said, Code (0 for none), Enhanced and
@@ -47,7 +47,7 @@ const (
 	 WHERE seq = $1`
 )
 
-// RecordReport stores what is told of a recipient, moves the status of the mail
+// RecordReport stores what is notified of a recipient, moves the status of the mail
 // and writes the events. One that says nothing new, or is about a recipient who
 // is not there, changes nothing.
 func (s *Store) RecordReport(ctx context.Context, r Report) error {
@@ -119,7 +119,7 @@ var progress = []RecipientStatus{RecipientQueued, RecipientSent, RecipientDelive
 var progressEvents = map[RecipientStatus]EventType{RecipientSent: EventMessageSent, RecipientDelivered: EventMessageDelivered}
 
 // after is the status of a recipient who was in another, and the events to tell
-// of it: none when the report says nothing new. What was passed over is told too.
+// of it: none when the report says nothing new. Skipped steps are reported too.
 func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []EventType) {
 	at, to := slices.Index(progress, old), slices.Index(progress, r.Status)
 	passed := func(end RecipientStatus) (events []EventType) {
@@ -144,7 +144,7 @@ func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []Even
 			return old, nil
 		}
 		return RecipientFailed, []EventType{EventMessageFailed}
-	case old == RecipientQueued: // the mail is being handed over: whoever looks at it is a machine on its way
+	case old == RecipientQueued: // the mail is being handed over: whoever reads it is a machine on its way
 		return old, nil
 	case r.Status == RecipientDelivered:
 		return progress[max(at, to)], passed(RecipientDelivered)
@@ -162,7 +162,7 @@ type SentTo struct {
 	Email                               string
 	// HandedOverAt is when a server took the mail, nil when none has.
 	HandedOverAt *Time
-	// Engagements is how many opens and clicks were told of.
+	// Engagements is how many opens and clicks were notified of.
 	Engagements int
 	// Inbox is where the mail was sent from, nil when that is none or deleted.
 	Inbox *Mailbox
@@ -195,7 +195,7 @@ func (s *Store) SentTo(ctx context.Context, accountID, messageSeq, recipientSeq 
 }
 
 // SentByHeader returns the recipients of the mail that was sent from an inbox
-// with a header Message-ID, none when there is no such mail.
+// with a header Message-ID, none when the mail does not exist.
 func (s *Store) SentByHeader(ctx context.Context, in Mailbox, headerID string) ([]SentTo, error) {
 	all, err := s.sent(ctx, sentByHeader, in.AccountID, in.Seq, hash64(headerID), headerID)
 	return all, s.wrap(err, "recipients of a report")

@@ -184,7 +184,7 @@ func TestReportsSuppress(t *testing.T) {
 	})
 }
 
-// However often a mail is opened, only so many opens are told.
+// However often a message is opened, only so many opens are told.
 func TestOpensAreBounded(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {

@@ -14,7 +14,7 @@ const (
 	// it.
 	retentionBatch = 32
 	retentionBytes = 2 << 20
-	// inboxPage is how many inboxes one look at them takes.
+	// inboxPage is how many inboxes one read them takes.
 	inboxPage = 500
 )
 
@@ -55,7 +55,7 @@ func (r *Removed) Add(other Removed) {
 // Nothing says that a step found nothing to delete.
 func (r Removed) Nothing() bool { return r == Removed{} }
 
-// InboxesToExpire looks at the next inboxes after the sequence number after,
+// InboxesToExpire reads the next inboxes after the sequence number after,
 // and returns those of them with content that retention is to delete, and the
 // number to go on after; 0 when there are no more.
 func (s *Store) InboxesToExpire(ctx context.Context, after int64) (due []int64, next int64, err error) {
@@ -91,9 +91,9 @@ type retentionInbox struct {
 
 // ExpireInbox does one step of retention in an inbox, in one short
 // transaction: it deletes content that is older than the inbox keeps it, of
-// messages and then of drafts, and of a deleted inbox everything. Nothing left to do is no error. What a message
+// messages and then of drafts, and of a deleted inbox everything. It returns nil when nothing is left to do. What a message
 // that is still to be sent holds stays until its delivery has ended, and so
-// does what somebody else is changing at the moment.
+// does what someone else is changing at the moment.
 func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return Removed{}, err
@@ -101,8 +101,8 @@ func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error
 	const q = `SELECT status, retention_days, expired_to, purged_at FROM inboxes WHERE seq = $1`
 	var gone Removed
 	var blobs []string
-	// The inbox is held first, and of messages only those that nobody holds:
-	// nothing is held while waiting, and nobody waits in a ring.
+	// The inbox is held first, and of messages only those that no one holds:
+	// nothing is held while waiting, and no one waits in a ring.
 	err := s.inTx(ctx, "expire mail", func(tx *sqlx.Tx) error {
 		gone, blobs = Removed{}, nil
 		var in retentionInbox
@@ -256,7 +256,7 @@ func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
 const dueDrafts = `SELECT seq FROM drafts WHERE inbox_seq = $1 AND content_at <= $2 AND expired_at IS NULL ORDER BY content_at LIMIT $3`
 
 // expireDrafts deletes the content of old drafts of an inbox that is held, with
-// the stored answers that show it. A pending one stays pending, but can no
+// the cached responses that show it. A pending one stays pending, but can no
 // longer be sent.
 func (s *Store) expireDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, old Time) (Removed, []string, error) {
 	var drafts []int64
@@ -285,7 +285,7 @@ func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64
 		return nil, errIn("delete contents of drafts", err)
 	}
 	err = execIn(ctx, tx, `DELETE FROM idempotency WHERE resource_id IN (SELECT id FROM drafts WHERE seq IN (?))`, seqs)
-	return blobs, errIn("delete stored answers", err)
+	return blobs, errIn("delete cached responses", err)
 }
 
 // DeleteDrafts does one step of deleting drafts whose content has been gone for

@@ -88,7 +88,7 @@ func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
 	return nil
 }
 
-// run looks at the candidates, newest first, until the page is full, there are
+// run reads the candidates, newest first, until the page is full, there are
 // no more, or it has cost enough.
 func (sr *searcher) run(ctx context.Context) (found, error) {
 	for size := max(sr.limit+1, 64); ; size = min(2*size, 512) {
@@ -438,7 +438,7 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 	return n > 0, err
 }
 
-// ReleaseIndex gives up the right to fill the index, so that another node, or the
+// ReleaseIndex stops the right to fill the index, so that another node, or the
 // next start, need not wait for it.
 func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
 	const q = `UPDATE search_lease SET until = 0 WHERE holder = $1`

@@ -11,9 +11,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// ErrSecret means that the install secret is not the one that the database was
+// ErrSecret means that the installation secret is not the one that the database was
 // made with: what is sealed in it cannot be opened.
-var ErrSecret = errors.New("not the install secret that the database was made with")
+var ErrSecret = errors.New("not the installation secret that the database was made with")
 
 const (
 	proofLabel = "install"
@@ -29,7 +29,7 @@ func (s *Store) ProveSecret(ctx context.Context) error {
 		read  = `SELECT proof FROM install_secret WHERE id = 1`
 	)
 	var proof []byte
-	err := s.inTx(ctx, "prove the install secret", func(tx *sqlx.Tx) error {
+	err := s.inTx(ctx, "check the installation secret", func(tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, leave, s.seal.seal(proofLabel, []byte(proofText))); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s sealer) open(label string, sealed []byte) ([]byte, error) {
 	}
 	plain, err := s.aead.Open(nil, sealed[:n], sealed[n:], []byte(label))
 	if err != nil {
-		return nil, errors.New("sealed value does not open: is this the install secret it was sealed with?")
+		return nil, errors.New("sealed value does not open: is this the installation secret it was sealed with?")
 	}
 	return plain, nil
 }

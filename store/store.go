@@ -47,7 +47,7 @@ type Config struct {
 	// PlanSelfHosted.
 	DefaultPlan string
 	// AutoPause says whether an account that sends too much that bounces or is
-	// complained about stops sending.
+	// reported as spam stops sending.
 	AutoPause bool
 	// EmailRetention is how long the content of emails is kept after they were sent
 	// or failed; 0 means DefaultEmailRetention.
@@ -59,7 +59,7 @@ type Config struct {
 	// TrustNow takes Now for the right time, wherever it jumps to. Tests set it to
 	// move the time.
 	TrustNow bool
-	// StatementTimeout is how long a PostgreSQL server may take to answer a statement
+	// StatementTimeout is how long a PostgreSQL server may take to respond to a statement
 	// before its connection counts as lost; 0 means StatementTimeout.
 	StatementTimeout time.Duration
 	// Log takes what an operator may act on; nil means slog.Default().
@@ -162,7 +162,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// connect opens the pools without looking at the schema.
+// connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, limits: defaultLimits}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
@@ -196,7 +196,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 // Close lets running hot writes finish and closes the database. Connections
-// that the server has given up make no error. It may be called twice.
+// that the server has abandoned make no error. It may be called twice.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
@@ -220,8 +220,8 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// lost says that err is of a connection that is gone. Such a one cannot be
-// closed in order, and nothing is amiss by that.
+// lost reports whether err is that of a broken connection, which cannot be closed
+// cleanly: Close ignores it.
 func (s *Store) lost(err error) bool { return !s.engine.Alone() && s.unavailable(err) }
 
 // Engine is the name of the database: "sqlite" or "postgresql".
@@ -230,8 +230,8 @@ func (s *Store) Engine() string { return s.engine.Name() }
 // Stored is how many messages this process has stored since it opened the store.
 func (s *Store) Stored() int64 { return s.stored.Load() }
 
-// Ping says whether the database answers. It asks for a row: without one, SQLite
-// does not look at its file.
+// Ping checks that the database responds. It reads a row: without one, SQLite
+// does not read its file.
 func (s *Store) Ping(ctx context.Context) error {
 	var some bool
 	return s.wrap(s.read.GetContext(ctx, &some, `SELECT EXISTS (SELECT 1 FROM accounts)`), "ping")
@@ -267,12 +267,12 @@ const (
 	// stuckAfter is how long a batch may be written before the node counts as
 	// unhealthy.
 	stuckAfter = 10 * time.Second
-	// healthPingTimeout bounds one look at the database; the next one waits for
+	// healthPingTimeout bounds one ping; the next one waits for
 	// its end.
 	healthPingTimeout = time.Minute
 )
 
-// healthPing is one look at the database that all who ask share, so that a
+// healthPing is one check of the database that all callers share, so that a
 // database that hangs holds one connection and not one for each of them.
 type healthPing struct {
 	mu   sync.Mutex
@@ -280,7 +280,7 @@ type healthPing struct {
 	err  error
 }
 
-// Healthy returns nil when the store can work: the database answers before ctx
+// Healthy returns nil when the store can work: the database responds before ctx
 // ends, and no write has been under way for more than 10 seconds.
 func (s *Store) Healthy(ctx context.Context) error {
 	if since := s.busySince(); !since.IsZero() && time.Since(since) > stuckAfter {
@@ -293,11 +293,11 @@ func (s *Store) Healthy(ctx context.Context) error {
 		defer s.ping.mu.Unlock()
 		return s.ping.err
 	case <-ctx.Done():
-		return fmt.Errorf("%w: the database does not answer: %w", ErrUnavailable, ctx.Err())
+		return fmt.Errorf("%w: the database does not respond: %w", ErrUnavailable, ctx.Err())
 	}
 }
 
-// start returns a channel that is closed at the end of a look at the database.
+// start returns a channel that is closed at the end of a ping.
 func (p *healthPing) start(s *Store) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -318,7 +318,7 @@ func (p *healthPing) start(s *Store) <-chan struct{} {
 	return done
 }
 
-// busySince returns when the oldest write that is under way was begun; the zero
+// BusySince returns when the oldest write that is under way was begun; the zero
 // time when there is none.
 func (s *Store) busySince() (oldest time.Time) {
 	note := func(since time.Time, busy bool) {
@@ -337,7 +337,7 @@ func (s *Store) busySince() (oldest time.Time) {
 type Inspection struct {
 	Engine  string // "sqlite" or "postgresql"
 	Version string // of the engine
-	// Latency is how long it takes to answer, the median of some questions.
+	// Latency is the median response time of some queries.
 	Latency time.Duration
 	// Ahead is by how much the clock of the server is ahead of ours, nil when it is
 	// ours.
@@ -350,7 +350,7 @@ type Inspection struct {
 // inspectPings is how often Inspect asks.
 const inspectPings = 5
 
-// Inspect looks at the database.
+// Inspect reads the database.
 func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 	took := make([]time.Duration, inspectPings)
 	for i := range took {
@@ -389,7 +389,7 @@ func (s *Store) FindDomains(ctx context.Context, name string, n int) ([]Domain, 
 }
 
 // FailingWebhooks returns up to n webhook endpoints of all accounts, oldest
-// first, of which no delivery has succeeded since before that time, or which the
+// first, whose deliveries have all failed since before that time, or which the
 // service has turned off.
 func (s *Store) FailingWebhooks(ctx context.Context, before time.Time, n int) ([]Webhook, error) {
 	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints

@@ -77,7 +77,7 @@ const (
 // EmailFold, Reason, Category and Source. It returns the entry as stored. An address
 // that is there keeps its entry, which is widened, and takes the new reason,
 // when it was about marketing alone and sup is about all mail. With once, the
-// answer is stored too.
+// response is cached too.
 func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
 	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
 	now := s.now()

@@ -67,7 +67,7 @@ func TestSuppressionIsWidenedAndNeverNarrowed(t *testing.T) {
 	})
 }
 
-// TestSuppressedRecipientIsNotTried looks at what a mail to two becomes, of whom
+// TestSuppressedRecipientIsNotTried reads what a message to two becomes, of whom
 // one is suppressed: the other alone is due, and counts for the plan.
 func TestSuppressedRecipientIsNotTried(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestSuppressedRecipientIsNotTried(t *testing.T) {
 }
 
 // Every recipient of an email has an end that is told: also those who are left
-// out from the beginning. An email of whom nobody is left is failed.
+// out from the beginning. An email of whom no one is left is failed.
 func TestSuppressedRecipientsOfAnEmailAreTold(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -125,7 +125,7 @@ func TestSuppressedRecipientsOfAnEmailAreTold(t *testing.T) {
 	})
 }
 
-// Of those whose attempts end for good, each is put on the list of the sending
+// Of those whose attempts end permanently, each is put on the list of the sending
 // account once, in the transaction that ends them.
 func TestAttemptsSuppress(t *testing.T) {
 	t.Parallel()

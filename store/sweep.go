@@ -96,7 +96,7 @@ func (s *Store) sweepAll(ctx context.Context, what, query string, args ...any) e
 
 // removeContents deletes all that is kept of what the messages say: raw, body,
 // snippet, what was extracted, attachments, what the index knows, and the
-// stored answers that repeat it. The messages are held. It returns the blobs
+// cached responses that repeat it. The messages are held. It returns the blobs
 // that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
 	s.unscrubbed.Store(true)
@@ -116,18 +116,18 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 		return nil, err
 	}
 	if err := execIn(ctx, tx, `DELETE FROM idempotency WHERE resource_id IN (?)`, ids); err != nil {
-		return nil, errIn("delete stored answers", err)
+		return nil, errIn("delete cached responses", err)
 	}
 	err = execIn(ctx, tx, `UPDATE messages SET expired_at = ?, has_code = false, has_link = false WHERE seq IN (?)`, now, seqs)
 	return blobs, errIn("mark as expired", err)
 }
 
 // removeRecords deletes messages that have no content any more, with their
-// recipients and what was told of these, and takes them out of their threads.
+// recipients and what was notified of these, and takes them out of their threads.
 // The messages are held. The events themselves stay: a listener may have had one
 // of them last, and goes on from its place in the log.
 func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
-	// As the index events_recipient has it: the others name nobody.
+	// As the index events_recipient has it: the others name no one.
 	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')`
 	seqs := seqsOf(old)
 	if err := execIn(ctx, tx, told, seqs); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Template is a mail with variables, to be filled in when it is sent.
+// Template is a message with variables, to be filled in when it is sent.
 type Template struct {
 	Seq       int64   `db:"seq"`
 	AccountID int64   `db:"account_id"`
@@ -23,7 +23,7 @@ type Template struct {
 const templateColumns = `seq, account_id, id, name, subject, html, text, created_at, updated_at`
 
 // CreateTemplate stores t, which carries AccountID, Name, Subject, HTML and
-// Text, and returns it as stored. With once, the answer is stored too.
+// Text, and returns it as stored. With once, the response is cached too.
 func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Template, error) {
 	const q = `
 		INSERT INTO templates (account_id, id, name, subject, html, text, created_at, updated_at)
@@ -110,8 +110,8 @@ func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, 
 	return t, err
 }
 
-// DeleteTemplate deletes the template for good, and the stored answer that
-// tells of it. ErrNotFound when the account has no such template.
+// DeleteTemplate deletes the template permanently, and the cached response that
+// reports it. ErrNotFound when the account has no such template.
 func (s *Store) DeleteTemplate(ctx context.Context, accountID int64, id string) error {
 	const q = `DELETE FROM templates WHERE account_id = $1 AND id = $2`
 	return s.inTx(ctx, "delete template", func(tx *sqlx.Tx) error {

@@ -21,8 +21,8 @@ const (
 
 	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({rows})`
 	// Of the messages of an inbox with the same Message-ID the oldest few are
-	// looked at, and of the threads with the same subject the newest 50, for a
-	// shared participant: nobody can make a lookup slow by sending more of them.
+	// checked, and of the threads with the same subject the newest 50, for a
+	// shared participant: no one can make a lookup slow by sending more of them.
 	headerMatch  = `inbox_seq = k.a AND header_hash = k.b ORDER BY seq LIMIT 5`
 	subjectMatch = `inbox_seq = k.a AND subject_hash = k.b AND last_message_at >= {n} ORDER BY last_message_at DESC LIMIT 50`
 
@@ -415,13 +415,13 @@ func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
 			continue
 		}
 		if err := mendThread(ctx, tx, seq, left <= maxRefreshed); err != nil {
-			return errIn("mend a thread", err)
+			return errIn("update a thread", err)
 		}
 	}
 	return errIn("delete empty threads", execIn(ctx, tx, empty, threads))
 }
 
-// mendThread makes a thread tell of the messages that it has left alone, after
+// mendThread makes a thread report the messages that it has left alone, after
 // others were deleted from it; of their people only if asked to.
 func mendThread(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people bool) error {
 	const update = `
@@ -446,7 +446,7 @@ func mendThread(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people bool) 
 }
 
 // nowhereIn returns those of the people who stand in no message of the thread.
-// It looks at the newest messages first, and stops when all are found.
+// It reads the newest messages first, and stops when all are found.
 func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []string) ([]string, error) {
 	const q = `SELECT addresses FROM messages WHERE thread_seq = $1 ORDER BY created_at DESC`
 	rows, err := tx.QueryContext(ctx, q, threadSeq)
@@ -481,7 +481,7 @@ func newThreadIndex() *threadIndex {
 }
 
 // mayBeExpected says whether mail that came before may refer to the message. To
-// what we send nobody can.
+// what we send no one can.
 func (h *hotMessage) mayBeExpected() bool {
 	return h.msg.Direction == DirectionIn && h.msg.HeaderID != "" && !h.newThread
 }
@@ -564,7 +564,7 @@ func (t *hotThread) meet(people []string) {
 }
 
 // mergeThreads moves the messages and drafts of threads that became part of
-// others. The inboxes are held, so nobody adds to them meanwhile.
+// others. The inboxes are held, so no one adds to them meanwhile.
 func (b *hotBatch) mergeThreads(ctx context.Context, merges [][2]*hotThread) error {
 	for _, m := range merges {
 		from, to := m[0], m[1].whole()
@@ -603,8 +603,8 @@ const recentSends = `SELECT thread_seq, count(*) FROM messages
 	WHERE thread_seq IN ({rows}) AND direction = 'out' AND created_at > {n} GROUP BY thread_seq`
 
 // limitThreads refuses a message that would be one too many of ours in its
-// thread: two programs that answer each other would go on for ever. The inboxes
-// are held, so nobody else adds to their threads meanwhile.
+// thread: two programs that reply to each other would never stop. The inboxes
+// are held, so no one else adds to their threads meanwhile.
 func (b *hotBatch) limitThreads(ctx context.Context) error {
 	var known [][2]int64
 	for _, h := range b.messages {

@@ -18,7 +18,7 @@ func FuzzThread(f *testing.F) {
 	cfg := storetest.Config(f, storetest.SQLite)
 	s := storetest.OpenConfig(f, cfg)
 	db := openRaw(f, cfg)
-	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                                                 // a mail and its answer
+	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                                                 // a message and its answer
 	f.Add([]byte{0x03, 0x02, 0x01, 0x00, 0x02, 0x01, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00})                         // the other way round
 	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x03, 0x02, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                         // one that ties two
 	f.Add([]byte{0x81, 0x00, 0x00, 0x00, 0x83, 0x02, 0x00, 0x00, 0x82, 0x01, 0x00, 0x00})                         // in one transaction
@@ -38,7 +38,7 @@ func (t *modelThread) whole() *modelThread {
 	return t
 }
 
-// checkThreads makes a mail of every four bytes: its Message-ID, In-Reply-To
+// checkThreads makes a message of every four bytes: its Message-ID, In-Reply-To
 // and two references, each of 16 or none; the high bits of the first choose the
 // inbox, and whether it is stored together with the next. The threads must be
 // those of the model, and count what is in them.
@@ -89,7 +89,7 @@ func checkThreads(t *testing.T, s *store.Store, db *sqlx.DB, program []byte) {
 	}
 }
 
-// modelMail writes the references of a mail: the likeliest is In-Reply-To, the
+// modelMail writes the references of a message: the likeliest is In-Reply-To, the
 // others are in References, the newest last.
 func modelMail(id string, refs []string) func(*store.NewMessage) {
 	m := threadMail{id: id}

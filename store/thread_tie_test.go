@@ -40,7 +40,7 @@ func TestMailComesInAnyOrder(t *testing.T) {
 	})
 }
 
-// threadsOf receives the mails, one after the other or together, and returns
+// threadsOf receives the messages, one after the other or together, and returns
 // how many there are in each thread.
 func threadsOf(t *testing.T, s *store.Store, in store.Inbox, copies []*store.NewMessage, together bool) map[string]int {
 	t.Helper()
@@ -81,7 +81,7 @@ func TestAnswersToOneMailThatNeverCameAreOneThread(t *testing.T) {
 			t.Error("two threads")
 		}
 		if m := storetest.Received(t, s, other, threadMail{reply: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
-			t.Error("an answer in another inbox joined")
+			t.Error("a reply in another inbox joined")
 		}
 		if m := storetest.Received(t, s, other, threadMail{id: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
 			t.Error("the mail itself joined in another inbox")

@@ -39,7 +39,7 @@ func (s *Store) PutCertificate(ctx context.Context, name string, data []byte) er
 	})
 }
 
-// DeleteCertificate forgets what is kept under a name. That there is nothing is no
+// DeleteCertificate forgets what is kept under a name. A missing entry is not an
 // error.
 func (s *Store) DeleteCertificate(ctx context.Context, name string) error {
 	const q = `DELETE FROM certificates WHERE name = $1`

@@ -230,8 +230,8 @@ func (b *hotBatch) countEvent(typ EventType, m *Message) {
 }
 
 // countOutcome counts, for the watch over an account, a recipient that is not
-// tried again. A server that refuses for good, by a code that begins with 5,
-// says that there is no such mailbox or that it wants no mail from us.
+// tried again. A server that refuses permanently, by a code that begins with 5,
+// says that the mailbox does not exist or that it wants no mail from us.
 func (b *hotBatch) countOutcome(o *outcome, m *Message) {
 	a := o.Attempt
 	if r := o.report; r != nil { // of a recipient who was counted when the mail was taken

@@ -201,7 +201,7 @@ func TestRefusedSendStoresNoAnswer(t *testing.T) {
 			t.Fatal("two recipients were accepted")
 		}
 		if _, err := s.CachedResponse(t.Context(), in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("a stored answer: %v", err)
+			t.Errorf("a cached response: %v", err)
 		}
 	}, onPlan(store.Plan{Daily: 1}, time.Now))
 }

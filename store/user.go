@@ -15,7 +15,7 @@ import (
 var ErrNameTaken = errors.New("name is another user's")
 
 // User is a person who uses the dashboard. The name is what they sign in with:
-// it is one of the whole install, in whatever case it is written.
+// it is one of the whole installation, in whatever case it is written.
 type User struct {
 	Seq       int64   `db:"seq"`
 	AccountID int64   `db:"account_id"`
@@ -38,7 +38,7 @@ type UserLink struct {
 func foldUser(name string) string { return strings.ToLower(name) }
 
 // CreateUser makes a user of the account, who sets a password by the link.
-// ErrNameTaken when somebody has the name.
+// ErrNameTaken when someone has the name.
 func (s *Store) CreateUser(ctx context.Context, accountID int64, name string, link UserLink) (User, error) {
 	var u User
 	err := s.inTx(ctx, "create user", func(tx *sqlx.Tx) error {
@@ -113,8 +113,8 @@ func (s *Store) ResetUser(ctx context.Context, name string, link UserLink) (User
 	})
 }
 
-// RemoveUser ends what the user may do: nobody signs in as them any more. The
-// name is free again. ErrNotFound when there is no such user.
+// RemoveUser ends what the user may do: no one signs in as them any more. The
+// name is free again. ErrNotFound when the user does not exist.
 func (s *Store) RemoveUser(ctx context.Context, name string) (User, error) {
 	const (
 		q     = `UPDATE users SET removed_at = $2, password = NULL WHERE name = $1 AND removed_at IS NULL RETURNING ` + userColumns
@@ -156,7 +156,7 @@ func (s *Store) StartSession(ctx context.Context, u User, hash []byte) error {
 	return s.inTx(ctx, "start session", func(tx *sqlx.Tx) error { return s.insertSession(ctx, tx, u, hash) })
 }
 
-// insertSession also forgets sessions that have ended. The password is looked at
+// insertSession also forgets sessions that have ended. The password is checked
 // again: it may have been taken away, and another set, while it was being checked.
 func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []byte) error {
 	const (

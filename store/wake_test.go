@@ -40,7 +40,7 @@ func wait(t *testing.T, s *store.Store, w *store.Wake, f store.MessageFilter) st
 	}
 }
 
-// A mail that arrives while its waiter registers must not be missed.
+// A message that arrives while its waiter registers must not be missed.
 func TestNoWakeUpIsLostInARace(t *testing.T) {
 	t.Parallel()
 	for e, rounds := range map[storetest.Engine]int{storetest.SQLite: 10_000, storetest.PostgreSQL: 2_000} {
@@ -106,10 +106,10 @@ func TestWakesAreForTheirOwnTopic(t *testing.T) {
 	}
 	storetest.Received(t, s, a)
 	storetest.Received(t, s, a)
-	want("two mails came", true, false, false, true)
+	want("two messages came", true, false, false, true)
 	want("nothing came", false, false, false, false)
 	storetest.Sent(t, s, b, []string{"bob@out.example"})
-	want("a mail was sent", false, true, true, true)
+	want("a message was sent", false, true, true, true)
 }
 
 func TestCloseWakesEverybodyAndLeavesNobody(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 // ErrTooManyWebhooks means that the account has MaxWebhooks endpoints.
 var ErrTooManyWebhooks = fmt.Errorf("an account has at most %d webhook endpoints", MaxWebhooks)
 
-// Webhook is a webhook endpoint: where an account wants to be told of events.
+// Webhook is a webhook endpoint: where an account wants to be notified of events.
 type Webhook struct {
 	Seq       int64              `db:"seq"`
 	AccountID int64              `db:"account_id"`
@@ -54,7 +54,7 @@ type InboxRef struct {
 const webhookColumns = `seq, account_id, id, url, events, inboxes, active, disabled_reason, old_until, failing_since, created_at,
 	secret, old_secret, owner_key`
 
-// Wants says whether the endpoint is told of events of this type that are about
+// Wants says whether the endpoint is notified of events of this type that are about
 // this inbox, or about none (0).
 func (w *Webhook) Wants(typ EventType, inboxSeq int64) bool {
 	if w.Events != nil && !slices.Contains(w.Events.V, typ) {
@@ -64,7 +64,7 @@ func (w *Webhook) Wants(typ EventType, inboxSeq int64) bool {
 }
 
 // SeenBy says whether a key that sees only these inboxes, or all when it is nil,
-// sees the endpoint: one that is told more than the key may read it does not.
+// sees the endpoint: it does not see one that receives more than the key may read.
 func (w *Webhook) SeenBy(inboxIDs []string) bool {
 	if inboxIDs == nil {
 		return true
@@ -197,7 +197,7 @@ func (s *Store) ListWebhooks(ctx context.Context, accountID int64, inboxIDs []st
 
 // UpdateWebhook lets edit change URL, events, active and owner key. An endpoint that
 // is turned on starts anew: why it was off and since when it failed is forgotten,
-// and what was left pending is due. An error of edit changes nothing and is returned as it is.
+// and what was left pending is due. An error of edit changes nothing and is returned unchanged.
 func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, edit func(*Webhook) error) (Webhook, error) {
 	const save = `
 		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7 WHERE seq = $1`
@@ -252,7 +252,7 @@ func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, a
 }
 
 // DeleteWebhook deletes the endpoint. Its deliveries, which may be many and which
-// nobody sees any more, go with the next SweepDeliveries. What is being sent to
+// no one sees any more, go with the next SweepDeliveries. What is being sent to
 // it at this moment may still arrive.
 func (s *Store) DeleteWebhook(ctx context.Context, accountID int64, id string) error {
 	const q = `DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2`

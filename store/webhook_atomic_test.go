@@ -46,7 +46,7 @@ func (b breakable) mendTable(table string) {
 	b.MustExec(`DROP TRIGGER broken`)
 }
 
-// happened is how much there is of what happens, and of what is told of it.
+// happened is how much there is of what happens, and of what is notified of it.
 type happened struct {
 	Messages   int `db:"messages"`
 	Drafts     int `db:"drafts"`

@@ -40,7 +40,7 @@ type Delivery struct {
 	Fence       int64          `db:"fence"`    // rises with each claim
 	Leased      bool           `db:"leased"`   // an attempt is under way
 	// LastStatusCode, LastError, LastBody and LastDurationMs are of the last
-	// attempt; nil means that it has none, or that there was no attempt.
+	// attempt; nil means that it has none, or that no attempt was made.
 	LastStatusCode *int    `db:"last_status_code"`
 	LastError      *string `db:"last_error"`
 	LastBody       *string `db:"last_body"`
@@ -61,7 +61,7 @@ type DeliveryFilter struct {
 }
 
 // ListDeliveries returns a page of the endpoint's deliveries, newest first. It
-// looks at so many of them that a page may hold fewer than the limit, or none,
+// reads so many of them that a page may hold fewer than the limit, or none,
 // and yet not be the last.
 func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter, p Page) (List[Delivery], error) {
 	scope := fmt.Sprintf("deliveries/%d/%d/%q/%q", w.AccountID, w.Seq, f.Status, f.EventType)
@@ -171,7 +171,7 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 	return s.sweep(ctx, "sweep deliveries", orphans, gone[0], sweepBatch)
 }
 
-// notice is an event that endpoints may have to be told of.
+// notice is an event that endpoints may have to be notified of.
 type notice struct {
 	account, inbox int64 // inbox 0: about none
 	message        int64 // the email or message; 0: about none
@@ -450,7 +450,7 @@ type DeliveryResult struct {
 	// another attempt, at Next.
 	Status DeliveryStatus
 	Next   *Time
-	// Untried says that there was no attempt after all: the delivery is as it was
+	// Untried says that no attempt was made after all: the delivery is as it was
 	// before, and due.
 	Untried bool
 

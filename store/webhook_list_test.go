@@ -7,7 +7,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A page looks at so many deliveries and no more, however rare what it is asked
+// A page reads so many deliveries and no more, however rare what it is asked
 // for: all pages together hold what there is.
 func TestPagesOfRareDeliveries(t *testing.T) {
 	t.Parallel()

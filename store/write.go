@@ -326,7 +326,7 @@ func (w *hotWrite) blobs() (keys []*string) {
 	return keys
 }
 
-// stored is what the answer to the call tells of, with its id.
+// stored is the row that the response shows, with its id.
 func (w *hotWrite) stored() (id string, row any) {
 	switch {
 	case w.batchID != "":
@@ -359,11 +359,10 @@ func errIn(what string, err error) error {
 	return nil
 }
 
-// wasCommitted says whether the transaction tx, of which all but the commit was
-// done, was written although err is all that came back: the connection may have
-// broken after the commit. Who would be told "not written" then would do the
-// same again. It asks for so long, whether ctx ends or not; messages is how many
-// the transaction is about.
+// wasCommitted reports whether the transaction tx was committed although its commit
+// returned err: the connection may have broken after the commit, and a caller that
+// learns "not written" would repeat the work. It asks until timeout, even when ctx
+// ends; messages is the number of messages in the transaction.
 func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout time.Duration, messages int) bool {
 	if tx == "" || !errors.Is(err, ErrUnavailable) {
 		return false

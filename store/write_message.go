@@ -74,15 +74,15 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	return out, nil
 }
 
-// AddSimulated stores a mail that nobody sent, as if it had been received, and
-// returns it as stored. With once, the answer is stored too. ErrNotFound when
+// AddSimulated stores a message that no one sent, as if it had been received, and
+// returns it as stored. With once, the response is cached too. ErrNotFound when
 // the inbox takes no mail.
 func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
 	return s.addOne(ctx, "add simulated mail", m, hotWrite{once: once})
 }
 
 // Enqueue accepts an outbound message: it is stored with its recipients, which
-// are due at once unless they are suppressed, and returned. With once, the answer is stored too.
+// are due at once unless they are suppressed, and returned. With once, the response is cached too.
 // ErrNotFound when the inbox is deleted, ErrPolicyChanged when its policy is not
 // that of m any more, ErrThreadLimit when its thread has had too many messages from us.
 func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
@@ -191,10 +191,10 @@ func (h *hotMessage) encode() error {
 	return errIn("write JSON columns", err)
 }
 
-// suppressedResponse is what an event says in the place of a server's answer.
+// suppressedResponse is what an event shows instead of a remote server's reply.
 const suppressedResponse = "Suppressed: the address is on the suppression list"
 
-// storable makes of s what both databases keep: PostgreSQL refuses a mail for
+// storable makes of s what both databases keep: PostgreSQL refuses a message for
 // one NUL or one byte that is not UTF-8.
 func storable(s string) string {
 	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
@@ -366,7 +366,7 @@ func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 
 // newestIn moves the time of an inbox past its newest message: the clock may
 // have gone back, or another node's may be ahead. It looks only after the
-// inboxes are held, and not at all when this process alone gives out times and
+// inboxes are held, and not at all when this process alone assigns times and
 // its clock has moved on.
 func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
 	if b.store.engine.Alone() && b.now.UnixMicro() >= b.store.newest.Load() {

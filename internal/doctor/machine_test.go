@@ -71,7 +71,7 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.storeCfg.SealKey = []byte(strings.Repeat("x", 32))
-		}, "secret", doctor.Fail, "not the install secret", "backup"},
+		}, "secret", doctor.Fail, "not the installation secret", "backup"},
 		{"mail is held since a restore", func(t *testing.T, w *world) {
 			storetest.Email(t, w.store, storetest.Account(t, w.store).Seq, []string{"a@b.example"})
 			if err := w.store.Hold(t.Context()); err != nil {

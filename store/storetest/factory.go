@@ -82,7 +82,7 @@ func Received(t testing.TB, s *store.Store, in store.Inbox, edits ...func(*store
 	t.Helper()
 	ms, err := s.AddReceived(t.Context(), []*store.NewMessage{NewReceived(in, edits...)}, nil)
 	if err != nil {
-		t.Fatalf("receive a mail: %v", err)
+		t.Fatalf("receive a message: %v", err)
 	}
 	return ms[0]
 }
@@ -108,7 +108,7 @@ func Sent(t testing.TB, s *store.Store, in store.Inbox, to []string, edits ...fu
 	t.Helper()
 	m, err := s.Enqueue(t.Context(), NewSent(in, to, edits...), nil)
 	if err != nil {
-		t.Fatalf("send a mail: %v", err)
+		t.Fatalf("send a message: %v", err)
 	}
 	return m
 }
@@ -180,7 +180,7 @@ func finish(m *store.NewMessage, edits []func(*store.NewMessage)) *store.NewMess
 	return m
 }
 
-// NewDraft is a small draft of a mail from the inbox, ready to be stored.
+// NewDraft is a small draft of a message from the inbox, ready to be stored.
 func NewDraft(in store.Inbox, edits ...func(*store.NewDraft)) store.NewDraft {
 	n := store.NewDraft{Draft: store.Draft{
 		AccountID: in.AccountID, InboxID: in.ID, Kind: store.DraftNew, Subject: fmt.Sprintf("Draft %d", count.Add(1)), CreatedBy: "key_storetest",
@@ -195,7 +195,7 @@ func NewDraft(in store.Inbox, edits ...func(*store.NewDraft)) store.NewDraft {
 	return n
 }
 
-// Clock is a clock that stands still until it is told to move. It is safe for
+// Clock is a clock that stands still until a test moves it. It is safe for
 // use by many goroutines.
 type Clock struct {
 	mu sync.Mutex

@@ -3,7 +3,7 @@
 // ends. There is no pretended store: what a test sees is what production does.
 //
 // Run is the usual way in: it runs one test on both engines. The factories make
-// rows of which only the fields that matter to the test are named.
+// rows for which a test names only the fields that matter.
 package storetest
 
 import (

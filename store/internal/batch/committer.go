@@ -18,7 +18,7 @@ import (
 // ErrClosed is the error of a committer after Close.
 var ErrClosed = fmt.Errorf("%w: the store is closed", engine.ErrUnavailable)
 
-// Timeout is after how long a database that does not answer is given up.
+// Timeout is how long a transaction may take.
 const Timeout = 30 * time.Second
 
 // MaxItems is the most that shares one transaction: in writes, which weigh more
@@ -29,8 +29,8 @@ const MaxItems = 256
 // is left after that is halved.
 const maxFailures = 8
 
-// committer writes many small changes in few transactions: it takes all that
-// waits, writes it at once, and answers every caller after the commit. So the
+// Committer writes many small changes in few transactions: it takes all that
+// waits, writes it at once, and returns to every caller after the commit. So the
 // cost of a synced commit is shared, and no caller waits for a timer.
 type Committer[T any] struct {
 	Config[T]
@@ -83,7 +83,7 @@ func OfItem(index int, err error) error {
 	return &ItemError{index, err}
 }
 
-// committing is what a committer does with its items.
+// Config is what a committer does with its items.
 type Config[T any] struct {
 	// Work writes 1 to MaxItems items in one transaction. again reports that they
 	// were part of a batch that failed. err means that nothing was written; an
@@ -106,10 +106,10 @@ func NewCommitter[T any](running *sync.WaitGroup, do Config[T]) *Committer[T] {
 	return c
 }
 
-// do hands item over and waits for its commit. nil means "written". An error
+// Do queues item and waits for its commit. nil means "written". An error
 // means "not written", with one exception: a caller whose deadline passes while
 // its item is being written gets engine.ErrUnavailable, and the item may be written.
-// Nobody waits longer than Timeout.
+// No one waits longer than Timeout.
 func (c *Committer[T]) Do(ctx context.Context, item T) error {
 	p := newPending(item)
 	if err := c.enqueue(ctx, p); err != nil {
@@ -160,7 +160,7 @@ func (c *Committer[T]) enqueue(ctx context.Context, p *pending[T]) error {
 	}
 }
 
-// close lets what waits be written and ends the goroutine.
+// Close writes what waits and ends the goroutine.
 func (c *Committer[T]) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +170,7 @@ func (c *Committer[T]) Close() {
 	}
 }
 
-// busySince returns when the batch that is being written was begun.
+// BusySince returns when the batch that is being written was begun.
 func (c *Committer[T]) BusySince() (since time.Time, busy bool) {
 	ns := c.began.Load()
 	return time.Unix(0, ns), ns != 0
@@ -199,7 +199,7 @@ func (c *Committer[T]) run() {
 }
 
 // gather adds to batch all that waits. Callers that the last commit has just
-// answered get one chance to bring their next item first: a batch of all of
+// returned to get one chance to bring their next item first: a batch of all of
 // them and one commit cost less than two.
 func (c *Committer[T]) gather(batch []*pending[T]) []*pending[T] {
 	yielded := false

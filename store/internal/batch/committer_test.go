@@ -127,7 +127,7 @@ func TestCommitterDoesNotTryOneByOneWhenNoItemIsAtFault(t *testing.T) {
 }
 
 // An error means "not written" and nil "written", also for who is in flight
-// when the store closes or gives up waiting.
+// when the store closes or stops waiting.
 func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 	t.Parallel()
 	for range 100 {
@@ -154,7 +154,7 @@ func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 		running.Wait()
 		for n, err := range said {
 			if written := slices.Contains(w.written, n); written != (err == nil) {
-				t.Fatalf("item %d: written is %v, but the caller was told %v", n, written, err)
+				t.Fatalf("item %d: written is %v, but the caller got %v", n, written, err)
 			}
 			if err != nil && !errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 				t.Fatalf("item %d: got %v, want engine.ErrUnavailable or the context's error", n, err)
@@ -274,7 +274,7 @@ func TestCommitterBoundsTheWorkForBadItems(t *testing.T) {
 }
 
 // A caller does not wait for a database that hangs for longer than its own
-// deadline, or than Timeout, and what it gave up before its turn is not
+// deadline, or than Timeout, and what it stopped before its turn is not
 // written.
 func TestCommitterLetsCallersKeepTheirDeadline(t *testing.T) {
 	t.Parallel()
@@ -297,7 +297,7 @@ func TestCommitterLetsCallersKeepTheirDeadline(t *testing.T) {
 				}
 				err := c.Do(ctx, n)
 				if took := time.Since(begin); !errors.Is(err, kind) || took != want {
-					t.Errorf("item %d was answered after %v with %v, want %v and %v", n, took, err, want, kind)
+					t.Errorf("item %d ended after %v with %v, want %v and %v", n, took, err, want, kind)
 				}
 			})
 			synctest.Wait()

@@ -141,7 +141,7 @@ func (r *Rows) split(args []any, do func(st *sql.Stmt, args []any) error) error 
 // which no row has, fill up the last statement.
 func (r *Rows) Find(ctx context.Context, tx *sqlx.Tx, keys [][2]int64, scan func(*sql.Rows) error, more ...any) error {
 	for len(keys) > 0 {
-		// The largest size of which the keys fill at least half.
+		// The largest size that the keys fill at least half.
 		i := slices.IndexFunc(r.sizes, func(size int) bool { return size <= 2*len(keys)-1 || size == 1 })
 		size := r.sizes[i]
 		args := make([]any, 0, size*r.Columns+len(more))

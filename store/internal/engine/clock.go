@@ -18,7 +18,7 @@ const (
 // must be exact asks the server itself, with Dialect.Clock.
 type Clock struct {
 	Node  func() time.Time
-	Alone bool // there is no server: the node's clock is right
+	Alone bool // no server has a clock of its own: the node's is right
 
 	correction atomic.Int64 // nanoseconds that are added to the node's time
 	ahead      atomic.Int64 // nanoseconds by which the server is ahead of the node

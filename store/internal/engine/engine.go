@@ -96,7 +96,7 @@ type Dialect interface {
 	// are locked.
 	SkipLocked() string
 	// ShortLocks is a statement that shortens the wait for locked rows in the
-	// transaction; empty when there is no such wait.
+	// transaction; empty when the wait does not exist.
 	ShortLocks() string
 }
 

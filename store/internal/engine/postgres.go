@@ -26,7 +26,7 @@ const (
 // postgresEngine is one PostgreSQL database, shared by any number of nodes.
 type postgresEngine struct {
 	url string
-	// within is how long the server may take to answer a statement; 0: it has all
+	// within is how long the server may take to respond to a statement; 0: it has all
 	// the time that it needs, and sessions have no settings of ours.
 	within       time.Duration
 	dialer       *postgresDialer

@@ -187,7 +187,7 @@ func program(ctx context.Context, name string, args ...string) (*exec.Cmd, error
 	return exec.CommandContext(ctx, path, args...), nil //nolint:gosec // one of three names, and options of ours
 }
 
-// run runs cmd to its end. The error has what it complained of.
+// run runs cmd to its end. The error has what it reported.
 func run(cmd *exec.Cmd) error {
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -14,12 +14,12 @@ import (
 	"github.com/lib/pq"
 )
 
-// StatementTimeout is how long PostgreSQL may take to answer a statement, or to send
+// StatementTimeout is how long PostgreSQL may take to respond to a statement, or to send
 // the next part of a result, before its connection counts as lost.
 const StatementTimeout = 20 * time.Second
 
 // redialAfter is the pause between two attempts to reach a server that is away.
-// Until one of them succeeds nobody else waits for a connection.
+// Until one of them succeeds no one else waits for a connection.
 const redialAfter = 250 * time.Millisecond
 
 // sessionSettings are the settings of every session, unless the address says
@@ -84,7 +84,7 @@ type postgresDialer struct {
 type awayServer struct {
 	err     error
 	next    time.Time // when to try again
-	probing bool      // somebody tries
+	probing bool      // someone tries
 }
 
 func newPostgresDialer(within time.Duration) *postgresDialer {
@@ -142,7 +142,7 @@ func (d *postgresDialer) begin(address string) (probe bool, err error) {
 	return true, nil
 }
 
-// failed notes that a server was not reached. A caller who gave up says nothing
+// failed notes that a server was not reached. A caller who stopped says nothing
 // of it.
 func (d *postgresDialer) failed(address string, err error, gaveUp bool) {
 	d.mu.Lock()
@@ -156,7 +156,7 @@ func (d *postgresDialer) failed(address string, err error, gaveUp bool) {
 	d.away[address] = &awayServer{err: err, next: time.Now().Add(redialAfter)}
 }
 
-// established notes that a server answers.
+// established records that a server responds.
 func (d *postgresDialer) established(address string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +164,7 @@ func (d *postgresDialer) established(address string) {
 }
 
 // lost closes the connections that have been silent for as long as one that is
-// lost: they most likely are, and nobody else is to wait for them.
+// lost: they most likely are, and no one else is to wait for them.
 func (d *postgresDialer) lost(asked time.Time) {
 	d.mu.Lock()
 	var silent []*postgresConn
@@ -189,13 +189,13 @@ func (d *postgresDialer) forget(c *postgresConn) {
 }
 
 // postgresConn is a connection whose reads and writes end in time. A read waits
-// only for an answer: the pools never read a connection that is idle, and the
-// listener's is asked for a sign of life in shorter intervals.
+// only for a response: the pools never read an idle connection, and the listener's
+// is pinged in shorter intervals.
 type postgresConn struct {
 	net.Conn
 	dialer  *postgresDialer
 	address string
-	probe   bool // others wait to hear whether the server answers
+	probe   bool // others wait for the outcome of this connection
 
 	mu       sync.Mutex
 	deadline time.Time // that the driver has set, for the handshake; zero: none

@@ -17,7 +17,7 @@ const (
 	followEvery     = time.Second
 )
 
-// Scrub: the server looks after its own files.
+// Scrub does nothing: the server manages its own files.
 func (*postgresEngine) Scrub(context.Context) (bool, error) { return true, nil }
 
 func (d *postgresEngine) Wrote(int) {
@@ -29,7 +29,7 @@ func (d *postgresEngine) Wrote(int) {
 
 // notifier sends at most one NOTIFY each notifyEvery, outside of any
 // transaction: inside, it would make all commits wait for each other. A lost
-// one is no harm, since every node polls too.
+// one does no harm, since every node polls too.
 func (d *postgresEngine) notifier() {
 	defer close(d.notifierDone)
 	for {
@@ -87,7 +87,7 @@ func (d *postgresEngine) Follow(ctx context.Context, log *slog.Logger, look func
 	}
 }
 
-// keepListening asks the listener's connection for a sign of life, more often
+// keepListening pings the listener's connection, more often
 // than a read on it may take. A connection that the network has lost is replaced.
 func (d *postgresEngine) keepListening(ctx context.Context, l *pq.Listener) {
 	interval := min(5*time.Second, d.within/4)

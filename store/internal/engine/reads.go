@@ -10,7 +10,7 @@ import (
 )
 
 // maxPrepared bounds how many queries a store keeps prepared. Queries come in few
-// shapes; those that would be too many are run as they are.
+// shapes; the rest run unprepared.
 const maxPrepared = 256
 
 // Reads runs queries that requests need again and again, each prepared once:
@@ -45,7 +45,7 @@ func (r *Reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) 
 		r.stmts[query] = st
 		return st, nil
 	}
-	return known, st.Close() //nolint:sqlclosecheck // somebody else was faster
+	return known, st.Close() //nolint:sqlclosecheck // someone else was faster
 }
 
 // One reads one row.

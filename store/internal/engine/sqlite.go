@@ -46,7 +46,7 @@ func (d *sqliteEngine) Open(ctx context.Context) (write, read *sqlx.DB, err erro
 	}
 	// A larger cache costs more than it saves: a commit that moved pages about
 	// walks through all of it. What is deleted is overwritten, also on pages that
-	// become free, which secure_delete(FAST) leaves as they are.
+	// become free, which secure_delete(FAST) does not overwrite.
 	if write, err = d.connect(ctx, append(common, "cache_size(-8192)", "secure_delete(1)"), "&_txlock=immediate"); err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +121,7 @@ func (*sqliteEngine) Clock(param string) string { return "cast(" + param + " AS 
 
 func (*sqliteEngine) Committers() int { return 1 }
 
-// Reserve relies on the one writer: nobody else can take the numbers.
+// Reserve relies on the one writer: no one else can take the numbers.
 func (*sqliteEngine) Reserve() string {
 	return `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1),
 			last (message, thread) AS (SELECT
@@ -132,7 +132,7 @@ func (*sqliteEngine) Reserve() string {
 
 func (*sqliteEngine) TxName() string { return "''" }
 
-// Committed is never asked: there is no server between us and the file.
+// Committed is never called: no server stands between us and the file.
 func (*sqliteEngine) Committed(context.Context, string) (known, committed bool, err error) {
 	return true, false, nil
 }
@@ -165,7 +165,7 @@ func (d *sqliteEngine) EventLog(ctx context.Context) (LogState, error) {
 	return log, err
 }
 
-// Wrote: one process writes mail into the file, so there is nobody to tell.
+// Wrote notifies no other node: one process writes the file.
 func (d *sqliteEngine) Wrote(n int) { d.checkpoint.wrote(n) }
 
 func (d *sqliteEngine) Scrub(ctx context.Context) (bool, error) { return d.checkpoint.truncate(ctx) }

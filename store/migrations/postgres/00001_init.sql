@@ -1,6 +1,6 @@
 -- +goose Up
 
--- One row, sealed, that only the secret which the install began with opens.
+-- One row, sealed, that only the secret which the installation began with opens.
 CREATE TABLE install_secret (
     id    BIGINT PRIMARY KEY CHECK (id = 1),
     proof BYTEA NOT NULL
@@ -92,7 +92,7 @@ CREATE INDEX domains_due ON domains (next_check_at) WHERE next_check_at IS NOT N
 -- Several accounts may ask for a domain, one has it.
 CREATE UNIQUE INDEX domains_verified ON domains (domain) WHERE status = 'verified';
 
--- Signing keys. Those without domain_seq are of the install's own mail domain. A
+-- Signing keys. Those without domain_seq are of the installation's own mail domain. A
 -- key of an account's domain signs from when it was found published until a
 -- newer one was; it is then shown for some days more.
 CREATE TABLE dkim_keys (
@@ -256,7 +256,7 @@ CREATE TABLE recipients (
     sent_at         BIGINT,
     delivered_at    BIGINT,
     bounced_at      BIGINT,
-    -- How many opens and clicks were told of.
+    -- How many opens and clicks were recorded.
     engagements     BIGINT NOT NULL DEFAULT 0,
     -- In place of next_attempt_at, of one that is held (store/hold.go).
     held_due        BIGINT
@@ -498,14 +498,14 @@ CREATE UNLOGGED TABLE rate_limits (
     ends_at BIGINT NOT NULL
 ) WITH (fillfactor = 50);
 
--- One value for the whole install each.
+-- One value for the whole installation each.
 CREATE TABLE settings (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
 );
 
 -- Certificates that were got by ACME, with their keys, the key of the ACME account,
--- and the answers to challenges that are under way. All of it is sealed.
+-- and the responses to challenges that are under way. All of it is sealed.
 CREATE TABLE certificates (
     name       TEXT PRIMARY KEY,
     sealed     BYTEA NOT NULL,
