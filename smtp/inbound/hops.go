@@ -14,7 +14,7 @@ var receivedName = []byte("received:")
 
 // countReceived counts the Received fields in the header of the mail that r
 // reads, and stops when there are too many. Empty lines in front of the header
-// are no end of it, as in message.Parse.
+// are no end of it, as in mime.Parse.
 func countReceived(r io.Reader) (n int, err error) {
 	br := headerReaders.Get().(*bufio.Reader)
 	defer headerReaders.Put(br)

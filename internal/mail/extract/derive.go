@@ -12,7 +12,7 @@ import (
 type Derived struct {
 	Text      string // the text; of a message that is only HTML, its text
 	FromHTML  bool   // Text was made from the HTML
-	ReplyText string // the new part of Text, see ReplyText
+	ReplyText string // the new part of Text, see [reply.Text]
 	Snippet   string // the beginning of what a reader sees
 	Extracted mail.Extraction
 	// Truncated says that lim.Budget ran out. Then the rest is what was found up to

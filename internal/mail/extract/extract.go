@@ -1,5 +1,5 @@
 // Package extract finds verification codes and links in a message. It scores each
-// candidate by the words near it, in some seventy languages (words/).
+// candidate by the words near it, in 75 languages (words/).
 package extract
 
 import (
