@@ -83,9 +83,9 @@ func emailAttachments(ctx context.Context, in []gen.EmailAttachmentInput) ([]att
 
 func attachmentFromAPI(ctx context.Context, i int, name string, contentType gen.OptString, content []byte) (attachment, error) {
 	if content == nil {
-		return attachment{}, errInvalid(placeOf("attachments", i, "content"), "must be base64 text")
+		return attachment{}, errInvalid(fieldPath("attachments", i, "content"), "must be base64 text")
 	}
-	if err := checkName(placeOf("attachments", i, "filename"), &name); err != nil {
+	if err := checkName(fieldPath("attachments", i, "filename"), &name); err != nil {
 		return attachment{}, err
 	}
 	at := attachment{compose.Attachment{Filename: name, ContentType: contentType.Or(mediaType(name))}, int64(len(content))}

@@ -16,21 +16,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// smallBody is up to which size a body goes straight into memory.
-	smallBody = 1 << 20
-	// maxBodiesInMemory bounds what larger bodies take together while they are
-	// worked on, without the contents of their attachments, which stay in files.
-	// Each is there three times: as it came, as it is decoded, and as what it
-	// says.
-	maxBodiesInMemory = maxBody
-	// bodyTimeout is how long bodyPace bytes of a body may take to arrive, and
-	// bodyLongest how long all of it may.
-	bodyTimeout = 30 * time.Second
-	bodyPace    = 1 << 20
-	bodyLongest = 5 * time.Minute
-)
-
 // gatedBody lets only so many bytes of large bodies into memory at a time. A
 // large body first comes into a temporary file, so that a slow client keeps
 // nobody else waiting, and the contents of its attachments stay there until the

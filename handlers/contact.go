@@ -90,7 +90,7 @@ func (a *API) DeleteContact(ctx context.Context, p gen.DeleteContactParams) (*ge
 func (a *API) UpsertContacts(ctx context.Context, req *gen.ContactBatch, _ gen.UpsertContactsParams) (*gen.ContactBatchResult, error) {
 	in := make([]store.ContactInput, 0, len(req.Contacts))
 	for i := range req.Contacts {
-		c, err := contactFromAPI(placeOf("contacts", i, ""), &req.Contacts[i])
+		c, err := contactFromAPI(fieldPath("contacts", i, ""), &req.Contacts[i])
 		if err != nil {
 			return nil, err
 		}

@@ -12,17 +12,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// maxBatchBytes is what the texts of a batch may have together, in bytes, with
-	// their variables filled in: a small request makes large ones.
-	maxBatchBytes = 16 << 20
-	// smallBatch is up to which size the texts of a batch are not waited for, and
-	// largeBatches how many with larger ones are worked on at a time. Each is in
-	// memory a few times: as texts, as mails and as rows.
-	smallBatch   = 1 << 20
-	largeBatches = 4
-)
-
 // SendEmailBatch implements POST /v1/emails/batch.
 func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen.SendEmailBatchParams) (*gen.EmailBatch, error) {
 	return whilePolicyChanges(func() (*gen.EmailBatch, error) { return a.sendEmailBatch(ctx, req) })
@@ -67,7 +56,7 @@ func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *b
 	all := make([]*emailSubmission, 0, len(req.Recipients))
 	for i, r := range req.Recipients {
 		s := shared
-		if err := s.address(placeOf("recipients", i, ""), r, said, values); err != nil {
+		if err := s.address(fieldPath("recipients", i, ""), r, said, values); err != nil {
 			return nil, err
 		}
 		if err := room.take(ctx, len(s.html)+len(s.text)); err != nil {

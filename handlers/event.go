@@ -18,14 +18,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// maxEventBody bounds, in bytes, the body of an event.
-	maxEventBody = 256 << 10
-	// minEventText is how many bytes of JSON of a text are kept, whatever else the
-	// body holds.
-	minEventText = 1 << 10
-)
-
 // EventBody returns the JSON that the contract describes as Event, with the whole
 // resource as it was at the event. store.ErrNotFound means that the resource is
 // deleted.

@@ -13,15 +13,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	// maxBody is the largest request body: 25 MB of attachments as base64, and
-	// room for the rest.
-	maxBody = 40 << 20
-	// answerTimeout is how long an answer may take, a wait of two minutes
-	// included.
-	answerTimeout = 4 * time.Minute
-)
-
 // requestInfo is what the chain around the generated server knows of a request.
 type requestInfo struct {
 	id   string
@@ -117,7 +108,7 @@ func setDeadlines(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = rc.SetReadDeadline(now.Add(bodyTimeout)) // not all connections can, in tests
 	}
-	_ = rc.SetWriteDeadline(now.Add(answerTimeout)) // as above
+	_ = rc.SetWriteDeadline(now.Add(responseTimeout)) // as above
 }
 
 // refuseEarly looks at what the generated server does not: the announced size,

@@ -21,9 +21,9 @@ import (
 
 const idempotencyHeader = "Idempotency-Key"
 
-// answerTypes are the answers that can be stored, by the name they are stored
+// cachedTypes are the answers that can be stored, by the name they are stored
 // under. The names stand in databases: never change one.
-var answerTypes = map[string]func() any{
+var cachedTypes = map[string]func() any{
 	"Contact":            func() any { return new(gen.Contact) },
 	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
 	"Domain":             func() any { return new(gen.Domain) },
@@ -167,7 +167,7 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	if err != nil {
 		return middleware.Response{}, err
 	}
-	newType := answerTypes[ans.Kind]
+	newType := cachedTypes[ans.Kind]
 	if newType == nil {
 		return middleware.Response{}, fmt.Errorf("stored answer of unknown type %q", ans.Kind)
 	}
@@ -175,7 +175,7 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	if err := json.Unmarshal(ans.Body, v); err != nil {
 		return middleware.Response{}, fmt.Errorf("read stored answer: %w", err)
 	}
-	if !a.seesAnswer(ctx, v) {
+	if !a.seesCached(ctx, v) {
 		return middleware.Response{}, fmt.Errorf("stored answer: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
@@ -190,9 +190,9 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	return middleware.Response{Type: v}, nil
 }
 
-// seesAnswer says whether the caller may see what an answer tells of. Keys of one
+// seesCached says whether the caller may see what an answer tells of. Keys of one
 // account share its idempotency keys, but need not see the same inboxes.
-func (a *API) seesAnswer(ctx context.Context, answer any) bool {
+func (a *API) seesCached(ctx context.Context, answer any) bool {
 	ids := visible(callerOf(ctx))
 	if ids == nil {
 		return true

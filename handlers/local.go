@@ -119,7 +119,7 @@ func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	w := &localAnswer{header: http.Header{}}
+	w := &localResponse{header: http.Header{}}
 	t.api.ServeHTTP(w, r)
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -130,22 +130,22 @@ func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// localAnswer is an http.ResponseWriter that keeps the answer.
-type localAnswer struct {
+// localResponse is an http.ResponseWriter that keeps the answer.
+type localResponse struct {
 	header, sent http.Header
 	status       int
 	body         bytes.Buffer
 }
 
-func (w *localAnswer) Header() http.Header { return w.header }
+func (w *localResponse) Header() http.Header { return w.header }
 
-func (w *localAnswer) WriteHeader(status int) {
+func (w *localResponse) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status, w.sent = status, w.header.Clone()
 	}
 }
 
-func (w *localAnswer) Write(b []byte) (int, error) {
+func (w *localResponse) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.body.Write(b)
 }

@@ -15,14 +15,7 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
-const (
-	mcpPath = "/mcp"
-	// maxMCPBody is the largest call of a tool. It is in memory several times at
-	// once: as it came, as its arguments, and as the call that is made of them.
-	maxMCPBody = 8 << 20
-	// maxMCPFault is how much is told of why the MCP server refused a request.
-	maxMCPFault = 1 << 10
-)
+const mcpPath = "/mcp"
 
 func isMCP(r *http.Request) bool { return r.URL.Path == mcpPath }
 
@@ -45,7 +38,7 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 	if err := a.checkOrigin(r); err != nil {
 		return err
 	}
-	answer := &mcpAnswer{ResponseWriter: w}
+	answer := &mcpResponse{ResponseWriter: w}
 	a.mcp.ServeHTTP(answer, r.WithContext(a.asCaller(ctx)))
 	return answer.fault()
 }
@@ -103,16 +96,16 @@ func isLoopback(hostport string) bool {
 	return err == nil && httpapi.PlainIP(ip).IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// mcpAnswer holds back errors that the MCP server writes as plain text, for the
+// mcpResponse holds back errors that the MCP server writes as plain text, for the
 // one body that errors have. Those of the protocol itself are JSON, and pass.
-type mcpAnswer struct {
+type mcpResponse struct {
 	http.ResponseWriter
 	held int // status
 	text bytes.Buffer
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *mcpAnswer) WriteHeader(status int) {
+func (w *mcpResponse) WriteHeader(status int) {
 	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type")) // what has none is held
 	if status >= http.StatusBadRequest && kind != "application/json" {
 		w.held = status
@@ -122,7 +115,7 @@ func (w *mcpAnswer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *mcpAnswer) Write(b []byte) (int, error) {
+func (w *mcpResponse) Write(b []byte) (int, error) {
 	if w.held != 0 {
 		w.text.Write(b[:min(len(b), max(0, maxMCPFault-w.text.Len()))])
 		return len(b), nil
@@ -131,10 +124,10 @@ func (w *mcpAnswer) Write(b []byte) (int, error) {
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *mcpAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *mcpResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // fault is what was held back.
-func (w *mcpAnswer) fault() error {
+func (w *mcpResponse) fault() error {
 	switch {
 	case w.held == 0:
 		return nil

@@ -11,12 +11,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	limitCalls   = 600 // calls a key
-	limitSends   = 60  // sending calls a key
-	limitBadKeys = 60  // calls of an address that countByAddress counts, and file links
-)
-
 // sends are the operations that count against limitSends too.
 var sends = map[gen.OperationName]bool{
 	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,

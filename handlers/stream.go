@@ -5,18 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
-)
-
-const (
-	// streamPing is after how much silence a stream says that it is there still.
-	streamPing = 20 * time.Second
-	// streamRetryAfter is what a key with too many streams is told, in seconds.
-	streamRetryAfter = 10
 )
 
 // StreamEvents implements GET /v1/events/stream. Once the answer has begun

@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-const (
-	// frameTimeout is how long a client may take to accept one event.
-	frameTimeout = 20 * time.Second
-	// hurryTimeout is how long it may still take when the stream has ended.
-	hurryTimeout = time.Second
-)
-
 var (
 	streamHead = []byte("retry: 3000\n\n")
 	pingFrame  = []byte(": ping\n\n")

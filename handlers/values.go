@@ -69,8 +69,8 @@ func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
 	return &st, nil
 }
 
-// placeOf names a field of an item of a list, such as attachments[2].content.
-func placeOf(list string, i int, field string) string {
+// fieldPath names a field of an item of a list, such as attachments[2].content.
+func fieldPath(list string, i int, field string) string {
 	return list + "[" + strconv.Itoa(i) + "]." + field
 }
 

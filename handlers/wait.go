@@ -9,11 +9,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-const (
-	waitDefault  = 30 * time.Second
-	waitLookBack = time.Minute
-)
-
 // WaitForMessage implements GET /v1/inboxes/{inbox_id}/messages/wait. It
 // subscribes before it looks, so that no message can come between looking and
 // sleeping.
