@@ -1,5 +1,5 @@
-// Package domains leads an account's domain through its life: it says which DNS
-// records the domain needs, looks them up, and has the store draw what follows.
+// Package domains manages the domains of accounts: it lists the DNS records
+// that a domain needs, looks them up, and has the store update the domain.
 //
 // A domain is verified when its owner has published the account's token and the
 // key that its mail is signed with. It stays so while the DNS is in trouble, and
@@ -24,11 +24,11 @@ import (
 type Config struct {
 	Store    *store.Store
 	Resolver dns.Resolver
-	// MailDomain is the install's own mail domain, lower case, and Hostname the
-	// host that takes mail.
+	// MailDomain is the installation's own mail domain, in lower case. Hostname is
+	// the host that receives mail.
 	MailDomain, Hostname string
-	// Relayed says that a relay sends the mail: then Hostname is nobody's matter
-	// but the relay's.
+	// Relayed says that a relay sends the mail. Remote servers then see the name
+	// of the relay, not Hostname.
 	Relayed bool
 	// TokenKey makes the tokens that show whose a domain is.
 	TokenKey []byte
@@ -53,7 +53,7 @@ func New(cfg Config) (*Domains, error) {
 }
 
 // Add makes a pending domain. name is as dnsrec.CheckName returns it. The errors
-// are those of store.CreateDomain. The install's own domain is taken.
+// are those of store.CreateDomain. The installation's own domain is taken.
 func (s *Domains) Add(ctx context.Context, accountID int64, name string, once *store.Once) (store.Domain, error) {
 	if name == s.cfg.MailDomain {
 		return store.Domain{}, store.ErrDomainTaken
@@ -74,7 +74,7 @@ func (s *Domains) Add(ctx context.Context, accountID int64, name string, once *s
 }
 
 // token is what an account publishes to show that a domain is its own. It is not
-// secret, but nobody can make that of another account.
+// secret, but another account cannot compute it.
 func (s *Domains) token(accountID int64) string {
 	h := hmac.New(sha256.New, s.cfg.TokenKey)
 	h.Write([]byte("domain owner " + strconv.FormatInt(accountID, 10)))
@@ -142,7 +142,7 @@ func (s *Domains) Host(ctx context.Context) *dnsrec.Host {
 }
 
 // Check looks the records of d up and returns d as it then is. asked says that
-// somebody asked for it. ErrNotFound when d has been deleted meanwhile.
+// a user requested the check. ErrNotFound when d has been deleted meanwhile.
 func (s *Domains) Check(ctx context.Context, d store.Domain, asked bool) (store.Domain, error) {
 	records, published := s.records(d)
 	for i, f := range dnsrec.Check(ctx, s.cfg.Resolver, published) {

@@ -8,7 +8,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// CheckInstall looks for those keys of the install's own mail domain that wait to
+// CheckInstall looks for those keys of the installation's own mail domain that wait to
 // be published, and has the store draw what follows. Without a change of keys
 // under way it asks the DNS nothing.
 func (s *Domains) CheckInstall(ctx context.Context) error {

@@ -38,8 +38,8 @@ type Fetcher struct {
 	port   string
 }
 
-// NewFetcher returns a Fetcher. Nothing of a connection or an answer is kept: a
-// policy has an age of its own.
+// NewFetcher returns a Fetcher. It reuses no connection and caches no
+// response, because a policy has an age of its own.
 func NewFetcher(cfg FetchConfig) *Fetcher {
 	f := &Fetcher{client: &http.Client{
 		Transport: &http.Transport{
@@ -70,19 +70,19 @@ func (f *Fetcher) Fetch(ctx context.Context, domain string) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("fetch policy: %w", err)
 	}
-	defer func() { _ = res.Body.Close() }() // read to its end, or given up
+	defer func() { _ = res.Body.Close() }() // read to its end, or not needed
 	if res.StatusCode != http.StatusOK {
-		return Policy{}, fmt.Errorf("fetch policy: the answer is %s", res.Status)
+		return Policy{}, fmt.Errorf("fetch policy: the response is %s", res.Status)
 	}
 	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "text/plain" {
-		return Policy{}, fmt.Errorf("fetch policy: the answer is %.80q and not text/plain", res.Header.Get("Content-Type"))
+		return Policy{}, fmt.Errorf("fetch policy: the response is %.80q and not text/plain", res.Header.Get("Content-Type"))
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxPolicy+1))
 	if err != nil {
 		return Policy{}, fmt.Errorf("fetch policy: %w", err)
 	}
 	if len(text) > maxPolicy {
-		return Policy{}, errors.New("fetch policy: the answer is too long")
+		return Policy{}, errors.New("fetch policy: the response is too long")
 	}
 	return ParsePolicy(text)
 }

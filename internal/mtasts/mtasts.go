@@ -3,9 +3,9 @@
 // and which one, the policy itself is fetched over https, whose certificate
 // vouches for it.
 //
-// What cannot be read is no policy: a record or a policy with a fault in it, an
-// answer other than 200, a redirect, a certificate that is not good for the
-// policy host. Whoever has an older policy that is still valid then keeps to it.
+// A policy is ignored if the record or the policy has a syntax error, the response
+// is not 200, or the certificate is not valid for the policy host. A sender with an
+// older policy that is still valid then follows that one.
 package mtasts
 
 import (
@@ -27,7 +27,7 @@ type Mode string
 const (
 	Enforce Mode = "enforce" // send nothing to it
 	Testing Mode = "testing" // send, and tell
-	None    Mode = "none"    // nothing: there is no policy any more
+	None    Mode = "none"    // the domain has withdrawn its policy
 )
 
 // Policy is what a domain asks of those who send to it. The zero value asks for

@@ -24,7 +24,7 @@ import (
 // ErrRefused means that an address may not be reached.
 var ErrRefused = errors.New("address may not be reached")
 
-// alsoDenied are public addresses that a cloud answers on for its own machines.
+// alsoDenied are public addresses that a cloud reserves for its own services.
 var alsoDenied = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's host agent and DNS
 }
@@ -66,8 +66,8 @@ func New(cfg Config) *Guard {
 	return g
 }
 
-// Check returns an error that is ErrRefused when nothing may be sent to addr.
-// The port is not looked at.
+// Check returns ErrRefused if nothing may be sent to addr. It does not check the
+// port.
 func (g *Guard) Check(addr netip.Addr) error {
 	addr = plain(addr)
 	if _, own := g.own[addr]; own && !g.allowed(addr) {

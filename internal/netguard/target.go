@@ -34,9 +34,9 @@ func NewTargets(g *Guard, resolver dns.Resolver) *Targets {
 	return &Targets{g, resolver}
 }
 
-// Check returns an error that says, for who gave the URL, why nothing may be
-// posted to it; it is ErrRefused. A name that does not resolve passes: what
-// counts is Control when it is dialled.
+// Check returns an error if nothing may be posted to a URL. The error is
+// ErrRefused, and its text tells the user why. A name that does not resolve
+// passes, because Control checks the address of every connection.
 func (t *Targets) Check(ctx context.Context, raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -128,8 +128,8 @@ func hostOf(u *url.URL) (string, error) {
 	return host, nil
 }
 
-// isHost says whether s is an IPv4 address of four decimal numbers, or a name
-// that nobody takes for another way to write one.
+// isHost reports whether s is an IPv4 address of four decimal numbers, or a name
+// that no program reads as another form of an address.
 func isHost(s string) bool {
 	if addr, err := netip.ParseAddr(s); err == nil {
 		return addr.Is4()
@@ -149,7 +149,7 @@ func isHost(s string) bool {
 
 func refused(format string, args ...any) error { return &targetError{fmt.Sprintf(format, args...)} }
 
-// targetError is ErrRefused with what to tell who gave the URL.
+// targetError is ErrRefused with a text for the user.
 type targetError struct{ why string }
 
 func (e *targetError) Error() string { return e.why }

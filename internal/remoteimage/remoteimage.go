@@ -1,12 +1,12 @@
-// Package remoteimage fetches the images of a mail that lie elsewhere, for somebody
-// who asked to see them. The sender learns that the mail was looked at, and
-// nothing else: not from where, nor with which browser, and no cookie goes along.
+// Package remoteimage fetches the remote images of a message when a user asks to
+// see them. The sender learns that the message was opened and nothing else: not the
+// address or the browser of the user, and the request carries no cookie.
 //
-// The addresses are those of a stranger. So they are judged as webhook endpoints
-// are, when asked for, at each redirect, and when dialled: https to public
-// addresses, and what else the operator allows. An address of plain http is tried
-// as https. What comes back is an image of pixels or nothing: by its first bytes,
-// not by what it says it is, within a size, a number of pixels and a time.
+// An unknown sender chooses the addresses. They are checked like webhook endpoints:
+// when requested, at each redirect, and when connected. Only https to public
+// addresses is allowed, and what else the operator allows. Plain http becomes
+// https. The result is a bitmap image or nothing. The first bytes decide its
+// type, and its size, its number of pixels and the time are limited.
 package remoteimage
 
 import (
@@ -39,7 +39,7 @@ const (
 	maxHeader    = 32 << 10
 )
 
-// ErrNoImage means that there is no image that could be shown.
+// ErrNoImage means that the address does not lead to an image that can be shown.
 var ErrNoImage = errors.New("no image that can be shown")
 
 // Targets judges addresses. netguard.Targets is one.

@@ -20,8 +20,8 @@ type Config struct {
 	Endpoint *url.URL
 	// Region is what requests are signed for.
 	Region string
-	// Links is where others reach the same storage. Without it no links are
-	// given out.
+	// Links is where clients reach the same storage. Without it the API returns no
+	// links to it.
 	Links *url.URL
 	// Credentials are whose requests these are.
 	Credentials Credentials
@@ -64,7 +64,7 @@ func Parse(address string) (Config, error) {
 	}
 	cfg := Config{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Region: defaultRegion}
 	if s3utils.CheckValidBucketNameStrict(cfg.Bucket) != nil {
-		return Config{}, fmt.Errorf("%q is no name of a bucket", cfg.Bucket)
+		return Config{}, fmt.Errorf("%q is not a valid bucket name", cfg.Bucket)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

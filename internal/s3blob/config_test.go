@@ -35,9 +35,9 @@ func TestParseRefuses(t *testing.T) {
 	for address, want := range map[string]string{ //nolint:gosec // none of these is a secret
 		"mail":                          "form s3://bucket",
 		"http://mail":                   "form s3://bucket",
-		"s3://":                         "no name of a bucket",
-		"s3://Mail":                     "no name of a bucket",
-		"s3://m":                        "no name of a bucket",
+		"s3://":                         "not a valid bucket name",
+		"s3://Mail":                     "not a valid bucket name",
+		"s3://m":                        "not a valid bucket name",
 		"s3://key:secret@mail":          "AWS_ACCESS_KEY_ID",
 		"s3://mail?endpoint=s3.local":   "endpoint must be one address",
 		"s3://mail?endpoint=ftp://host": "endpoint must be one address",

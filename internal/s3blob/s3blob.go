@@ -2,7 +2,7 @@
 // each blob, in a bucket that others may share under another prefix.
 //
 // Mail streams through and is never held whole in memory. A blob is there when
-// the storage has answered that it is; before that no mail is acknowledged. When
+// the storage has confirmed it; before that no mail is acknowledged. When
 // the storage is away or refuses, the error is store.ErrUnavailable, or
 // store.ErrFull when it says that it has no room, and the sender of the mail is
 // asked to try again later. Nothing is written twice under one key.
@@ -29,7 +29,7 @@ import (
 const (
 	// putTimeout bounds the writing of one mail, whose sender waits.
 	putTimeout = 2 * time.Minute
-	// answerTimeout bounds how long the storage may take to begin an answer.
+	// answerTimeout bounds how long the storage may take to begin a response.
 	answerTimeout = 30 * time.Second
 	// deleteTimeout bounds one deletion.
 	deleteTimeout = 30 * time.Second

@@ -46,7 +46,7 @@ func NewIndexer(cfg IndexerConfig) *Indexer {
 // Run indexes mail soon after it comes, until ctx ends. A round that fails does
 // not end it.
 func (x *Indexer) Run(ctx context.Context) error {
-	defer x.letGo(ctx)
+	defer x.release(ctx)
 	stored, since := x.cfg.Store.Stored(), x.cfg.Now()
 	work.Due(ctx, func(ctx context.Context) time.Duration {
 		start := x.cfg.Now()
@@ -86,11 +86,11 @@ func (x *Indexer) RunOnce(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// letGo lets another node work at once.
-func (x *Indexer) letGo(ctx context.Context) {
+// release lets another node index at once.
+func (x *Indexer) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := x.cfg.Store.ReleaseIndex(ctx, x.holder); err != nil {
-		x.cfg.Log.WarnContext(ctx, "the index was not let go", "error", err)
+		x.cfg.Log.WarnContext(ctx, "the search index was not released", "error", err)
 	}
 }

@@ -37,8 +37,8 @@ const (
 	maxWord = 64
 )
 
-// border stands between subject, text and html: no phrase reaches over it, and
-// no query holds it, for it is no letter.
+// border separates subject, text and html. No phrase matches across it, and no
+// query contains it, because it is not a letter.
 const border = "-"
 
 // Text returns the words of a message: it is a store.IndexText.
