@@ -2,9 +2,9 @@ package mailauth
 
 import "strings"
 
-// Field renders the verdicts as the value of an Authentication-Results field of
-// the host, folded with a line for each method. What the sender has chosen is
-// quoted, or left out when it cannot be.
+// Field formats v as the value of an Authentication-Results header field (RFC
+// 8601) from host, folded with one line per method. Values that the sender
+// chose are quoted, or omitted if they cannot be quoted.
 func (v Verdicts) Field(host string, env Envelope) string {
 	var b strings.Builder
 	b.WriteString(host)
@@ -41,8 +41,8 @@ func (v Verdicts) writeSPF(b *strings.Builder, env Envelope) {
 	writeProperty(b, "smtp.mailfrom", env.MailFrom)
 }
 
-// writeComment writes a reason in parentheses. Reasons quote records of
-// others, so nothing but plain text is let through.
+// writeComment writes a reason in parentheses. Reasons may quote third-party
+// records, so only printable ASCII is written.
 func writeComment(b *strings.Builder, text string) {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r > 0x7e || strings.ContainsRune(`()\`, r) {
@@ -55,7 +55,8 @@ func writeComment(b *strings.Builder, text string) {
 	}
 }
 
-// maxProperty bounds a property's value, in bytes: the longest address.
+// maxProperty is the maximum length of a property value in bytes: the longest
+// address.
 const maxProperty = 320
 
 func writeProperty(b *strings.Builder, name, value string) {

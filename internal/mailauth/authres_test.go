@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestField: what the sender chose cannot end a word, a line or the field.
+// TestField checks that sender-chosen text cannot end a word, a line or the
+// field.
 func TestField(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// BenchmarkCheck judges mail of a sender whose DNS records are remembered, as
-// most are.
+// BenchmarkCheck authenticates a message whose DNS records are cached, the
+// common case.
 func BenchmarkCheck(b *testing.B) {
 	const signed = "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=example.org; s=x; h=From:To:Subject; bh=AAAA; b=AAAA\r\n"
 	raw := "Received: from a by b; Sat, 21 Nov 2026 08:00:00 +0000\r\nFrom: Ann <ann@example.org>\r\nTo: bob@reader.example\r\n" +

@@ -12,34 +12,33 @@ import (
 )
 
 const (
-	// answerLife is how long an answer is used again, also that there is none.
-	// net.Resolver does not tell what the zone allows.
+	// answerLife is the TTL of a cached result, including "not found".
+	// net.Resolver does not report the TTL of a record.
 	answerLife = time.Minute
-	// troubleLife is how long a question that was not answered is not repeated.
+	// troubleLife is the TTL of a cached lookup failure.
 	troubleLife = 5 * time.Second
-	// maxAnswers is how many answers are kept, and maxAnswerBytes how large one
-	// of them may be.
+	// maxAnswers is the maximum number of cached results, and maxAnswerBytes
+	// the maximum size of one.
 	maxAnswers     = 8192
 	maxAnswerBytes = 4 << 10
-	// questionTimeout is how long one question may take.
+	// questionTimeout limits one lookup.
 	questionTimeout = 5 * time.Second
-	// maxQuestions is how many are under way at a time.
+	// maxQuestions limits the concurrent lookups.
 	maxQuestions = 256
-	// downAfter is how many timeouts in a row mean that nobody may be answering at
-	// all. Then mail does not wait long: for as long as troubleLife, or until there
-	// is an answer, a question takes no more than downTimeout. They may also be of
-	// somebody whose own servers are slow on purpose, so that nobody is judged:
-	// what others have to say is still asked.
+	// downAfter is the number of consecutive timeouts after which the DNS may
+	// be down. Each lookup is then limited to downTimeout until one succeeds or
+	// troubleLife has passed. Lookups continue because the timeouts may come
+	// from a sender whose own servers are slow on purpose.
 	downAfter   = 32
 	downTimeout = 500 * time.Millisecond
 )
 
 var errPanic = errors.New("the resolver broke down")
 
-// Cache is a Resolver that remembers what another one said, for a minute, within
-// bounded memory. The same question asked many times at once is asked once.
-// Trouble is remembered for five seconds, so that a DNS that is down delays
-// some mail and not all of it.
+// Cache is a Resolver that caches the results of another Resolver for a minute,
+// in bounded memory. Identical concurrent lookups are made once. Failures are
+// cached for five seconds, so that a DNS outage delays some messages, not all
+// of them.
 type Cache struct {
 	resolver dns.Resolver
 	now      func() time.Time
@@ -47,8 +46,8 @@ type Cache struct {
 
 	mu       sync.Mutex
 	answers  map[question]*answer
-	timeouts int       // in a row
-	downTill time.Time // nobody is waited for long before
+	timeouts int       // consecutive
+	downTill time.Time // lookups use downTimeout until then
 }
 
 var _ dns.Resolver = (*Cache)(nil)
@@ -56,13 +55,13 @@ var _ dns.Resolver = (*Cache)(nil)
 type question struct{ kind, name string }
 
 type answer struct {
-	done  chan struct{} // closed when the rest is there
+	done  chan struct{} // closed when the other fields are set
 	value any
 	err   error
-	until time.Time // zero while it is being asked
+	until time.Time // zero during the lookup
 }
 
-// NewCache returns an empty cache. now is the clock; nil is time.Now.
+// NewCache returns an empty cache for r. A nil now means time.Now.
 func NewCache(r dns.Resolver, now func() time.Time) *Cache {
 	if now == nil {
 		now = time.Now
@@ -98,9 +97,9 @@ func (c *Cache) LookupAddr(ctx context.Context, addr string) ([]string, error) {
 	})
 }
 
-// lookup returns the answer to q: one that is remembered, one that somebody
-// else is waiting for, or a new one. A question goes on when the one who asked
-// it first goes away.
+// lookup returns the result for q from the cache, from a lookup in progress or
+// from a new lookup. A lookup continues even if the caller that started it
+// returns early.
 func lookup[T any](ctx context.Context, c *Cache, q question, ask func(context.Context) (T, error)) (T, error) {
 	a, mine := c.find(q)
 	if mine {
@@ -116,7 +115,8 @@ func lookup[T any](ctx context.Context, c *Cache, q question, ask func(context.C
 	return value, a.err
 }
 
-// find returns the answer to q, or one that the caller is to ask for.
+// find returns the entry for q. If mine is true, the entry is new and the
+// caller must start the lookup.
 func (c *Cache) find(q question) (a *answer, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +132,8 @@ func (c *Cache) find(q question) (a *answer, mine bool) {
 	return a, true
 }
 
-// drop makes room: what is too old goes, and when that is not a quarter, any
-// others too. What is being asked stays.
+// drop removes expired entries. If the cache is still more than three quarters
+// full, it removes other entries too. Lookups in progress stay.
 func (c *Cache) drop(now time.Time) {
 	for q, a := range c.answers {
 		if !a.until.IsZero() && !now.Before(a.until) {
@@ -150,7 +150,7 @@ func (c *Cache) drop(now time.Time) {
 	}
 }
 
-// patience is how long a question may take now.
+// patience returns the current timeout for one lookup.
 func (c *Cache) patience() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,12 +160,12 @@ func (c *Cache) patience() time.Duration {
 	return questionTimeout
 }
 
-// ask asks, and keeps what it is told.
+// ask calls ask with a timeout and stores its result in a.
 func (c *Cache) ask(ctx context.Context, q question, a *answer, ask func(context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
 	var value any
-	err := errPanic // unless something else is found out
+	err := errPanic // replaced unless ask panics
 	defer func() {
 		if recover() != nil {
 			value = nil
@@ -212,7 +212,7 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// bytesOf is about how much memory an answer takes.
+// bytesOf estimates the memory that a result takes, in bytes.
 func bytesOf(value any) int {
 	n := 0
 	switch v := value.(type) {

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// clock is a time that a test moves.
+// clock is a clock that a test sets.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -39,7 +39,7 @@ func TestCacheRemembers(t *testing.T) {
 	tests := []struct {
 		name  string
 		asked string
-		life  time.Duration // how long it is not asked again
+		life  time.Duration // TTL of the result
 	}{
 		{"an answer", "txt.example.", time.Minute},
 		{"that there is none", "nothing.example.", time.Minute},
@@ -77,8 +77,8 @@ func TestCacheRemembers(t *testing.T) {
 	}
 }
 
-// A question that many have at the same time is asked once, and goes on when
-// the first of them leaves.
+// Identical concurrent lookups are made once and continue after the first
+// caller returns.
 func TestCacheAsksOnce(t *testing.T) {
 	t.Parallel()
 	r := &held{entered: make(chan struct{}), release: make(chan struct{})}
@@ -109,7 +109,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	}
 }
 
-// held answers TXT when it is released.
+// held is a resolver that returns TXT records once released.
 type held struct {
 	dns.Resolver
 	asked            atomic.Int64
@@ -139,8 +139,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// When nobody answers any more, mail does not wait long for it; and when somebody
-// does again, that is seen.
+// When the DNS is down, messages do not wait long for it. Normal timeouts
+// return when it is up again.
 func TestCacheIsImpatientWithADeadServer(t *testing.T) {
 	t.Parallel()
 	r := &deaf{dead: "."}
@@ -162,8 +162,8 @@ func TestCacheIsImpatientWithADeadServer(t *testing.T) {
 	}
 }
 
-// A6: whoever has many names of which nobody answers does not keep us from asking
-// about others.
+// A6: many names of one domain with slow servers do not stop lookups for other
+// domains.
 func TestSlowNamesDoNotSilenceOthers(t *testing.T) {
 	t.Parallel()
 	c := NewCache(&deaf{dead: "slow"}, newClock().now)
@@ -175,11 +175,11 @@ func TestSlowNamesDoNotSilenceOthers(t *testing.T) {
 	}
 }
 
-// deaf is a server that does not answer about names that hold dead.
+// deaf is a resolver that times out for names that contain "dead".
 type deaf struct {
 	dns.Resolver
 	dead     string
-	patience time.Duration // of the last question
+	patience time.Duration // of the last lookup
 }
 
 func (d *deaf) LookupTXT(ctx context.Context, name string) ([]string, error) {

@@ -13,21 +13,20 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// DefaultTimeout is how long the verdicts on one mail may take, all questions
-// to the DNS together.
+// DefaultTimeout limits one check, including all its DNS lookups.
 const DefaultTimeout = 10 * time.Second
 
-// Checker judges mail. It is safe for use by many goroutines.
+// Checker authenticates received mail. It is safe for concurrent use.
 type Checker struct {
 	resolver dns.Resolver
-	cache    *Cache // resolver, when it is one
+	cache    *Cache // resolver if it is a *Cache, else nil
 	timeout  time.Duration
 	now      func() time.Time
 }
 
-// NewChecker returns a checker that asks r. timeout bounds each check, 0 is
-// DefaultTimeout; now is the clock for the times in signatures, nil is
-// time.Now.
+// NewChecker returns a Checker that uses r for DNS lookups. timeout limits each
+// check; 0 means DefaultTimeout. now is the clock for the times in signatures;
+// nil means time.Now.
 func NewChecker(r dns.Resolver, timeout time.Duration, now func() time.Time) *Checker {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -39,26 +38,25 @@ func NewChecker(r dns.Resolver, timeout time.Duration, now func() time.Time) *Ch
 	return &Checker{resolver: r, cache: cache, timeout: timeout, now: now}
 }
 
-// Envelope is what the SMTP transaction said.
+// Envelope holds the facts of the SMTP transaction.
 type Envelope struct {
-	Client   netip.Addr // who handed the mail over
-	HELO     string     // what the client called itself
+	Client   netip.Addr // address of the SMTP client
+	HELO     string     // argument of HELO or EHLO
 	MailFrom string     // reverse-path; "" is the null reverse-path
 }
 
-// Verdicts are all that is found out about one mail.
+// Verdicts holds the authentication results of one message.
 type Verdicts struct {
 	SPF   SPF
-	DKIM  []Signature // of the first signatures in the header
-	Other int         // signatures beyond those, which were not looked at
+	DKIM  []Signature // the first signatures in the header
+	Other int         // number of further signatures, not verified
 	DMARC DMARC
-	// Fault is a fault of our own, which made the verdicts temperror; nil
-	// nearly always.
+	// Fault is an internal error that made results temperror; usually nil.
 	Fault error
 }
 
-// Signed is the verdict on all the signatures together: Pass when one of them
-// passes, and None when there is none, or what is nearest to a pass.
+// Signed returns one result for all signatures: the best of them, in the order
+// Pass, TempError, Fail, Policy, PermError. It returns None if there are none.
 func (v Verdicts) Signed() Result {
 	for _, r := range []Result{Pass, TempError, Fail, Policy, PermError} {
 		for _, s := range v.DKIM {
@@ -70,9 +68,9 @@ func (v Verdicts) Signed() Result {
 	return None
 }
 
-// Check is one mail being judged. Start begins it, Read gives it the mail, and
-// Wait ends it. What needs the DNS is done meanwhile; what a Cache remembers is
-// used at once, without a goroutine.
+// Check is the authentication of one message. Start begins it, Read reads the
+// message, and Wait returns the results. DNS lookups run in the background;
+// cached results are used at once, without a goroutine.
 type Check struct {
 	checker *Checker
 	env     Envelope
@@ -82,11 +80,11 @@ type Check struct {
 
 	mu       sync.Mutex
 	verdicts Verdicts
-	spf      chan struct{} // closed when verdicts.SPF is there; nil when it was at once
+	spf      chan struct{} // closed when verdicts.SPF is set; nil if Start set it
 }
 
-// Start begins to judge a mail by its envelope. The caller must call Wait, or
-// Stop when the mail is not taken after all.
+// Start begins to authenticate a message by its envelope. The caller must call
+// Wait, or Stop if it rejects the message.
 func (c *Checker) Start(ctx context.Context, env Envelope) *Check {
 	k := &Check{checker: c, env: env, cancel: func() {}}
 	k.verdicts.SPF = SPF{Result: TempError, Reason: "not finished"}
@@ -105,7 +103,8 @@ func (c *Checker) Start(ctx context.Context, env Envelope) *Check {
 	return k
 }
 
-// recallSPF evaluates SPF by what is remembered; false when that is not enough.
+// recallSPF evaluates SPF from cached lookups only. It returns false if one is
+// missing.
 func (k *Check) recallSPF(ctx context.Context) bool {
 	defer k.recover()
 	r := &recall{cache: k.checker.cache}
@@ -123,10 +122,10 @@ func (k *Check) setSPF(spf SPF) {
 	k.mu.Unlock()
 }
 
-// Read reads the mail: its header, and its body when it is signed. It uses the
-// processor and does not wait. It does not keep mail. The error is that of
-// mail, or that the header is larger than lim allows; then there are no
-// verdicts of DKIM and DMARC.
+// Read reads the header of a message, and the body if it is signed. It does not
+// wait for the DNS and does not retain mail. It returns an error if reading
+// mail fails or if the header exceeds lim; then there are no DKIM and DMARC
+// results.
 func (k *Check) Read(mail io.Reader, lim mail.Limits) error {
 	defer k.recover()
 	fields, body, err := mime.ReadHeader(mail, lim)
@@ -156,17 +155,18 @@ func (k *Check) Read(mail io.Reader, lim mail.Limits) error {
 	return nil
 }
 
-// evidence is what Read has found in a mail.
+// evidence is what Read found in a message.
 type evidence struct {
 	signed         []*dkimCheck
-	domain, reason string // of From, or why there is none
+	domain, reason string // domain of From, or the reason why there is none
 }
 
-// recallRest judges by what is remembered; false when that is not enough.
+// recallRest evaluates DKIM and DMARC from cached lookups only. It returns
+// false if one is missing.
 func (k *Check) recallRest(e evidence) bool {
 	for _, s := range e.signed {
 		if s.Result == "" {
-			return false // its key is asked for beside the others
+			return false // its key is looked up concurrently with the others
 		}
 	}
 	r := &recall{cache: k.checker.cache}
@@ -178,7 +178,7 @@ func (k *Check) recallRest(e evidence) bool {
 	return !r.missed
 }
 
-// judge asks the DNS for what was signed, and gives DKIM and DMARC.
+// judge verifies the signatures and evaluates DMARC, using r for DNS lookups.
 func (k *Check) judge(ctx context.Context, r dns.Resolver, e evidence) {
 	var asking sync.WaitGroup
 	for _, s := range e.signed {
@@ -211,8 +211,8 @@ func (k *Check) judge(ctx context.Context, r dns.Resolver, e evidence) {
 	k.mu.Unlock()
 }
 
-// finished returns the verdicts on the signatures. One without is of a
-// verification that ended in a panic.
+// finished returns the results of the signatures. A verification that panicked
+// has no result and becomes TempError.
 func finished(checks []*dkimCheck) []Signature {
 	out := make([]Signature, len(checks))
 	for i, c := range checks {
@@ -224,7 +224,8 @@ func finished(checks []*dkimCheck) []Signature {
 	return out
 }
 
-// Wait returns the verdicts, at the latest when the time is over.
+// Wait returns the results. It blocks until the check ends or its timeout
+// expires.
 func (k *Check) Wait() Verdicts {
 	k.running.Wait()
 	k.cancel()
@@ -233,14 +234,14 @@ func (k *Check) Wait() Verdicts {
 	return k.verdicts
 }
 
-// Stop ends a check whose verdicts nobody needs. It may be called after Wait.
+// Stop cancels a check and discards its results. It may be called after Wait.
 func (k *Check) Stop() {
 	k.cancel()
 	k.running.Wait()
 }
 
-// recover turns a panic into verdicts that say nothing: a mail is not lost for
-// what we cannot judge.
+// recover records a panic in Fault, so that an internal fault does not lose the
+// message.
 func (k *Check) recover() {
 	if p := recover(); p != nil {
 		k.mu.Lock()

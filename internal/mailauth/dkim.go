@@ -11,31 +11,32 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// maxSignatures is how many signatures of a mail are verified: the first ones,
-// which were put on last.
+// maxSignatures is the maximum number of verified signatures per message. The
+// first ones in the header are the newest.
 const maxSignatures = 10
 
-// Signature is the verdict on one DKIM-Signature field. Result is Pass, Fail,
+// Signature is the result of one DKIM-Signature field. Result is Pass, Fail,
 // Policy, None, TempError or PermError:
 //
-//   - Fail: the body or a signed field is not what was signed, or the
-//     signature's time is over (x=).
-//   - Policy: it is correct but proves too little: rsa-sha1 or a short key (RFC
-//     8301), a body that goes on after what l= covers, or a From field that it
-//     does not sign, which may be the one that is shown.
-//   - None: the domain is only testing (t=y), which is to count as no signature
-//     (RFC 6376 section 3.6.1).
-//   - PermError: the signature or its key cannot be read, or there is no key.
+//   - Fail: the body or a signed field was changed, or the signature has
+//     expired (x=).
+//   - Policy: the signature is correct but too weak: it uses rsa-sha1 or a
+//     short key (RFC 8301), the body is longer than l=, or a From field is not
+//     signed.
+//   - None: the domain is only testing (t=y), which counts as no signature (RFC
+//     6376 section 3.6.1).
+//   - PermError: the signature or its key cannot be read, or the key does not
+//     exist.
 type Signature struct {
 	Result    Result
 	Domain    string // d=, lower case, A-labels
 	Selector  string // s=
 	Identity  string // i=, or "@" and the domain
 	Algorithm string // a=
-	Value     string // the first characters of b=, which tell signatures apart
-	Reason    string // what was wrong; empty when Result is Pass
-	// SignsFrom says that the signature covers every From field. A signature that
-	// does not never passes.
+	Value     string // the first characters of b=, which distinguish signatures
+	Reason    string // what is wrong; empty if Result is Pass
+	// SignsFrom reports whether the signature covers every From field. A
+	// signature that does not never passes.
 	SignsFrom bool
 }
 
@@ -44,7 +45,7 @@ type dkimCheck struct {
 	Signature
 
 	tags    tagList
-	key     string // where the public key is, a DNS name
+	key     string // DNS name of the public key
 	service keyUse
 	digest  []byte // of the signed fields
 	value   []byte // b=
@@ -56,11 +57,11 @@ type dkimCheck struct {
 // keyUse is what a public key must allow.
 type keyUse struct {
 	kind, hash   string // "rsa", "sha256"
-	inSubdomains bool   // i= is of a subdomain of d=
+	inSubdomains bool   // i= is in a subdomain of d=
 }
 
-// scanSignatures reads the signatures among the fields of a header, and hashes
-// the fields that they sign. more is how many there are beyond the limit.
+// scanSignatures reads the signatures of a header and hashes the fields that
+// they sign. more is the number of signatures beyond the limit.
 func scanSignatures(fields []mime.Field) (checks []*dkimCheck, more int) {
 	var index fieldIndex
 	for _, f := range fields {
@@ -79,8 +80,8 @@ func scanSignatures(fields []mime.Field) (checks []*dkimCheck, more int) {
 	return checks, more
 }
 
-// scanSignature does what needs neither the body nor the DNS. A verdict that
-// stands then is final.
+// scanSignature does the part that needs neither the body nor the DNS. If it
+// sets a result, that result is final.
 func scanSignature(f mime.Field, index fieldIndex) *dkimCheck {
 	c := &dkimCheck{}
 	if reason := c.read(string(f.Value())); reason != "" {
@@ -102,8 +103,8 @@ func scanSignature(f mime.Field, index fieldIndex) *dkimCheck {
 	return c
 }
 
-// read takes a signature apart (RFC 6376 section 6.1.1) and returns what is
-// wrong with it, or nothing.
+// read parses a signature (RFC 6376 section 6.1.1). It returns what is wrong
+// with it, or "".
 func (c *dkimCheck) read(value string) string {
 	tags, ok := parseTags(value)
 	if !ok {
@@ -219,8 +220,8 @@ func (c *dkimCheck) readHashes() string {
 	return ""
 }
 
-// hashBody reads a body once for all the signatures. Those that want the same
-// of it share a hash.
+// hashBody reads a body once for all signatures. Signatures with the same
+// canonicalization and length share a hash.
 func hashBody(body io.Reader, checks []*dkimCheck) error {
 	var forms []*canonicalBody
 	for _, c := range checks {
@@ -240,7 +241,8 @@ func hashBody(body io.Reader, checks []*dkimCheck) error {
 	return readBody(body, forms)
 }
 
-// judgeBody gives the verdict that the body alone leads to, when there is one.
+// judgeBody sets the result if the signature has expired or the body does not
+// match.
 func (c *dkimCheck) judgeBody(now time.Time) {
 	switch {
 	case c.Result != "":

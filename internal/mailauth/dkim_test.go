@@ -23,7 +23,7 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// judge gives a mail from 192.0.2.10 to a checker with that zone.
+// judge checks a message from 192.0.2.10 with a zone.
 func judge(t *testing.T, z dns.Resolver, raw, mailFrom string) Verdicts {
 	t.Helper()
 	c := NewChecker(z, 0, func() time.Time { return time.Unix(1_800_000_000, 0) })
@@ -38,7 +38,7 @@ func judge(t *testing.T, z dns.Resolver, raw, mailFrom string) Verdicts {
 	return v
 }
 
-// testKeys are made once: RSA takes its time.
+// testKeys are made once: generating RSA keys is slow.
 var testKeys = sync.OnceValue(func() map[string]crypto.Signer {
 	keys := map[string]crypto.Signer{}
 	for name, bits := range map[string]int{"rsa": 2048, "weak": 1024} {
@@ -161,7 +161,7 @@ func TestA3Vectors(t *testing.T) {
 		for _, c := range changes {
 			changed := c.change(string(raw))
 			if c.name != "untouched" && changed == string(raw) {
-				continue // nodemailer's mail is another one
+				continue // does not apply to the message of nodemailer
 			}
 			t.Run(strings.Join(parts, "-")+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
@@ -178,8 +178,8 @@ func TestA3Vectors(t *testing.T) {
 	}
 }
 
-// TestA3OwnSigner is row A3 with the signer that our own mail goes out by, in
-// all forms and with both kinds of keys.
+// TestA3OwnSigner checks row A3 with our own signer, in all forms and with both
+// kinds of keys.
 func TestA3OwnSigner(t *testing.T) {
 	t.Parallel()
 	forms := []dkim.Canonicalization{dkim.CanonicalizationSimple, dkim.CanonicalizationRelaxed}

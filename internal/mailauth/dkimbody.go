@@ -10,24 +10,24 @@ import (
 	"strconv"
 )
 
-// bodyHash is the hash of a body in canonical form, or of its first bytes.
+// bodyHash is the hash of a canonical body, or of its first limit bytes.
 type bodyHash struct {
 	form  form
 	limit int64 // l=; -1 is the whole body
 
 	sum  hash.Hash
-	left int64 // of limit
-	over bool  // the body goes on after limit
+	left int64 // bytes left of limit
+	over bool  // the body is longer than limit
 }
 
-// newBodyHash returns a hash for a signature with that l=, empty when it has
-// none.
+// newBodyHash returns a hash for a signature with length tag l, which is empty
+// if the signature has none.
 func newBodyHash(f form, l string) *bodyHash {
 	limit := int64(-1)
 	if l != "" {
 		n, err := strconv.ParseInt(l, 10, 64)
 		if err != nil {
-			n = 1<<63 - 1 // more than any mail has
+			n = 1<<63 - 1 // longer than any message
 		}
 		limit = n
 	}
@@ -36,7 +36,7 @@ func newBodyHash(f form, l string) *bodyHash {
 
 func (b *bodyHash) write(p []byte) {
 	if b.limit < 0 {
-		_, _ = b.sum.Write(p) // a hash takes everything
+		_, _ = b.sum.Write(p) // a hash never returns an error
 		return
 	}
 	n := min(int64(len(p)), b.left)
@@ -45,26 +45,26 @@ func (b *bodyHash) write(p []byte) {
 	b.over = b.over || n < int64(len(p))
 }
 
-// short says that the body ends before l= does.
+// short reports whether the body is shorter than l=.
 func (b *bodyHash) short() bool { return b.limit >= 0 && b.left > 0 }
 
-// canonicalBody brings a body into one canonical form and gives it to the hashes
-// that want it so. It holds no more than one line end back.
+// canonicalBody converts a body to one canonical form and writes it to hashes.
+// It buffers at most one line ending.
 type canonicalBody struct {
 	form   form
 	hashes []*bodyHash
 
-	blank   int64 // empty lines that are written only when more follows
-	space   bool  // relaxed: white space that is written only when more follows
-	started bool  // the line has something in it
-	cr      bool  // a CR that may be of a line end
-	empty   bool  // nothing was written
+	blank   int64 // empty lines, written only if more text follows
+	space   bool  // relaxed: white space, written only if more text follows
+	started bool  // the line is not empty
+	cr      bool  // a CR that may belong to a line ending
+	empty   bool  // nothing has been written
 	out     []byte
 }
 
 func newCanonicalBody(f form) *canonicalBody { return &canonicalBody{form: f, empty: true} }
 
-// share returns the hash for what h wants: one that is there, or h itself.
+// share returns the existing hash with the limit of h, or adds h.
 func (b *canonicalBody) share(h *bodyHash) *bodyHash {
 	for _, there := range b.hashes {
 		if there.limit == h.limit {
@@ -75,7 +75,7 @@ func (b *canonicalBody) share(h *bodyHash) *bodyHash {
 	return h
 }
 
-// readBody gives a body to every form of it.
+// readBody writes a body to all forms.
 func readBody(r io.Reader, forms []*canonicalBody) error {
 	br := bufio.NewReaderSize(r, 16<<10)
 	for {
@@ -96,7 +96,7 @@ func readBody(r io.Reader, forms []*canonicalBody) error {
 	return nil
 }
 
-// write takes a line, or a piece of a long one.
+// write writes a line, or part of a long one.
 func (b *canonicalBody) write(p []byte) {
 	b.out = b.out[:0]
 	text, ended := bytes.CutSuffix(p, []byte("\n"))
@@ -104,7 +104,7 @@ func (b *canonicalBody) write(p []byte) {
 		if n := len(text); n > 0 && text[n-1] == '\r' {
 			text = text[:n-1]
 		} else if n == 0 {
-			b.cr = false // the line end came in two pieces
+			b.cr = false // the line ending came in two pieces
 		}
 	}
 	if b.cr && (len(text) > 0 || !ended) {
@@ -121,7 +121,7 @@ func (b *canonicalBody) write(p []byte) {
 	b.flush()
 }
 
-// text takes what stands in a line.
+// text writes text within a line.
 func (b *canonicalBody) text(p []byte) {
 	if b.form == simpleForm {
 		if len(p) > 0 {
@@ -168,8 +168,8 @@ func (b *canonicalBody) line() {
 	b.started, b.space = false, false
 }
 
-// end ends the body, with a line end if it has none. A body without lines is
-// one empty line in simple form, and nothing in relaxed form (RFC 6376 section
+// end ends the body, adding a missing line ending. An empty body becomes one
+// empty line in simple form and nothing in relaxed form (RFC 6376 sections
 // 3.4.3 and 3.4.4).
 func (b *canonicalBody) end() {
 	b.out = b.out[:0]

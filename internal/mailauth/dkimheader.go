@@ -17,7 +17,7 @@ const (
 	relaxedForm
 )
 
-// canonicalization reads c=: that of the header, and that of the body.
+// canonicalization parses c= into the forms of the header and the body.
 func canonicalization(c string) (header, body form) {
 	first, second, _ := strings.Cut(strings.ToLower(c), "/")
 	return formOf(first), formOf(second)
@@ -33,8 +33,7 @@ func formOf(name string) form {
 	return unknownForm
 }
 
-// fieldIndex finds the fields of a header by their names in lower case, in the
-// order in which they stand there.
+// fieldIndex maps lower-case names to header fields, in header order.
 type fieldIndex map[string][]mime.Field
 
 func indexFields(fields []mime.Field) fieldIndex {
@@ -46,10 +45,10 @@ func indexFields(fields []mime.Field) fieldIndex {
 	return index
 }
 
-// hash writes the fields that h= names to w: of several with a name the last
-// one first, and nothing when none is left (section 5.4.2). So no field is
-// written twice, however long the list is. It reports whether all the From
-// fields are among them.
+// hash writes the fields that h= names to w. It takes fields of the same name
+// from the bottom of the header up and ignores further names (RFC 6376 section
+// 5.4.2), so each field is written at most once. It reports whether all From
+// fields are signed.
 func (x fieldIndex) hash(w io.Writer, names []string, f form) (fromSigned bool) {
 	taken := map[string]int{}
 	for _, name := range names {
@@ -65,15 +64,16 @@ func (x fieldIndex) hash(w io.Writer, names []string, f form) (fromSigned bool) 
 	return taken["from"] == len(x["from"])
 }
 
-// hashOwnField writes the signature itself, without its value and line end.
+// hashOwnField writes the signature field without the value of b= and without
+// its line ending.
 func hashOwnField(w io.Writer, f mime.Field, canon form) {
 	var out bytes.Buffer
 	writeField(&out, []byte(withoutValue(string(f.Raw))), canon)
-	_, _ = w.Write(bytes.TrimRight(out.Bytes(), "\r\n")) // a hash takes everything
+	_, _ = w.Write(bytes.TrimRight(out.Bytes(), "\r\n")) // a hash never returns an error
 }
 
-// writeField writes a field in canonical form. w is a hash or a buffer, which
-// take everything.
+// writeField writes a field in canonical form. w must be a hash or a buffer;
+// their writes do not fail.
 func writeField(w io.Writer, raw []byte, f form) {
 	if f == simpleForm {
 		_, _ = w.Write(raw)

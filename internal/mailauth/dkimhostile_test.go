@@ -68,7 +68,7 @@ func TestA3Keys(t *testing.T) {
 	}
 }
 
-// TestA3Signatures is row A3: what stands in the signature.
+// TestA3Signatures checks row A3: the tags of the signature.
 func TestA3Signatures(t *testing.T) {
 	t.Parallel()
 	swap := func(old, with string) func(string) string {
@@ -77,7 +77,7 @@ func TestA3Signatures(t *testing.T) {
 			return strings.Replace(head, old, with, 1) + "\r\nFrom:" + body
 		}
 	}
-	late := time.Unix(1_800_000_001, 0) // a second after the clock of judge
+	late := time.Unix(1_800_000_001, 0) // a second after the clock of the test checker
 	tests := []struct {
 		name    string
 		change  func(string) string

@@ -11,15 +11,15 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// Sizes of RSA keys, in bits: shorter ones prove nothing (RFC 8301 section
-// 3.2), longer ones only cost time.
+// RSA key sizes in bits. Shorter keys are insecure (RFC 8301 section 3.2);
+// longer ones only cost time.
 const (
 	minRSABits = 1024
 	maxRSABits = 8192
 )
 
-// verify asks for the key of a signature that has no verdict yet, and gives it
-// one (RFC 6376 sections 6.1.2 and 6.1.3).
+// verify looks up the key of a signature without a result and sets the result
+// (RFC 6376 sections 6.1.2 and 6.1.3).
 func (c *dkimCheck) verify(ctx context.Context, r dns.Resolver) {
 	if c.Result != "" {
 		return
@@ -46,9 +46,10 @@ func (c *dkimCheck) verify(ctx context.Context, r dns.Resolver) {
 	}
 }
 
-// publicKey is a key record (section 3.6.1) that a signature may use.
+// publicKey is a key record (RFC 6376 section 3.6.1). It holds one of the two
+// keys.
 type publicKey struct {
-	rsa     *rsa.PublicKey // one of the two
+	rsa     *rsa.PublicKey
 	ed25519 ed25519.PublicKey
 	testing bool
 }
@@ -60,8 +61,8 @@ func (k publicKey) check(digest, signature []byte) bool {
 	return rsa.VerifyPKCS1v15(k.rsa, crypto.SHA256, digest, signature) == nil
 }
 
-// chooseKey returns the key among the records at its name, or the verdict of a
-// signature that has none. Records that are no keys at all are passed over.
+// chooseKey returns the key in the TXT records of its name, or a result and
+// reason if there is none. It ignores records without a key.
 func chooseKey(texts []string, use keyUse) (key publicKey, result Result, reason string) {
 	found := 0
 	for _, text := range texts {
@@ -81,7 +82,7 @@ func chooseKey(texts []string, use keyUse) (key publicKey, result Result, reason
 	return key, PermError, "there are several keys of that name"
 }
 
-// readKey reads a key record, and refuses a key that is not for that use.
+// readKey parses a key record and checks that the key may be used for use.
 func readKey(tags tagList, use keyUse) (key publicKey, result Result, reason string) {
 	if v, ok := tags["v"]; ok && v != "DKIM1" {
 		return key, PermError, "the key is of another version"
@@ -111,8 +112,8 @@ func readKey(tags tagList, use keyUse) (key publicKey, result Result, reason str
 	return key, result, reason
 }
 
-// decode reads p=: bare for Ed25519, and for RSA a SubjectPublicKeyInfo or an
-// RSAPublicKey (erratum 3017 of RFC 6376).
+// decode decodes p=: raw for Ed25519; a SubjectPublicKeyInfo or an RSAPublicKey
+// for RSA (erratum 3017 of RFC 6376).
 func (k *publicKey) decode(p, kind string) (Result, string) {
 	const broken = "the key cannot be read"
 	der, ok := decodeBase64(p)

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// tagList is what "name=value; ..." says (RFC 6376 section 3.2), without white
-// space at the ends of values; in b=, bh=, h=, and such, without any.
+// tagList is a parsed "name=value; ..." list (RFC 6376 section 3.2). Values
+// have no surrounding white space; all but i=, n= and z= have none at all.
 type tagList map[string]string
 
-// parseTags reads a tag list; false when it is not one or a tag comes twice.
+// parseTags parses a tag list. It returns false if s is malformed or repeats a
+// tag.
 func parseTags(s string) (tagList, bool) {
 	tags := tagList{}
 	for item := range strings.SplitSeq(s, ";") {
@@ -42,7 +43,7 @@ const whiteSpace = " \t\r\n"
 
 func trimSpace(s string) string { return strings.Trim(s, whiteSpace) }
 
-// dropSpace takes all white space out of s.
+// dropSpace removes all white space from s.
 func dropSpace(s string) string {
 	if !strings.ContainsAny(s, whiteSpace) {
 		return s
@@ -57,7 +58,7 @@ func dropSpace(s string) string {
 	return out.String()
 }
 
-// splitList cuts a list at its colons.
+// splitList splits a list at its colons.
 func splitList(s string) []string { return strings.Split(s, ":") }
 
 func containsFold(list []string, want string) bool {
@@ -69,16 +70,16 @@ func containsFold(list []string, want string) bool {
 	return false
 }
 
-// decodeBase64 decodes a value that has no white space left; false when it is
-// empty or broken.
+// decodeBase64 decodes a value without white space. It returns false if the
+// value is empty or malformed.
 func decodeBase64(s string) ([]byte, bool) {
 	b, err := base64.StdEncoding.DecodeString(s)
 	return b, err == nil && len(b) > 0
 }
 
 // withoutValue returns a DKIM-Signature field without the value of b=, as it
-// was when it was signed (section 3.5). Everything else stays, white space
-// too.
+// was signed (RFC 6376 section 3.5). Everything else stays, including white
+// space.
 func withoutValue(raw string) string {
 	at := strings.IndexByte(raw, ':') + 1
 	for at < len(raw) {

@@ -6,31 +6,32 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// maxAuthors is how many addresses in From are looked at. A mail with more has
-// no verdict.
+// maxAuthors is the maximum number of addresses in From. DMARC is not evaluated
+// for a message with more.
 const maxAuthors = 100
 
-// DMARC says whether the domain of the address in the header From stands behind
-// the mail: Pass when SPF or a DKIM signature that passed is of that domain, or
-// of its organization where the domain's record allows that; Fail when neither
-// is; None when the domain has no record, or when there is no one domain to
-// ask; TempError when the DNS kept the answer.
+// DMARC is the DMARC result of one message (RFC 9989). Result is Pass if SPF or
+// a DKIM signature passed for the domain of the From address, or for its
+// organization if the record allows that. It is Fail if neither did, None if
+// the domain has no record or From does not name exactly one domain, and
+// TempError if a DNS lookup failed.
 type DMARC struct {
 	Result Result
-	// Domain is that of the header From, lower case, A-labels; empty when there
-	// is no one domain.
+	// Domain is the domain of the From field, in lower case and as A-labels;
+	// empty if From does not name exactly one.
 	Domain string
-	// Policy is what the owner of Domain asks to be done with this mail, of a
-	// Fail: "none", "quarantine" or "reject". Postroom shows it and does none.
+	// Policy is what the owner of Domain requests for this message if Result is
+	// Fail: "none", "quarantine" or "reject". Postroom reports it but does not
+	// act on it.
 	Policy string
-	// Record is the domain whose record applies; empty without one.
+	// Record is the domain whose record applies; empty without a record.
 	Record string
-	// Reason says why Result is None or TempError.
+	// Reason explains a None or TempError.
 	Reason string
 }
 
-// author returns the domain that a mail is from. RFC 9989 exempts mail whose
-// From names several.
+// author returns the domain of the From address, or the reason why there is
+// none. RFC 9989 exempts messages whose From names several domains.
 func author(fields []mime.Field) (domain, reason string) {
 	seen := 0
 	for _, f := range fields {
@@ -59,7 +60,7 @@ func author(fields []mime.Field) (domain, reason string) {
 	return domain, ""
 }
 
-// dmarcCheck is the evaluation for one mail.
+// dmarcCheck is the DMARC evaluation of one message.
 type dmarcCheck struct {
 	walker walker
 	domain string
@@ -68,12 +69,12 @@ type dmarcCheck struct {
 	err    error
 }
 
-// discover looks for the policy of the author's domain.
+// discover looks up the policy of the author's domain.
 func (c *dmarcCheck) discover(ctx context.Context) {
 	c.record, c.found, c.err = c.walker.policy(ctx, c.domain)
 }
 
-// judge gives the verdict, after discover.
+// judge returns the result. Call discover first.
 func (c *dmarcCheck) judge(ctx context.Context, spf SPF, signatures []Signature) DMARC {
 	out := DMARC{Domain: c.domain, Result: None}
 	switch {
@@ -99,8 +100,8 @@ func (c *dmarcCheck) judge(ctx context.Context, spf SPF, signatures []Signature)
 	return out
 }
 
-// align looks for something that passed and is of the author's domain. What the
-// DNS kept from passing may have been it.
+// align looks for an SPF or DKIM pass that is aligned with the author's domain.
+// It returns TempError if a DNS failure may have prevented the pass.
 func (c *dmarcCheck) align(ctx context.Context, spf SPF, signatures []Signature) Result {
 	result := Fail
 	consider := func(verdict Result, domain string, strict bool) {
@@ -127,9 +128,9 @@ func (c *dmarcCheck) align(ctx context.Context, spf SPF, signatures []Signature)
 	return result
 }
 
-// policy is what the record asks to be done (RFC 9989 section 4.10.1). Whether
-// a subdomain exists is asked only when that makes a difference, and trouble
-// with the answer counts as a yes.
+// policy returns the requested policy (RFC 9989 section 4.10.1). It checks
+// whether a subdomain exists only if that matters, and assumes that it does if
+// the lookup fails.
 func (c *dmarcCheck) policy(ctx context.Context) string {
 	rec := c.record
 	policy := rec.policy
@@ -147,7 +148,8 @@ func (c *dmarcCheck) policy(ctx context.Context) string {
 	return policy
 }
 
-// exists reports whether the author's domain has an address or takes mail.
+// exists reports whether the author's domain has an address or an MX record, or
+// the lookup fails.
 func (c *dmarcCheck) exists(ctx context.Context) bool {
 	r := c.walker.resolver
 	if records, err := lookupMX(ctx, r, c.domain); err != nil || len(records) > 0 {

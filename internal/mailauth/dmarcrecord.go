@@ -8,20 +8,20 @@ import (
 // dmarcRecord is a DMARC policy record (RFC 9989 section 4.7). Policies are
 // "none", "quarantine" or "reject".
 type dmarcRecord struct {
-	domain string // where it was found
+	domain string // domain that publishes the record
 
 	policy     string // p=
-	subdomains string // sp=, empty when it is not given
-	missing    string // np=, of subdomains that do not exist, likewise
+	subdomains string // sp=, or empty
+	missing    string // np=, the policy of subdomains that do not exist, or empty
 	strictDKIM bool   // adkim=s
 	strictSPF  bool   // aspf=s
 	testing    bool   // t=y
 	psd        byte   // 'y', 'n' or 'u'
-	useless    bool   // what it asks cannot be read: no DMARC for this mail
+	useless    bool   // the policy cannot be read; DMARC does not apply
 }
 
-// chooseDMARC returns the one policy record among TXT records; several count as
-// none (section 4.10).
+// chooseDMARC returns the only policy record among TXT records; several count
+// as none (RFC 9989 section 4.10).
 func chooseDMARC(texts []string, domain string) (rec dmarcRecord, ok bool) {
 	found := 0
 	for _, text := range texts {
@@ -33,9 +33,8 @@ func chooseDMARC(texts []string, domain string) (rec dmarcRecord, ok bool) {
 	return rec, found == 1
 }
 
-// parseDMARC reads a record; false when it is not one of this version. What
-// cannot be read in the rest of it is as if it were not there, but for
-// policies (section 4.10.1).
+// parseDMARC parses a record. It returns false if text is not a DMARC1 record.
+// It ignores malformed tags other than policies (RFC 9989 section 4.10.1).
 func parseDMARC(text string) (rec dmarcRecord, ok bool) {
 	rec = dmarcRecord{policy: "none", psd: 'u'}
 	seen := map[string]bool{}
@@ -98,8 +97,8 @@ func (rec *dmarcRecord) readFlag(name, value string) {
 	}
 }
 
-// hasReportAddress reports whether a rua= has a readable address in it: then a
-// broken policy counts as none instead of making the record useless.
+// hasReportAddress reports whether rua= contains a valid address. If it does, a
+// malformed policy counts as none; otherwise the record is useless.
 func hasReportAddress(list string) bool {
 	for item := range strings.SplitSeq(list, ",") {
 		if u, err := url.Parse(strings.Trim(item, " \t")); err == nil && u.Scheme != "" {
@@ -109,8 +108,8 @@ func hasReportAddress(list string) bool {
 	return false
 }
 
-// lowered is the policy of a domain that is only testing: one step less
-// (section 4.7, t=).
+// lowered returns the policy of a domain that is only testing: one step weaker
+// (RFC 9989 section 4.7, t=).
 func lowered(policy string) string {
 	switch policy {
 	case "reject":

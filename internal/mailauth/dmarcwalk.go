@@ -7,12 +7,12 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// maxWalk is how many labels of a long name are looked at after the name itself
-// (RFC 9989 section 4.10).
+// maxWalk is the maximum number of labels of the names queried after the name
+// itself (RFC 9989 section 4.10).
 const maxWalk = 7
 
-// walker finds policy records and organizational domains for one mail. It asks
-// for a name once.
+// walker finds policy records and organizational domains for one message. It
+// looks up each name once.
 type walker struct {
 	resolver dns.Resolver
 	asked    map[string]dmarcAnswer
@@ -24,8 +24,8 @@ type dmarcAnswer struct {
 	err    error
 }
 
-// at returns the record of a domain itself; false when there is none. The error
-// is trouble of the DNS.
+// at returns the record of domain itself, or false if there is none. The error
+// is a DNS failure.
 func (w *walker) at(ctx context.Context, domain string) (dmarcRecord, bool, error) {
 	answer, known := w.asked[domain]
 	if !known {
@@ -42,8 +42,8 @@ func (w *walker) at(ctx context.Context, domain string) (dmarcRecord, bool, erro
 	return answer.record, answer.ok, answer.err
 }
 
-// walk returns the records found on the way from domain up to the root, the
-// longest name first. One with psd= ends it.
+// walk returns the records found between domain and the root, longest name
+// first. It stops after a record with psd=.
 func (w *walker) walk(ctx context.Context, domain string) ([]dmarcRecord, error) {
 	var found []dmarcRecord
 	for name := domain; name != ""; name = parent(name) {
@@ -62,14 +62,14 @@ func (w *walker) walk(ctx context.Context, domain string) ([]dmarcRecord, error)
 	return found, nil
 }
 
-// parent is the name that a walk asks for next, empty after the last one.
+// parent returns the next name of a walk, or "" after the last one.
 func parent(name string) string {
 	labels := strings.Split(name, ".")
 	return strings.Join(labels[max(1, len(labels)-maxWalk):], ".")
 }
 
-// organization is the organizational domain of domain, by the records that its
-// walk has found (section 4.10.2).
+// organization returns the organizational domain of domain, given the records
+// that its walk found (RFC 9989 section 4.10.2).
 func organization(domain string, found []dmarcRecord) string {
 	for _, rec := range found {
 		if rec.psd == 'n' {
@@ -85,15 +85,15 @@ func organization(domain string, found []dmarcRecord) string {
 	return domain
 }
 
-// oneBelow is the name with one label more than suffix on the way to domain.
+// oneBelow returns the ancestor of domain with one label more than suffix.
 func oneBelow(domain, suffix string) string {
 	rest := strings.TrimSuffix(domain, "."+suffix)
 	return rest[strings.LastIndexByte(rest, '.')+1:] + "." + suffix
 }
 
-// policy returns the record that applies to mail from domain: its own, that of
-// its organizational domain, or that of the public suffix above that (section
-// 4.10.1). False when there is none.
+// policy returns the record that applies to mail from domain: that of domain,
+// of its organizational domain or of the public suffix above (RFC 9989 section
+// 4.10.1). It returns false if there is none.
 func (w *walker) policy(ctx context.Context, domain string) (dmarcRecord, bool, error) {
 	rec, ok, err := w.at(ctx, domain)
 	if ok || err != nil {
@@ -119,7 +119,7 @@ func (w *walker) sameOrganization(ctx context.Context, a, b string) (bool, error
 		return true, nil
 	}
 	if lastLabel(a) != lastLabel(b) {
-		return false, nil // they have no domain in common
+		return false, nil // no common ancestor
 	}
 	ofA, err := w.walk(ctx, a)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// dnsServer answers over UDP and TCP on one port. Kinds of records besides the
-// usual ones say how it fails: SERVFAIL, REFUSED, SILENT, GARBAGE, and ALIAS,
-// which is a CNAME that is answered alone.
+// dnsServer serves a zone over UDP and TCP on one port. Record types beyond the
+// usual ones select a failure: SERVFAIL, REFUSED, SILENT, GARBAGE, and ALIAS, a
+// CNAME without its target.
 type dnsServer struct{ zone *zone }
 
 // startDNS returns a resolver that asks a server with that zone.
@@ -50,7 +50,7 @@ func startDNS(t *testing.T, text string) *net.Resolver {
 	}}
 }
 
-// listenTwice listens on a port that is free for both protocols.
+// listenTwice listens on a port that is free for both UDP and TCP.
 func listenTwice(t *testing.T) (net.Listener, net.PacketConn) {
 	t.Helper()
 	for tries := 0; ; tries++ {
@@ -90,8 +90,8 @@ func (s dnsServer) serveTCP(conn net.Conn) {
 	}
 }
 
-// answer returns the reply to a query, nil for none. One that is longer than
-// limit is cut.
+// answer returns the response to a query, or nil for none. A response longer
+// than limit is truncated.
 func (s dnsServer) answer(query []byte, limit int) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)

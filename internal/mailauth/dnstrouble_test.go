@@ -10,10 +10,10 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// TestA6 is row A6: what a real DNS server can do to the verdicts on a signed
-// mail from ann@signer.example. Trouble is temperror and never fail, whatever
-// else is answered counts, and the time that is set is kept. That time is long
-// enough for a busy machine to answer all that is answered.
+// TestA6 checks row A6: how failures of a real DNS server affect the results
+// for a signed message from ann@signer.example. A DNS failure is temperror and
+// never fail, other lookups still count, and the timeout is kept. It is long
+// enough for a busy machine to complete all other lookups.
 func TestA6(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,30 +1,28 @@
-// Package mailauth says how far the sender of a received mail can be believed:
-// SPF (RFC 7208) for the client that handed the mail over, DKIM (RFC 6376,
-// 8301, 8463) for the domains that signed it, and DMARC (RFC 9989) for whether
-// one of them speaks for the address in the header From. The verdicts are
-// those of RFC 8601.
+// Package mailauth authenticates the sender of a received message: SPF (RFC
+// 7208) for the client that sent it, DKIM (RFC 6376, 8301, 8463) for the
+// domains that signed it, and DMARC (RFC 9989) for the domain in the From
+// header field. The results are those of RFC 8601.
 //
-// It judges and never refuses: whatever is wrong with a mail, its signatures or
-// the DNS becomes a verdict. Trouble with the DNS is temperror, which is not
-// fail. What the domain's owner has written wrong is permerror. The work that
-// one mail can cause is bounded: at most 10 signatures, the lookups that RFC
-// 7208 and RFC 9989 allow, and one deadline for all of it.
+// It never rejects a message: every fault becomes a result. A DNS failure is
+// temperror, not fail. A mistake in a domain's records is permerror. The work
+// per message is bounded: at most 10 signatures, the number of lookups that RFC
+// 7208 and RFC 9989 allow, and one deadline.
 //
-// Names are asked of a [Resolver], which net.Resolver is. [Cache] puts one
-// behind a bounded memory, so that busy senders cost few questions.
+// Lookups go through a [Resolver]; *net.Resolver is one. [Cache] is a bounded
+// cache in front of a Resolver.
 package mailauth
 
-// Result is one verdict, as RFC 8601 section 2.7 names them.
+// Result is an authentication result (RFC 8601 section 2.7).
 type Result string
 
-// The verdicts. Which of them a method can give stands at its result type.
+// The results. Each method documents which of them it uses.
 const (
-	None      Result = "none"      // nothing to judge: no record, no signature
+	None      Result = "none"      // no record, no signature
 	Pass      Result = "pass"      // authorised, or verified
 	Fail      Result = "fail"      // explicitly not authorised, or forged
 	SoftFail  Result = "softfail"  // SPF: probably not authorised
-	Neutral   Result = "neutral"   // SPF: nothing is claimed
-	Policy    Result = "policy"    // DKIM: correct, but not acceptable to us
-	TempError Result = "temperror" // the DNS did not answer; later it may
-	PermError Result = "permerror" // what is published or signed cannot be read
+	Neutral   Result = "neutral"   // SPF: the domain makes no claim
+	Policy    Result = "policy"    // DKIM: correct, but too weak
+	TempError Result = "temperror" // DNS failure; a later attempt may succeed
+	PermError Result = "permerror" // malformed record or signature
 )

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// FuzzSPF evaluates any record, with any local part and HELO: it always ends,
-// within the limits on lookups, with a verdict, and an explanation is one line
-// of printable ASCII.
+// FuzzSPF evaluates any record with any local part and HELO. It must end within
+// the lookup limits and return a valid result; an explanation is one line of
+// printable ASCII.
 func FuzzSPF(f *testing.F) {
 	for _, c := range spfCases {
 		f.Add(c.zone, c.from, c.helo)
@@ -34,8 +34,8 @@ func FuzzSPF(f *testing.F) {
 				}
 			}
 		}
-		// Each of the four: its record, ten terms of which an mx may ask for ten
-		// hosts, the names of the client, and an explanation.
+		// For each of the four: its record, ten terms (an mx may need ten host
+		// lookups), the names of the client, and an explanation.
 		if n := len(z.asked); n > 4*(1+10*11+11+2) {
 			t.Fatalf("%d questions", n)
 		}

@@ -11,10 +11,10 @@ import (
 
 var errNotRemembered = errors.New("not remembered")
 
-// recall answers from what a cache remembers, and asks nothing.
+// recall is a Resolver that returns cached results and makes no lookups.
 type recall struct {
 	cache  *Cache
-	missed bool // something was not remembered: what came of it counts for nothing
+	missed bool // a lookup was not cached, so the evaluation must be discarded
 }
 
 var _ dns.Resolver = (*recall)(nil)

@@ -11,7 +11,8 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// lookupTXT returns the TXT records of domain, none when there is no such name.
+// lookupTXT returns the TXT records of domain, or none if the name does not
+// exist.
 func lookupTXT(ctx context.Context, r dns.Resolver, domain string) ([]string, error) {
 	records, err := r.LookupTXT(ctx, domain+".")
 	if dns.IsNotFound(err) {
@@ -20,8 +21,8 @@ func lookupTXT(ctx context.Context, r dns.Resolver, domain string) ([]string, er
 	return records, err
 }
 
-// lookupIP returns the addresses of host of one family, none when there is no
-// such name.
+// lookupIP returns the addresses of host in one family, or none if the name
+// does not exist.
 func lookupIP(ctx context.Context, r dns.Resolver, network, host string) ([]netip.Addr, error) {
 	addrs, err := r.LookupNetIP(ctx, network, host+".")
 	if dns.IsNotFound(err) {
@@ -30,8 +31,8 @@ func lookupIP(ctx context.Context, r dns.Resolver, network, host string) ([]neti
 	return addrs, err
 }
 
-// lookupMX returns the MX hosts of domain, none when there is no such name.
-// net.Resolver returns the usable ones beside an error about the others.
+// lookupMX returns the MX hosts of domain, or none if the name does not exist.
+// net.Resolver returns valid records together with an error about invalid ones.
 func lookupMX(ctx context.Context, r dns.Resolver, domain string) ([]*net.MX, error) {
 	records, err := r.LookupMX(ctx, domain+".")
 	if len(records) > 0 || dns.IsNotFound(err) {
@@ -40,14 +41,14 @@ func lookupMX(ctx context.Context, r dns.Resolver, domain string) ([]*net.MX, er
 	return nil, err
 }
 
-// maxWritten is the longest form, in bytes, of a name that fits into the DNS: 253
-// characters of four bytes each. The encoding of longer names takes quadratic
+// maxWritten is the maximum length, in bytes, of a name that fits into the DNS:
+// 253 characters of four bytes each. Encoding a longer name takes quadratic
 // time.
 const maxWritten = 4 * 253
 
-// asciiDomain returns the form of a domain that the DNS knows, in lower case and
-// without the dot at its end; false when it has none. A name of one label is
-// returned too.
+// asciiDomain returns domain as A-labels, in lower case and without a final
+// dot. It returns false if domain is not a valid DNS name. A name of one label
+// is valid.
 func asciiDomain(domain string) (string, bool) {
 	domain = strings.TrimSuffix(domain, ".")
 	if len(domain) > maxWritten {
@@ -63,8 +64,8 @@ func asciiDomain(domain string) (string, bool) {
 	return strings.ToLower(domain), isQueryable(domain)
 }
 
-// isQueryable reports whether a question to the DNS can be made of a name (RFC
-// 1035 section 2.3.4): labels of 1 to 63 bytes, 253 in all.
+// isQueryable reports whether name is a valid DNS name: labels of 1 to 63
+// bytes, 253 in all (RFC 1035 section 2.3.4).
 func isQueryable(name string) bool {
 	if name == "" || len(name) > 253 {
 		return false

@@ -12,34 +12,34 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// What RFC 7208 section 4.6.4 allows.
+// Limits of RFC 7208 section 4.6.4.
 const (
-	maxSPFLookups = 10 // terms that ask the DNS
-	maxSPFVoids   = 2  // questions without an answer
-	maxSPFNames   = 10 // MX hosts of one mx, PTR names that are looked at
+	maxSPFLookups = 10 // terms that cause lookups
+	maxSPFVoids   = 2  // lookups without a result
+	maxSPFNames   = 10 // MX hosts of one mx; PTR names
 )
 
-// SPF is what the domain in the envelope says about the client that sent the
-// mail. Result is None, Pass, Fail, SoftFail, Neutral, TempError or PermError.
+// SPF is the SPF result of one message. Result is None, Pass, Fail, SoftFail,
+// Neutral, TempError or PermError.
 type SPF struct {
 	Result Result
 	// Domain was asked: that of the reverse-path, or of HELO when the
 	// reverse-path is null. Lower case, A-labels; empty when there is none.
 	Domain string
-	// HELO says that Domain is that of HELO.
+	// HELO reports whether Domain is the HELO name.
 	HELO bool
-	// Explanation is what the domain's owner has to say about a fail (RFC 7208
-	// section 6.2), ASCII; empty when nothing is published. It is the sender's
-	// text and not to be trusted.
+	// Explanation is the text that the domain publishes for a fail (RFC 7208
+	// section 6.2), in ASCII; empty if there is none. The sender controls it,
+	// so do not trust it.
 	Explanation string
-	// Reason says what was wrong, of a TempError or PermError.
+	// Reason explains a TempError or PermError.
 	Reason string
 }
 
-// CheckHost evaluates SPF (check_host of RFC 7208) for a mail that ip handed
-// over. helo is what the client called itself, mailFrom the reverse-path;
-// empty, it is null and postmaster@helo counts in its place (section 2.4). It
-// returns no error: what goes wrong is in the verdict.
+// CheckHost evaluates SPF (check_host, RFC 7208) for a message from the client
+// ip. helo is the client's HELO name and mailFrom the reverse-path. For a null
+// reverse-path it checks postmaster@helo (section 2.4). It reports errors in
+// Result and Reason.
 func CheckHost(ctx context.Context, r dns.Resolver, ip netip.Addr, helo, mailFrom string) SPF {
 	return checkHost(ctx, r, time.Now, ip, helo, mailFrom)
 }
@@ -82,7 +82,7 @@ func cutAddress(email string) (local, domain string) {
 	return email[:max(at, 0)], email[at+1:]
 }
 
-// spfCheck is one run of check_host with all that it includes.
+// spfCheck is one run of check_host, including the records that it includes.
 type spfCheck struct {
 	resolver     dns.Resolver
 	now          func() time.Time
@@ -93,14 +93,14 @@ type spfCheck struct {
 
 	lookups, voids int
 	names          []string // validated names of ip
-	named          bool     // names was looked for
+	named          bool     // names was looked up
 
-	// The exp of the record that decided, and the domain of that record.
+	// Explanation of the matching record, and the domain of that record.
 	exp       *macroString
 	expDomain string
 }
 
-// spfError is why a check has no verdict of the domain's own.
+// spfError is an error that determines the result.
 type spfError struct {
 	result Result
 	reason string
@@ -112,14 +112,14 @@ func permError(format string, args ...any) error {
 	return &spfError{PermError, fmt.Sprintf(format, args...)}
 }
 
-// tempError says that the DNS failed. The reason does not repeat the error: it
-// may name servers of ours.
+// tempError returns a TempError for a failed lookup. It leaves out the DNS
+// error, which may name our servers.
 func tempError(name string) error {
 	return &spfError{TempError, "no answer from the DNS for " + name}
 }
 
-// evaluate runs check_host for a domain, which is a valid one. The error says
-// more about TempError and PermError.
+// evaluate runs check_host for a valid domain. The error explains a TempError
+// or PermError.
 func (c *spfCheck) evaluate(ctx context.Context, domain string) (Result, error) {
 	result, err := c.follow(ctx, domain)
 	if e, ok := errors.AsType[*spfError](err); ok {
@@ -128,7 +128,7 @@ func (c *spfCheck) evaluate(ctx context.Context, domain string) (Result, error) 
 	return result, err
 }
 
-// follow evaluates the record of a domain and those that it redirects to.
+// follow evaluates the record of domain, following redirects.
 func (c *spfCheck) follow(ctx context.Context, domain string) (Result, error) {
 	rec, ok, err := c.record(ctx, domain)
 	if err != nil || !ok {
@@ -154,7 +154,8 @@ func (c *spfCheck) follow(ctx context.Context, domain string) (Result, error) {
 	}
 }
 
-// redirect returns the record that takes the place of domain's (section 6.1).
+// redirect returns the record that replaces the record of domain (RFC 7208
+// section 6.1).
 func (c *spfCheck) redirect(ctx context.Context, to macroString, domain string) (*spfRecord, string, error) {
 	if err := c.spend("redirect"); err != nil {
 		return nil, "", err
@@ -173,7 +174,8 @@ func (c *spfCheck) redirect(ctx context.Context, to macroString, domain string) 
 	return rec, next, err
 }
 
-// record returns the SPF record of domain; false without one (section 4.5).
+// record returns the SPF record of domain, or false if there is none (RFC 7208
+// section 4.5).
 func (c *spfCheck) record(ctx context.Context, domain string) (rec *spfRecord, ok bool, err error) {
 	texts, err := lookupTXT(ctx, c.resolver, domain)
 	if err != nil {
@@ -193,7 +195,7 @@ func (c *spfCheck) record(ctx context.Context, domain string) (rec *spfRecord, o
 	return rec, true, nil
 }
 
-// spend counts a term that asks the DNS.
+// spend counts a term that causes lookups.
 func (c *spfCheck) spend(term string) error {
 	if c.lookups++; c.lookups > maxSPFLookups {
 		return permError("more than %d lookups, at %s", maxSPFLookups, term)
@@ -201,7 +203,7 @@ func (c *spfCheck) spend(term string) error {
 	return nil
 }
 
-// void counts a question that had no answer.
+// void counts a lookup without a result.
 func (c *spfCheck) void(answers int) error {
 	if answers > 0 {
 		return nil

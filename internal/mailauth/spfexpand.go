@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// maxExplanation bounds an explanation, in bytes.
+// maxExplanation is the maximum length of an explanation in bytes.
 const maxExplanation = 512
 
-// uses reports whether one of the letters stands in a macro-string.
+// uses reports whether s contains a macro with one of the letters.
 func (s macroString) uses(letters string) bool {
 	return slices.ContainsFunc(s, func(m macro) bool {
 		return m.letter != 0 && strings.IndexByte(letters, m.letter) >= 0
 	})
 }
 
-// expand expands a macro-string of the record of domain (RFC 7208 section 7).
+// expand expands a macro-string in the record of domain (RFC 7208 section 7).
 func (c *spfCheck) expand(ctx context.Context, s macroString, domain string) string {
 	var out strings.Builder
 	for _, m := range s {
@@ -32,7 +32,7 @@ func (c *spfCheck) expand(ctx context.Context, s macroString, domain string) str
 	return out.String()
 }
 
-// value is what a macro letter stands for (section 7.2).
+// value returns the value of a macro letter (RFC 7208 section 7.2).
 func (c *spfCheck) value(ctx context.Context, letter byte, domain string) string {
 	switch letter {
 	case 's':
@@ -58,12 +58,13 @@ func (c *spfCheck) value(ctx context.Context, letter byte, domain string) string
 		return c.ip.String()
 	case 't':
 		return strconv.FormatInt(c.now().Unix(), 10)
-	default: // r, the name of the receiving host, which is nobody's business
+	default: // r, the name of the receiving host, which is not disclosed
 		return "unknown"
 	}
 }
 
-// dotted is an IPv4 address as usual, and an IPv6 address as nibbles.
+// dotted formats an IPv4 address as usual and an IPv6 address as dotted
+// nibbles.
 func dotted(ip netip.Addr) string {
 	if ip.Is4() {
 		return ip.String()
@@ -76,8 +77,8 @@ func dotted(ip netip.Addr) string {
 	return strings.Join(nibbles, ".")
 }
 
-// bestName is the validated name of the client: domain itself, else one in it,
-// else any.
+// bestName returns a validated name of the client: domain itself if possible,
+// else a subdomain of it, else any.
 func (c *spfCheck) bestName(ctx context.Context, domain string) string {
 	names := c.validatedNames(ctx)
 	if len(names) == 0 {
@@ -92,8 +93,8 @@ func (c *spfCheck) bestName(ctx context.Context, domain string) string {
 	return names[0]
 }
 
-// explain returns what the owner of the record that decided publishes about a
-// fail, empty when there is nothing readable (section 6.2).
+// explain returns the explanation of the record that caused a fail, or "" if
+// there is none (RFC 7208 section 6.2).
 func (c *spfCheck) explain(ctx context.Context) string {
 	if c.exp == nil {
 		return ""

@@ -7,28 +7,29 @@ import (
 	"strings"
 )
 
-// macroString is text with macros in it (RFC 7208 section 7).
+// macroString is text with macros (RFC 7208 section 7).
 type macroString []macro
 
-// macro is literal text, or a letter with its transformers when letter is not 0.
+// macro is literal text if letter is 0, else a macro letter with its
+// transformers.
 type macro struct {
 	literal string
 
 	letter  byte // in lower case
-	escape  bool // the letter was upper case: percent-encode
-	keep    int  // right-hand parts that are kept, 0 is all
+	escape  bool // the letter was in upper case: percent-encode the value
+	keep    int  // number of right-hand parts to keep; 0 means all
 	reverse bool
 	delims  string
 }
 
-// The letters that any macro-string may have, and those that only the text of
-// an explanation may have besides.
+// Macro letters: those that every macro-string may use, and those that only an
+// explanation may use.
 const (
 	macroLetters = "slodiphv"
 	expLetters   = "crt"
 )
 
-// parseMacro reads a macro-string.
+// parseMacro parses a macro-string.
 func parseMacro(s string) (macroString, error) {
 	if strings.IndexByte(s, ' ') >= 0 {
 		return nil, errCharacter
@@ -36,7 +37,7 @@ func parseMacro(s string) (macroString, error) {
 	return parseText(s, macroLetters)
 }
 
-// parseExplanation reads an explain-string (section 6.2).
+// parseExplanation parses an explain-string (RFC 7208 section 6.2).
 func parseExplanation(s string) (macroString, error) {
 	return parseText(s, macroLetters+expLetters)
 }
@@ -46,7 +47,7 @@ var (
 	errCharacter = errors.New("has a character that is not allowed")
 )
 
-// parseText reads printable ASCII with macros of the given letters in it.
+// parseText parses printable ASCII with macros that use letters.
 func parseText(s, letters string) (macroString, error) {
 	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > 0x7e }) >= 0 {
 		return nil, errCharacter
@@ -85,8 +86,8 @@ func parseText(s, letters string) (macroString, error) {
 	return out, nil
 }
 
-// parseMacroExpand reads what stands between the braces: a letter, how many
-// parts to keep, "r" to reverse them, and what parts them.
+// parseMacroExpand parses the text between the braces: a letter, the number of
+// parts to keep, "r" to reverse them, and the delimiters.
 func parseMacroExpand(s, letters string) (macro, error) {
 	if s == "" || !strings.Contains(letters, strings.ToLower(s[:1])) {
 		return macro{}, errMacro
@@ -100,7 +101,7 @@ func parseMacroExpand(s, letters string) (macro, error) {
 			return macro{}, errMacro
 		}
 		if err != nil || n > 128 {
-			n = 128 // more than a name has
+			n = 128 // more than any name has
 		}
 		m.keep, s = n, s[digits:]
 	}
@@ -114,8 +115,8 @@ func parseMacroExpand(s, letters string) (macro, error) {
 	return m, nil
 }
 
-// parseDomainSpec reads a macro-string that ends with a macro or a dot and a
-// top label (section 7.1).
+// parseDomainSpec parses a macro-string that ends with a macro, or with a dot
+// and a top label (RFC 7208 section 7.1).
 func parseDomainSpec(s string) (macroString, error) {
 	spec, err := parseMacro(s)
 	if err != nil {
@@ -128,7 +129,7 @@ func parseDomainSpec(s string) (macroString, error) {
 	if last.letter != 0 {
 		return spec, nil
 	}
-	// "%%", "%_" and "%-" end a macro-string as macros do.
+	// "%%", "%_" and "%-" also count as macros at the end.
 	if strings.HasSuffix(s, "%%") || strings.HasSuffix(s, "%_") || strings.HasSuffix(s, "%-") {
 		return spec, nil
 	}
@@ -154,8 +155,8 @@ func isTopLabel(s string) bool {
 	return !isNumber(s)
 }
 
-// transform cuts value at the delimiters, reverses it, keeps the right-hand
-// parts and joins them by dots (section 7.3).
+// transform splits value at the delimiters, reverses the parts, keeps the
+// right-hand ones and joins them with dots (RFC 7208 section 7.3).
 func (m macro) transform(value string) string {
 	if m.keep > 0 || m.reverse || m.delims != "" {
 		delims := m.delims
@@ -177,7 +178,7 @@ func (m macro) transform(value string) string {
 	return value
 }
 
-// splitAny cuts s at every character of delims.
+// splitAny splits s at every character in delims.
 func splitAny(s, delims string) []string {
 	var parts []string
 	for {
@@ -189,7 +190,7 @@ func splitAny(s, delims string) []string {
 	}
 }
 
-// percentEncode escapes what is not unreserved (RFC 3986 section 2.3).
+// percentEncode escapes all but unreserved characters (RFC 3986 section 2.3).
 func percentEncode(s string) string {
 	var out strings.Builder
 	for _, c := range []byte(s) {

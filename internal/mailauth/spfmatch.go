@@ -33,7 +33,7 @@ func (c *spfCheck) match(ctx context.Context, m mechanism, domain string) (bool,
 		}
 		return c.matchInclude(ctx, target)
 	case !ok:
-		return false, nil // a name that cannot be asked for does not exist
+		return false, nil // an invalid name does not exist
 	}
 	switch m.name {
 	case "a":
@@ -47,16 +47,15 @@ func (c *spfCheck) match(ctx context.Context, m mechanism, domain string) (bool,
 	}
 }
 
-// target expands a domain-spec. ok is false when no question can be made of it,
-// also because it would hold a local part that no DNS name can (RFC 8616
-// section 4).
+// target expands a domain-spec. ok is false if the name is not a valid DNS
+// name, or if it uses a non-ASCII local part (RFC 8616 section 4).
 func (c *spfCheck) target(ctx context.Context, spec macroString, domain string) (name string, ok bool, err error) {
 	if !isASCII(c.local) && spec.uses("sl") {
 		return "", false, nil
 	}
 	name = strings.ToLower(c.expand(ctx, spec, domain))
 	name = strings.TrimSuffix(name, ".")
-	for len(name) > 253 { // labels go from the left (section 7.3)
+	for len(name) > 253 { // remove labels from the left (RFC 7208 section 7.3)
 		_, rest, found := strings.Cut(name, ".")
 		if !found {
 			return "", false, nil
@@ -66,12 +65,12 @@ func (c *spfCheck) target(ctx context.Context, spec macroString, domain string) 
 	return name, isQueryable(name) && isASCII(name), nil
 }
 
-// matchInclude evaluates another domain's record: only a pass matches (section
-// 5.2).
+// matchInclude evaluates the record of another domain. Only a pass matches (RFC
+// 7208 section 5.2).
 func (c *spfCheck) matchInclude(ctx context.Context, target string) (bool, error) {
 	exp, expDomain := c.exp, c.expDomain
 	result, err := c.follow(ctx, target)
-	c.exp, c.expDomain = exp, expDomain // an included explanation is not used
+	c.exp, c.expDomain = exp, expDomain // ignore the explanation of an included record
 	if err == nil && result == None {
 		err = permError("include of %s, which has no SPF record", target)
 	}
@@ -113,7 +112,8 @@ func (c *spfCheck) matchMX(ctx context.Context, m mechanism, target string) (boo
 	return false, nil
 }
 
-// matchExists asks for an IPv4 address, whatever the client's is (section 5.7).
+// matchExists looks up an IPv4 address, also for an IPv6 client (RFC 7208
+// section 5.7).
 func (c *spfCheck) matchExists(ctx context.Context, target string) (bool, error) {
 	addrs, err := lookupIP(ctx, c.resolver, "ip4", target)
 	if err != nil {
@@ -122,21 +122,23 @@ func (c *spfCheck) matchExists(ctx context.Context, target string) (bool, error)
 	return len(addrs) > 0, c.void(len(addrs))
 }
 
-// matchPTR looks for a validated name of the client in target (section 5.5).
+// matchPTR looks for a validated name of the client in target (RFC 7208 section
+// 5.5).
 func (c *spfCheck) matchPTR(ctx context.Context, target string) (bool, error) {
 	return slices.ContainsFunc(c.validatedNames(ctx), func(name string) bool {
 		return name == target || strings.HasSuffix(name, "."+target)
 	}), nil
 }
 
-// validatedNames returns the names of the client that have its address. Trouble
-// with the DNS leaves a name out.
+// validatedNames returns the PTR names of the client that resolve to its
+// address. It skips a name whose lookup fails.
 func (c *spfCheck) validatedNames(ctx context.Context) []string {
 	if c.named {
 		return c.names
 	}
 	c.named = true
-	// Beside an error net.Resolver returns the names that can be used.
+	// net.Resolver returns valid names together with an error about invalid
+	// ones.
 	found, _ := c.resolver.LookupAddr(ctx, c.ip.String())
 	for i, name := range found {
 		if i == maxSPFNames {
@@ -154,7 +156,7 @@ func (c *spfCheck) validatedNames(ctx context.Context) []string {
 	return c.names
 }
 
-// network is the family of the client's address.
+// network returns the address family of the client for LookupNetIP.
 func (c *spfCheck) network() string {
 	if c.ip.Is4() {
 		return "ip4"
@@ -162,7 +164,8 @@ func (c *spfCheck) network() string {
 	return "ip6"
 }
 
-// contains reports whether the client's address is near one of addrs.
+// contains reports whether the client's address is in the network of one of
+// addrs.
 func (c *spfCheck) contains(m mechanism, addrs []netip.Addr) bool {
 	bits := m.bits6
 	if c.ip.Is4() {

@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// spfRecord is a policy as published: it is read as a whole before any of it is
-// evaluated, so that an error anywhere counts (RFC 7208 section 4.6).
+// spfRecord is a parsed SPF record. The whole record is parsed before
+// evaluation, so an error anywhere counts (RFC 7208 section 4.6).
 type spfRecord struct {
 	mechanisms []mechanism
 	redirect   *macroString
 	exp        *macroString
 }
 
-// mechanism is one "+a:example.com/24".
+// mechanism is one term, as in "+a:example.com/24".
 type mechanism struct {
 	qualifier Result
 	name      string       // in lower case
-	domain    *macroString // nil is the domain of the record
+	domain    *macroString // nil means the domain of the record
 	network   netip.Prefix // of ip4 and ip6
-	bits4     int          // of a and mx: how much of an address counts
+	bits4     int          // a and mx: prefix length for IPv4
 	bits6     int
 }
 
-// isSPFRecord reports whether a TXT record is one of SPF, of version 1.
+// isSPFRecord reports whether a TXT record is an SPF record of version 1.
 func isSPFRecord(text string) bool {
 	const version = "v=spf1"
 	if len(text) < len(version) || !strings.EqualFold(text[:len(version)], version) {
@@ -35,7 +35,7 @@ func isSPFRecord(text string) bool {
 	return len(text) == len(version) || text[len(version)] == ' '
 }
 
-// parseSPF reads a record that isSPFRecord takes.
+// parseSPF parses a record for which isSPFRecord is true.
 func parseSPF(text string) (*spfRecord, error) {
 	rec := &spfRecord{}
 	for term := range strings.SplitSeq(text[len("v=spf1"):], " ") {
@@ -49,7 +49,7 @@ func parseSPF(text string) (*spfRecord, error) {
 	return rec, nil
 }
 
-// cutText bounds what is quoted of what others have written.
+// cutText shortens quoted third-party text.
 func cutText(s string) string {
 	const longest = 64
 	if len(s) <= longest {
@@ -58,8 +58,8 @@ func cutText(s string) string {
 	return s[:longest] + "..."
 }
 
-// addTerm reads a modifier, which has a "=" before any ":" and "/", or a
-// mechanism.
+// addTerm parses a term. It is a modifier if it has a "=" before any ":" and
+// "/", else a mechanism.
 func (rec *spfRecord) addTerm(term string) error {
 	if i := strings.IndexAny(term, ":/="); i >= 0 && term[i] == '=' {
 		return rec.addModifier(term[:i], term[i+1:])
@@ -82,7 +82,7 @@ func (rec *spfRecord) addModifier(name, value string) error {
 		place = &rec.redirect
 	case "exp":
 		place = &rec.exp
-	default: // unknown ones are left alone, but must be well-formed
+	default: // unknown modifiers are ignored, but must be well-formed
 		_, err := parseMacro(value)
 		return err
 	}
@@ -142,7 +142,8 @@ func parseMechanism(term string) (mechanism, error) {
 	return m, err
 }
 
-// readDomain reads ":" domain-spec; without it the domain of the record counts.
+// readDomain parses ":" domain-spec. Without it, the domain of the record
+// applies.
 func (m *mechanism) readDomain(rest string) error {
 	if rest == "" {
 		return nil
@@ -155,8 +156,8 @@ func (m *mechanism) readDomain(rest string) error {
 	return err
 }
 
-// readBits reads a dual-cidr-length off the end and returns what stands before
-// it. A "/" that begins none is of the domain.
+// readBits parses a dual-cidr-length at the end of rest and returns the text
+// before it. Other slashes belong to the domain.
 func (m *mechanism) readBits(rest string) (string, error) {
 	var err error
 	if head, tail, ok := cutLast(rest, "//"); ok && isNumber(tail) {
@@ -174,7 +175,7 @@ func (m *mechanism) readBits(rest string) (string, error) {
 	return rest, nil
 }
 
-// readNetwork reads ":" and an address with or without a prefix length.
+// readNetwork parses ":" and an address with an optional prefix length.
 func (m *mechanism) readNetwork(rest string) error {
 	if rest == "" || rest[0] != ':' {
 		return errors.New("needs an address")
@@ -194,7 +195,7 @@ func (m *mechanism) readNetwork(rest string) error {
 	return err
 }
 
-// parseBits reads a prefix length, without leading zeros.
+// parseBits parses a prefix length without leading zeros.
 func parseBits(s string, most int) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || !isNumber(s) || n > most || s != strconv.Itoa(n) {

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// errTrouble is what a zone answers where it is told to fail.
+// errTrouble is the error of a FAIL record.
 var errTrouble = &net.DNSError{Err: "server misbehaving", IsTemporary: true}
 
-// zone answers from memory. What it does not hold does not exist.
+// zone is a resolver in memory. Names without records do not exist.
 type zone struct {
 	records map[string][]record // by name in lower case
 
@@ -24,9 +24,8 @@ type zone struct {
 
 type record struct{ kind, value string }
 
-// parseZone reads lines "name TYPE value": TXT, A, AAAA, MX, PTR, CNAME, or FAIL
-// for a name that answers nothing but trouble. MX values are a preference and a
-// host.
+// parseZone reads lines "name TYPE value": TXT, A, AAAA, MX, PTR, CNAME, or
+// FAIL for a name whose lookups fail. MX values are a preference and a host.
 func parseZone(t testing.TB, text string) *zone {
 	t.Helper()
 	z := &zone{records: map[string][]record{}}
