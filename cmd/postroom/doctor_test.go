@@ -159,18 +159,18 @@ func TestSettingsThatDoNotFit(t *testing.T) {
 	}{
 		{"all fit", "", "", ""},
 		{"nobody said where the API is", "POSTROOM_BASE_URL=", "BASE_URL", "is not set"},
-		{"the API is in the clear", "POSTROOM_BASE_URL=http://mail.example.com", "BASE_URL", "in the clear"},
-		{"the API is on this machine", "POSTROOM_BASE_URL=http://localhost:8080", "BASE_URL", "nobody else reaches"},
-		{"the API listens to all, in the clear", "POSTROOM_BASE_URL=http://mail.example.com POSTROOM_HTTP=:8080", "HTTP", "from everywhere"},
+		{"the API is in the clear", "POSTROOM_BASE_URL=http://mail.example.com", "BASE_URL", "not encrypted"},
+		{"the API is on this machine", "POSTROOM_BASE_URL=http://localhost:8080", "BASE_URL", "other hosts cannot reach"},
+		{"the API listens to all, in the clear", "POSTROOM_BASE_URL=http://mail.example.com POSTROOM_HTTP=:8080", "HTTP", "from any host"},
 		{"the API speaks HTTPS itself", "POSTROOM_BASE_URL= POSTROOM_TRUSTED_PROXIES= POSTROOM_HTTP=:80 POSTROOM_HTTPS=:443 POSTROOM_ACME_HOSTS=mail.example.com", "", ""},
-		{"the proxy is not known", "POSTROOM_TRUSTED_PROXIES=", "TRUSTED_PROXIES", "seem to be the proxy"},
-		{"everybody is a proxy", "POSTROOM_TRUSTED_PROXIES=0.0.0.0/0", "TRUSTED_PROXIES", "anybody can claim"},
-		{"mail comes from this machine alone", "POSTROOM_SMTP=127.0.0.1:2525", "SMTP", "no other server"},
+		{"the proxy is not known", "POSTROOM_TRUSTED_PROXIES=", "TRUSTED_PROXIES", "appear as the proxy"},
+		{"everybody is a proxy", "POSTROOM_TRUSTED_PROXIES=0.0.0.0/0", "TRUSTED_PROXIES", "any client can forge"},
+		{"mail comes from this machine alone", "POSTROOM_SMTP=127.0.0.1:2525", "SMTP", "other servers cannot connect"},
 		{"another port for the world", "POSTROOM_MX_PORT=2525", "MX_PORT", "listen on 25"},
-		{"the relay's password in the clear", "POSTROOM_RELAY=smtp://ann:x@relay.example.com?tls=off", "RELAY", "in the clear"},
+		{"the relay's password in the clear", "POSTROOM_RELAY=smtp://ann:x@relay.example.com?tls=off", "RELAY", "not encrypted"},
 		{"no limits", "POSTROOM_RATE_LIMITS=off", "RATE_LIMITS", "is off"},
 		{"metrics for all", "POSTROOM_METRICS=:9090", "METRICS", "anyone can read"},
-		{"files of one of several nodes", "POSTROOM_DATABASE=postgres://db/x POSTROOM_SECRET=0123456789abcdef0123456789abcdef", "BLOBS", "more than one node"},
+		{"files of one of several nodes", "POSTROOM_DATABASE=postgres://db/x POSTROOM_SECRET=0123456789abcdef0123456789abcdef", "BLOBS", "several nodes must share it"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
