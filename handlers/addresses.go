@@ -10,8 +10,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// addressesFromAPI reads one of the shapes that an address field may have: an
-// address, an object, or a list of both.
+// addressesFromAPI reads an address field in any of its shapes: an address, an
+// object, or a list of both.
 func addressesFromAPI(field string, r gen.Recipients) ([]mail.Address, error) {
 	switch r.Type {
 	case gen.AddressObjectRecipients:
@@ -62,21 +62,21 @@ func addressList(field string, in []gen.Address, indexed bool) ([]mail.Address, 
 	return out, nil
 }
 
-// isOwn says whether mail to an address reaches the inbox: its own address, in
-// any case and with any tag.
+// isOwn reports whether mail to email reaches the inbox. It ignores case and
+// tags.
 func isOwn(in store.Inbox, email string) bool {
 	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
 	name, _, _ := strings.Cut(local, "+")
 	return name+"@"+domain == in.Address
 }
 
-// others returns the addresses that are not of the inbox itself.
+// others returns the addresses that do not belong to the inbox itself.
 func others(in store.Inbox, list []mail.Address) []mail.Address {
 	return slices.DeleteFunc(slices.Clone(list), func(a mail.Address) bool { return isOwn(in, a.Email) })
 }
 
-// without returns the addresses that are not in any of the lists of others,
-// each once.
+// without returns the addresses that are in none of the other lists, without
+// duplicates.
 func without(in []mail.Address, others ...[]mail.Address) []mail.Address {
 	seen := map[string]bool{}
 	for _, list := range others {

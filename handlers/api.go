@@ -1,7 +1,8 @@
-// Package handlers is the HTTP API: it implements the server that is generated
-// from openapi.yaml over the store. One file per resource: request in, store
-// call, response out. Errors go back as they are; classify alone knows status
-// codes. What the contract can check is checked before a handler is called.
+// Package handlers implements the HTTP API: the server generated from
+// openapi.yaml, on top of the store. It has one file per resource: request in,
+// store call, response out. Handlers return errors unchanged; only classify
+// knows status codes. The generated server checks what the contract can express
+// before it calls a handler.
 package handlers
 
 import (
@@ -23,63 +24,62 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Config is what the API needs.
+// Config configures the API.
 type Config struct {
 	Store *store.Store
-	// MCP makes the server behind POST /mcp. The requests that it is given have a
-	// caller, and what it asks of local is answered by this API as to that caller.
-	// nil means that there is no such server.
+	// MCP creates the server behind POST /mcp. Each request it receives has a
+	// caller, and its requests to local run as that caller. Nil disables the
+	// endpoint.
 	MCP func(local http.RoundTripper) (http.Handler, error)
-	// Incoming takes mail that is simulated.
+	// Incoming stores simulated messages.
 	Incoming Incoming
-	// Domains are the accounts' own domains.
+	// Domains manages the accounts' own domains.
 	Domains *domains.Domains
-	// WebhookTargets says where webhooks may be sent.
+	// WebhookTargets checks webhook URLs.
 	WebhookTargets WebhookTargets
 	// WebhookTester sends test events to webhook endpoints.
 	WebhookTester WebhookTester
-	// Streams hands events out to those who listen.
+	// Streams delivers events to the open event streams.
 	Streams *stream.Hub
-	// StreamPing is after how much silence a stream says that it is there still;
-	// 0 means 20 seconds.
+	// StreamPing is the silence after which a stream sends a comment; 0 means
+	// 20 seconds.
 	StreamPing time.Duration
-	// MailDomain is the install's own mail domain, lower case.
+	// MailDomain is the mail domain of the installation, in lower case.
 	MailDomain string
-	// Hostname is the name that verdicts on received mail are given under.
+	// Hostname is the host name in the Authentication-Results of received mail.
 	Hostname string
-	// BaseURL is where clients reach the API: links begin with it.
+	// BaseURL is the public URL of the API. Links begin with it.
 	BaseURL *url.URL
 	// FileKey signs download links.
 	FileKey []byte
-	// Feedback makes and reads the links that stand in mail; nil means that there
-	// are none.
+	// Feedback creates and reads the links in sent mail. Nil means no links.
 	Feedback *feedback.Signer
-	// TrackOpens and TrackClicks say whether the html of emails to one recipient
-	// gets a picture that tells of opens, and links that tell of clicks.
+	// TrackOpens and TrackClicks add a tracking pixel and tracking links to the
+	// HTML of emails with one recipient.
 	TrackOpens, TrackClicks bool
-	// NoFiles says that no download links are given out or served, but those of
-	// the blob storage.
+	// NoFiles turns off download links, except those of the blob storage.
 	NoFiles bool
 	// KeyPrefix is the first part of new keys: "sk".
 	KeyPrefix string
-	// SendPolicy is what a new inbox gets that asks for none.
+	// SendPolicy is the default policy of a new inbox.
 	SendPolicy store.SendPolicy
-	// TrustedProxies are those whose X-Forwarded-For is believed.
+	// TrustedProxies are the proxies whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// RateLimits says whether rate limits are enforced.
 	RateLimits bool
-	// Version is the program's.
+	// Version is the version of the program.
 	Version string
-	// TempDir is the folder that large request bodies come into; empty means the
-	// system's.
+	// TempDir is the folder for large request bodies. Empty means the default
+	// of the system.
 	TempDir string
-	// Stopping is closed when the service shuts down: waits then answer at once.
+	// Stopping is closed when the service shuts down. Waits then return at
+	// once.
 	Stopping <-chan struct{}
-	// Answered is told the status of every answer; it may be nil.
+	// Answered, if not nil, is called with the status of every response.
 	Answered func(status int)
 	// Now is the clock.
 	Now func() time.Time
-	// Log takes faults of ours.
+	// Log records faults of the service.
 	Log *slog.Logger
 }
 
@@ -92,13 +92,13 @@ type API struct {
 	files   fileSigner
 	running runningCalls
 	bodies  *semaphore.Weighted
-	batches *semaphore.Weighted // of emails, those with large texts
+	batches *semaphore.Weighted // for emails: large batches
 	mcp     http.Handler        // may be nil
 
-	contract *packed.Body // as it is served
+	contract *packed.Body // as served
 	requests *httpapi.Contract
 
-	firstAccount atomic.Int64 // its sequence number; 0 until it is needed
+	firstAccount atomic.Int64 // its sequence number; 0 until first needed
 }
 
 var (

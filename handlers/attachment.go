@@ -12,20 +12,19 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxAttachmentBytes is what the attachments of one mail may have together,
-// decoded.
+// maxAttachmentBytes limits the decoded size of all attachments of a message
+// together.
 const maxAttachmentBytes = 25 << 20
 
-// attachment is a file that goes with a mail. A large one, and one that is stored
-// already, is read from where it lies while the mail is written, and never held
-// in memory.
+// attachment is a file attached to a message. A large or already stored one is
+// streamed from storage while the message is written.
 type attachment struct {
 	compose.Attachment
 	size int64
 }
 
-// stored is an attachment that open reads. What is deleted meanwhile is answered
-// as expired.
+// stored returns an attachment that open reads. If the content has been
+// deleted, opening it fails with errExpired.
 func stored(at compose.Attachment, size int64, open func() (io.ReadCloser, error)) attachment {
 	at.Open = func() (io.ReadCloser, error) {
 		r, err := open()
@@ -37,7 +36,7 @@ func stored(at compose.Attachment, size int64, open func() (io.ReadCloser, error
 	return attachment{at, size}
 }
 
-// file is the attachment as a draft keeps it.
+// file returns the attachment in the form that a draft stores.
 func (at attachment) file() store.DraftFile {
 	open := at.Open
 	if open == nil {
@@ -54,8 +53,8 @@ func outAttachments(in []attachment) []compose.Attachment {
 	return out
 }
 
-// attachmentsFromAPI checks what the contract cannot: the size of all together,
-// and null for bytes.
+// attachmentsFromAPI checks what the contract cannot: the total size, and null
+// for bytes.
 func attachmentsFromAPI(ctx context.Context, in gen.MessageAttachmentInputs) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
@@ -68,7 +67,7 @@ func attachmentsFromAPI(ctx context.Context, in gen.MessageAttachmentInputs) ([]
 	return out, checkAttachments(out)
 }
 
-// emailAttachments is attachmentsFromAPI for those of an email.
+// emailAttachments is attachmentsFromAPI for an email.
 func emailAttachments(ctx context.Context, in []gen.EmailAttachmentInput) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
@@ -116,7 +115,7 @@ func checkAttachmentSize(total int64) error {
 	return nil
 }
 
-// attachOriginals adds the attachments of the original to a forward.
+// attachOriginals adds the attachments of the original message to a forward.
 func (a *API) attachOriginals(ctx context.Context, s *submission, m store.Message) error {
 	total := int64(0)
 	for _, at := range s.attachments {

@@ -16,28 +16,29 @@ import (
 
 type callerKey struct{}
 
-// callerOf returns the key that the request came with.
+// callerOf returns the API key of the request.
 func callerOf(ctx context.Context) store.Key {
 	k, _ := ctx.Value(callerKey{}).(store.Key)
 	return k
 }
 
-// visible returns the only inboxes that the caller may see, or nil for all.
+// visible returns the ids of the inboxes that the key is limited to, or nil for
+// no limit.
 func visible(k store.Key) []string {
 	if k.InboxIDs == nil {
 		return nil
 	}
-	return append([]string{}, k.InboxIDs.V...) // never nil: none at all is a limit too
+	return append([]string{}, k.InboxIDs.V...) // never nil: an empty list is a limit too
 }
 
-// HandleBearerAuth implements gen.SecurityHandler: it finds the key, and
-// refuses one that is called from a foreign address, lacks the scope, or calls
-// too often. The scopes of an operation stand in openapi.yaml alone.
+// HandleBearerAuth implements gen.SecurityHandler. It finds the key and refuses
+// a client address that the key does not allow, a missing scope, and too many
+// requests. Only openapi.yaml defines the scopes of an operation.
 func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
 	if c, ok := localOf(ctx); ok {
 		return a.authorize(ctx, c.key, c.takeCount(), op, t.Roles)
 	}
-	token := strings.TrimLeft(t.Token, " ") // the generated server takes one space alone (RFC 9110 section 11.4)
+	token := strings.TrimLeft(t.Token, " ") // the generated server skips only one space (RFC 9110 section 11.4)
 	k, err := a.store.KeyByHash(ctx, store.HashKey(token))
 	if errors.Is(err, store.ErrNotFound) {
 		return ctx, errUnauthorized
@@ -52,8 +53,8 @@ func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.
 	return a.authorize(ctx, k, false, op, t.Roles)
 }
 
-// authorize counts the call, unless it is counted already, and checks the scopes
-// and the inbox limit of the key.
+// authorize counts the call, unless it is counted already, and checks the
+// scopes and the inbox limit of the key.
 func (a *API) authorize(ctx context.Context, k store.Key, counted bool, op gen.OperationName, scopes []string) (context.Context, error) {
 	if err := a.limitKey(ctx, k, counted, op); err != nil {
 		return ctx, err
@@ -67,9 +68,9 @@ func (a *API) authorize(ctx context.Context, k store.Key, counted bool, op gen.O
 	return context.WithValue(ctx, callerKey{}, k), nil
 }
 
-// reaches reports whether the inbox limit of a key leaves it any use of the
-// operation. The rules are in openapi.yaml alone. A key with inbox_ids may not
-// call an operation that has no rule.
+// reaches reports whether the inbox limit of a key permits the operation. Only
+// openapi.yaml defines the rules. A key with inbox_ids may not call an
+// operation without a rule.
 func reaches(k store.Key, op gen.OperationName) bool {
 	if k.InboxIDs == nil {
 		return true
@@ -78,8 +79,8 @@ func reaches(k store.Key, op gen.OperationName) bool {
 	return rule != "" && rule != gen.InboxIDsRefused
 }
 
-// keyStillGood is for calls that take long: the key may have been revoked, or
-// have expired, or the person signed out, since the call began.
+// keyStillGood checks the key again at the end of a long call: meanwhile it may
+// have been revoked or have expired, or the person may have signed out.
 func (a *API) keyStillGood(ctx context.Context) error {
 	if c, ok := localOf(ctx); ok && c.stillGood != nil {
 		return c.stillGood(ctx)
@@ -101,13 +102,14 @@ func addressAllowed(cidrs []string, ip netip.Addr) bool {
 	})
 }
 
-// hasAnyScope says whether a key with the scopes have may do what needs any one
-// of want. No want means that any key may.
+// hasAnyScope reports whether the scopes in have grant at least one of want. An
+// empty want permits every key.
 func hasAnyScope(have, want []string) bool {
 	return len(want) == 0 || slices.ContainsFunc(want, func(w string) bool { return hasScope(have, w) })
 }
 
-// implied are the scopes that open others; "*" and "admin" open all.
+// implied lists the scopes that include another scope; "*" and "admin" include
+// all.
 var implied = map[string][]string{
 	"emails:read":    {"read"},
 	"contacts:read":  {"read", "contacts:write"},
@@ -122,7 +124,7 @@ func hasScope(have []string, want string) bool {
 	})
 }
 
-// inboxOf returns the inbox of that id if the caller can see it.
+// inboxOf returns the inbox if the caller can see it.
 func (a *API) inboxOf(ctx context.Context, id string) (store.Inbox, error) {
 	k := callerOf(ctx)
 	if ids := visible(k); ids != nil && !slices.Contains(ids, id) {
@@ -131,8 +133,8 @@ func (a *API) inboxOf(ctx context.Context, id string) (store.Inbox, error) {
 	return a.store.Inbox(ctx, k.AccountID, id)
 }
 
-// filteredInbox is inboxOf for the parameter inbox_id of a list, and says so
-// when there is none.
+// filteredInbox is inboxOf for the list parameter inbox_id, with an error that
+// names the parameter.
 func (a *API) filteredInbox(ctx context.Context, id string) (store.Inbox, error) {
 	in, err := a.inboxOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -141,7 +143,7 @@ func (a *API) filteredInbox(ctx context.Context, id string) (store.Inbox, error)
 	return in, err
 }
 
-// messageOf returns the message of that id if the caller can see it.
+// messageOf returns the message if the caller can see it.
 func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
 	k := callerOf(ctx)
 	m, err := a.store.Message(ctx, k.AccountID, id)
@@ -154,10 +156,9 @@ func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
 	return m, nil
 }
 
-// countByAddress counts a request that is refused with e against the client's
-// address: one without a valid key or from an address that the key does not
-// allow, or to a path or method that does not exist. Past the limit the error is
-// 429.
+// countByAddress counts a request refused with e against the client address:
+// one with a bad key, from an address that the key does not allow, or to an
+// unknown path or method. Past the limit it returns a 429 error instead of e.
 func (a *API) countByAddress(ctx context.Context, e *apiError) *apiError {
 	if err := a.limitAddress(ctx); err != nil {
 		return a.classify(ctx, err)

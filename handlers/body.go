@@ -16,23 +16,22 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// gatedBody lets only so many bytes of large bodies into memory at a time. A
-// large body first comes into a temporary file, so that a slow client keeps
-// nobody else waiting, and the contents of its attachments stay there until the
-// request ends. That begins with the first read, when the key is already known to
-// be good.
+// gatedBody limits how many bytes of large request bodies are in memory. A
+// large body goes into a temporary file first, so a slow client does not delay
+// others. The contents of its attachments stay in the file until the request
+// ends. Reading starts only after the key has been checked.
 type gatedBody struct {
 	io.ReadCloser
 	api  *API
 	ctx  context.Context //nolint:containedctx // the request's, for one read
-	size int64           // announced; negative: unknown
-	// whole says that the contents of attachments come into memory too: they are
-	// part of something that this package does not read.
+	size int64           // Content-Length; negative if unknown
+	// whole loads the contents of attachments into memory too, for a body that
+	// another package parses.
 	whole bool
 
 	socket *http.ResponseController
-	latest time.Time // by the wall clock, as deadlines are
-	pace   int       // bytes since the deadline was moved
+	latest time.Time // by the wall clock, like all deadlines
+	pace   int       // bytes since the deadline last moved
 
 	begun    bool
 	file     *os.File
@@ -61,8 +60,8 @@ func (b *gatedBody) Read(p []byte) (int, error) {
 	return b.arrive(p)
 }
 
-// readForms reads a small body whole and brings it into the form that the
-// generated server reads.
+// readForms reads a whole small body and normalizes it for the generated
+// server.
 func (b *gatedBody) readForms(r io.Reader) error {
 	body, err := io.ReadAll(r)
 	if err != nil {
@@ -72,15 +71,15 @@ func (b *gatedBody) readForms(r io.Reader) error {
 	return nil
 }
 
-// arrive reads from the client, who has to keep up the pace. What is done with
-// the body once it is there has no deadline for reading: that would end the
-// request, whose connection is read to see whether the client has gone.
+// arrive reads from the client, which must keep up the pace. It clears the read
+// deadline at the end of the body: net/http keeps reading the connection to
+// detect a disconnect, and an expired deadline would cancel the request.
 func (b *gatedBody) arrive(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.pace += n
 	switch {
 	case errors.Is(err, io.EOF):
-		_ = b.socket.SetReadDeadline(time.Time{}) // not all connections can, in tests
+		_ = b.socket.SetReadDeadline(time.Time{}) // not all connections support deadlines, in tests
 	case b.pace >= bodyPace:
 		b.pace = 0
 		next := time.Now().Add(bodyTimeout)
@@ -92,14 +91,13 @@ func (b *gatedBody) arrive(p []byte) (int, error) {
 	return n, err
 }
 
-// await takes the body into a file and waits until there is room for it in
-// memory.
+// await copies the body into a file and waits until there is memory for it.
 func (b *gatedBody) await() (err error) {
 	if b.file, err = os.CreateTemp(b.api.cfg.TempDir, "body-*"); err != nil {
 		return spoolError(err)
 	}
-	// Without a name it is gone whatever happens to us. Where that cannot be,
-	// release removes it.
+	// Removing the name now deletes the file even after a crash. Where the
+	// system does not allow that, release removes it.
 	_ = os.Remove(b.file.Name())
 	var finder contentFinder
 	n, err := io.Copy(io.MultiWriter(bodyFile{b.file}, &finder), readerFunc(b.arrive))
@@ -128,8 +126,8 @@ func (b *gatedBody) await() (err error) {
 	return nil
 }
 
-// release gives back what the body took. It may be called whether or not it was
-// read.
+// release frees the memory and the file of the body. It is safe on an unread
+// body.
 func (b *gatedBody) release() error {
 	b.api.bodies.Release(b.held)
 	b.held = 0
@@ -143,8 +141,7 @@ func (b *gatedBody) release() error {
 	return err
 }
 
-// releaseBody ends the use of a body. Nothing can be done about a file that
-// stays.
+// releaseBody ends the use of a body and logs a file that it cannot remove.
 func (a *API) releaseBody(ctx context.Context, b *gatedBody) {
 	if err := b.release(); err != nil {
 		a.log.WarnContext(ctx, "temporary file not removed", "error", err, "request_id", requestID(ctx))
@@ -155,7 +152,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// bodyFile tells faults of the file from those of the client.
+// bodyFile marks write errors of the file, as opposed to errors of the client.
 type bodyFile struct{ file *os.File }
 
 func (f bodyFile) Write(p []byte) (int, error) {

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// markBytes and indexBytes are what stands for a content that is kept: bytes
-	// that no client can foresee, and which of the contents it is. As base64 both
-	// end where a group of four characters does.
+	// A mark replaces each content that stays in the file: markBytes random
+	// bytes that no client can predict, then indexBytes with its index. Both
+	// lengths are multiples of three, so their base64 has no padding.
 	markBytes  = 18
 	indexBytes = 6
 )
 
-// keptContents are the contents of attachments that stay in the file that a large
-// body came into. Each has a mark in the document that is decoded in place of the
-// body, which what decodes to the mark is exchanged for again.
+// keptContents holds the attachment contents of a large body, which stay in its
+// file. The decoded document has a mark in place of each content; behind maps a
+// mark back to its content.
 type keptContents struct {
 	file  *os.File
 	mark  [markBytes]byte
 	spans []contentSpan
 }
 
-// held is how many bytes of the body stay in the file.
+// held returns how many bytes of the body stay in the file.
 func (k *keptContents) held() (n int64) {
 	for _, s := range k.spans {
 		n += s.to - s.from
@@ -35,7 +35,8 @@ func (k *keptContents) held() (n int64) {
 	return n
 }
 
-// document reads the body of so many bytes, with marks for the contents.
+// document returns the body of the given size with marks in place of the
+// contents.
 func (k *keptContents) document(size int64) io.Reader {
 	var parts []io.Reader
 	from := int64(0)
@@ -52,7 +53,7 @@ func (k *keptContents) markOf(i int) []byte {
 	return append(mark[:markBytes], mark[len(mark)-indexBytes:]...)
 }
 
-// behind returns the content that decoded is the mark of, if it is one.
+// behind returns the content that a decoded mark stands for.
 func (k *keptContents) behind(decoded []byte) (s contentSpan, ok bool) {
 	index, isMark := bytes.CutPrefix(decoded, k.mark[:])
 	if !isMark || len(index) != indexBytes {
@@ -65,18 +66,19 @@ func (k *keptContents) behind(decoded []byte) (s contentSpan, ok bool) {
 	return k.spans[i], true
 }
 
-// text reads a content as it came, in base64.
+// text returns the base64 text of a content as received.
 func (k *keptContents) text(s contentSpan) io.Reader {
 	return io.NewSectionReader(k.file, s.from, s.to-s.from)
 }
 
-// open reads a content. It can be read until the request ends.
+// open returns a reader of the decoded content. It works until the request
+// ends.
 func (k *keptContents) open(s contentSpan) (io.ReadCloser, error) {
 	return io.NopCloser(&contentReader{text: k.text(s)}), nil
 }
 
-// contentReader decodes base64 that has no line ends in it, four times as fast as
-// the decoder of the standard library, which looks for them.
+// contentReader decodes base64 without line breaks. It is four times as fast as
+// the decoder of the standard library, which skips line breaks.
 type contentReader struct {
 	text    io.Reader
 	in      [16 << 10]byte // whole groups of four characters
@@ -101,7 +103,7 @@ func (r *contentReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// writeWhole writes a document with the contents where it has their marks.
+// writeWhole writes a document with each mark replaced by its content.
 func (k *keptContents) writeWhole(w io.Writer, doc []byte) error {
 	mark := []byte(base64.StdEncoding.EncodeToString(k.mark[:]))
 	all := base64.StdEncoding.EncodedLen(markBytes + indexBytes)

@@ -14,19 +14,19 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// composed is a mail as it will be sent. A large one is not held in memory but
-// written anew each time that it is read, which gives the same bytes.
+// composed is a message ready to send. A large one is not kept in memory: each
+// read writes it again, with the same bytes.
 type composed struct {
-	id     string // of which Message-ID and boundaries are made
+	id     string // seed of the Message-ID and the boundaries
 	out    compose.Outgoing
 	size   int64  // in bytes
-	raw    []byte // nil of one that does not fit into a row
+	raw    []byte // nil if it does not fit into a row
 	parsed *mime.Message
 }
 
-// compose writes the mail and reads it back, so that what is stored about it is
-// what it says. An email is stored as it was given, and is read only for the
-// places of its attachments.
+// compose writes the message and parses it back, so that the stored data
+// matches the message itself. An email is stored as submitted and parsed only
+// for the positions of its attachments.
 func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
@@ -54,7 +54,7 @@ func (a *API) compose(s submission) (*composed, error) {
 	return c, nil
 }
 
-// keep writes the mail, and keeps a small one.
+// keep writes the message and stores the bytes if they are few.
 func (c *composed) keep() error {
 	var raw rowBuffer
 	var err error
@@ -67,8 +67,8 @@ func (c *composed) keep() error {
 	return nil
 }
 
-// write writes the mail once: what reads it back, and what keeps a small one, do
-// so while it is written.
+// write writes the message once. The same pass parses it and stores the bytes
+// if they are few.
 func (c *composed) write() error {
 	var raw rowBuffer
 	written := make(chan error, 1)
@@ -81,7 +81,7 @@ func (c *composed) write() error {
 	}()
 	var err error
 	c.parsed, err = mime.Parse(r, mail.DefaultLimits())
-	_, _ = io.Copy(io.Discard, r) // it may have read enough; the error is that of the writer
+	_, _ = io.Copy(io.Discard, r) // the parser may stop early; only the writer's error counts
 	switch failed := <-written; {
 	case failed != nil:
 		return composeError(failed)
@@ -96,11 +96,11 @@ func (c *composed) write() error {
 	return nil
 }
 
-// isText says that a mail is a text and nothing else. Such a mail ends with a
-// line end, which is written to texts that have none.
+// isText reports whether a message is plain text only. The writer ends plain
+// text with a line break, even if the input has none.
 func isText(m *mime.Message) bool { return m.HTML == "" && len(m.Attachments) == 0 }
 
-// open reads the mail from its beginning. Close ends what writes it.
+// open returns a reader of the whole message. Close stops the writer.
 func (c *composed) open() io.ReadCloser {
 	if c.raw != nil {
 		return io.NopCloser(bytes.NewReader(c.raw))
@@ -113,7 +113,7 @@ func (c *composed) open() io.ReadCloser {
 	return r
 }
 
-// rowBuffer keeps what fits into a row, and forgets the rest.
+// rowBuffer keeps what fits into a row and discards the rest.
 type rowBuffer struct{ bytes.Buffer }
 
 func (b *rowBuffer) Write(p []byte) (int, error) {
@@ -123,7 +123,7 @@ func (b *rowBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// composeError gives the field that the mail cannot carry back to the caller.
+// composeError turns an error about one field into an error for the caller.
 func composeError(err error) error {
 	if field, ok := errors.AsType[*compose.FieldError](err); ok {
 		return errInvalid(field.Field, "%s", field.Reason)

@@ -108,14 +108,14 @@ func contactCountsToAPI(n store.ContactCounts) *gen.ContactBatchResult {
 	return &gen.ContactBatchResult{Created: n.Created, Updated: n.Updated}
 }
 
-// contactFields are what a request says of a contact besides the address.
+// contactFields are the fields of a contact request except the address.
 type contactFields struct {
 	first, last gen.OptNilString
-	metadata    json.RawMessage // nil when it says nothing
-	tags        store.Labels    // nil when it says nothing
+	metadata    json.RawMessage // nil if absent
+	tags        store.Labels    // nil if absent
 }
 
-// label reads metadata and tags; place stands before the names of the fields.
+// label reads metadata and tags. place is the prefix of the field names.
 func (f *contactFields) label(place string, metadata gen.OptFreeObject, tags gen.OptTags) (err error) {
 	if v, ok := tags.Get(); ok {
 		if f.tags, err = tagsFromAPI(place, v); err != nil {
@@ -128,7 +128,7 @@ func (f *contactFields) label(place string, metadata gen.OptFreeObject, tags gen
 	return err
 }
 
-// set changes what the request says, and leaves the rest as it is.
+// set applies the fields in the request and leaves the others unchanged.
 func (f *contactFields) set(c *store.Contact) {
 	if f.first.Set {
 		c.FirstName = nilOrText(f.first)
@@ -144,8 +144,7 @@ func (f *contactFields) set(c *store.Contact) {
 	}
 }
 
-// contactFromAPI reads a contact; place is what stands before the names of its
-// fields.
+// contactFromAPI reads a contact. place is the prefix of its field names.
 func contactFromAPI(place string, req *gen.ContactCreate) (store.ContactInput, error) {
 	email := string(req.Email)
 	if err := mail.ValidAddress(email); err != nil {

@@ -1,37 +1,36 @@
 package handlers
 
-// minContent is from which size on, in base64, the content of an attachment is
-// worth keeping out of memory.
+// minContent is the smallest base64 attachment content that is kept out of
+// memory.
 const minContent = 64 << 10
 
-// contentSpan is where in a body the content of an attachment stands, between
-// its quotes, and how many bytes it says.
+// contentSpan is the position of an attachment content in a body, between the
+// quotes, and its decoded size.
 type contentSpan struct{ from, to, size int64 }
 
-// contentFinder finds the large contents of attachments in the JSON document
-// that is written to it: the base64 texts attachments[].content. What it is not
-// sure of, such as a name or a text with an escape, or text that is not base64,
-// it leaves to the decoder, which knows what is wrong with it. Whether the
-// document is JSON does not matter: with another text between the quotes it is
-// as right or as wrong as before.
+// contentFinder finds the large base64 strings attachments[].content in the
+// JSON document written to it. It skips names and strings with escapes and
+// anything that is not base64; the decoder reports errors in those. The
+// document need not be valid JSON: replacing the text between two quotes does
+// not change whether it is.
 type contentFinder struct {
 	found []contentSpan
 
-	at     int64 // how much was written
+	at     int64 // bytes written so far
 	depth  int   // of open objects and arrays
 	opened [3]byte
-	names  [3]string // the last name in each of them
-	value  bool      // a colon came last
+	names  [3]string // the last name in each
+	value  bool      // the last token was a colon
 
 	text jsonString
 }
 
-// jsonString is the string that is being read.
+// jsonString is the string that is currently read.
 type jsonString struct {
 	open    bool
 	escape  bool // the next character is escaped
 	wanted  bool // it is the content of an attachment
-	plain   bool // and base64 so far; of names: without escapes
+	plain   bool // content: base64 so far; names: no escapes
 	padding int64
 	from    int64
 	name    []byte
@@ -72,12 +71,12 @@ func (f *contentFinder) outside(c byte) {
 	}
 }
 
-// wanted says whether the content of an attachment comes next.
+// wanted reports whether the next string is the content of an attachment.
 func (f *contentFinder) wanted() bool {
 	return f.value && f.depth == 3 && f.opened == [3]byte{'{', '[', '{'} && f.names[0] == "attachments" && f.names[2] == "content"
 }
 
-// inside reads on in a string and returns how many bytes it took.
+// inside continues a string and returns how many bytes it used.
 func (f *contentFinder) inside(p []byte) int {
 	s := &f.text
 	for i := 0; i < len(p); i++ {
@@ -105,7 +104,7 @@ func (f *contentFinder) inside(p []byte) int {
 	return len(p)
 }
 
-// base64Prefix is how much of p, from its beginning, are characters of base64.
+// base64Prefix returns how many bytes at the start of p are base64 characters.
 func base64Prefix(p []byte) int {
 	for i, c := range p {
 		if !inBase64[c] {
@@ -130,7 +129,7 @@ func (f *contentFinder) end(to int64) {
 	}
 }
 
-// inBase64 are the characters of base64 (RFC 4648 section 4), without padding.
+// inBase64 is the base64 alphabet (RFC 4648 section 4), without padding.
 var inBase64 = func() (in [256]bool) {
 	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" {
 		in[c] = true

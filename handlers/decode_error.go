@@ -62,7 +62,8 @@ func errTooLarge(limit int64) *apiError {
 	}
 }
 
-// invalid is a 400 for a fault of param, or of the whole request.
+// invalid returns a 400 error about param, or about the whole request if param
+// is empty.
 func invalid(param, what string) *apiError {
 	message := what
 	if param != "" {
@@ -89,7 +90,7 @@ func (a *API) paramError(r *http.Request, operationID string, err *ogenerrors.De
 
 // bodyError explains what is wrong with a body.
 func (a *API) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *apiError {
-	body, failed := io.ReadAll(r.Body) // the decoder has put it back
+	body, failed := io.ReadAll(r.Body) // the decoder has restored the body
 	if failed != nil {
 		return invalid("", "the body cannot be read")
 	}
@@ -103,8 +104,8 @@ func (a *API) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *ap
 	return a.explained(r, "", faults, failed)
 }
 
-// explained returns the faults as an error. The decoder refused the request, so
-// it is an error without faults too.
+// explained returns the faults as an error. It never returns nil, since the
+// decoder refused the request.
 func (a *API) explained(r *http.Request, param string, faults []httpapi.Fault, failed error) *apiError {
 	if failed != nil {
 		a.log.WarnContext(r.Context(), "explain an invalid request", "error", failed, "request_id", requestID(r.Context()))
@@ -124,7 +125,7 @@ func (a *API) explained(r *http.Request, param string, faults []httpapi.Fault, f
 	return e
 }
 
-// notJSON says why a body is not JSON, or returns "" if it is.
+// notJSON returns why body is not JSON, or "" if it is.
 func notJSON(body []byte) string {
 	d := json.NewDecoder(bytes.NewReader(body))
 	var whole json.RawMessage

@@ -19,7 +19,7 @@ import (
 
 var _ gen.DraftsHandler = (*API)(nil)
 
-// draftOf returns the draft of that id if the caller can see it.
+// draftOf returns the draft if the caller can see it.
 func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
 	k := callerOf(ctx)
 	d, err := a.store.Draft(ctx, k.AccountID, id)
@@ -32,8 +32,8 @@ func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
 	return d, nil
 }
 
-// draftToChange is draftOf for a change or a decision. A test key changes only
-// drafts that a test key made.
+// draftToChange is draftOf for a change or a decision. A test key may only
+// change drafts that a test key created.
 func (a *API) draftToChange(ctx context.Context, id string) (store.Draft, error) {
 	d, err := a.draftOf(ctx, id)
 	if err == nil && callerOf(ctx).Mode == store.KeyTest && !d.TestMode {
@@ -115,8 +115,8 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 	return draftToAPI(d, withHTML), nil
 }
 
-// checkEdit refuses what no mail can hold, so that an edit cannot make a draft
-// that is never sent.
+// checkEdit refuses text that no message can contain, so that an edited draft
+// can always be sent.
 func (a *API) checkEdit(req *gen.DraftUpdate) error {
 	out := compose.Outgoing{
 		Seed: "x", HeaderID: "<x@" + a.cfg.MailDomain + ">", Date: a.now().UTC(), From: mail.Address{Email: "x@" + a.cfg.MailDomain},
@@ -126,7 +126,7 @@ func (a *API) checkEdit(req *gen.DraftUpdate) error {
 	return composeError(err)
 }
 
-// patchText is patch for text that null takes away.
+// patchText is patch for text. Null clears it.
 func patchText(dst *string, field gen.OptNilString) {
 	if field.Set {
 		*dst = field.Or("")
@@ -162,8 +162,8 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 	return m, err
 }
 
-// settleEdit brings the content of a draft up to date after an edit. What was
-// removed from HTML that stays as it is has been removed before: those warnings stay.
+// settleEdit sanitizes the content of a draft after an edit. If the HTML did
+// not change, it keeps the earlier warnings about removed parts.
 func settleEdit(c *store.DraftContent, newHTML bool) {
 	before := c.Warnings.V
 	settleHTML(c, before)
@@ -174,9 +174,9 @@ func settleEdit(c *store.DraftContent, newHTML bool) {
 	c.Warnings.V = append(kept, c.Warnings.V...)
 }
 
-// checkSettled makes sure that the HTML of a draft is what was shown. The HTML of a
-// draft that was made before drafts were sanitized is sanitized now, which makes
-// another version of the draft.
+// checkSettled verifies that the HTML of a draft is sanitized. It sanitizes the
+// HTML of an older draft now, which changes the version, and returns
+// errDraftChanged.
 func (a *API) checkSettled(ctx context.Context, d store.Draft) error {
 	if d.Content.HTML == "" || mailhtml.Sanitize(d.Content.HTML).HTML == d.Content.HTML {
 		return nil
@@ -193,7 +193,7 @@ func (a *API) checkSettled(ctx context.Context, d store.Draft) error {
 	return errors.Join(err, errDraftChanged)
 }
 
-// approve makes of a draft the mail that was approved, and nothing else.
+// approve returns exactly the message that was approved.
 func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
 	in, err := a.store.Inbox(ctx, d.AccountID, d.InboxID)
 	if err != nil {
@@ -216,7 +216,8 @@ func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
 	return s, nil
 }
 
-// whyNotSent tells what came between reading a draft and sending it.
+// whyNotSent returns the error for a draft that changed between reading and
+// sending it.
 func (a *API) whyNotSent(ctx context.Context, before store.Draft) error {
 	d, err := a.store.Draft(ctx, before.AccountID, before.ID)
 	switch {
@@ -251,8 +252,8 @@ func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.Re
 	return draftToAPI(d, withHTML), nil
 }
 
-// hold makes a draft of a mail that somebody has to approve. It keeps all that
-// the mail is made of; what it was made from is not looked at again.
+// hold creates a draft of a message that needs approval. The draft has a copy
+// of everything, so later changes to the source do not affect it.
 func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	recipients, err := a.newRecipients(ctx, s)
 	if err != nil {
@@ -281,7 +282,7 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	case store.DraftReply:
 		n.ThreadSeq, n.ThreadID = &s.source.ThreadSeq, &s.source.ThreadID
 	case store.DraftForward:
-		n.ContentAt = s.source.CreatedAt // it goes when the original's does
+		n.ContentAt = s.source.CreatedAt // expires with the original
 	}
 	answer := once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
 	d, err := a.store.CreateDraft(ctx, n, answer)
@@ -291,7 +292,7 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	return draftToAPI(d, withHTML), nil
 }
 
-// heldAttachments describes attachments that lie with a draft.
+// heldAttachments describes the attachments stored with a draft.
 func heldAttachments(in []attachment, now time.Time) []mail.Attachment {
 	out := make([]mail.Attachment, 0, len(in))
 	for _, at := range in {
@@ -323,7 +324,7 @@ func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 		out.Tags = labelsToAPI(d.Tags.V)
 	}
 	if d.Metadata != nil {
-		_ = json.Unmarshal(d.Metadata.V, &out.Metadata) // it was written as an object
+		_ = json.Unmarshal(d.Metadata.V, &out.Metadata) // always stored as an object
 	}
 	if d.Content == nil {
 		return out

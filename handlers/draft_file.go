@@ -31,7 +31,7 @@ func (a *API) GetDraftAttachment(ctx context.Context, p gen.GetDraftAttachmentPa
 	}, nil
 }
 
-// openDraftFile opens an attachment that lies with a draft.
+// openDraftFile opens an attachment stored with a draft.
 func (a *API) openDraftFile(ctx context.Context, f file) (io.ReadSeekCloser, string, error) {
 	d, err := a.store.Draft(ctx, f.accountID, f.ownerID)
 	if err != nil {

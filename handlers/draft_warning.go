@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The codes of warnings about a draft.
+// Codes of draft warnings.
 const (
 	warnRemoved    = "html_removed"
 	warnHidden     = "hidden_text"
@@ -21,15 +21,15 @@ const (
 	warnLink       = "link"
 )
 
-// maxWarnedLinks is how many links of the text of a draft are listed.
+// maxWarnedLinks limits how many links in the text of a draft are listed.
 const maxWarnedLinks = 50
 
-// webAddress is an address of the web in a text.
+// webAddress matches an http or https URL in plain text.
 var webAddress = regexp.MustCompile(`https?://[^\s<>"]+`)
 
-// settleHTML sanitizes the HTML of a draft, so that what is approved is what is sent,
-// and lists what the person who approves it should know about its content. before
-// are the warnings that the draft has: those about its recipients stay.
+// settleHTML sanitizes the HTML of a draft, so that the approved content is
+// what is sent, and replaces the warnings about the content. It keeps the
+// warnings in before that are about recipients.
 func settleHTML(c *store.DraftContent, before []store.Warning) {
 	clean := mailhtml.Sanitize(c.HTML)
 	c.HTML = clean.HTML
@@ -65,8 +65,8 @@ func settleHTML(c *store.DraftContent, before []store.Warning) {
 	c.Warnings.V = ws
 }
 
-// newRecipients warns of the recipients whom the inbox has neither written to nor
-// received mail from.
+// newRecipients returns a warning for each recipient that the inbox has neither
+// written to nor received mail from.
 func (a *API) newRecipients(ctx context.Context, s submission) ([]store.Warning, error) {
 	all := slices.Concat(s.to, s.cc, s.bcc)
 	known, err := a.haveWritten(ctx, s.inbox, s.testMode, s.source, all)

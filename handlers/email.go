@@ -19,11 +19,11 @@ func (a *API) GetEmail(ctx context.Context, p gen.GetEmailParams) (*gen.Email, e
 	return emailToAPI(e)
 }
 
-// maxTagName is the longest name of a tag, in characters.
+// maxTagName is the maximum length of a tag name, in characters.
 const maxTagName = 40
 
-// tagsOf returns the tags that a filter such as key:value may mean: names may hold
-// colons too.
+// tagsOf returns all tags that a filter of the form key:value can mean: names
+// may contain colons too.
 func tagsOf(filter string) (tags [][2]string) {
 	runes := 0
 	for i, r := range filter {
@@ -35,7 +35,7 @@ func tagsOf(filter string) (tags [][2]string) {
 		}
 	}
 	if tags == nil {
-		return [][2]string{{filter, ""}} // which no email has
+		return [][2]string{{filter, ""}} // matches no email
 	}
 	return tags
 }
@@ -79,7 +79,7 @@ func (a *API) RescheduleEmail(ctx context.Context, req *gen.EmailUpdate, p gen.R
 	})
 }
 
-// changeScheduled makes a change that only a scheduled email allows.
+// changeScheduled applies a change that only a scheduled email permits.
 func (a *API) changeScheduled(ctx context.Context, id string, change func(store.Email) error) (*gen.Email, error) {
 	e, err := a.emailOf(ctx, id)
 	if err != nil {
@@ -96,8 +96,8 @@ func (a *API) changeScheduled(ctx context.Context, id string, change func(store.
 	return emailToAPI(e)
 }
 
-// emailOf returns the email of that id if the caller can see it: a key of some
-// inboxes sees what is sent from their addresses.
+// emailOf returns the email if the caller can see it. A key with inbox_ids sees
+// emails from the addresses of its inboxes.
 func (a *API) emailOf(ctx context.Context, id string) (store.Email, error) {
 	k := callerOf(ctx)
 	return a.store.Email(ctx, k.AccountID, visible(k), id)

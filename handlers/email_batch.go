@@ -37,8 +37,7 @@ func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen
 	return batchToAPI(b), nil
 }
 
-// batchFromAPI reads a request, so that what is wrong is found before anything is
-// made.
+// batchFromAPI reads and checks a request before anything is stored.
 func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *batchRoom) ([]*emailSubmission, error) {
 	var shared emailSubmission
 	shared.category = store.Category(req.Category.Or(gen.EmailBatchSendCategoryTransactional))
@@ -67,15 +66,15 @@ func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *b
 	return all, nil
 }
 
-// batchRoom is what the texts of a batch take in memory.
+// batchRoom counts the memory for the texts of a batch.
 type batchRoom struct {
-	of    *semaphore.Weighted // large batches
+	of    *semaphore.Weighted // limits concurrent large batches
 	bytes int
 	large bool
 }
 
-// take makes room for n bytes more: a batch that becomes large waits until few
-// enough others are.
+// take reserves n more bytes. A batch that becomes large waits while too many
+// other large batches run.
 func (r *batchRoom) take(ctx context.Context, n int) error {
 	if r.bytes += n; r.bytes > maxBatchBytes {
 		return errInvalid("recipients", "make texts of more than 16 MB together")
@@ -94,8 +93,8 @@ func (r *batchRoom) leave() {
 	}
 }
 
-// address makes the email of a batch one to a recipient, which stands at place in
-// the request and whose variables win over those that all share.
+// address prepares the email of a batch for one recipient. place is the prefix
+// of its fields in the request. Its variables override the shared ones.
 func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said script, shared map[string]any) (err error) {
 	if s.to, err = mailboxesFromAPI(place+"to", r.To); err != nil {
 		return err

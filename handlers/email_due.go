@@ -10,15 +10,15 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// DueRules are what scheduled emails are checked by when they are due. mailDomain is
-// the installation's own.
+// DueRules returns the rules that the store applies to a scheduled email when
+// it is due. mailDomain is the mail domain of the installation.
 func DueRules(s *store.Store, mailDomain string) store.DueRules {
 	a := &API{store: s}
 	return store.DueRules{MailDomain: mailDomain, Fold: mail.FoldAddress, Draft: a.draftOfEmail}
 }
 
-// draftOfEmail makes the draft that an email becomes whose inbox has come to need
-// approval. The store keeps its tags, metadata and category.
+// draftOfEmail returns the draft that replaces a scheduled email if its inbox
+// now requires approval. The store keeps its tags, metadata and category.
 func (a *API) draftOfEmail(ctx context.Context, e store.Email) (store.NewDraft, error) {
 	n := store.NewDraft{Draft: store.Draft{
 		Addresses: e.Addresses, Subject: e.Subject, Refs: e.Refs, Content: &store.DraftContent{Headers: store.JSON[[][2]string]{V: [][2]string{}}},

@@ -10,21 +10,21 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// parts are what a request says of the text of an email.
+// parts are the content fields of an email request.
 type parts struct {
 	subject              string
 	html, text, template gen.OptNilString
-	render               bool // whether inline parts have variables too
+	render               bool // whether inline content has variables too
 }
 
-// script is what an email says, for any number of recipients.
+// script is the content of an email for any number of recipients.
 type script struct {
 	said template.Source
-	mail *template.Template // nil when there are no variables to fill in
+	mail *template.Template // nil without variables
 }
 
-// scriptOf reads the template that a request names, or its own parts. The
-// request's subject and text win over the template's.
+// scriptOf reads the template that a request names, or its own content. The
+// subject and text of the request override those of the template.
 func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 	s := script{said: template.Source{Subject: p.subject, HTML: p.html.Or(""), Text: p.text.Or("")}}
 	if id, ok := p.template.Get(); ok {
@@ -52,8 +52,8 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 	return s, templateError("data", err)
 }
 
-// fill sets what an email says, with the values of its variables. field names the
-// field of the request that a variable is read from.
+// fill sets the content of an email with the variables filled in. field returns
+// the request field that a variable comes from.
 func (s script) fill(e *emailSubmission, values map[string]any, field func(variable string) string) error {
 	said := s.said
 	if s.mail != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxAhead is how far ahead an email may be scheduled.
+// maxAhead is how far in the future an email may be scheduled.
 const maxAhead = 30 * 24 * time.Hour
 
-// emailSubmission is a submission with what only emails have.
+// emailSubmission is a submission with the fields that only emails have.
 type emailSubmission struct {
 	submission
-	place       string // of its recipient in the request, such as "recipients[3]."; empty for a single email
+	place       string // prefix of its recipient's fields, such as "recipients[3]."; empty for a single email
 	category    store.Category
 	tags        store.Labels
 	metadata    json.RawMessage
@@ -31,8 +31,8 @@ func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmail
 	return whilePolicyChanges(func() (*gen.EmailCreated, error) { return a.sendEmail(ctx, req) })
 }
 
-// whilePolicyChanges sends again when the inbox that an email is from gets another
-// policy meanwhile: it is that which counts.
+// whilePolicyChanges calls send again if the policy of the sending inbox
+// changed meanwhile, because the new policy applies.
 func whilePolicyChanges[Answer any](send func() (Answer, error)) (Answer, error) {
 	for {
 		if answer, err := send(); !errors.Is(err, store.ErrPolicyChanged) {
@@ -102,7 +102,7 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 	return s, said.fill(s, values, func(string) string { return "data" })
 }
 
-// from sets who the email is from, if the caller may send as that.
+// from sets the sender of the email and checks that the caller may use it.
 func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
 	list, err := mailboxList("from", []gen.Mailbox{gen.Mailbox(from)}, false)
 	if err != nil {
@@ -113,7 +113,7 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
 	return err
 }
 
-// label sets tags and metadata, which stand at place.
+// label reads tags and metadata. place is the prefix of their field names.
 func (s *emailSubmission) label(place string, tags gen.OptTags, metadata gen.OptFreeObject) error {
 	var err error
 	s.place = place
@@ -124,7 +124,7 @@ func (s *emailSubmission) label(place string, tags gen.OptTags, metadata gen.Opt
 	return err
 }
 
-// schedule is when an email is to be sent, nil for at once.
+// schedule returns when to send an email, or nil for now.
 func (a *API) schedule(at time.Time) (*store.Time, error) {
 	if err := a.checkSchedule(at); err != nil || !at.After(a.now()) {
 		return nil, err
@@ -164,14 +164,14 @@ func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.
 	return ns, nil
 }
 
-// newEmail is a composed email as the store takes it.
+// newEmail converts a composed email for the store.
 func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (*store.NewEmail, error) {
 	content, err := a.contentOf(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
-	// As it was given: what is read out of the mail has a text made of the html,
-	// and other line ends.
+	// Store the content as submitted. The parsed message has text derived from
+	// the HTML and other line endings.
 	content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
 	n := &store.NewEmail{Email: store.Email{
 		Message: store.Message{
@@ -188,14 +188,14 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (
 	return n, nil
 }
 
-// emailFields are the fields of an email that a message calls otherwise.
+// emailFields maps the field names of a message to those of an email.
 var emailFields = strings.NewReplacer("reply_to[0]", "replyTo", ".content_type", ".contentType")
 
-// ofRecipient are the fields that each recipient of a batch has; the others are
-// of the batch.
+// ofRecipient lists the fields that each recipient of a batch has. The other
+// fields belong to the batch.
 var ofRecipient = []string{"to"}
 
-// atPlace names the field of the request that an error is about.
+// atPlace corrects the field name in an error to the one in the request.
 func (s *emailSubmission) atPlace(err error) error {
 	e, ok := errors.AsType[*apiError](err)
 	if !ok || e.param == "" {
@@ -214,7 +214,7 @@ func (s *emailSubmission) atPlace(err error) error {
 	return &at
 }
 
-// ofAll names the field of the request that holds all recipients.
+// ofAll names the field that holds all recipients of a batch.
 func (s *emailSubmission) ofAll(err error) error {
 	if e, ok := errors.AsType[*apiError](err); ok && s.place != "" {
 		at := *e

@@ -22,10 +22,10 @@ func (a *API) checkSendingDomain(ctx context.Context, domain string) error {
 	return err
 }
 
-// sender checks that the caller may send an email from an address, and returns
-// the inbox that has it, if any. What an inbox may not send by itself nobody may
-// send from its address either: its policy holds, and a key of some inboxes sends
-// from those alone.
+// sender checks that the caller may send an email from an address and returns
+// the inbox with that address, if any. The restrictions of the inbox also apply
+// to emails from its address: its policy holds, and a key with inbox_ids sends
+// from those inboxes only.
 func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error) {
 	k := callerOf(ctx)
 	local, domain := cutAddress(from.Email)
@@ -33,7 +33,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	if err := a.checkSendingDomain(ctx, domain); err != nil {
 		return none, err
 	}
-	if strings.HasPrefix(local, `"`) { // it would be another way to write an inbox's
+	if strings.HasPrefix(local, `"`) { // quoting could disguise the address of an inbox
 		return none, errInvalid("from", "may not have a quoted local part")
 	}
 	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
@@ -69,15 +69,15 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	return in, nil
 }
 
-// hasWholeDomain reports whether an account may send from addresses on a domain that
-// are not its inboxes. On the mail domain of the installation, which accounts share,
-// only the first account may.
+// hasWholeDomain reports whether an account may send from addresses on a domain
+// that are not its inboxes. On the shared mail domain of the installation only
+// the first account may.
 func (a *API) hasWholeDomain(ctx context.Context, accountID int64, domain string) (bool, error) {
 	if domain != a.cfg.MailDomain {
 		return true, nil
 	}
 	first := a.firstAccount.Load()
-	if first == 0 { // accounts are never deleted, so it is read once
+	if first == 0 { // read once: accounts are never deleted
 		account, err := a.store.FirstAccount(ctx)
 		if err != nil {
 			return false, err
@@ -88,7 +88,7 @@ func (a *API) hasWholeDomain(ctx context.Context, accountID int64, domain string
 	return accountID == first, nil
 }
 
-// cutAddress splits an address that is valid; the domain comes in lower case.
+// cutAddress splits a valid address. The domain is in lower case.
 func cutAddress(email string) (local, domain string) {
 	at := strings.LastIndexByte(email, '@')
 	return email[:at], strings.ToLower(email[at+1:])

@@ -30,12 +30,14 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
 
-// errInvalid is for a rule of ours that the request breaks at param.
+// errInvalid returns a 400 error about param for a rule that the contract
+// cannot express.
 func errInvalid(param, format string, args ...any) error {
 	return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: param, message: param + " " + fmt.Sprintf(format, args...)}
 }
 
-// errForbidden is for what the state of things or a policy forbids.
+// errForbidden returns a 403 error for what the current state or a policy
+// forbids.
 func errForbidden(code, message string) error {
 	return &apiError{status: http.StatusForbidden, code: code, message: message}
 }
@@ -57,8 +59,8 @@ var (
 	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
 )
 
-// classify turns any error into what the caller sees. It is the only place
-// that knows which fault has which status. What it does not know is ours: 500.
+// classify converts any error to the one that the caller sees. It is the only
+// place that knows status codes. Unknown errors are faults of the service: 500.
 func (a *API) classify(ctx context.Context, err error) *apiError {
 	var known *apiError
 	var tooLarge *http.MaxBytesError
@@ -103,7 +105,7 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		a.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", requestID(ctx))
 		return errUnavailable
 	case errors.Is(err, context.Canceled):
-		return errUnavailable // the caller has gone
+		return errUnavailable // the client has disconnected
 	}
 	if failure, ok := errors.AsType[*decodeFailure](err); ok {
 		if e := a.decodeError(failure.r, failure.error); e != nil {
@@ -111,7 +113,7 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 		}
 	}
 	if errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied) {
-		return errUnauthorized // no key was given
+		return errUnauthorized // the request has no key
 	}
 	a.log.ErrorContext(ctx, "request failed", "error", err, "request_id", requestID(ctx))
 	return errInternal
@@ -123,7 +125,7 @@ func isLimit(err error) bool {
 	return limit || paused
 }
 
-// limitError is for what the account's plan or its operator does not allow.
+// limitError converts an error about a plan limit or a pause by the operator.
 func (a *API) limitError(err error) *apiError {
 	l, ok := errors.AsType[*store.LimitError](err)
 	if !ok {
@@ -153,7 +155,7 @@ func (e *apiError) body(requestID string) gen.Error {
 	return gen.Error{Error: b}
 }
 
-// NewError implements gen.Handler: the door of errors that handlers and the
+// NewError implements gen.Handler: it converts the errors that handlers and the
 // security handler return.
 func (a *API) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
 	e := a.classify(ctx, err)
@@ -169,7 +171,7 @@ func (a *API) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithH
 	return out
 }
 
-// decodeFailure is an error of the generated decoder, with its request.
+// decodeFailure is an error of the generated decoder with its request.
 type decodeFailure struct {
 	r *http.Request
 	error
@@ -177,12 +179,12 @@ type decodeFailure struct {
 
 func (e *decodeFailure) Unwrap() error { return e.error }
 
-// writeDecodeError is the door of requests that do not decode, and of answers
-// that do not encode.
+// writeDecodeError handles requests that do not decode and responses that do
+// not encode.
 func (a *API) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
 	e := a.classify(ctx, &decodeFailure{r, err})
 	if e == errMediaType && r.ContentLength == 0 {
-		e = errBodyRequired // what is not there has no type
+		e = errBodyRequired // a missing body has no type
 	}
 	a.writeError(ctx, w, e)
 }
@@ -207,7 +209,7 @@ var errMethod = &apiError{
 	status: http.StatusMethodNotAllowed, code: gen.ErrorCodeMethodNotAllowed, message: "this method is not allowed here",
 }
 
-// writeError writes the one body that all errors have.
+// writeError writes the error body that all errors share.
 func (a *API) writeError(ctx context.Context, w http.ResponseWriter, e *apiError) {
 	info := infoOf(ctx)
 	info.setErrorHeaders(e)
@@ -222,10 +224,10 @@ func (a *API) writeError(ctx context.Context, w http.ResponseWriter, e *apiError
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(e.status)
-	_, _ = w.Write(b) // the caller may have gone
+	_, _ = w.Write(b) // the client may have disconnected
 }
 
-// setErrorHeaders sets what the generated error type has no field for.
+// setErrorHeaders sets the headers that the generated error type lacks.
 func (i *requestInfo) setErrorHeaders(e *apiError) {
 	if i.w == nil {
 		return
@@ -233,19 +235,21 @@ func (i *requestInfo) setErrorHeaders(e *apiError) {
 	switch e.status {
 	case http.StatusUnauthorized:
 		i.w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusRequestTimeout: // what else comes belongs to this request
+	case http.StatusRequestTimeout: // the rest of the body belongs to this request
 		i.w.Header().Set("Connection", "close")
 	}
 }
 
-// secondsUntil rounds up, so that a caller that waits so long is not too early.
+// secondsUntil rounds up, so that a caller that waits this long is not too
+// early.
 func secondsUntil(t, now time.Time) int {
 	return max(1, int((t.Sub(now)+time.Second-1)/time.Second))
 }
 
 const maxMessage = 500
 
-// cut keeps a message of a library from growing with the caller's input.
+// cut limits the length of a library message, which may contain the caller's
+// input.
 func cut(s string) string {
 	if len(s) <= maxMessage {
 		return s

@@ -18,9 +18,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// EventBody returns the JSON that the contract describes as Event, with the whole
-// resource as it was at the event. store.ErrNotFound means that the resource is
-// deleted.
+// EventBody returns a function that renders an event as the JSON that the
+// contract calls Event, with the whole resource as it was at the event.
+// store.ErrNotFound means that the resource has been deleted.
 func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte, error) {
 	mail := &eventMail{store: s}
 	return func(ctx context.Context, e store.Event) ([]byte, error) { return tellOf(ctx, mail, e) }
@@ -41,7 +41,7 @@ func tellOf(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error)
 	return messageEvent(ctx, mail, e)
 }
 
-// eventExtra is what an event has beside the resource that it is about.
+// eventExtra holds the fields of an event besides those of its resource.
 type eventExtra struct {
 	Recipient  string       `json:"recipient,omitempty"`
 	BounceType string       `json:"bounce_type,omitempty"`
@@ -49,7 +49,7 @@ type eventExtra struct {
 	Bot        *bool        `json:"bot,omitempty"`
 	Link       *string      `json:"link,omitempty"`
 	Truncated  bool         `json:"truncated,omitempty"`
-	// DegradedRecords are what a domain has lost.
+	// DegradedRecords are the DNS records that a domain has lost.
 	DegradedRecords json.RawMessage `json:"degraded_records,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func emailEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, er
 	return cutBody(e, v.Encode, extra, nil, &v.Text)
 }
 
-// mailEvent reads what an event about a message or an email keeps.
+// mailEvent reads the stored data of an event about a message or an email.
 func mailEvent(e store.Event) (data store.EventData, extra eventExtra, err error) {
 	if e.MessageID == nil {
 		return data, extra, fmt.Errorf("mail of %s: %w", e.ID, store.ErrNotFound)
@@ -115,9 +115,9 @@ func mailEvent(e store.Event) (data store.EventData, extra eventExtra, err error
 	return data, extra, nil
 }
 
-// cutBody is eventBody with the texts of the resource cut to what fits into
-// maxEventBody. It then sets truncated, which is a field of messages; other
-// resources, with nil, only have it in events.
+// cutBody is eventBody with the texts of the resource cut to fit into
+// maxEventBody. If it cuts, it sets truncated or, for resources without that
+// field, the field of the event.
 func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, truncated *bool, texts ...*gen.NilString) ([]byte, error) {
 	body, err := eventBody(e, resource, extra)
 	if err != nil || len(body) <= maxEventBody {
@@ -127,7 +127,7 @@ func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, trunca
 	for _, text := range texts {
 		room += encodedSize(text.Value)
 	}
-	// The shortest text first: what it leaves is for the others.
+	// Start with the shortest text: the others share the room that it leaves.
 	slices.SortStableFunc(texts, func(x, y *gen.NilString) int { return cmp.Compare(len(x.Value), len(y.Value)) })
 	for i, text := range texts {
 		share := max(room/(len(texts)-i), minEventText)
@@ -144,21 +144,21 @@ func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, trunca
 	return eventBody(e, resource, extra)
 }
 
-// encodedSize is how many bytes a text takes in JSON, without its quotes.
+// encodedSize returns how many bytes a text takes in JSON, without quotes.
 func encodedSize(text string) int {
 	var e jx.Encoder
 	e.Str(text)
 	return len(e.Bytes()) - len(`""`)
 }
 
-// cutTo returns the longest beginning of a text that takes at most size bytes in
+// cutTo returns the longest prefix of a text that takes at most size bytes in
 // JSON.
 func cutTo(text string, size int) string {
 	n := sort.Search(min(len(text), size), func(n int) bool { return encodedSize(text[:wholeRunes(text, n+1)]) > size })
 	return text[:wholeRunes(text, n)]
 }
 
-// wholeRunes returns n, or less if a rune would be cut there.
+// wholeRunes returns the largest length up to n that does not split a rune.
 func wholeRunes(text string, n int) int {
 	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
 		n--
@@ -192,7 +192,8 @@ func webhookEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, e
 	return eventBody(e, webhookToAPI(w).Encode, eventExtra{})
 }
 
-// domainEvent tells of a domain as it was: what it had lost may be back by now.
+// domainEvent renders the domain at the time of the event. The lost records may
+// be back by now.
 func domainEvent(e store.Event) ([]byte, error) {
 	var data store.DomainEventData
 	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
@@ -211,7 +212,7 @@ func domainEvent(e store.Event) ([]byte, error) {
 	return eventBody(e, d.Encode, eventExtra{DegradedRecords: lost.Bytes()})
 }
 
-// eventBody is the envelope around a resource.
+// eventBody wraps a resource in the event envelope.
 func eventBody(e store.Event, resource func(*jx.Encoder), extra eventExtra) ([]byte, error) {
 	more, err := json.Marshal(extra)
 	if err != nil {
@@ -232,7 +233,7 @@ func eventBody(e store.Event, resource func(*jx.Encoder), extra eventExtra) ([]b
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-// eventEnvelope is what all events have.
+// eventEnvelope holds the fields that all events have.
 type eventEnvelope struct {
 	ID        string          `json:"id"`
 	Object    string          `json:"object"`
@@ -243,13 +244,14 @@ type eventEnvelope struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// eventTime is how the API writes times.
+// eventTime is the time format of the API.
 const eventTime = "2006-01-02T15:04:05.000Z07:00"
 
-// bouncedBy are the codes that an answer begins with, as the queue keeps it.
+// bouncedBy matches the codes at the start of an SMTP reply, as the queue
+// stores it.
 var bouncedBy = regexp.MustCompile(`^([245]\d\d)(?: ([245]\.\d{1,3}\.\d{1,3}))?(?: |$)`)
 
-// bounceOf says why a recipient bounced.
+// bounceOf returns why a recipient bounced.
 func bounceOf(data store.EventData) (kind string, b *eventBounce) {
 	b = &eventBounce{}
 	if data.Response != "" {
@@ -278,8 +280,8 @@ func bounceOf(data store.EventData) (kind string, b *eventBounce) {
 	return "hard", b
 }
 
-// subTypes are enhanced codes that say what is the matter (RFC 3463), without
-// their class.
+// subTypes maps enhanced status codes (RFC 3463), without their class, to
+// bounce subtypes.
 var subTypes = map[string]string{
 	".1.1": "no_mailbox", ".1.2": "no_domain", ".1.10": "no_domain", ".2.1": "mailbox_disabled", ".2.2": "mailbox_full",
 	".3.4": "too_large", ".2.3": "too_large", ".7.1": "refused", ".7.26": "not_authenticated",

@@ -9,15 +9,16 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// eventMail is the mail that events are about: read before, for many of them at
-// once, or one by one.
+// eventMail finds the messages and emails of events, either loaded in advance
+// or one by one.
 type eventMail struct {
 	store    *store.Store
 	messages map[int64]store.Message // by number; those that were read before
 	emails   map[int64]store.Email
 }
 
-// readMail reads the mail of events. What it leaves out is read later.
+// readMail loads the messages and emails of events. Missing ones are read
+// later.
 func readMail(ctx context.Context, s *store.Store, events []store.Event) (*eventMail, error) {
 	var messages, emails []int64
 	for _, e := range events {
@@ -36,11 +37,10 @@ func readMail(ctx context.Context, s *store.Store, events []store.Event) (*event
 	return m, errors.Join(inMessages, inEmails)
 }
 
-// ofEmail says whether an event is about an email.
+// ofEmail reports whether an event is about an email.
 func ofEmail(e store.Event) bool { return strings.HasPrefix(string(e.Type), "email.") }
 
-// message returns the message that an event is about, which there was when the
-// event was read.
+// message returns the message of an event. The event must have one.
 func (m *eventMail) message(ctx context.Context, e store.Event) (store.Message, error) {
 	if one, ok := m.messages[*e.MessageSeq]; ok {
 		return one, nil
@@ -55,8 +55,8 @@ func (m *eventMail) email(ctx context.Context, e store.Event) (store.Email, erro
 	return m.store.Email(ctx, e.AccountID, nil, *e.MessageID)
 }
 
-// EventFrames returns events as a stream carries them: the id, the type, and
-// what EventBody returns, on one line.
+// EventFrames returns a function that renders events as stream frames: the id,
+// the type, and the result of EventBody on one line.
 func EventFrames(s *store.Store) func(ctx context.Context, events []store.Event) []stream.Rendered {
 	return func(ctx context.Context, events []store.Event) []stream.Rendered {
 		frames := make([]stream.Rendered, len(events))

@@ -22,11 +22,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// linkLife is how long a download link works.
+// linkLife is the lifetime of a download link.
 const linkLife = 15 * time.Minute
 
-// file is what a download link is for: the raw message, or one attachment of a
-// message or draft.
+// file identifies the target of a download link: the raw message, or one
+// attachment of a message or draft.
 type file struct {
 	accountID    int64
 	ownerID      string // msg_ or drf_
@@ -34,8 +34,8 @@ type file struct {
 	expires      time.Time
 }
 
-// fileSigner makes and reads the tokens of download links. A token is the
-// credential: whoever has it may fetch that one file until it expires.
+// fileSigner creates and reads the tokens of download links. A token is the
+// credential: it permits downloading that one file until it expires.
 type fileSigner struct{ key []byte }
 
 const fileMAC = sha256.Size
@@ -71,8 +71,7 @@ func (s fileSigner) read(token string, now time.Time) (file, error) {
 	return file{account, p[2], p[3], time.Unix(expires, 0)}, nil
 }
 
-// link returns the address of a file of a message or draft, and when it stops
-// working.
+// link returns the URL of a file of a message or draft and its expiry.
 func (a *API) link(accountID int64, ownerID, attachmentID string) (url.URL, time.Time, error) {
 	if a.cfg.NoFiles {
 		return url.URL{}, time.Time{}, errNoFiles
@@ -81,8 +80,8 @@ func (a *API) link(accountID int64, ownerID, attachmentID string) (url.URL, time
 	return *a.cfg.BaseURL.JoinPath("v1", "files", a.files.token(f)), f.expires, nil
 }
 
-// rawLink returns the address of a raw message: one of the blob storage's own,
-// or one of ours.
+// rawLink returns the URL of a raw message, either in the blob storage or at
+// this API.
 func (a *API) rawLink(ctx context.Context, m store.Message) (url.URL, error) {
 	if m.Content != nil {
 		direct, err := a.store.BlobLink(ctx, *m.Content, rawName(m), linkLife)
@@ -156,7 +155,7 @@ func findAttachment(m store.Message, id string) (mail.Attachment, error) {
 	return mail.Attachment{}, errNoAttachment
 }
 
-// indexAttachment is -1 when there is none of that id.
+// indexAttachment returns the index of the attachment, or -1.
 func indexAttachment(all []mail.Attachment, id string) int {
 	return slices.IndexFunc(all, func(at mail.Attachment) bool { return at.ID == id })
 }
@@ -191,13 +190,13 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 	if ranges := r.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Contains(ranges, ",") {
 		r.Header.Del("Range") // another unit, or several ranges: the whole file (RFC 9110 section 14.2)
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linkLife)) // not all connections can, in tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linkLife)) // not all connections support deadlines, in tests
 	http.ServeContent(&rangeErrors{ResponseWriter: w, ctx: ctx, api: a}, r, "", time.Time{}, content)
 	return nil
 }
 
-// openFile opens what a token is for. The content decides: when it is deleted
-// the file is gone.
+// openFile opens the target of a token. It fails if the content has been
+// deleted.
 func (a *API) openFile(ctx context.Context, f file) (io.ReadSeekCloser, string, error) {
 	if strings.HasPrefix(f.ownerID, "drf_") {
 		return a.openDraftFile(ctx, f)
@@ -239,8 +238,8 @@ type readCloser struct {
 	io.Closer
 }
 
-// disposition is the header of RFC 6266: a plain name for old clients, and
-// where that cannot be all of it, the real one as RFC 8187 writes it.
+// disposition returns a Content-Disposition header (RFC 6266): a plain name for
+// old clients and, if that differs, the real name as in RFC 8187.
 func disposition(name string) string {
 	if name == "" {
 		return "attachment"
@@ -253,9 +252,9 @@ func disposition(name string) string {
 	return header + "; filename*=UTF-8''" + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
-// plainName returns a name with a low line for each character that clients
-// read differently: those that are not ASCII, that would end the quoted string,
-// or that some take as percent-encoding.
+// plainName replaces each character that clients read differently with an
+// underscore: non-ASCII characters, quotes, backslashes, and the percent sign,
+// which some decode.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f || strings.ContainsRune(`"\%`, r) {
@@ -265,7 +264,7 @@ func plainName(name string) string {
 	}, name)
 }
 
-// rangeErrors turns the plain text 416 of net/http into our error body.
+// rangeErrors replaces the plain text 416 of net/http with our error body.
 type rangeErrors struct {
 	http.ResponseWriter
 	ctx     context.Context //nolint:containedctx // the request's, while it is answered
@@ -295,14 +294,13 @@ func (w *rangeErrors) Write(b []byte) (int, error) {
 
 var errSeek = errors.New("seek outside the file")
 
-// reopeningReader gives random access to a stream. It opens the stream again to go
-// back.
+// reopeningReader adds seeking to a stream. It reopens the stream to go back.
 type reopeningReader struct {
 	open func() (io.ReadCloser, error)
 	size int64
 
-	want int64 // where the next read begins
-	at   int64 // where r stands
+	want int64 // offset of the next read
+	at   int64 // offset of r
 	r    io.ReadCloser
 }
 
@@ -363,7 +361,7 @@ func (s *reopeningReader) Close() error {
 	return r.Close()
 }
 
-// signedRaw is a raw message with the header lines that signing put before it:
+// signedRaw returns a raw message with the signature header fields in front:
 // the bytes as sent.
 func signedRaw(raw *store.Raw) io.ReadSeekCloser {
 	if raw.Signature == "" {

@@ -13,10 +13,10 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// headersOf returns the header of a received message as it is shown: our own
-// verdicts on top, and without those of others that claim to be ours (RFC 8601
-// section 5). It is nil, which is null, for sent messages and when the content
-// is deleted.
+// headersOf returns the header of a received message with our own
+// Authentication-Results on top and without forged ones that claim our name
+// (RFC 8601 section 5). It returns nil, which is null, for sent messages and
+// deleted content.
 func (a *API) headersOf(ctx context.Context, m store.Message) ([]gen.HeaderField, error) {
 	if m.Direction != store.DirectionIn || m.Content == nil {
 		return nil, nil
@@ -38,7 +38,7 @@ func (a *API) headersOf(ctx context.Context, m store.Message) ([]gen.HeaderField
 	if m.Content.Auth != nil && m.Content.Auth.V.Field != "" {
 		value := strings.ReplaceAll(m.Content.Auth.V.Field, "\r\n\t", " ")
 		host, _, _ := strings.Cut(value, ";")
-		ours = append(ours, host) // our name at that time
+		ours = append(ours, host) // the host name at that time
 		out = append(out, gen.HeaderField{Name: "Authentication-Results", Value: value})
 	}
 	for _, f := range fields {
@@ -49,7 +49,7 @@ func (a *API) headersOf(ctx context.Context, m store.Message) ([]gen.HeaderField
 	return out, nil
 }
 
-// openRaw opens the raw message, which may have come with the row.
+// openRaw opens the raw message, which the row may contain.
 func (a *API) openRaw(ctx context.Context, m store.Message) (io.ReadCloser, error) {
 	if m.Content.Raw != nil {
 		return io.NopCloser(bytes.NewReader(m.Content.Raw)), nil
@@ -57,8 +57,8 @@ func (a *API) openRaw(ctx context.Context, m store.Message) (io.ReadCloser, erro
 	return a.store.Raw(ctx, m.Seq)
 }
 
-// forgedResults reports whether a field gives verdicts in one of our names, as
-// it stands there or as it would be shown.
+// forgedResults reports whether a field claims authentication results under one
+// of our names, either in its raw form or as shown.
 func forgedResults(f mime.Field, ours []string) bool {
 	if !f.Is(mail.AuthenticationResults) {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// requestInfo is what the chain around the generated server knows of a request.
+// requestInfo holds the facts about a request that the outer handlers share.
 type requestInfo struct {
 	id   string
 	ip   netip.Addr
@@ -33,8 +33,7 @@ func infoOf(ctx context.Context) *requestInfo {
 
 func requestID(ctx context.Context) string { return infoOf(ctx).id }
 
-// outer is the chain around the generated server: request id, panics, limits of
-// the body, log.
+// outer wraps the generated server: request id, panics, body limits, log.
 func (a *API) outer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := a.now()
@@ -68,9 +67,9 @@ func (a *API) outer(next http.Handler) http.Handler {
 	})
 }
 
-// headAsGet returns a HEAD request as the GET that has the same headers; net/http
-// leaves the body out. An event stream ends when its headers are written. The
-// links in mail count a GET only, and read the method themselves.
+// headAsGet turns a HEAD request into the GET with the same headers; net/http
+// omits the body. An event stream ends after its headers. Links in mail are not
+// converted: they count only GET.
 func headAsGet(w *statusWriter, r *http.Request) *http.Request {
 	if r.Method != http.MethodHead || isMailLink(r.URL.Path) {
 		return r
@@ -86,33 +85,33 @@ func headAsGet(w *statusWriter, r *http.Request) *http.Request {
 	return r
 }
 
-// isMailLink reports whether the path belongs to a link in mail.
+// isMailLink reports whether the path is that of a link in mail.
 func isMailLink(path string) bool {
 	return strings.HasPrefix(path, feedback.UnsubscribePath) || strings.HasPrefix(path, feedback.OpenPath) ||
 		strings.HasPrefix(path, feedback.ClickPath)
 }
 
-// answered tells of the status, that of a panic too.
+// answered reports the response status, including that of a panic.
 func (a *API) answered(w *statusWriter) {
 	if a.cfg.Answered != nil {
 		a.cfg.Answered(w.status)
 	}
 }
 
-// setDeadlines bounds how long the body and the answer may take. They are of
-// the socket, and so by the wall clock. Without a body there is none for
-// reading: it would end a long wait, whose connection is read to see whether
-// the client has gone.
+// setDeadlines limits the time for the body and the response. Socket deadlines
+// use the wall clock. A request without a body has no read deadline: net/http
+// keeps reading the connection to detect a disconnect, and the deadline would
+// end a long wait.
 func setDeadlines(w http.ResponseWriter, r *http.Request) {
 	now, rc := time.Now(), http.NewResponseController(w)
 	if r.ContentLength != 0 {
-		_ = rc.SetReadDeadline(now.Add(bodyTimeout)) // not all connections can, in tests
+		_ = rc.SetReadDeadline(now.Add(bodyTimeout)) // not all connections support deadlines, in tests
 	}
 	_ = rc.SetWriteDeadline(now.Add(responseTimeout)) // as above
 }
 
-// refuseEarly looks at what the generated server does not: the announced size,
-// the text of the path, and whether the body is packed.
+// refuseEarly checks what the generated server does not: Content-Length, the
+// text of the path, and the encoding of the body.
 func refuseEarly(r *http.Request) *apiError {
 	switch {
 	case r.ContentLength > bodyLimit(r):
@@ -125,8 +124,8 @@ func refuseEarly(r *http.Request) *apiError {
 	return nil
 }
 
-// loggedPath hides the token of a download link, or of a link in mail, which is a
-// credential, however the path is spelt.
+// loggedPath hides the token of a download link or a link in mail, which is a
+// credential, regardless of case.
 func loggedPath(path string) string {
 	const files = "files"
 	for _, prefix := range []string{feedback.UnsubscribePath, feedback.OpenPath, feedback.ClickPath} {
@@ -140,7 +139,7 @@ func loggedPath(path string) string {
 	return path
 }
 
-// recoverPanic answers 500 for a panic, unless the answer has begun.
+// recoverPanic responds with 500 to a panic, unless the response has begun.
 func (a *API) recoverPanic(ctx context.Context, w *statusWriter) {
 	p := recover()
 	if p == nil {
@@ -155,15 +154,14 @@ func (a *API) recoverPanic(ctx context.Context, w *statusWriter) {
 	}
 }
 
-// statusWriter remembers the status of the answer.
+// statusWriter records the status of the response.
 type statusWriter struct {
 	http.ResponseWriter
 	status      int
 	wroteHeader func() // may be nil
 }
 
-// WriteHeader implements http.ResponseWriter. An error that comes after the
-// answer has begun changes nothing.
+// WriteHeader implements http.ResponseWriter. It ignores calls after the first.
 func (w *statusWriter) WriteHeader(status int) {
 	if w.status != 0 {
 		return

@@ -21,8 +21,8 @@ import (
 
 const idempotencyHeader = "Idempotency-Key"
 
-// cachedTypes are the answers that can be stored, by the name they are stored
-// under. The names stand in databases: never change one.
+// cachedTypes maps names to the response types that can be cached. The names
+// are stored in databases: never change one.
 var cachedTypes = map[string]func() any{
 	"Contact":            func() any { return new(gen.Contact) },
 	"ContactBatchResult": func() any { return new(gen.ContactBatchResult) },
@@ -36,15 +36,14 @@ var cachedTypes = map[string]func() any{
 	"Template":           func() any { return new(gen.Template) },
 }
 
-// runningCalls are the calls with an idempotency key that this node is busy
-// with.
+// runningCalls are the calls with an idempotency key that run on this node.
 type runningCalls struct {
 	mu    sync.Mutex
 	calls map[string]struct{}
 }
 
-// begin says whether no other call with that key runs, and if so notes this one
-// until end is called.
+// begin registers a call until end is called. It returns false if another call
+// with the same key is running.
 func (r *runningCalls) begin(key string) (end func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,9 +63,9 @@ func (r *runningCalls) begin(key string) (end func(), ok bool) {
 
 type onceKey struct{}
 
-// once returns what the handler hands to the store with its work, so that the
-// answer is kept by the same transaction; nil when the call has no key. toAPI
-// makes the answer out of the stored row.
+// once returns the value that makes the store cache the response in the same
+// transaction, or nil without an idempotency key. toAPI converts the stored row
+// to the response.
 func once[Row any](ctx context.Context, status int, kind string, toAPI func(Row) (any, error)) *store.Once {
 	o, ok := ctx.Value(onceKey{}).(store.Once)
 	if !ok {
@@ -83,8 +82,8 @@ func once[Row any](ctx context.Context, status int, kind string, toAPI func(Row)
 	return &o
 }
 
-// idempotencyKey is the key of a call, by the header Idempotency-Key or by the
-// field that an email has for it.
+// idempotencyKey returns the key of a call, from the header Idempotency-Key or
+// the field of an email.
 func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 	v, _ := req.Params.Header(idempotencyHeader)
 	header, _ := v.(gen.OptString)
@@ -101,8 +100,8 @@ func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 	return header.Value, header.Set, nil
 }
 
-// idempotent answers a repeated call under the same idempotency key with what the
-// first one was answered.
+// idempotent returns the cached response to a repeated call with the same
+// idempotency key.
 func (a *API) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
 	key, ok, err := idempotencyKey(req)
 	if err != nil {
@@ -142,16 +141,17 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	case errors.Is(err, store.ErrIdempotencyRaced): // another node was faster
 		return a.replay(ctx, o)
 	}
-	// What was refused may be what this very call has changed on another node:
-	// the draft is sent, the last of the plan is taken.
+	// On another node the same call may have succeeded and caused this error:
+	// it sent the draft or used up the plan.
 	if first, replayErr := a.replay(ctx, o); replayErr == nil {
 		return first, nil
 	}
 	return res, err
 }
 
-// onceOperation is what an idempotency key is for: the method and path. Test keys
-// and live keys do different things there, so they have separate idempotency keys.
+// onceOperation returns the scope of an idempotency key: method and path. Test
+// keys and live keys have separate idempotency keys, because their calls do
+// different things.
 func onceOperation(req middleware.Request) string {
 	operation := req.Raw.Method + " " + req.Raw.URL.Path
 	if callerOf(req.Context).Mode == store.KeyTest {
@@ -160,8 +160,8 @@ func onceOperation(req middleware.Request) string {
 	return operation
 }
 
-// replay returns the stored answer, or ErrNotFound when there is none that the
-// caller may see: the call itself then says what is wrong.
+// replay returns the cached response, or ErrNotFound if there is none that the
+// caller may see. The caller then runs the call, which reports its own error.
 func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
 	ans, err := a.store.CachedResponseTo(ctx, o)
 	if err != nil {
@@ -190,8 +190,8 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	return middleware.Response{Type: v}, nil
 }
 
-// seesCached says whether the caller may see what an answer tells of. Keys of one
-// account share its idempotency keys, but need not see the same inboxes.
+// seesCached reports whether the caller may see a cached response. The keys of
+// an account share idempotency keys, but not always inboxes.
 func (a *API) seesCached(ctx context.Context, answer any) bool {
 	ids := visible(callerOf(ctx))
 	if ids == nil {
@@ -199,7 +199,7 @@ func (a *API) seesCached(ctx context.Context, answer any) bool {
 	}
 	switch v := answer.(type) {
 	case *gen.Domain:
-		return true // is of no inbox
+		return true // belongs to no inbox
 	case *gen.Inbox:
 		return slices.Contains(ids, v.ID)
 	case *gen.Draft:
@@ -209,8 +209,8 @@ func (a *API) seesCached(ctx context.Context, answer any) bool {
 	case *gen.EmailCreated:
 		return a.seesEmail(ctx, v.ID)
 	case *gen.EmailBatch:
-		return a.seesEmail(ctx, v.Emails[0].ID) // all are from one sender
-	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // are of no inbox
+		return a.seesEmail(ctx, v.Emails[0].ID) // all have the same sender
+	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // belong to no inbox
 		return true
 	}
 	return false
@@ -221,9 +221,9 @@ func (a *API) seesEmail(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// bodyHash is equal for bodies with the same meaning, whatever the order of their
-// fields and the space between them, and whether contents are kept out of them.
-// The field idempotencyKey is not part of it: the same key may be in the header.
+// bodyHash is equal for bodies with the same meaning, regardless of field
+// order, white space and contents kept in a file. It ignores the field
+// idempotencyKey, because the key may be in the header instead.
 func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 	h := sha256.New()
 	if len(body) > 0 {
@@ -249,15 +249,15 @@ func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 
 type onceWithinKey struct{}
 
-// OnceWithin makes a call within this process that has no idempotency key happen
-// once in d, at most store.CachedResponseTTL, on all nodes together: the same call by the
-// same caller is answered with what the first one was. It is for callers that do
-// not know whether they have made a call already.
+// OnceWithin makes repeated calls within this process without an idempotency
+// key run only once in d, at most store.CachedResponseTTL, across all nodes.
+// The same call by the same caller gets the cached response. It is for callers
+// that may repeat a call without knowing.
 func OnceWithin(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, onceWithinKey{}, d)
 }
 
-// onceWithin returns 0 for a call that may be made several times.
+// onceWithin returns 0 for a call without OnceWithin.
 func onceWithin(ctx context.Context) time.Duration {
 	d, _ := ctx.Value(onceWithinKey{}).(time.Duration)
 	return d

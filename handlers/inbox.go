@@ -16,8 +16,8 @@ var _ gen.InboxesHandler = (*API)(nil)
 
 const defaultRetentionDays = 7
 
-// reservedNames are local parts that mail systems and people expect to belong
-// to the operator (RFC 2142), and that of our return paths.
+// reservedNames are local parts that belong to the operator by convention (RFC
+// 2142), and the one of our return paths.
 var reservedNames = []string{
 	"postmaster", "abuse", "mailer-daemon", "hostmaster", "noreply", "no-reply", "admin", "root", "security", "webmaster",
 	feedback.ReturnName,
@@ -65,13 +65,13 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	return a.inboxToAPI(in), nil
 }
 
-// strictness orders the send policies: a policy with a higher number lets less out.
+// strictness orders the send policies from the most to the least permissive.
 var strictness = map[store.SendPolicy]int{store.PolicyOpen: 0, store.PolicyReplyOnly: 1, store.PolicyApproval: 2}
 
-// checkPolicyChange refuses to loosen the send policy of an inbox, or to delete
-// the content of a restricted inbox sooner, unless the key has the scope admin.
-// Otherwise a key that an inbox holds back could free itself, and then remove
-// what it sent.
+// checkPolicyChange refuses to loosen the send policy of an inbox, or to
+// shorten the retention of a restricted one, unless the key has the scope
+// admin. Otherwise a restricted key could lift its own restriction and then
+// remove what it sent.
 func checkPolicyChange(k store.Key, before, after store.Inbox) error {
 	if hasScope(k.Scopes.V, "admin") {
 		return nil
@@ -86,15 +86,15 @@ func checkPolicyChange(k store.Key, before, after store.Inbox) error {
 	return nil
 }
 
-// errNeedsAdmin is for a value of a field that only admin keys may set.
+// errNeedsAdmin returns an error for a field value that requires the scope
+// admin.
 func errNeedsAdmin(param, format string, args ...any) error {
 	return &apiError{
 		status: http.StatusForbidden, code: gen.ErrorCodeInsufficientScope, param: param, message: fmt.Sprintf(format, args...),
 	}
 }
 
-// checkAddress refuses a name that is kept for the operator and an address that
-// is too long.
+// checkAddress refuses reserved names and addresses that are too long.
 func checkAddress(in store.Inbox) error {
 	if slices.Contains(reservedNames, in.Name) {
 		return errInvalid("name", "is reserved")
@@ -110,7 +110,7 @@ func breaksLine(r rune) bool {
 	return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
-// checkName refuses what would break out of a header field.
+// checkName refuses characters that could break out of a header field.
 func checkName(field string, name *string) error {
 	if name != nil && strings.ContainsFunc(*name, breaksLine) {
 		return errInvalid(field, "may not hold control characters")
@@ -118,7 +118,7 @@ func checkName(field string, name *string) error {
 	return nil
 }
 
-// randomName is a local part of 13 characters that nobody guesses.
+// randomName returns a local part of 13 characters that cannot be guessed.
 func randomName(a *API) string { return store.NewID("", a.now())[13:] }
 
 // GetInbox implements GET /v1/inboxes/{inbox_id}.

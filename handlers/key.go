@@ -120,7 +120,7 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 	return k, nil
 }
 
-// refuseWider keeps a key from making one that reaches further than itself.
+// refuseWider prevents a key from creating a key with more access than its own.
 func refuseWider(by, k store.Key) error {
 	wider := func(what string) error {
 		return errForbidden(gen.ErrorCodeInsufficientScope, "this key cannot make a key that reaches further than itself: "+what)
@@ -143,8 +143,8 @@ func refuseWider(by, k store.Key) error {
 	return nil
 }
 
-// within says whether every block of inner, of which there must be one, lies in
-// a block of outer.
+// within reports whether inner is not empty and each of its blocks lies in a
+// block of outer.
 func within(inner, outer []string) bool {
 	return len(inner) > 0 && !slices.ContainsFunc(inner, func(s string) bool {
 		in, err := netip.ParsePrefix(s)
@@ -155,7 +155,7 @@ func within(inner, outer []string) bool {
 	})
 }
 
-// mayGrant says whether a key with the scopes have may hand out scope.
+// mayGrant reports whether a key with the scopes have may grant scope.
 func mayGrant(have []string, scope string) bool {
 	if scope == "*" || scope == "admin" {
 		return slices.Contains(have, "*") || slices.Contains(have, "admin")

@@ -14,24 +14,24 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// localCaller is who a call is made for that comes from within this process and
-// not with a key.
+// localCaller is the caller of a call from within this process, which has no
+// key.
 type localCaller struct {
 	key store.Key
-	// counted says that the call is part of one that came with the key: it is
-	// counted among the key's calls already, and its body is in memory with that
-	// call's.
+	// counted is set if the call is part of an MCP request: that request
+	// already counted against the key, and its body is already in memory.
 	counted bool
-	// page is set once a call made for a page of the dashboard is counted: the
-	// others of the page are part of the same request. Nil counts every call.
+	// page is set once a call for a page of the dashboard is counted. The other
+	// calls of the page are part of the same request. Nil counts every call.
 	page *atomic.Bool
-	// stillGood says, in the middle of a long call, whether it may go on; nil means
-	// to look the key up again.
+	// stillGood reports, during a long call, whether it may continue. Nil means
+	// to check the key again.
 	stillGood func(context.Context) error
 	ip        netip.Addr
 }
 
-// takeCount reports whether the call is counted already, and notes that it is.
+// takeCount reports whether the call is counted already, and marks it as
+// counted.
 func (c localCaller) takeCount() (counted bool) {
 	return c.counted || c.page != nil && c.page.Swap(true)
 }
@@ -43,30 +43,30 @@ func localOf(ctx context.Context) (localCaller, bool) {
 	return c, ok
 }
 
-// Person is somebody who uses the dashboard.
+// Person is a user of the dashboard.
 type Person struct {
 	Seq, AccountID int64
 	ID             string // usr_…
-	// StillSignedIn is asked in the middle of long calls: its error ends the call.
+	// StillSignedIn is called during long calls. Its error ends the call.
 	StillSignedIn func(context.Context) error
-	// IP is where the person's request came from.
+	// IP is the address of the person's client.
 	IP netip.Addr
 }
 
-// AsPerson returns the context of one page of the dashboard. Calls of the API made
-// with it, within this process, are those of a person of the account, who may do
-// everything. Together they count as one request against the limits of a key.
+// AsPerson returns the context of one page of the dashboard. API calls with it,
+// within this process, have a person of the account as their caller, with all
+// scopes. Together they count as one request against the limits of a key.
 func AsPerson(ctx context.Context, p Person) context.Context {
 	k := store.Key{
-		Seq: -p.Seq, // no key's: those are positive
+		Seq: -p.Seq, // negative, since keys have positive numbers
 		ID:  p.ID, AccountID: p.AccountID, Mode: store.KeyLive, Scopes: store.JSON[[]string]{V: []string{"*"}},
 	}
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, page: new(atomic.Bool), stillGood: p.StillSignedIn, ip: p.IP})
 }
 
-// asCaller makes the calls within this process those of the key that the request
-// of ctx came with. Its scopes are asked for again for each; its count is not
-// raised again but for sends.
+// asCaller makes calls within this process run with the key of the request of
+// ctx. Each call checks the scopes again. Only sends count again against the
+// limits.
 func (a *API) asCaller(ctx context.Context) context.Context {
 	k := callerOf(ctx)
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).ip})
@@ -92,8 +92,7 @@ func NewLocalClient(api http.Handler) (*gen.Client, error) {
 	}))
 }
 
-// localToken is sent in place of a key, and is none: the caller is looked up in
-// the context.
+// localToken takes the place of a key. The caller comes from the context.
 const localToken = "local"
 
 type localSecurity struct{}
@@ -130,7 +129,7 @@ func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// localResponse is an http.ResponseWriter that keeps the answer.
+// localResponse is an http.ResponseWriter that stores the response.
 type localResponse struct {
 	header, sent http.Header
 	status       int

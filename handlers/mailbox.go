@@ -8,8 +8,8 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// mailboxesFromAPI reads one of the shapes that an address field of an email may
-// have: an address with or without a name, or a list.
+// mailboxesFromAPI reads an address field of an email in any of its shapes: an
+// address with or without a name, or a list.
 func mailboxesFromAPI(field string, m gen.Mailboxes) ([]mail.Address, error) {
 	if m.Type == gen.MailboxArrayMailboxes {
 		return mailboxList(field, m.MailboxArray, true)
@@ -45,8 +45,8 @@ func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]mail.Address, 
 	return out, nil
 }
 
-// mailbox writes an address as requests may have it: with its name, which is
-// quoted where it could be taken for something else.
+// mailbox formats an address with its name, quoted where necessary, in the form
+// that requests accept.
 func mailbox(a mail.Address) string {
 	switch {
 	case a.Name == "":
@@ -65,7 +65,7 @@ func mailboxes(as []mail.Address) []string {
 	return out
 }
 
-// nullMailboxes is nil, which is null, for none.
+// nullMailboxes returns nil, which is null, for an empty list.
 func nullMailboxes(as []mail.Address) []string {
 	if len(as) == 0 {
 		return nil

@@ -19,7 +19,7 @@ const mcpPath = "/mcp"
 
 func isMCP(r *http.Request) bool { return r.URL.Path == mcpPath }
 
-// bodyLimit is how large the body of r may be.
+// bodyLimit returns the maximum size of the body of r.
 func bodyLimit(r *http.Request) int64 {
 	if isMCP(r) {
 		return maxMCPBody
@@ -27,9 +27,9 @@ func bodyLimit(r *http.Request) int64 {
 	return maxBody
 }
 
-// CallMcp implements POST /mcp. The MCP server reads the request again, and
-// makes its calls as the caller; this adds who may ask at all, and the one body
-// that errors have.
+// CallMcp implements POST /mcp. The MCP server reads the request again and
+// makes its calls as the caller. This method adds the check of Origin and the
+// error body that all errors share.
 func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams, w http.ResponseWriter) error {
 	r := infoOf(ctx).r
 	if a.mcp == nil {
@@ -43,9 +43,8 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 	return answer.fault()
 }
 
-// checkOrigin refuses what a page in somebody's browser sends that is not ours:
-// it might have found a way to a server that is not meant for it (DNS rebinding).
-// Programs send no Origin.
+// checkOrigin refuses requests from foreign pages in a browser, which may have
+// reached a local server through DNS rebinding. Programs send no Origin header.
 func (a *API) checkOrigin(r *http.Request) error {
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil && isLoopback(local.String()) &&
 		!isLoopback(r.Host) && !strings.EqualFold(hostOf(r.Host), a.baseURL().Hostname()) {
@@ -59,9 +58,9 @@ func (a *API) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// ownOrigin says whether a page of origin is one of this server: of its base
-// URL, or of the address that it was called by, if that is no name, which could
-// be anybody's.
+// ownOrigin reports whether origin belongs to this server: to its base URL, or
+// to the requested address if that is an IP address or localhost. Anyone could
+// control another name.
 func (a *API) ownOrigin(r *http.Request, origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {
@@ -82,7 +81,7 @@ func (a *API) baseURL() *url.URL {
 	return a.cfg.BaseURL
 }
 
-// hostOf is a host without its port.
+// hostOf returns a host without its port.
 func hostOf(hostport string) string {
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		return host
@@ -96,8 +95,9 @@ func isLoopback(hostport string) bool {
 	return err == nil && httpapi.PlainIP(ip).IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// mcpResponse holds back errors that the MCP server writes as plain text, for the
-// one body that errors have. Those of the protocol itself are JSON, and pass.
+// mcpResponse withholds errors that the MCP server writes as plain text, so
+// that they get the body that all errors share. JSON errors of the protocol
+// pass.
 type mcpResponse struct {
 	http.ResponseWriter
 	held int // status
@@ -106,7 +106,7 @@ type mcpResponse struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *mcpResponse) WriteHeader(status int) {
-	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type")) // what has none is held
+	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type")) // no Content-Type: withheld
 	if status >= http.StatusBadRequest && kind != "application/json" {
 		w.held = status
 		w.Header().Del("Content-Type")
@@ -126,7 +126,7 @@ func (w *mcpResponse) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *mcpResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// fault is what was held back.
+// fault returns the withheld error.
 func (w *mcpResponse) fault() error {
 	switch {
 	case w.held == 0:

@@ -9,8 +9,8 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// mediaTypes are those that people attach and that Go does not know on every
-// machine.
+// mediaTypes are the types of common attachments that Go does not know on every
+// system.
 var mediaTypes = map[string]string{
 	".csv":  "text/csv",
 	".doc":  "application/msword",
@@ -34,21 +34,21 @@ var mediaTypes = map[string]string{
 	".zip":  "application/zip",
 }
 
-// mediaType is what a file is, going by its name.
+// mediaType returns the media type for the extension of a file name.
 func mediaType(filename string) string {
 	ext := strings.ToLower(path.Ext(filename))
 	known, _, _ := strings.Cut(mime.TypeByExtension(ext), ";")
 	return cmp.Or(mediaTypes[ext], known, "application/octet-stream")
 }
 
-// extensions are those of the types that mails carry without a name.
+// extensions are for attachments that often have no name.
 var extensions = map[string]string{
 	"application/pdf": ".pdf", "image/gif": ".gif", "image/jpeg": ".jpg", "image/png": ".png",
 	"message/rfc822": ".eml", "text/calendar": ".ics", "text/html": ".html", "text/plain": ".txt",
 }
 
-// attachmentName is what a file is called: as the mail says, or if that gives
-// it no name, after its type.
+// attachmentName returns the name of an attachment, or one made from its type
+// if it has none.
 func attachmentName(at mail.Attachment) string {
 	return cmp.Or(at.Filename, "attachment"+extensions[at.ContentType])
 }

@@ -90,7 +90,7 @@ func (a *API) DeleteMessage(ctx context.Context, p gen.DeleteMessageParams) (*ge
 	return &gen.DeletedMessage{Object: "message", ID: m.ID, Deleted: true}, nil
 }
 
-// fromLike is the filter on the header From: an address or a wildcard.
+// fromLike returns the filter on From: an address or a wildcard pattern.
 func fromLike(from gen.OptString) string {
 	if s := from.Or(""); s != "" {
 		return mail.LikePattern(s)
@@ -98,10 +98,10 @@ func fromLike(from gen.OptString) string {
 	return ""
 }
 
-// foldSubject makes subjects comparable without regard to case.
+// foldSubject makes subjects comparable regardless of case.
 func foldSubject(s string) string { return strings.ToLower(s) }
 
-// textQuery is what is to be found in subject and body, nil for anything.
+// textQuery returns the query for subject and body, or nil for no query.
 func textQuery(q gen.OptString) *store.TextQuery {
 	if s, ok := q.Get(); ok {
 		return search.Parse(s)
@@ -117,7 +117,7 @@ func sinceOf(since gen.OptDateTime) *store.Time {
 	return nil
 }
 
-// detail says whether an answer carries the html of a message.
+// detail says whether a response includes the HTML of a message.
 type detail bool
 
 const (
@@ -153,7 +153,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 	return out, contentToAPI(out, *m.Content, d)
 }
 
-// contentToAPI fills in what retention deletes.
+// contentToAPI sets the fields that retention deletes.
 func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 	body, err := bodyOf(c, store.Direction(out.Direction))
 	if err != nil {
@@ -194,7 +194,7 @@ func authToAPI(c store.Content) gen.NilAuthResults {
 	})
 }
 
-// bodyOf returns the text and HTML of a message as they were stored with it.
+// bodyOf returns the text and HTML of a message as stored with it.
 func bodyOf(c store.Content, d store.Direction) (store.Body, error) {
 	if c.Body != nil && c.Body.V.Derived {
 		return c.Body.V, nil
@@ -202,12 +202,12 @@ func bodyOf(c store.Content, d store.Direction) (store.Body, error) {
 	return oldBody(c, d)
 }
 
-// readBudget is the processor time for showing one message of an old version.
+// readBudget limits the processor time for one message of an old version.
 const readBudget = 500 * time.Millisecond
 
-// oldBody makes the body of a message that was stored by a version that did not
-// store all of it. A sent text that is read out of the raw bytes has no line end
-// of its own.
+// oldBody derives the body of a message that an older version stored
+// incompletely. For a sent plain text it drops the line break that the writer
+// added.
 func oldBody(c store.Content, d store.Direction) (body store.Body, err error) {
 	lim := mail.DefaultLimits()
 	lim.Budget = cpubudget.New(readBudget)
@@ -225,8 +225,8 @@ func oldBody(c store.Content, d store.Direction) (body store.Body, err error) {
 	return body, err
 }
 
-// derivedBody is what is stored of a message. Only received ones have a reply
-// text.
+// derivedBody returns the body to store for a message. Only received ones have
+// a reply text.
 func derivedBody(m *mime.Message, lim mail.Limits, d store.Direction) store.Body {
 	all := extract.Derive(m, lim)
 	body := store.Body{Text: all.Text, HTML: m.HTML, FromHTML: all.FromHTML, Derived: true}

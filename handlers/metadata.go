@@ -8,12 +8,11 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// maxMetadataBytes is how many bytes of compact JSON the metadata of a resource of
-// area B may take.
+// maxMetadataBytes limits the metadata of an email or contact, as compact JSON.
 const maxMetadataBytes = 4096
 
-// metadataJSON is the metadata of a request as it is kept: compact, its members
-// in order, its numbers as they were written.
+// metadataJSON returns metadata in the form that is stored: compact, with
+// sorted members and unchanged numbers.
 func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) {
 	raw, err := object.MarshalJSON()
 	if err != nil {
@@ -24,7 +23,7 @@ func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) 
 		return nil, fmt.Errorf("write %s: %w", field, err)
 	}
 	tooLong := errInvalid(field, "takes more than %d bytes as compact JSON", maxMetadataBytes)
-	if compact.Len() > len(`\u0000`)*maxMetadataBytes { // though every character may be written as an escape
+	if compact.Len() > len(`\u0000`)*maxMetadataBytes { // even if every character is escaped
 		return nil, tooLong
 	}
 	d := json.NewDecoder(&compact)

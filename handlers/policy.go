@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// inboxWorks says whether the state of an inbox lets mail in and out.
+// inboxWorks returns an error if the inbox is suspended or has expired.
 func (a *API) inboxWorks(in store.Inbox) error {
 	switch {
 	case in.Status == store.InboxSuspended:
@@ -25,7 +25,8 @@ func (a *API) inboxWorks(in store.Inbox) error {
 	return nil
 }
 
-// checkSender refuses mail from an inbox whose domain is no longer the account's.
+// checkSender refuses messages from an inbox whose domain no longer belongs to
+// the account.
 func (a *API) checkSender(ctx context.Context, in store.Inbox) error {
 	ours, err := a.mayUse(ctx, in.AccountID, in.Domain)
 	if err == nil && !ours {
@@ -34,8 +35,8 @@ func (a *API) checkSender(ctx context.Context, in store.Inbox) error {
 	return err
 }
 
-// mayUse says whether an account may send from a domain, in lower case: from the
-// install's own, and from those that are verified for it.
+// mayUse reports whether an account may send from a domain, in lower case: the
+// mail domain of the installation or a verified domain of the account.
 func (a *API) mayUse(ctx context.Context, accountID int64, domain string) (bool, error) {
 	if domain == a.cfg.MailDomain {
 		return true, nil
@@ -47,8 +48,8 @@ func (a *API) mayUse(ctx context.Context, accountID int64, domain string) (bool,
 	return err == nil && owner == accountID, err
 }
 
-// checkPolicy refuses a mail that the inbox may not send, to whomever has
-// approved it.
+// checkPolicy refuses a message that the inbox may not send, even if it was
+// approved.
 func (a *API) checkPolicy(ctx context.Context, s submission) error {
 	if answersMachine(s) {
 		return errForbidden(gen.ErrorCodeLoopDetected, "this is an automatic reply to automated mail")
@@ -59,9 +60,9 @@ func (a *API) checkPolicy(ctx context.Context, s submission) error {
 	return nil
 }
 
-// answersMachine says whether an automatic reply, going by its own header,
-// answers mail that no person wrote: two programs that do so would never end
-// (RFC 3834 section 2).
+// answersMachine reports whether the header marks a message as an automatic
+// reply to automated mail. Two such programs would reply to each other without
+// end (RFC 3834 section 2).
 func answersMachine(s submission) bool {
 	if s.kind != store.DraftReply || s.source == nil || !s.source.Automated {
 		return false
@@ -80,7 +81,7 @@ func answersMachine(s submission) bool {
 	return m.Automated(false)
 }
 
-// checkWritten refuses recipients who have not themselves written to the inbox.
+// checkWritten refuses recipients who have never written to the inbox.
 func (a *API) checkWritten(ctx context.Context, s submission) error {
 	written, err := a.haveWritten(ctx, s.inbox, s.testMode, s.source, slices.Concat(s.to, s.cc, s.bcc))
 	if err != nil {
@@ -92,7 +93,8 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
 		for i, to := range list.of {
 			if !written(to.Email) {
-				// By place: an address may hold any words, and agents read errors.
+				// Use the position: an address may contain any text, and agents
+				// read errors.
 				place := fmt.Sprintf("%s[%d]", list.field, i)
 				return &apiError{
 					status: http.StatusForbidden, code: gen.ErrorCodeRecipientNotAllowed, param: place,
@@ -104,10 +106,9 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 	return nil
 }
 
-// haveWritten returns a test for whether one of the addresses has written to
-// the inbox. A simulated mail was written by nobody, and lets no real mail out.
-// Who wrote the message that is answered, which may be nil, need not be looked
-// for.
+// haveWritten returns a function that reports whether an address has written to
+// the inbox. Simulated messages count only in test mode. The sender of the
+// original message, which may be nil, needs no query.
 func (a *API) haveWritten(
 	ctx context.Context, in store.Inbox, testMode bool, answered *store.Message, list []mail.Address,
 ) (func(email string) bool, error) {
@@ -130,8 +131,8 @@ func (a *API) haveWritten(
 	return func(email string) bool { return slices.Contains(found, mail.FoldAddress(email)) }, nil
 }
 
-// followed returns the addresses of a Reply-To that a reply goes to: under
-// reply_only those who never wrote are left out, whoever asks for it.
+// followed returns the Reply-To addresses that a reply goes to. The policy
+// reply_only excludes addresses that have never written to the inbox.
 func (a *API) followed(ctx context.Context, in store.Inbox, m store.Message) ([]mail.Address, error) {
 	replyTo := m.Addresses.V.ReplyTo
 	if in.SendPolicy != store.PolicyReplyOnly || m.Direction != store.DirectionIn || len(replyTo) == 0 {

@@ -11,13 +11,13 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// sends are the operations that count against limitSends too.
+// sends lists the operations that also count against limitSends.
 var sends = map[gen.OperationName]bool{
 	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,
 }
 
-// limitKey counts a call of k, unless it is counted already, and writes what is
-// left, of the tighter limit, into the answer's headers.
+// limitKey counts a call of k, unless it is counted already, and sets the rate
+// limit headers for the tighter limit.
 func (a *API) limitKey(ctx context.Context, k store.Key, counted bool, op gen.OperationName) error {
 	if !a.cfg.RateLimits {
 		return nil

@@ -14,16 +14,16 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The limits of the values of metadata and tags. The contract states those of
-// strings; the generated code does not read the values.
+// Limits of the values of metadata and tags. The contract states those of
+// strings; the generated code does not check the values.
 const (
 	maxMetadataText = 500
 	maxTagText      = 256
 	maxNumberText   = 100
 )
 
-// inboxMetadata is the metadata of an inbox as it is stored: each value as it was
-// written, so that numbers keep their exact value.
+// inboxMetadata returns the metadata of an inbox as stored: each value in its
+// original form, so that numbers stay exact.
 func inboxMetadata(m gen.Metadata) (store.Labels, error) {
 	return labels("metadata", m, func(v jx.Raw) string {
 		if v.Type() == jx.Null {
@@ -33,7 +33,7 @@ func inboxMetadata(m gen.Metadata) (store.Labels, error) {
 	})
 }
 
-// tagsFromAPI reads tags; place stands before the names of fields.
+// tagsFromAPI reads tags. place is the prefix of the field names.
 func tagsFromAPI(place string, tags gen.Tags) (store.Labels, error) {
 	return labels(place+"tags", tags, func(v jx.Raw) string {
 		if v.Type() == jx.Null {
@@ -70,7 +70,7 @@ func labelsToAPI(in store.Labels) map[string]jx.Raw {
 
 var labelTypes = map[jx.Type]string{jx.Object: "an object", jx.Array: "an array", jx.Null: "null"}
 
-// scalarFault is what is wrong with the value of a label, or empty.
+// scalarFault returns what is wrong with the value of a label, or "".
 func scalarFault(v jx.Raw, maxText int) string {
 	switch v.Type() {
 	case jx.String:

@@ -16,7 +16,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxReferences bounds the chain that a reply carries on, as mail clients do:
+// maxReferences limits the References of a reply. Like mail clients, it keeps
 // the first and the newest.
 const maxReferences = 30
 
@@ -98,8 +98,8 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 	return asRes[gen.ForwardMessageRes](a.submit(ctx, s))
 }
 
-// asRes makes the answer of an operation with two kinds of answers, and never a
-// non-nil interface around a nil pointer.
+// asRes converts the result of an operation with two response types. It never
+// returns a non-nil interface around a nil pointer.
 func asRes[Res any](answer any, err error) (Res, error) {
 	var none Res
 	if err != nil {
@@ -112,7 +112,7 @@ func asRes[Res any](answer any, err error) (Res, error) {
 	return res, nil
 }
 
-// extras reads the fields that all three ways to send share.
+// extras reads the fields that send, reply and forward share.
 func (s *submission) extras(
 	ctx context.Context, cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptNilMailHeaders, attachments gen.MessageAttachmentInputs,
 ) (err error) {
@@ -132,8 +132,8 @@ func (s *submission) extras(
 	return err
 }
 
-// answer sets whom a reply to m goes to: to Reply-To, else From; and for one of
-// our own, to its To. The inbox itself is never a recipient.
+// answer sets the recipients of a reply to m: its Reply-To, or else its From;
+// for a sent message, its To. The inbox itself is never a recipient.
 func (s *submission) answer(m store.Message, replyTo []mail.Address, all bool) {
 	a := m.Addresses.V
 	to, copied := replyTo, slices.Concat(a.To, a.Cc)
@@ -153,14 +153,14 @@ func (s *submission) answer(m store.Message, replyTo []mail.Address, all bool) {
 func fromStore(in []mail.Address) []mail.Address {
 	out := make([]mail.Address, 0, len(in))
 	for _, a := range in {
-		if mail.ValidAddress(a.Email) == nil { // a header may say anything
+		if mail.ValidAddress(a.Email) == nil { // a header may contain anything
 			out = append(out, mail.Address{Name: a.Name, Email: a.Email})
 		}
 	}
 	return out
 }
 
-// refsOf are the references of a reply to m (RFC 5322 section 3.6.4).
+// refsOf returns the references of a reply to m (RFC 5322 section 3.6.4).
 func refsOf(m store.Message) store.References {
 	if m.HeaderID == "" {
 		return store.References{}
@@ -176,7 +176,7 @@ func refsOf(m store.Message) store.References {
 	return store.References{InReplyTo: []string{m.HeaderID}, References: chain}
 }
 
-// quote makes the body of a forward: the caller's note, then the original.
+// quote sets the body of a forward: the caller's note, then the original.
 func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
 	body, err := bodyOf(*m.Content, m.Direction)
 	if err != nil {
@@ -202,13 +202,13 @@ func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
 	return nil
 }
 
-// textToHTML shows plain text as html.
+// textToHTML converts plain text to HTML.
 func textToHTML(text string) string {
 	return strings.ReplaceAll(html.EscapeString(text), "\n", "<br>\n")
 }
 
-// goodContentID leaves out an identifier that no mail of ours may have (RFC
-// 2045 section 7); what came in had it, and may have anything.
+// goodContentID returns "" for a Content-ID that we cannot write (RFC 2045
+// section 7). Received messages may contain any.
 func goodContentID(id string) string {
 	if len(id) > maxContentID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '<' || r == '>' }) {
 		return ""

@@ -13,11 +13,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Incoming is the way that received mail takes into an inbox.
+// Incoming stores received messages.
 type Incoming interface {
-	// Simulate puts a mail into an inbox as if it had been received, marked as
-	// test mode, with the answer to an idempotent call. A mail that cannot be
-	// taken is a *message.FieldError of the field raw.
+	// Simulate stores a message in an inbox as if it had been received, marked
+	// as test mode. once caches the response of an idempotent call. The error
+	// for an unacceptable message is a *message.FieldError for the field raw.
 	Simulate(ctx context.Context, in store.Inbox, raw io.Reader, once *store.Once) (store.Message, error)
 }
 
@@ -43,7 +43,7 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 	return toAPI(m)
 }
 
-// simulated is the mail that a request describes, or holds.
+// simulated returns the message that a request describes or contains.
 func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, error) {
 	if raw, ok := req.Raw.Get(); ok {
 		if field := besideRaw(req); field != "" {
@@ -72,7 +72,7 @@ func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, er
 	return strings.NewReader(raw.String()), nil
 }
 
-// besideRaw is a field that a request with raw has too many, or empty.
+// besideRaw returns a field that cannot be combined with raw, or "".
 func besideRaw(req *gen.MessageSimulate) string {
 	_, from := req.From.Get()
 	_, text := req.Text.Get()
@@ -90,7 +90,7 @@ func besideRaw(req *gen.MessageSimulate) string {
 	return ""
 }
 
-// wireLines gives text the line ends that mail has on the wire.
+// wireLines converts line breaks to CRLF.
 func wireLines(text string) string {
 	return strings.ReplaceAll(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n", "\r\n")
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// StreamEvents implements GET /v1/events/stream. Once the answer has begun
-// there is no way to tell of an error: the stream ends, and the client comes
-// back with the id of the event that it had last.
+// StreamEvents implements GET /v1/events/stream. Once the response has begun,
+// it cannot report an error: the stream ends, and the client reconnects with
+// the id of its last event.
 func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http.ResponseWriter) error {
 	want, missed, err := a.wantedEvents(ctx, p)
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http
 	return nil
 }
 
-// copyEvents returns when the stream, or its client, has gone.
+// copyEvents returns when the stream has ended or the client has disconnected.
 func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter) {
 	ping := a.cfg.StreamPing
 	if ping == 0 {
@@ -53,7 +53,7 @@ func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter
 	}
 }
 
-// streamError turns what Open answers into what the caller sees.
+// streamError converts an error of Open to the one that the caller sees.
 func streamError(err error) error {
 	switch {
 	case errors.Is(err, stream.ErrTooMany):
@@ -67,8 +67,8 @@ func streamError(err error) error {
 	return err
 }
 
-// wantedEvents reads the request. missed is not nil when not all can be
-// replayed that came after the event that the client names.
+// wantedEvents reads the request. missed is not nil if some events after the
+// one that the client names cannot be replayed.
 func (a *API) wantedEvents(ctx context.Context, p gen.StreamEventsParams) (want stream.Wanted, missed *streamGap, err error) {
 	k := callerOf(ctx)
 	want = stream.Wanted{KeySeq: k.Seq, AccountID: k.AccountID, Inboxes: visible(k)}
@@ -87,8 +87,8 @@ func (a *API) wantedEvents(ctx context.Context, p gen.StreamEventsParams) (want 
 	return want, missed, err
 }
 
-// resume finds the place in the log from which to replay: that of the event,
-// or, when it is not there any more or too old, that of 24 hours ago.
+// resume sets the position to replay from: that of the event or, if that is
+// gone or too old, that of 24 hours ago.
 func (a *API) resume(ctx context.Context, want *stream.Wanted, id string) (*streamGap, error) {
 	oldest := a.now().Add(-store.StreamTTL)
 	seq, at, err := a.store.EventPlace(ctx, want.AccountID, id)
@@ -104,14 +104,14 @@ func (a *API) resume(ctx context.Context, want *stream.Wanted, id string) (*stre
 	return &streamGap{Object: "stream_gap", LastEventID: id, ReplayedFrom: oldest.UTC().Format(eventTime)}, err
 }
 
-// streamGap says that events may be missing before those that follow.
+// streamGap tells the client that events may be missing before the next ones.
 type streamGap struct {
 	Object       string `json:"object"`
 	LastEventID  string `json:"last_event_id"`
 	ReplayedFrom string `json:"replayed_from"`
 }
 
-// frame is one event of a stream (HTML Living Standard, 9.2.6).
+// frame returns one event of a stream (HTML Living Standard, 9.2.6).
 func frame(id, event string, data []byte) []byte {
 	b := make([]byte, 0, len("id: \nevent: \ndata: \n\n")+len(id)+len(event)+len(data))
 	if id != "" {

@@ -24,12 +24,12 @@ func newEventWriter(w http.ResponseWriter) *eventWriter {
 	return &eventWriter{w: w, socket: http.NewResponseController(w)}
 }
 
-// begin sends the head of the answer.
+// begin sends the headers and the first frames.
 func (o *eventWriter) begin(missed *streamGap) error {
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // asks nginx to hand on what it gets
+	h.Set("X-Accel-Buffering", "no") // turns off buffering in nginx
 	o.w.WriteHeader(http.StatusOK)
 	if missed == nil {
 		return o.write(streamHead)
@@ -41,7 +41,7 @@ func (o *eventWriter) begin(missed *streamGap) error {
 	return o.write(streamHead, gap)
 }
 
-// write sends the frames, and hands them on at once.
+// write sends and flushes the frames.
 func (o *eventWriter) write(frames ...[]byte) error {
 	for _, f := range frames {
 		o.extend()
@@ -52,18 +52,18 @@ func (o *eventWriter) write(frames ...[]byte) error {
 	return o.socket.Flush()
 }
 
-// extend gives the client its time for the next frame. The deadline is the
-// socket's, and so by the wall clock.
+// extend sets the deadline for the next frame, by the wall clock.
 func (o *eventWriter) extend() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.hurried {
-		_ = o.socket.SetWriteDeadline(time.Now().Add(frameTimeout)) // not all connections can, in tests
+		_ = o.socket.SetWriteDeadline(time.Now().Add(frameTimeout)) // not all connections support deadlines, in tests
 	}
 }
 
-// hurry lets a client that accepts nothing no longer hold up what has ended. It
-// may be called while another goroutine writes.
+// hurry shortens the deadline of a client that accepts no data, so that it does
+// not delay the end of the stream. It is safe to call while another goroutine
+// writes.
 func (o *eventWriter) hurry() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// submission is a mail that is to be sent.
+// submission is a message or email to send.
 type submission struct {
 	account     int64
-	isEmail     bool        // not the mail of an inbox
-	inbox       store.Inbox // whose address it is sent from; an email may have none
+	isEmail     bool        // not a message of an inbox
+	inbox       store.Inbox // the sending inbox; an email may have none
 	from        mail.Address
 	kind        store.DraftKind
-	source      *store.Message // that a reply or forward is of; nil for an approved draft
+	source      *store.Message // the original of a reply or forward; nil for an approved draft
 	to, cc, bcc []mail.Address
 	replyTo     []mail.Address
 	subject     string
@@ -31,14 +31,14 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	approved    *store.Draft    // that it comes from
-	suppressed  map[string]bool // of the recipients, folded, those that are skipped
+	approved    *store.Draft    // the draft that it comes from
+	suppressed  map[string]bool // folded addresses of the recipients to skip
 }
 
-// submit sends the mail of an inbox: it queues it with the answer to an
-// idempotent call. The answer is a *gen.Message or, when somebody has to approve
-// the mail first, a *gen.Draft. When the inbox gets another policy meanwhile, it
-// is that which counts.
+// submit queues a message of an inbox and caches the response of an idempotent
+// call. The result is a *gen.Message or, if the message needs approval, a
+// *gen.Draft. If the policy of the inbox changes meanwhile, the new policy
+// applies.
 func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	for {
 		answer, err := a.submitOnce(ctx, s)
@@ -55,7 +55,7 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	s.account, s.from = s.inbox.AccountID, mail.Address{Email: s.inbox.Address}
 	switch {
 	case s.approved != nil && s.approved.Addresses.V.From != nil:
-		s.from.Name = s.approved.Addresses.V.From.Name // as it was approved
+		s.from.Name = s.approved.Addresses.V.From.Name // as approved
 	case s.inbox.DisplayName != nil:
 		s.from.Name = *s.inbox.DisplayName
 	}
@@ -79,9 +79,9 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	return a.enqueue(ctx, s, mail)
 }
 
-// prepare is the one way that mail leaves, of inboxes and emails: it applies the
-// policy of the inbox and composes the mail. What is not held for approval then
-// goes through skipSuppressed.
+// prepare applies the policy of the inbox and composes the message. All
+// messages and emails pass it. Those that are not held for approval then pass
+// skipSuppressed.
 func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
@@ -99,11 +99,11 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	return a.compose(*s)
 }
 
-// maxRecipients is how many addresses a field may have. The contract holds
-// requests to it; a mail that is answered may name any number.
+// maxRecipients limits the addresses of a field. The contract limits requests;
+// the original of a reply may name any number.
 const maxRecipients = 50
 
-// settle names every recipient once, and refuses none at all and too many.
+// settle removes duplicate recipients and refuses none at all or too many.
 func (s *submission) settle() error {
 	s.to = without(s.to)
 	s.cc = without(s.cc, s.to)
@@ -122,8 +122,8 @@ func (s *submission) settle() error {
 	return nil
 }
 
-// enqueue queues a composed mail, and with it sends the draft that it comes
-// from.
+// enqueue queues a composed message. If it comes from a draft, it marks the
+// draft as sent.
 func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.Message, error) {
 	m, err := a.newMessage(ctx, s, mail)
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	return toAPI(stored)
 }
 
-// newMessage returns a composed message as the store takes it.
+// newMessage converts a composed message for the store.
 func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*store.NewMessage, error) {
 	content, err := a.contentOf(ctx, out)
 	if err != nil {
@@ -167,13 +167,13 @@ func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*sto
 	}, nil
 }
 
-// addresses are those of the mail; from may be nil.
+// addresses returns the addresses of the message. from may be nil.
 func (s *submission) addresses(from *mail.Address) mail.Addresses {
 	return mail.Addresses{From: from, To: s.to, Cc: s.cc, Bcc: s.bcc, ReplyTo: s.replyTo}
 }
 
-// contentOf is what is kept of a composed mail: small ones in the row, large
-// ones in a blob.
+// contentOf returns the content to store for a composed message: a small one in
+// the row, a large one in a blob.
 func (a *API) contentOf(ctx context.Context, out *composed) (*store.Content, error) {
 	parsed := out.parsed
 	c := &store.Content{
@@ -208,8 +208,8 @@ func recipientsOf(s submission) []store.Recipient {
 	return out
 }
 
-// ownHeaders are the fields that mail systems write, or that have a field of
-// the request: the headers of a request may not hold them.
+// ownHeaders are header fields that the service writes or that a request field
+// sets. The headers of a request may not contain them.
 var ownHeaders = map[string]bool{
 	"from": true, "sender": true, "return-path": true, "bcc": true, "received": true, "message-id": true, "date": true,
 	"to": true, "cc": true, "subject": true, "reply-to": true, "in-reply-to": true, "references": true, "mime-version": true,

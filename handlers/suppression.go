@@ -57,9 +57,9 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 	return &gen.DeletedSuppression{Object: "suppression", ID: sup.ID, Email: sup.Email, Deleted: true}, nil
 }
 
-// skipSuppressed notes which recipients of one account are suppressed for mail of
-// the category, which is empty for messages of inboxes. It refuses to send when no
-// recipients are left in all of the mail together.
+// skipSuppressed marks the recipients of one account that are suppressed for
+// the category, which is empty for messages of inboxes. It returns an error if
+// every recipient of all the messages is suppressed.
 func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails ...*submission) error {
 	var all []string
 	for _, s := range mails {
@@ -84,8 +84,8 @@ func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails
 	return nil
 }
 
-// errSuppressed says that none of the recipients is sent to, who they are, and
-// what can be done about it. A mail has at least one.
+// errSuppressed reports that every recipient is suppressed, names them, and
+// says what to do. There must be at least one.
 func errSuppressed(mails []*submission) error {
 	e := &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed}
 	seen := map[string]bool{}

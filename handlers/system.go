@@ -15,7 +15,7 @@ import (
 
 var _ gen.ProbesHandler = (*API)(nil)
 
-// healthTimeout is how long the database may take to answer.
+// healthTimeout limits the database check of GetHealth.
 const healthTimeout = 2 * time.Second
 
 // GetHealth implements GET /health.
@@ -43,10 +43,10 @@ func (a *API) GetHealth(ctx context.Context) (gen.GetHealthRes, error) {
 	return &out, nil
 }
 
-// documentedServer is the address of the API in the contract.
+// documentedServer is the server URL in the contract.
 const documentedServer = `"url": "http://127.0.0.1:8080"`
 
-// contractOf returns the contract with base as the address of its server.
+// contractOf returns the contract with base as its server URL.
 func contractOf(base *url.URL) ([]byte, error) {
 	if base == nil {
 		return gen.OpenAPI, nil

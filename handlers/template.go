@@ -68,9 +68,9 @@ func (a *API) ReplaceTemplate(ctx context.Context, req *gen.TemplateCreate, p ge
 	})
 }
 
-// editTemplate changes a template. The parts that are given are checked before
-// the database is asked for anything: each stands for itself, and that takes a
-// while.
+// editTemplate changes a template. It parses the changed parts before the
+// database transaction, because parsing takes a while; each part is valid or
+// invalid on its own.
 func (a *API) editTemplate(ctx context.Context, id string, given template.Source, edit func(*store.Template)) (*gen.Template, error) {
 	if err := checkTemplate(given); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (a *API) PreviewTemplate(ctx context.Context, req *gen.TemplatePreviewReque
 	return out, nil
 }
 
-// checkTemplate refuses what could not be rendered.
+// checkTemplate refuses a template that cannot be rendered.
 func checkTemplate(src template.Source) error {
 	_, err := template.Parse(src)
 	return templateError("data", err)
@@ -132,7 +132,7 @@ func templateSource(t store.Template) template.Source {
 	return src
 }
 
-// nilOrText is a text that may be absent or null.
+// nilOrText returns nil for absent or null.
 func nilOrText(o gen.OptNilString) *string {
 	if s, ok := o.Get(); ok {
 		return &s

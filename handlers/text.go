@@ -12,9 +12,9 @@ import (
 
 const uncleanText = "must be UTF-8 text without NUL characters"
 
-// checkText refuses parameters and bodies with text that no database stores:
-// bytes that are not UTF-8, NUL and half characters. It also refuses objects with
-// duplicate fields.
+// checkText refuses parameters and bodies with text that databases cannot
+// store: invalid UTF-8, NUL and unpaired surrogates. It also refuses objects
+// with duplicate fields.
 func (a *API) checkText(req middleware.Request, next middleware.Next) (middleware.Response, error) {
 	if name, bad := badParam(req.Params); bad {
 		return middleware.Response{}, invalid(name, uncleanText)
@@ -28,8 +28,8 @@ func (a *API) checkText(req middleware.Request, next middleware.Next) (middlewar
 	return next(req)
 }
 
-// badParam returns a query or header parameter that is not clean text. The path
-// has been checked before.
+// badParam returns a query or header parameter with invalid text. refuseEarly
+// checks the path.
 func badParam(params middleware.Parameters) (name string, found bool) {
 	var bad []string
 	for key, v := range params {

@@ -13,12 +13,12 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// emailID is the id of the email that is made of what compose calls id.
+// emailID returns the id of the email with the id of its composed message.
 func emailID(id string) string { return "em_" + id }
 
-// track gives the html of an email what tells of opens and clicks. A mail to
-// several recipients is the same for all of them, so that nobody could say who
-// opened it: it is left alone, as is what is never sent.
+// track adds tracking of opens and clicks to the HTML of an email. It skips
+// emails that are never sent and those with several recipients: all get the
+// same message, so an open would not identify one of them.
 func (a *API) track(s submission, id, html string) string {
 	opens, clicks := a.cfg.TrackOpens, a.cfg.TrackClicks
 	if !s.isEmail || s.testMode || html == "" || a.cfg.Feedback == nil || !opens && !clicks || len(s.to)+len(s.cc)+len(s.bcc) != 1 {
@@ -40,10 +40,10 @@ func (a *API) track(s submission, id, html string) string {
 	return compose.RewriteLinks(html, link, pixel)
 }
 
-// pixel is a transparent GIF of one by one.
+// pixel is a transparent GIF of one pixel.
 var pixel, _ = base64.StdEncoding.DecodeString("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 
-// opened answers with a picture, and tells of the open.
+// opened serves the tracking pixel and records the open.
 func (a *API) opened(w http.ResponseWriter, r *http.Request, token string) {
 	t, ok := a.cfg.Feedback.ReadOpen(token)
 	if !ok {
@@ -57,12 +57,11 @@ func (a *API) opened(w http.ResponseWriter, r *http.Request, token string) {
 	a.engaged(r, t, store.Report{Status: store.RecipientOpened})
 	secureLink(w.Header())
 	w.Header().Set("Content-Type", "image/gif")
-	_, _ = w.Write(pixel) // the client may have gone
+	_, _ = w.Write(pixel) // the client may have disconnected
 }
 
-// clicked leads on to where the link in the mail led, which the token itself says
-// and its signature proves, and tells of the click. Whatever comes of that, the
-// reader gets where they want to.
+// clicked redirects to the target in the signed token and records the click.
+// The redirect works even if recording fails.
 func (a *API) clicked(w http.ResponseWriter, r *http.Request, token string) {
 	t, target, ok := a.cfg.Feedback.ReadClick(token)
 	if !ok {
@@ -81,10 +80,10 @@ func (a *API) clicked(w http.ResponseWriter, r *http.Request, token string) {
 
 func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// engageTimeout is how long a reader waits for us to note what they did.
+// engageTimeout limits how long recording may delay the reader.
 const engageTimeout = 3 * time.Second
 
-// engaged notes an open or a click. HEAD is neither.
+// engaged records an open or a click. It ignores HEAD.
 func (a *API) engaged(r *http.Request, t feedback.Tracked, report store.Report) {
 	if r.Method == http.MethodHead {
 		return
@@ -97,24 +96,24 @@ func (a *API) engaged(r *http.Request, t feedback.Tracked, report store.Report) 
 		report.Bot = isMachine(r) || sent.HandedOverAt == nil || a.now().Sub(sent.HandedOverAt.Time) < tooSoon
 		err = a.store.RecordReport(ctx, report)
 	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) && r.Context().Err() == nil { // not when the mail or the reader is gone
+	if err != nil && !errors.Is(err, store.ErrNotFound) && r.Context().Err() == nil { // not if the email is deleted or the client has disconnected
 		a.log.WarnContext(ctx, "open or click not recorded", "error", err, "request_id", requestID(ctx))
 	}
 }
 
-// tooSoon is how long after its delivery nobody has read a mail yet: servers that
-// look at mail on its way follow its links at once.
+// tooSoon is the time after delivery in which an open or click counts as
+// automatic: mail servers follow links at once.
 const tooSoon = 2 * time.Second
 
-// machines are words in the names that programs give themselves that look at mail
-// for somebody: crawlers, scanners, previews, and tools.
+// machines are words in the User-Agent of crawlers, scanners, previews and
+// tools.
 var machines = []string{
 	"bot", "crawl", "spider", "slurp", "preview", "prefetch", "scan", "monitor", "headless", "facebookexternalhit", "proofpoint",
 	"barracuda", "mimecast", "curl/", "wget/", "python", "java/", "go-http-client", "okhttp", "libwww", "httpclient",
 }
 
-// isMachine says whether a request is made for a reader who may never come to see
-// what it brings.
+// isMachine reports whether a request is automatic, so that a person may never
+// see the response.
 func isMachine(r *http.Request) bool {
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} {
 		value := strings.ToLower(r.Header.Get(name))
@@ -123,7 +122,7 @@ func isMachine(r *http.Request) bool {
 		}
 	}
 	agent := strings.ToLower(r.UserAgent())
-	if agent == "" || agent == "mozilla/5.0" { // Apple Mail fetches all pictures in advance, and says no more
+	if agent == "" || agent == "mozilla/5.0" { // Apple Mail prefetches all images under this name
 		return true
 	}
 	for _, word := range machines {

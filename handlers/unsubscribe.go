@@ -14,9 +14,9 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// links serves the addresses that stand in mail. They are for people and their
-// mail programs, and no part of the contract: the token is the credential, there
-// is no key, and answers are pages.
+// links serves the links in sent mail. They are for people and mail clients and
+// not part of the contract: the token is the credential, no key is needed, and
+// responses are HTML pages.
 func (a *API) links(next http.Handler) http.Handler {
 	if a.cfg.Feedback == nil {
 		return next
@@ -36,10 +36,9 @@ func (a *API) links(next http.Handler) http.Handler {
 	})
 }
 
-// unsubscribe asks whoever follows the link in a marketing mail whether they mean
-// it, and does it when something is posted: by the button, or by a mail program
-// with one click (RFC 8058 section 3.2). Programs that look at all links of a mail
-// only ever GET them.
+// unsubscribe shows a confirmation page for the link in a marketing email and
+// unsubscribes on POST: by the button, or with one click by a mail client (RFC
+// 8058 section 3.2). Scanners that follow links send only GET.
 func (a *API) unsubscribe(w http.ResponseWriter, r *http.Request, token string) {
 	ctx := r.Context()
 	sub, ok := a.cfg.Feedback.ReadUnsubscribe(token)
@@ -64,8 +63,8 @@ func (a *API) unsubscribe(w http.ResponseWriter, r *http.Request, token string) 
 	}
 }
 
-// refuseLink answers what is no link of ours. Guesses count against the client's
-// address, as bad keys do.
+// refuseLink responds to an invalid link. Guesses count against the client
+// address, like bad keys.
 func (a *API) refuseLink(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	if err := a.limitAddress(ctx); err != nil {
@@ -84,15 +83,14 @@ func (a *API) refuseMethod(ctx context.Context, w http.ResponseWriter, allowed s
 	})
 }
 
-// linkPage is what a page says.
+// linkPage is the content of a page.
 type linkPage struct {
 	Title, Text, Email string
-	Button             string // of a form that posts to the page itself; empty for none
+	Button             string // of a form that posts to the same page; empty for none
 	Style              template.CSS
 }
 
-// linkStyle needs nothing from elsewhere, and follows the reader's screen and
-// choice of light or dark.
+// linkStyle needs no other resources and follows the reader's color scheme.
 const linkStyle = `
 :root{color-scheme:light dark}
 body{margin:0;min-height:100vh;display:grid;place-items:center;background:light-dark(#f4f4f5,#18181b);color:light-dark(#18181b,#f4f4f5);font:17px/1.5 system-ui,sans-serif}
@@ -104,7 +102,7 @@ button{width:100%;min-height:3rem;border:0;border-radius:.6rem;background:#2563e
 button:focus-visible{outline:3px solid #93c5fd;outline-offset:2px}
 `
 
-// The form posts what a mail program does.
+// The form posts the same field as the one-click request of a mail client.
 var linkTemplate = template.Must(template.New("link").Parse(`<!doctype html>
 <html lang="en">
 <head>
@@ -143,12 +141,12 @@ func (a *API) writePage(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	secureLink(h)
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body.Bytes()) // the client may have gone
+		_, _ = w.Write(body.Bytes()) // the client may have disconnected
 	}
 }
 
-// secureLink keeps an answer that depends on a token from being stored, found or
-// told to others.
+// secureLink prevents caching, indexing and referrer leaks of a response that
+// depends on a token.
 func secureLink(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")

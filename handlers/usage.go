@@ -10,7 +10,7 @@ import (
 
 var _ gen.StatsHandler = (*API)(nil)
 
-// statsDays is how many days are shown when none are asked for.
+// statsDays is the default number of days.
 const statsDays = 14
 
 // GetUsage implements GET /v1/usage.
@@ -72,8 +72,8 @@ func (a *API) GetStats(ctx context.Context, p gen.GetStatsParams) (*gen.Stats, e
 	return out, nil
 }
 
-// countedInboxes returns the inbox that the caller asks about, or nil for the
-// whole account.
+// countedInboxes returns the inbox in the parameter, or nil for the whole
+// account.
 func (a *API) countedInboxes(ctx context.Context, id gen.OptString) ([]int64, error) {
 	if id, ok := id.Get(); ok {
 		in, err := a.filteredInbox(ctx, id)

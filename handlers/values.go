@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// pageSize is the page size when none is asked for.
+// pageSize is the default page size.
 const pageSize = 20
 
 func pageOf(limit gen.OptInt, cursor gen.OptString) store.Page {
@@ -32,7 +32,7 @@ func nilString(s *string) gen.NilString {
 	return gen.NewNilString(*s)
 }
 
-// emptyIsNull is for text that the store keeps as "" when there is none.
+// emptyIsNull converts "", which the store uses for no text, to null.
 func emptyIsNull(s string) gen.NilString {
 	if s == "" {
 		return gen.NilString{Null: true}
@@ -47,20 +47,19 @@ func nilTime(t *store.Time) gen.NilDateTime {
 	return gen.NewNilDateTime(t.Time)
 }
 
-// optional is what the generated OptX types share.
+// optional is the interface that the generated OptX types share.
 type optional[T any] interface {
 	Get() (T, bool)
 }
 
-// patch sets dst when the field is there.
+// patch sets dst if the field is present.
 func patch[T any](dst *T, field optional[T]) {
 	if v, ok := field.Get(); ok {
 		*dst = v
 	}
 }
 
-// futureTime is the expires_at of a request: nil for none, an error for one
-// that is not ahead.
+// futureTime converts a time that must be in the future.
 func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
 	if !t.After(a.now()) {
 		return nil, errInvalid(field, "must be in the future")
@@ -69,13 +68,13 @@ func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
 	return &st, nil
 }
 
-// fieldPath names a field of an item of a list, such as attachments[2].content.
+// fieldPath returns the path of a field of a list item, such as
+// attachments[2].content.
 func fieldPath(list string, i int, field string) string {
 	return list + "[" + strconv.Itoa(i) + "]." + field
 }
 
-// sortHeaders gives header fields, which come in no order, one that is always
-// the same.
+// sortHeaders sorts header fields from a map, so that their order is stable.
 func sortHeaders(h [][2]string) {
 	slices.SortFunc(h, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/postroom/postroom/internal/template"
 )
 
-// maxVariables is how many bytes of JSON the values of a template's variables
-// may take together. More would not fit into a mail.
+// maxVariables limits the values of a template's variables, in bytes of JSON.
+// More would not fit into a message.
 const maxVariables = 1 << 20
 
-// variablesFromAPI reads the values of variables out of the field of a request.
-// Numbers stay as they were written.
+// variablesFromAPI reads the values of variables from a request field. Numbers
+// keep their exact form.
 func variablesFromAPI(field string, object gen.FreeObject) (map[string]any, error) {
 	bytesTaken := 0
 	for name, raw := range object {
@@ -36,8 +36,8 @@ func variablesFromAPI(field string, object gen.FreeObject) (map[string]any, erro
 	return out, nil
 }
 
-// templateError is an error of the template package as the caller sees it: at
-// the part of the mail that is at fault, or at the value in field.
+// templateError converts an error of the template package to one that names the
+// part of the template or the value in field.
 func templateError(field string, err error) error {
 	e, ok := errors.AsType[*template.Error](err)
 	switch {

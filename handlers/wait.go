@@ -10,8 +10,8 @@ import (
 )
 
 // WaitForMessage implements GET /v1/inboxes/{inbox_id}/messages/wait. It
-// subscribes before it looks, so that no message can come between looking and
-// sleeping.
+// subscribes before the first query, so that it cannot miss a message in
+// between.
 func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*gen.WaitResult, error) {
 	start := a.now()
 	in, err := a.inboxOf(ctx, p.InboxID)
@@ -43,8 +43,9 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*
 	return res, nil
 }
 
-// firstMessage returns the oldest match, as soon as there is one. When the time
-// passes or the service stops it looks once more, and returns nil for none.
+// firstMessage returns the oldest match as soon as there is one. At the timeout
+// or when the service stops, it queries once more and returns nil if there is
+// still no match.
 func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageFilter, timeout time.Duration) (*store.Message, error) {
 	wake := a.store.WakeInbox(in.Seq)
 	defer wake.Stop()
@@ -103,7 +104,7 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 		}
 		f.After = &place
 		if !p.Since.Set {
-			f.Since = &place.CreatedAt // nothing that came after it may be too old
+			f.Since = &place.CreatedAt // no message after it is too old
 		}
 	}
 	return f, nil

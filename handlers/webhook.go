@@ -10,22 +10,22 @@ import (
 
 var _ gen.WebhooksHandler = (*API)(nil)
 
-// WebhookTargets says where webhooks may be sent.
+// WebhookTargets checks webhook URLs.
 type WebhookTargets interface {
-	// Check returns an error that says, after the name of the field, why nothing
-	// may be posted to this URL.
+	// Check returns an error if webhooks may not be sent to the URL. Its text
+	// continues a sentence that starts with the field name.
 	Check(ctx context.Context, url string) error
 }
 
 // WebhookTester sends test events.
 type WebhookTester interface {
-	// Test sends one to the endpoint and returns what came of it, which is
+	// Test sends a test event to the endpoint and returns the result, which is
 	// recorded as a delivery.
 	Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error)
 }
 
-// webhookOf returns the endpoint of that id. A key with inbox_ids gets 403 for an
-// endpoint that receives events of other inboxes.
+// webhookOf returns the endpoint. A key with inbox_ids gets 403 for an endpoint
+// that receives events of other inboxes.
 func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 	k := callerOf(ctx)
 	w, err := a.store.Webhook(ctx, k.AccountID, id)
@@ -60,7 +60,8 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	}, nil
 }
 
-// ownerOf returns the id of a key that owns what it creates, or nil for a person.
+// ownerOf returns the id of the key that owns what it creates, or nil for a
+// person.
 func ownerOf(k store.Key) *string {
 	if k.Seq <= 0 {
 		return nil
@@ -122,7 +123,7 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		switch {
 		case adopts(k):
 			w.OwnerKey = nil
-		case w.Active && !wasActive: // whose key was revoked, perhaps
+		case w.Active && !wasActive: // its former key may be revoked
 			w.OwnerKey = ownerOf(k)
 		}
 		return nil
@@ -133,8 +134,8 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 	return webhookToAPI(w), nil
 }
 
-// adopts reports whether a change by the key takes a webhook endpoint away from the
-// key that created it, so that it outlives that key.
+// adopts reports whether a change by the key removes the endpoint's owner, so
+// that it stays when the key that created it is revoked.
 func adopts(k store.Key) bool { return hasScope(k.Scopes.V, "admin") }
 
 // DeleteWebhook implements DELETE /v1/webhooks/{webhook_id}.
@@ -222,8 +223,8 @@ func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDelive
 	return deliveryToAPI(w, d), nil
 }
 
-// eventTypes returns nil, which means all of them now and later, for null and for
-// what is omitted.
+// eventTypes returns nil for null and for an absent field. Nil means all event
+// types, including future ones.
 func eventTypes(events gen.OptNilWebhookEvents) *store.JSON[[]store.EventType] {
 	named, ok := events.Get()
 	if !ok {
@@ -264,7 +265,7 @@ func deliveryToAPI(w store.Webhook, d store.Delivery) *gen.WebhookDelivery {
 	if d.LastDurationMs != nil {
 		out.LastDurationMs = gen.NewNilInt64(*d.LastDurationMs)
 	}
-	if w.Active { // one that is off is not sent anything
+	if w.Active { // a disabled endpoint receives nothing
 		out.NextAttemptAt = nilTime(d.NextAttemptAt)
 	}
 	return out
