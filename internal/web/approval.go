@@ -21,7 +21,7 @@ func (d *Dashboard) approvalPages() {
 	d.post("/approvals/{mail}/reject", d.reject)
 }
 
-// draftEvents are those that change the queue.
+// draftEvents are the events that change the approval queue.
 var draftEvents = []gen.EventType{gen.EventTypeDraftCreated, gen.EventTypeDraftSent, gen.EventTypeDraftRejected}
 
 type approvalsView struct {
@@ -53,7 +53,7 @@ func (d *Dashboard) approvals(p *page) error {
 	return p.show("approvals", v)
 }
 
-// addresses finds out which inboxes drafts are of.
+// addresses looks up the addresses of the drafts' inboxes.
 func (d *Dashboard) addresses(p *page, drafts []gen.Draft, into map[string]string) error {
 	for _, dr := range drafts {
 		if into[dr.InboxID] != "" {
@@ -68,39 +68,39 @@ func (d *Dashboard) addresses(p *page, drafts []gen.Draft, into map[string]strin
 	return nil
 }
 
-// approvalView is a draft that somebody decides.
+// approvalView is the page on which a user approves or rejects a draft.
 type approvalView struct {
 	Draft *gen.Draft
 	Inbox *gen.Inbox
 	Frame *frame
 	Here  string
-	// Changes is what has changed since the person looked last; Conflict says that
-	// this is why the page is shown.
+	// Changes lists what has changed since the user last saw the draft; Conflict
+	// means that the page is shown because of them.
 	Conflict bool
 	Changes  []change
-	Reason   string // that was filled in
+	Reason   string // as submitted
 	Problem  problem
 	You      string
-	// AllText is the text of the HTML, whatever its styles hide.
+	// AllText is the text of the HTML, including text that its styles hide.
 	AllText string
-	// KeyNames are those of the account's keys, by id.
+	// KeyNames maps the ids of the account's keys to their names.
 	KeyNames map[string]string
 }
 
-// Alarming are the warnings about what a reader of the draft does not see, or may
-// take for something else.
+// Alarming returns the warnings about content that is hidden from readers or may
+// mislead them.
 func (v approvalView) Alarming() []gen.DraftWarning {
 	return slices.DeleteFunc(slices.Clone(v.Draft.Warnings), func(w gen.DraftWarning) bool { return isLink(w) })
 }
 
-// Links are the warnings that name an address that the draft links to.
+// Links returns the warnings that name a linked address.
 func (v approvalView) Links() []gen.DraftWarning {
 	return slices.DeleteFunc(slices.Clone(v.Draft.Warnings), func(w gen.DraftWarning) bool { return !isLink(w) })
 }
 
 func isLink(w gen.DraftWarning) bool { return w.Code == "link" }
 
-// Pending says whether the draft can be decided.
+// Pending reports whether the draft still awaits a decision.
 func (v approvalView) Pending() bool { return v.Draft.Status == string(gen.DraftStatusPending) }
 
 func (d *Dashboard) approval(p *page) error {
@@ -129,8 +129,8 @@ func (d *Dashboard) approvalView(p *page) (approvalView, error) {
 	return v, err
 }
 
-// keyNames are the names of the newest 100 keys that are there; of others a page
-// shows the id.
+// keyNames returns the names of the newest 100 keys. Pages show the id of other
+// keys.
 func (d *Dashboard) keyNames(p *page) (map[string]string, error) {
 	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: gen.NewOptInt(100)})
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *Dashboard) keyNames(p *page) (map[string]string, error) {
 	return names, nil
 }
 
-// draft is the one that the address names.
+// draft returns the draft whose id is in the path.
 func (d *Dashboard) draft(p *page) (*gen.Draft, error) {
 	return d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: p.r.PathValue("mail")})
 }
@@ -156,7 +156,7 @@ func (d *Dashboard) draftFrame(p *page) error {
 	return p.showFrame(draftSource(dr))
 }
 
-// approve sends the version that the person saw, and no other.
+// approve sends the draft only if it is still the version that the user saw.
 func (d *Dashboard) approve(p *page) error {
 	form, err := p.form()
 	if err != nil {
@@ -194,7 +194,8 @@ func (d *Dashboard) reject(p *page) error {
 	return p.done("/approvals", "Rejected: “"+shortened(dr.Subject, 60)+"” will not be sent.")
 }
 
-// undecided shows the draft again, as it is now, with why it was not decided.
+// undecided shows the draft's current version with the reason why the decision
+// failed.
 func (d *Dashboard) undecided(p *page, pr problem, reason string) error {
 	v, err := d.approvalView(p)
 	if err != nil {
@@ -207,7 +208,7 @@ func (d *Dashboard) undecided(p *page, pr problem, reason string) error {
 	return p.showStatus(pr.status, "approval", v)
 }
 
-// editView is a draft that somebody edits.
+// editView is the page on which a user edits a draft.
 type editView struct {
 	Draft               *gen.Draft
 	Subject, Text, HTML string
@@ -224,8 +225,8 @@ func (d *Dashboard) editDraftForm(p *page) error {
 	return p.show("draft-edit", editView{Draft: dr, Subject: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Version: dr.Version})
 }
 
-// editDraft saves what was edited, unless somebody else has edited the draft in
-// the meantime: then both are shown.
+// editDraft saves an edited draft. If another user has changed it in the
+// meantime, the page shows both versions.
 func (d *Dashboard) editDraft(p *page) error {
 	form, err := p.form()
 	if err != nil {
@@ -259,5 +260,5 @@ func (d *Dashboard) editDraft(p *page) error {
 	return p.done("/approvals/"+dr.ID, "Changes saved.")
 }
 
-// unixLines is a text with the line ends that it has here: browsers send others.
+// unixLines replaces the CRLF that browsers send with LF.
 func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }

@@ -9,7 +9,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// order is a mail with everything that a draft can have.
+// order is a message with everything that a draft can have.
 func order() *gen.MessageSend {
 	m := mailTo("ann@out.example", "Purchase order 1042", "Please confirm the order.\nIt is for 20 chairs.\n")
 	m.Cc = gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(gen.OptionalAddressArray{gen.NewEmailAddressAddress("carl@out.example")}))
@@ -20,8 +20,8 @@ func order() *gen.MessageSend {
 	return m
 }
 
-// A draft comes while the queue is looked at; it is edited, and the version that
-// was seen is approved.
+// A draft arrives while the queue is open. It is edited, and the version that was
+// seen is approved.
 func TestBrowserApproves(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
@@ -81,9 +81,9 @@ func TestBrowserRejects(t *testing.T) {
 	})
 }
 
-// Of two who look at the same draft, one edits it and the other approves what is
-// no longer there: nothing is sent, and what changed is shown. Then one approves
-// what the other has approved already.
+// One user edits a draft while another approves the old version: nothing is sent,
+// and the page shows the changes. Then one approves a draft that the other has
+// already approved.
 func TestBrowserTwoApprovers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {

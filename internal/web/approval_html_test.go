@@ -122,7 +122,7 @@ func (s *site) deliverTo(t *testing.T, mx *smtptest.MX) {
 	}
 }
 
-// bodies reads the text and the HTML of a mail of two parts.
+// bodies returns the text and HTML of a message with two parts.
 func bodies(t *testing.T, raw string) (text, html string) {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(raw))

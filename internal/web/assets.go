@@ -12,7 +12,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the style, the script and the pictures, by file name.
+// assets are the style sheet, script and images, by file name.
 type assets map[string]asset
 
 type asset struct {
@@ -38,10 +38,11 @@ func readAssets() (assets, error) {
 	return all, nil
 }
 
-// link is the address of a file, which browsers may keep for good.
+// link returns the URL of a file. Browsers may cache it without expiry, because
+// the URL changes with the content.
 func (a assets) link(name string) string { return "/assets/" + name + "?v=" + a[name].version }
 
-// serve answers /assets/{file}.
+// serve handles /assets/{file}.
 func (a assets) serve(w http.ResponseWriter, r *http.Request) {
 	f, ok := a[r.PathValue("file")]
 	h := w.Header()
@@ -54,5 +55,5 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	h.Set("Content-Type", f.contentType)
-	_, _ = w.Write(f.body) // the reader may have gone
+	_, _ = w.Write(f.body) // the client may have disconnected
 }

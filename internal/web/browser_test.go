@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start starts the browser. The errors that it has with itself are nobody's here.
+// start starts the browser. It discards the browser's own errors.
 func (b *browser) start() {
 	var path string
 	if path, b.err = exec.LookPath("chromium"); b.err != nil {
@@ -59,7 +59,7 @@ func (b *browser) start() {
 	}
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-features", "Translate,IsolateSandboxedIframes"), // or every frame of a mail starts a process
+		chromedp.Flag("disable-features", "Translate,IsolateSandboxedIframes"), // otherwise every frame of a message starts a process
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true))
@@ -86,8 +86,8 @@ type tab struct {
 	elsewhere bool // the page is none of ours, and may ask for what it wants
 }
 
-// browse opens a tab in which the site's user is signed in. What the page says on
-// the console as an error, and what it asks of anybody else, fails the test.
+// browse opens a tab in which the site's user is signed in. Console errors and
+// requests to other hosts fail the test.
 func (s *site) browse(t *testing.T) *tab {
 	t.Helper()
 	b := s.browseSignedOut(t)
@@ -98,7 +98,7 @@ func (s *site) browse(t *testing.T) *tab {
 	return b
 }
 
-// browseSignedOut opens a tab in which nobody is signed in.
+// browseSignedOut opens a tab without a signed-in user.
 func (s *site) browseSignedOut(t *testing.T) *tab {
 	t.Helper()
 	chromium.once.Do(chromium.start)
@@ -183,8 +183,8 @@ func (b *tab) complain(what string) {
 	b.console = append(b.console, what)
 }
 
-// expect lets the console hold errors with that text: browsers put every answer
-// of 4xx there.
+// expect allows console errors with this text: browsers log every 4xx response
+// there.
 func (b *tab) expect(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,7 +206,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open goes to a page, which must answer 200 and weigh little.
+// open loads a page, which must return 200 and stay small.
 func (b *tab) open(path string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -238,7 +238,7 @@ const faults = `(() => {
   return faults;
 })()`
 
-// sound fails when the page keeps somebody out.
+// sound fails the test if the page is not accessible.
 func (b *tab) sound() {
 	b.t.Helper()
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](faults))
@@ -248,7 +248,7 @@ func (b *tab) sound() {
 	}
 }
 
-// loads does what leads to another page, which must answer with that status.
+// loads runs steps that load another page, which must return this status.
 func (b *tab) loads(status int64, steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	res, err := chromedp.RunResponse(b.ctx, steps...)
@@ -323,8 +323,7 @@ func (b *tab) where() string {
 	return at
 }
 
-// shoot takes pictures of the page, if such are wanted: light and dark, and on a
-// phone.
+// shoot takes screenshots of the page, if enabled: light, dark and on a phone.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	b.fits()
@@ -341,7 +340,7 @@ func (b *tab) shoot(name string) {
 	b.do(b.colours("light"), chromedp.EmulateViewport(1280, 900))
 }
 
-// picture takes one of the page as it is, if such are wanted.
+// picture takes a screenshot of the current page, if enabled.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	if *screenshots == "" {

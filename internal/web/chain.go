@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// maxForm is the largest form.
+	// maxForm is the maximum size of a form in bytes.
 	maxForm = 4 << 20
-	// formTimeout is how long a form may take to come in, and answerTimeout a page
-	// to go out.
+	// formTimeout bounds reading a form, answerTimeout writing a page.
 	formTimeout   = 30 * time.Second
 	answerTimeout = time.Minute
 )
 
-// policy lets a page use what the dashboard itself serves, and nothing else; no
-// script or style stands in a page.
+// policy allows only what the dashboard itself serves. Inline scripts and styles
+// are blocked.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// chain is what every page goes through: headers, limits, other sites, faults.
+// chain wraps a page with headers, limits, the cross-site check and error
+// handling.
 func (d *Dashboard) chain(f func(*page) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &page{d: d, w: w, r: r, requestID: store.NewID("req_", d.now())}
 		secure(w.Header())
 		w.Header().Set("X-Request-Id", p.requestID)
 		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(time.Now().Add(formTimeout))    // of the socket: by the wall clock; not all have one, in tests
+		_ = rc.SetReadDeadline(time.Now().Add(formTimeout))    // socket deadline, so wall clock; test writers do not support it
 		_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout)) // as above
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		defer p.recovered()
@@ -44,7 +44,7 @@ func (d *Dashboard) chain(f func(*page) error) http.Handler {
 	})
 }
 
-// secure sets the headers of every page.
+// secure sets the security headers of every page.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
@@ -55,7 +55,7 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// recovered answers for a page that panicked.
+// recovered writes the error page after a panic.
 func (p *page) recovered() {
 	v := recover()
 	if v == nil {
@@ -68,7 +68,7 @@ func (p *page) recovered() {
 	p.fail(errFailed)
 }
 
-// client is who the request comes from, as rate limits count.
+// client returns the client's network, as rate limits count it.
 func (p *page) client() string {
 	return httpapi.ClientNetwork(httpapi.ClientIP(p.r, p.d.cfg.TrustedProxies))
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// maxSeen is how much of a draft's text a form keeps to compare it with, in bytes.
-// Of what is longer it keeps a sum.
+// maxSeen is how many bytes of a draft's text a form keeps for comparison. For a
+// longer text it keeps a hash.
 const maxSeen = 8 << 10
 
-// maxCompared is how many lines of a text are compared one by one.
+// maxCompared is the maximum number of lines to compare.
 const maxCompared = 300
 
-// seen is what a form keeps of a text that a person sees.
+// seen returns what a form keeps of a text that the user saw.
 func seen(s string) string {
 	s = unixLines(s)
 	if len(s) <= maxSeen {
@@ -27,25 +27,25 @@ func seen(s string) string {
 	return "#" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// change is what became of one part of a draft.
+// change is the change of one part of a draft.
 type change struct {
 	Field string
-	Lines []lineChange // none when only known that it is another
+	Lines []lineChange // nil if the old text is not known
 }
 
-// lineChange is a line that is gone, new, or as it was.
+// lineChange is a removed, added or unchanged line.
 type lineChange struct {
 	Mark string // "−", "+" or " "
 	Text string
 }
 
-// Gone and New say which.
+// Gone reports whether the line was removed.
 func (l lineChange) Gone() bool { return l.Mark == "−" }
 
-// New says whether the line was not there before.
+// New reports whether the line was added.
 func (l lineChange) New() bool { return l.Mark == "+" }
 
-// changesSince says what has changed in a draft since a form kept what was seen.
+// changesSince returns the changes of a draft since the form was shown.
 func changesSince(form url.Values, dr *gen.Draft) []change {
 	var out []change
 	for _, f := range []struct{ name, title, now string }{
@@ -64,8 +64,8 @@ func changesSince(form url.Values, dr *gen.Draft) []change {
 	return out
 }
 
-// compareLines tells two texts apart line by line, by the longest lines that they
-// have in common. It returns none for texts that are too long.
+// compareLines compares two texts by their longest common subsequence of lines.
+// It returns nil if they are too long.
 func compareLines(before, now string) []lineChange {
 	a, b := strings.Split(before, "\n"), strings.Split(now, "\n")
 	if len(a) > maxCompared || len(b) > maxCompared {

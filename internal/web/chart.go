@@ -6,14 +6,13 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// The size of a chart in its own units; on the page it is as wide as there is
-// room for.
+// Size of a chart in SVG units. The page scales it to the available width.
 const (
 	chartHeight = 120
 	barWidth    = 10
 )
 
-// chart is a bar for each day, of one or more counts that lie upon each other.
+// chart is a bar chart with one bar per day. A bar stacks one or more counts.
 type chart struct {
 	Width, Height int
 	Most          int // the highest bar
@@ -30,8 +29,7 @@ type bar struct {
 // barPart is one count: the n-th, as the style colours it.
 type barPart struct{ N, Y, Height int }
 
-// newChart draws what counts returns of each day. What is counted shows, however
-// little it is.
+// newChart draws the counts of each day. Counts above zero are always visible.
 func newChart(days []gen.StatsDay, counts func(gen.StatsDay) []int) chart {
 	c := chart{Width: max(1, len(days)) * barWidth, Height: chartHeight}
 	for _, d := range days {

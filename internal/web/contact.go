@@ -12,7 +12,7 @@ func (d *Dashboard) listContacts(p *page) error {
 	email := strings.TrimSpace(p.r.URL.Query().Get("email"))
 	l, err := d.api.ListContacts(p.ctx(), gen.ListContactsParams{Limit: limit(), Cursor: p.cursor(), Email: optional(email)})
 	if pr, ok := problemOf(err); ok && pr.Of("email") != "" {
-		l, err = &gen.ContactList{Cursor: gen.NilString{Null: true}}, nil // no address, so nobody has it
+		l, err = &gen.ContactList{Cursor: gen.NilString{Null: true}}, nil // no contact matches an empty address
 	}
 	if err != nil {
 		return err

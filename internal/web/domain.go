@@ -15,11 +15,11 @@ func (d *Dashboard) domainPages() {
 	d.post("/domains/{id}/delete", d.deleteDomain)
 }
 
-// domainList is the page of the account's domains, with the form for another.
+// domainList is the page of the account's domains, with the form for a new one.
 type domainList struct {
 	Domains []gen.Domain
 	paging
-	Name    string // that was tried
+	Name    string // as submitted
 	Problem problem
 }
 
@@ -72,7 +72,7 @@ func (d *Dashboard) showDomain(p *page) error {
 	}{v, missing(v.DNSRecords), recordUses})
 }
 
-// recordUses say what each kind of record is for.
+// recordUses describes the purpose of each kind of record.
 var recordUses = map[string]string{
 	"OWNERSHIP":   "Proves that you own the domain.",
 	"DKIM":        "Signs your mail, so that recipients can verify that it is yours and unchanged.",
@@ -82,8 +82,7 @@ var recordUses = map[string]string{
 	"MX":          "Routes mail for the domain to this server. Inboxes need it, sending does not. Leave it out if another server receives the domain's mail.",
 }
 
-// missing names the records that are not found, but those that a domain does
-// without.
+// missing returns the names of the required records that were not found.
 func missing(records []gen.DnsRecord) []string {
 	var out []string
 	for _, r := range records {

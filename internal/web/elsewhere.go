@@ -8,8 +8,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// elsewhere has the API answer a path that is no page. A browser that asks for
-// what is not there either gets a page that says so.
+// elsewhere passes all other paths to the API. A browser that gets a 404 from the
+// API sees an error page.
 func (d *Dashboard) elsewhere(w http.ResponseWriter, r *http.Request) {
 	if !wantsPage(r) {
 		d.cfg.API.ServeHTTP(w, r)
@@ -22,8 +22,8 @@ func (d *Dashboard) elsewhere(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wantsPage says whether somebody looks at a path in a browser, which asks for
-// HTML before all else. What is below /v1 is the API's, whoever asks.
+// wantsPage reports whether a browser requests a page: its Accept header starts
+// with HTML. Paths below /v1 always belong to the API.
 func wantsPage(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.Path != "/v1" && !strings.HasPrefix(r.URL.Path, "/v1/") &&
 		strings.HasPrefix(r.Header.Get("Accept"), "text/html")
@@ -36,8 +36,8 @@ func (d *Dashboard) noPage(p *page) error {
 	return errNoPage
 }
 
-// unlessMissing is an answer that goes out unless it is the 404 of the API, in
-// JSON: that is left out, with what was to be its header.
+// unlessMissing passes a response through unless it is a JSON 404 of the API. It
+// drops that, with its headers.
 type unlessMissing struct {
 	http.ResponseWriter
 	missing bool
@@ -62,5 +62,5 @@ func (u *unlessMissing) Write(b []byte) (int, error) {
 	return u.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController reach the connection.
 func (u *unlessMissing) Unwrap() http.ResponseWriter { return u.ResponseWriter }

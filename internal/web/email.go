@@ -14,17 +14,16 @@ func (d *Dashboard) emailPages() {
 	d.get("/emails/messages/{id}", d.showSentMessage)
 }
 
-// sentRow is a line of the log of what was sent.
+// sentRow is a row of the log of sent emails and messages.
 type sentRow struct {
 	Path, Subject, Status string
 	To                    []string
-	Words                 string // of the remote server, about who was not served
+	Words                 string // reply of the remote server for a failed recipient
 	TestMode              bool
 	CreatedAt             time.Time
 }
 
-// sentLog is the page of all that was sent: the emails, or the messages of
-// inboxes.
+// sentLog is the log of sent emails, or of sent inbox messages.
 type sentLog struct {
 	Messages bool
 	Status   string
@@ -79,7 +78,7 @@ func (d *Dashboard) listSentMessages(p *page) error {
 	return p.show("emails", v)
 }
 
-// worst is what the remote server said about a recipient who was not served.
+// worst returns the remote server's reply for a recipient whose delivery failed.
 func worst(rs []gen.Recipient) string {
 	for _, r := range rs {
 		if tone(r.Status) == "bad" || tone(r.Status) == "" && r.Status != "sent" {
@@ -97,10 +96,10 @@ func addresses(as []gen.MailAddress) []string {
 	return out
 }
 
-// sentMail is the page of one mail that was sent.
+// sentMail is the page of one sent email or message.
 type sentMail struct {
 	ID, From, Subject, Status string
-	Messages                  bool // it is a message of an inbox
+	Messages                  bool // it is an inbox message
 	TestMode, Expired         bool
 	CanCancel                 bool
 	Text                      string

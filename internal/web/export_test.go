@@ -13,10 +13,10 @@ func NavigationPaths() []string {
 	return paths
 }
 
-// ImageLife is how long the address of an image works.
+// ImageLife is the lifetime of an image URL.
 const ImageLife = imageLife
 
-// FrameStyle is what a mail looks like that has no style of its own.
+// FrameStyle is the default style of a message.
 const FrameStyle = frameStyle
 
 // PatternOf is the route that serves a request, empty when it is not a page.

@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// items are the names that pages use for the entries of a list in a request.
+// items are the names that pages use for the list entries of a request.
 var items = map[string]string{
 	"to": "recipient", "cc": "Cc recipient", "bcc": "Bcc recipient", "allowed_ips": "address",
 	"inbox_ids": "inbox", "scopes": "scope", "events": "event",
 }
 
-// itemPlace matches the entry of a list that starts an error of the API.
+// itemPlace matches the list entry at the start of an API error.
 var itemPlace = regexp.MustCompile(`^([a-z_]+)\[(\d{1,3})\](?:\.email)? `)
 
-// plainFault rewrites an error of the API for users who do not see the request:
-// "The 2nd recipient" for "to[1]".
+// plainFault rewrites an API error for users who do not see the request: "The 2nd
+// recipient" for "to[1]".
 func plainFault(text string) string {
 	m := itemPlace.FindStringSubmatch(text)
 	if m == nil || items[m[1]] == "" {
@@ -29,7 +29,7 @@ func plainFault(text string) string {
 	return fmt.Sprintf("The %s %s %s", ordinal(n+1), items[m[1]], text[len(m[0]):])
 }
 
-// ordinal writes 1 as "1st".
+// ordinal returns "1st" for 1.
 func ordinal(n int) string {
 	end := "th"
 	if n%100/10 != 1 {

@@ -58,7 +58,7 @@ func (s *site) handOver(t *testing.T) {
 	}
 }
 
-// sendSome sends mail on several days, some of which does not arrive.
+// sendSome sends messages on several days. Some of them bounce.
 func (s *site) sendSome(t *testing.T) {
 	t.Helper()
 	in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
@@ -78,7 +78,7 @@ func (s *site) sendSome(t *testing.T) {
 	s.handOver(t)
 }
 
-// receiver is a program that takes webhooks. It answers what it is told to.
+// receiver receives webhooks and responds with a configured status.
 type receiver struct {
 	url    string
 	status atomic.Int64

@@ -9,17 +9,17 @@ import (
 	"github.com/postroom/postroom/internal/mailhtml"
 )
 
-// sandbox is what the document of a mail may do: open the links that somebody
-// follows in windows of their own. It runs no scripts, and belongs to no origin.
+// sandbox lets the document of a message open links in new windows. The document
+// runs no scripts and has an opaque origin.
 const sandbox = "allow-popups allow-popups-to-escape-sandbox"
 
-// framePolicy lets the document of a mail show images that we hand out, and its
-// own style. Nothing else is loaded, sent or run, whatever it holds.
+// framePolicy lets the document of a message use inline styles and images that
+// the dashboard serves. Everything else is blocked.
 const framePolicy = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; " +
 	"frame-ancestors 'self'; sandbox " + sandbox
 
-// frameStyle is what a mail looks like that says nothing of it. A mail's own
-// style follows, and what says where a link leads is not the mail's to change.
+// frameStyle is the default style of a message. The message's own style follows
+// it; then frameLinks, which the message cannot override, shows where links lead.
 const (
 	frameStyle = `:root{color-scheme:light}html{background:#fff}body{margin:0;padding:14px;color:#191c2b;overflow-wrap:anywhere;` +
 		`font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}img{max-width:100%}pre{white-space:pre-wrap;font:inherit;margin:0}` +
@@ -29,14 +29,14 @@ const (
 		`font:12px/1.5 system-ui,sans-serif!important;overflow-wrap:anywhere!important;border-radius:0 6px 0 0!important;display:block!important}`
 )
 
-// mailSource is what a document is made of: a message or a draft.
+// mailSource is the content of a document: a message or a draft.
 type mailSource struct {
 	ID          string // msg_ or drf_
 	Title       string
 	Text, HTML  string
 	Attachments []gen.Attachment
-	// Draft says that a person is to see all of it, with the text that readers do not
-	// see.
+	// Draft marks a draft, which is shown in full, with the text that its styles
+	// hide.
 	Draft bool
 }
 
@@ -55,8 +55,7 @@ func draftSource(dr *gen.Draft) mailSource {
 	return mailSource{ID: dr.ID, Title: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Attachments: dr.Attachments, Draft: true}
 }
 
-// clean makes the HTML of a mail harmless. Its remote images are shown when the
-// person has asked for those of this mail.
+// clean sanitizes the HTML of a message. With remote it keeps the remote images.
 func (p *page) clean(m mailSource, remote bool) mailhtml.Page {
 	o := mailhtml.Options{Reveal: m.Draft, Inline: func(contentID string) string {
 		for _, at := range m.Attachments {
@@ -77,19 +76,19 @@ func (p *page) clean(m mailSource, remote bool) mailhtml.Page {
 	return mailhtml.Clean(m.HTML, o)
 }
 
-// asksRemote says whether the request asks for the remote images of a mail, by
-// what only a page of this session says.
+// asksRemote reports whether the request asks for the remote images of a message,
+// with a value that only this session can have.
 func (p *page) asksRemote(m mailSource) bool {
 	asked := p.r.URL.Query().Get("remote")
 	return asked != "" && p.d.cfg.Images != nil && p.signedAs(asked, p.remoteMark(m.ID))
 }
 
-// remoteAsk is the value of "remote" that asks for the remote images of a mail.
+// remoteAsk returns the signed value of the "remote" parameter for a message.
 func (p *page) remoteAsk(mail string) string { return p.d.sign(p.remoteMark(mail)) }
 
 func (p *page) remoteMark(mail string) string { return fmt.Sprintf("remote %x %s", p.session(), mail) }
 
-// showFrame answers with the document that a frame shows a mail in.
+// showFrame writes the document that a frame shows.
 func (p *page) showFrame(m mailSource) error {
 	var body, style string
 	if m.HTML != "" && p.r.URL.Query().Get("part") != "text" {
@@ -105,32 +104,34 @@ func (p *page) showFrame(m mailSource) error {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = fmt.Fprintf(p.w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">`+
 		`<title>%s</title><style>%s</style><style>%s</style><style>%s</style></head><body>%s</body></html>`,
-		html.EscapeString(m.Title), frameStyle, style, frameLinks, body) // the reader may have gone
+		html.EscapeString(m.Title), frameStyle, style, frameLinks, body) // the client may have disconnected
 	return nil
 }
 
-// frame is how a page shows the document of a mail.
+// frame describes the iframe that shows a message.
 type frame struct {
 	Src, Title string
-	// Size is how high it is at first: small, medium or large. What it holds is not
-	// known to the page around it.
+	// Size is the initial height: small, medium or large. The page cannot measure
+	// the document.
 	Size string
-	// Height is how high it is instead, in pixels; 0 where Size says it.
+	// Height is the height in pixels; 0 means to use Size.
 	Height int
-	// Blocked is how many remote images are not shown, and Ask the value that asks
-	// for them; empty when nothing can be asked for.
+	// Blocked is the number of remote images that are not shown. Ask is the value
+	// that requests them, empty when they cannot be requested.
 	Blocked int
 	Ask     string
-	// Shown says that they are shown.
+	// Shown reports whether the remote images are shown.
 	Shown bool
-	// Cut says that there is more of it than is shown.
+	// Cut reports whether the message was truncated.
 	Cut bool
 }
 
-// longText is how much text stands in the page itself; what is longer has a frame.
+// longText is the size in bytes above which text is shown in a frame and not in
+// the page itself.
 const longText = 16 << 10
 
-// frameOf returns how to show a mail, nil when its text can stand in the page.
+// frameOf returns the frame of a message, or nil when its text fits into the
+// page.
 func (p *page) frameOf(m mailSource, remote bool) *frame {
 	f := &frame{Src: m.path() + "/view", Title: "Message “" + m.Title + "”"}
 	if m.HTML == "" {
@@ -151,7 +152,7 @@ func (p *page) frameOf(m mailSource, remote bool) *frame {
 	return f
 }
 
-// sizeOf guesses how much room a mail takes.
+// sizeOf estimates the height of a message.
 func sizeOf(c mailhtml.Page) string {
 	switch weight := c.Text + 150*c.Images; {
 	case weight < 400:
@@ -162,16 +163,16 @@ func sizeOf(c mailhtml.Page) string {
 	return "large"
 }
 
-// lowestFrame and highestFrame bound the frame of a mail that is to be seen
-// whole, in pixels.
+// lowestFrame and highestFrame bound the height, in pixels, of a frame that shows
+// a whole message.
 const lowestFrame, highestFrame = 300, 20_000
 
-// lineEnds are the elements that begin a line of their own.
+// lineEnds are the elements that start a new line.
 var lineEnds = []string{"<br", "<p", "<div", "<tr", "<li", "<h"}
 
-// wholeHeight guesses generously how much room all of a mail takes: a page cannot
-// ask the document, which runs nothing, and a mail may hide its end on purpose.
-// That there may be more is therefore to be said too.
+// wholeHeight estimates the full height of a message generously. The page cannot
+// measure the document, which runs no scripts, and a message may hide its end on
+// purpose, so the page also warns that there may be more.
 func (p *page) wholeHeight(m mailSource) int {
 	const line, perLine, picture, margin = 21, 60, 200, 120
 	text, breaks, images := len(m.Text), strings.Count(m.Text, "\n"), 0

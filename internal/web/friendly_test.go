@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Who decides a draft sees which key wrote it, and a long mail to its end, or is
-// told that there may be more.
+// The approval page shows which key wrote a draft and shows a long message to its
+// end, or warns that there may be more.
 func TestApprovalShowsAuthorAndEnd(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -66,8 +66,7 @@ func TestFaultsAreInWords(t *testing.T) {
 	})
 }
 
-// A browser that looks for what is not there gets a page; programs get the API's
-// answer.
+// A browser gets a page for a missing path; programs get the API's response.
 func TestMissingPages(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {

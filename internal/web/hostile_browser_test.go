@@ -32,7 +32,7 @@ type trap struct {
 	heard map[string]http.Header // by path, of the last request
 }
 
-// newTrap starts one. Whatever is asked of it, it answers with a picture.
+// newTrap starts a server that responds to every request with an image.
 func newTrap(t *testing.T) *trap {
 	t.Helper()
 	tr := &trap{heard: map[string]http.Header{}}
@@ -75,10 +75,10 @@ func (tr *trap) headers() map[string]http.Header {
 	return maps.Clone(tr.heard)
 }
 
-// perThread is how many mails there are in a thread: as many as a page shows.
+// perThread is the number of messages in a thread: as many as a page shows.
 const perThread = 10
 
-// putHostile puts the mails into threads of the inbox, and returns those.
+// putHostile stores the messages in threads of the inbox and returns the threads.
 func (s *site) putHostile(t *testing.T, in *gen.Inbox, mails []hostilemail.Message) []string {
 	t.Helper()
 	var threads []string
@@ -99,9 +99,9 @@ func (s *site) putHostile(t *testing.T, in *gen.Inbox, mails []hostilemail.Messa
 	return threads
 }
 
-// X1: hostile mails, on the pages that people read mail on: no script runs, nothing
-// is loaded from elsewhere, and the page stays where it is. There are more than
-// 250; make rounds shows them all, and make test each of some.
+// X1: hostile messages run no script, load nothing from elsewhere and do not
+// navigate the page, on every page that shows messages. There are more than 250;
+// make rounds shows all, make test a sample.
 func TestBrowserHostileMail(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -127,7 +127,7 @@ func TestBrowserHostileMail(t *testing.T) {
 	})
 }
 
-// readHostile reads the mails of these pages, and returns how many there are.
+// readHostile opens the messages on these pages and returns their number.
 func (b *tab) readHostile(paths []string) int {
 	b.t.Helper()
 	b.watchDialogs()
@@ -147,7 +147,7 @@ func (b *tab) readHostile(paths []string) int {
 // givingTime waits in the browser: some of what hostile mail tries takes a moment.
 var givingTime = chromedp.Evaluate[chromedp.Void](`new Promise((done) => setTimeout(done, 1500))`, chromedp.EvalAwaitPromise)
 
-// some are the mails that this run shows.
+// some returns one in everyMail of the messages.
 func some(all []hostilemail.Message) []hostilemail.Message {
 	out := make([]hostilemail.Message, 0, len(all))
 	step := everyMail
@@ -188,9 +188,9 @@ func (b *tab) showFrames() int {
 	return n
 }
 
-// The mails are as hostile as they say, and each wall holds alone: without any,
-// many of them are heard of; when only the HTML is made harmless, and neither
-// sandbox nor policy is there, none is.
+// The messages are really hostile, and each protection is enough alone: without
+// any, many messages reach the trap; with only the sanitizer, and neither sandbox
+// nor policy, none does.
 func TestBrowserHostileMailWithoutWalls(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -233,8 +233,9 @@ func TestBrowserHostileMailWithoutWalls(t *testing.T) {
 	})
 }
 
-// X2: nothing remote is loaded until somebody asks. Then only images are, by us and
-// not by the browser, and nobody else can ask with the same address.
+// X2: remote content is not loaded until the user asks. Then only images are
+// loaded, by the server and not by the browser, and the URL works for no other
+// session.
 func TestBrowserRemoteContent(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -270,7 +271,7 @@ func TestBrowserRemoteContent(t *testing.T) {
 	})
 }
 
-// wantSignedImages looks at who can use the addresses of the images that are shown.
+// wantSignedImages checks who can use the URLs of the images shown.
 func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 	t.Helper()
 	s := b.site

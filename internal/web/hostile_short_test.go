@@ -2,5 +2,5 @@
 
 package web_test
 
-// everyMail is which of the hostile mails are shown: each of that number.
+// everyMail selects the hostile messages to show: one of every seven.
 const everyMail = 7

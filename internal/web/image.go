@@ -21,38 +21,38 @@ import (
 )
 
 const (
-	// imageLife is how long the address of an image works, at most as long as the
+	// imageLife is the lifetime of an image URL. The URL also expires with the
 	// session.
 	imageLife = time.Hour
-	// maxRemoteAddress is the longest address, in bytes, that a remote image may
-	// have.
+	// maxRemoteAddress is the maximum length of a remote image's URL in bytes.
 	maxRemoteAddress = 4 << 10
 )
 
-// imageRef is an image in the document of a mail: one of the mail's own, or a
-// remote one. The document belongs to no origin, so that its requests carry no
-// cookie: the address says whose session it is for, and is signed.
+// imageRef identifies an image in the document of a message, inline or remote.
+// The document has an opaque origin and its requests carry no cookie, so the URL
+// names the session and is signed.
 type imageRef struct {
 	Mail       string `json:"m"`           // msg_ or drf_
 	Attachment string `json:"a,omitempty"` // att_
 	Remote     string `json:"r,omitempty"`
 	Session    []byte `json:"s"` // the hash of the session's token
-	Expires    int64  `json:"e"` // in seconds since 1970
+	Expires    int64  `json:"e"` // Unix time in seconds
 }
 
-// imageLink is the address of an image, for this session and for imageLife.
+// imageLink returns the URL of an image. It is valid for this session and for
+// imageLife.
 func (p *page) imageLink(ref imageRef) string {
 	ref.Session, ref.Expires = p.session(), p.d.now().Add(imageLife).Unix()
 	b, err := json.Marshal(ref)
 	if err != nil {
-		return "" // of text and numbers alone: it cannot happen
+		return "" // cannot happen: the fields are text and numbers
 	}
 	body := base64.RawURLEncoding.EncodeToString(b)
 	return "/mail-images/" + body + "." + p.d.sign("image "+body)
 }
 
-// readImageLink returns what an address is for. false: it is not ours, or has
-// expired.
+// readImageLink decodes an image URL. ok is false if the signature is wrong or
+// the URL has expired.
 func (d *Dashboard) readImageLink(token string) (ref imageRef, ok bool) {
 	body, mac, _ := strings.Cut(token, ".")
 	b, err := base64.RawURLEncoding.DecodeString(body)
@@ -62,10 +62,10 @@ func (d *Dashboard) readImageLink(token string) (ref imageRef, ok bool) {
 	return ref, d.now().Unix() < ref.Expires
 }
 
-// sign signs what goes into an address; what begins it says what it is for.
+// sign signs a value for use in a URL. Each use has its own prefix.
 func (d *Dashboard) sign(what string) string {
 	m := hmac.New(sha256.New, d.cfg.NoticeKey)
-	_, _ = fmt.Fprintf(m, "address %s", what) // a hash never fails
+	_, _ = fmt.Fprintf(m, "address %s", what) // hash.Hash never returns an error
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
@@ -73,10 +73,10 @@ func (p *page) signedAs(signature, what string) bool {
 	return hmac.Equal([]byte(signature), []byte(p.d.sign(what)))
 }
 
-// mailImage answers for an image of a mail.
+// mailImage serves an image of a message.
 func (d *Dashboard) mailImage(p *page) error {
 	h := p.w.Header()
-	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // the document that shows it has no origin
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // the document that shows it has an opaque origin
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	ref, ok := d.readImageLink(p.r.PathValue("token"))
 	if !ok {
@@ -95,15 +95,16 @@ func (d *Dashboard) mailImage(p *page) error {
 		return d.imageFault(ctx, err)
 	}
 	h.Set("Content-Type", img.Type)
-	_, _ = p.w.Write(img.Body) // the reader may have gone
+	_, _ = p.w.Write(img.Body) // the client may have disconnected
 	return nil
 }
 
-// errNoImage is for everything that is no image: why would be told to nobody.
+// errNoImage is the response for every image that cannot be shown. It does not
+// reveal the reason.
 var errNoImage = &failure{http.StatusNotFound, "Image not found", "The image is no longer available or cannot be shown."}
 
-// imageFault tells what is our fault, or the API's answer, from what a mail and
-// its sender can bring about.
+// imageFault separates our own faults and API errors from failures that a message
+// or its sender can cause.
 func (d *Dashboard) imageFault(ctx context.Context, err error) error {
 	if _, refused := problemOf(err); refused || errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -124,7 +125,7 @@ func (d *Dashboard) fetchImage(ctx context.Context, ref imageRef) (remoteimage.I
 	return d.cfg.Images.Fetch(ctx, ref.Remote)
 }
 
-// inlineImage reads an image that lies in the mail.
+// inlineImage reads an image that is attached to the message.
 func (d *Dashboard) inlineImage(ctx context.Context, ref imageRef) (remoteimage.Image, error) {
 	link, size, err := d.attachmentLink(ctx, ref.Mail, ref.Attachment)
 	if err != nil {
@@ -141,6 +142,6 @@ func (d *Dashboard) inlineImage(ctx context.Context, ref imageRef) (remoteimage.
 	if !ok {
 		return remoteimage.Image{}, fmt.Errorf("download: %T", answer)
 	}
-	defer func() { _ = file.Response.Body.Close() }() // it lies in memory
+	defer func() { _ = file.Response.Body.Close() }() // it is in memory
 	return remoteimage.Read(file.Response.Body)
 }

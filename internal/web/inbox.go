@@ -8,7 +8,8 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// listed is how many rows of mail a page shows: the API's lists carry texts.
+// listed is the number of messages on a page. It is small because the API's lists
+// carry texts.
 const listed = 25
 
 func (d *Dashboard) inboxPages() {
@@ -20,7 +21,7 @@ func (d *Dashboard) inboxPages() {
 	d.post("/inboxes/{inbox}/delete", d.deleteInbox)
 }
 
-// inboxForm is what was filled in of a new inbox, or of the settings of one.
+// inboxForm holds the submitted values of a new inbox or of an inbox's settings.
 type inboxForm struct {
 	Name, Domain, DisplayName, SendPolicy, RetentionDays string
 	Problem                                              problem
@@ -51,8 +52,8 @@ func (d *Dashboard) showInboxes(p *page, status int, form inboxForm) error {
 	return p.showStatus(status, "inboxes", v)
 }
 
-// ownDomains are the verified domains that inboxes can be made on, besides the
-// install's.
+// ownDomains returns the verified domains of the account, without the default
+// domain.
 func (d *Dashboard) ownDomains(p *page) ([]string, error) {
 	list, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: gen.NewOptInt(100)})
 	if err != nil {
@@ -115,19 +116,18 @@ func (f inboxForm) retention() (gen.OptInt, error) {
 	return gen.NewOptInt(n), nil
 }
 
-// inboxView is an inbox with its threads, or with the messages that were looked
-// for.
+// inboxView is an inbox with its threads or with search results.
 type inboxView struct {
 	Inbox    *gen.Inbox
 	Threads  []gen.Thread
 	Messages []gen.Message
-	Found    bool // Messages are shown, and not Threads
+	Found    bool // show Messages, not Threads
 	Search   search
 	paging
 	Live string
 }
 
-// search is what is looked for in an inbox.
+// search holds the search parameters of an inbox page.
 type search struct{ Q, From, Direction, Thread string }
 
 func (s search) any() bool { return s != search{} }

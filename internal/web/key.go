@@ -16,24 +16,25 @@ func (d *Dashboard) keyPages() {
 	d.post("/keys/{id}/revoke", d.revokeKey)
 }
 
-// keyList is the page of the API keys, with the form for another.
+// keyList is the page of API keys, with the form for a new key.
 type keyList struct {
 	Keys []gen.ApiKey
 	paging
 	Scopes []scope
-	// Inboxes are the newest, to choose from; MoreInboxes says that there are others.
+	// Inboxes are the newest inboxes, to choose from; MoreInboxes reports whether
+	// there are others.
 	Inboxes     []gen.Inbox
 	MoreInboxes bool
 	Form        keyForm
 	Problem     problem
 }
 
-// keyForm is what was filled in.
+// keyForm holds the submitted values.
 type keyForm struct {
 	Name, Mode, AllowedIPs, ExpiresOn string
 	Scopes                            []string
-	Inboxes                           []string // chosen
-	OtherInboxes                      string   // ids that were written
+	Inboxes                           []string // selected
+	OtherInboxes                      string   // typed ids
 }
 
 // scope is a permission of a key, with its meaning.
@@ -115,12 +116,12 @@ func (d *Dashboard) showKey(p *page) error {
 	})
 }
 
-// listOf reads what somebody wrote into a field for several.
+// listOf splits a field that holds several values.
 func listOf(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r <= ' ' })
 }
 
-// request is the call of the API. What is left empty is left to the API.
+// request returns the API request. Empty fields are left out.
 func (f keyForm) request() *gen.ApiKeyCreate {
 	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: listOf(f.AllowedIPs)}
 	if ids := append(slices.Clone(f.Inboxes), listOf(f.OtherInboxes)...); len(ids) > 0 {
@@ -132,7 +133,7 @@ func (f keyForm) request() *gen.ApiKeyCreate {
 	for _, s := range f.Scopes {
 		req.Scopes = append(req.Scopes, gen.ApiKeyScope(s))
 	}
-	// The field is a date; the key is good until the day is over.
+	// The field is a date; the key expires at the end of that day.
 	if day, err := time.Parse(time.DateOnly, f.ExpiresOn); err == nil {
 		req.ExpiresAt = gen.NewOptNilDateTime(day.AddDate(0, 0, 1))
 	}

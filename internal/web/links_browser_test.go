@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/internal/web"
 )
 
-// coveredLinks are mails that try to hide where a link leads, or to lay a link that
-// leads elsewhere over one that a reader trusts.
+// coveredLinks are messages that hide where a link leads, or cover a trusted link
+// with another.
 var coveredLinks = map[string]string{
 	"by a negative margin":        bad + `<p style="margin-top:-60px;background:#fff;height:90px">x</p>`,
 	"by a margin in a sheet":      `<style>.c{margin:-80px 0 0 -5px!important;background:#fff}</style>` + bad + `<p class="c">xxxxxxxxxxxx<br>x<br>x<br>x</p>`,

@@ -6,22 +6,22 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// listSize is how many rows a page of a list shows.
+// listSize is the number of rows on a list page.
 const listSize = 50
 
-// paging is where the rows before and after those of a page are.
+// paging holds the links to the other pages of a list.
 type paging struct {
-	First string // address of the first page; empty on it
-	Next  string // address of the next page; empty on the last
+	First string // first page; empty on the first page
+	Next  string // next page; empty on the last page
 }
 
-// limit is how many rows to ask the API for.
+// limit is the page size for API calls.
 func limit() gen.OptInt { return gen.NewOptInt(listSize) }
 
-// cursor is where the rows of this page begin.
+// cursor is the cursor of the current page.
 func (p *page) cursor() gen.OptString { return optional(p.r.URL.Query().Get("cursor")) }
 
-// paging returns where to go on from here, with the same filters.
+// paging returns the links to the other pages, with the same filters.
 func (p *page) paging(next gen.NilString) paging {
 	var to paging
 	q := p.r.URL.Query()
@@ -37,7 +37,7 @@ func (p *page) paging(next gen.NilString) paging {
 	return to
 }
 
-// optional is a parameter that is not sent when it is empty.
+// optional returns a parameter that is left out when empty.
 func optional(s string) gen.OptString {
 	if s == "" {
 		return gen.OptString{}
@@ -45,7 +45,7 @@ func optional(s string) gen.OptString {
 	return gen.NewOptString(s)
 }
 
-// tone is how good or bad a state is, as the pages colour it.
+// tone returns the colour class of a status.
 func tone(status string) string {
 	switch status {
 	case "delivered", "opened", "clicked", "verified", "succeeded", "active", "pass":

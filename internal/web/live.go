@@ -12,12 +12,11 @@ import (
 	"github.com/postroom/postroom/internal/work"
 )
 
-// sessionLook is how often it is looked whether a session is still there that
-// listens to events.
+// sessionLook is how often a stream checks that its session still exists.
 const sessionLook = 5 * time.Second
 
-// livePath is the address of the events of these types, of one inbox or, when
-// that is empty, of all.
+// livePath returns the URL of the events of these types, for one inbox or, if
+// inbox is empty, for all.
 func livePath(inbox string, types ...gen.EventType) string {
 	names := make([]string, 0, len(types))
 	for _, t := range types {
@@ -30,26 +29,26 @@ func livePath(inbox string, types ...gen.EventType) string {
 	return "/live?" + q.Encode()
 }
 
-// live hands the event stream of the API on to a page, for as long as the session
-// lasts. When there can be none, because the person has too many open, it answers
-// 204: the browser does not ask again, and the page stays as it is.
+// live passes the API's event stream to a page until the session ends. If the API
+// refuses, for example because the user has too many streams open, the response
+// is 204: the browser does not reconnect, and the page stays unchanged.
 func (d *Dashboard) live(p *page) error {
 	ctx, cancel := context.WithCancel(p.ctx())
 	var looking sync.WaitGroup
 	looking.Go(func() { p.watchSession(ctx, cancel) })
 	defer looking.Wait()
 	defer cancel()
-	_ = http.NewResponseController(p.w).SetReadDeadline(time.Time{}) // or it would end the stream; not all have one, in tests
+	_ = http.NewResponseController(p.w).SetReadDeadline(time.Time{}) // a read deadline would end the stream; test writers do not support one
 	r := p.r.Clone(ctx)
 	r.URL.Path = "/v1/events/stream"
 	r.URL.RawPath, r.RequestURI = "", r.URL.RequestURI()
 	r.Header.Del("Cookie")
-	r.Header.Set("Authorization", "Bearer local") // who calls is in the context
+	r.Header.Set("Authorization", "Bearer local") // the caller is in the context
 	d.cfg.API.ServeHTTP(&quietWriter{ResponseWriter: p.w}, r)
 	return nil
 }
 
-// watchSession ends the stream when the session has ended.
+// watchSession calls end when the session has ended.
 func (p *page) watchSession(ctx context.Context, end func()) {
 	hash := p.session()
 	work.Every(ctx, sessionLook, func(ctx context.Context) {
@@ -59,7 +58,7 @@ func (p *page) watchSession(ctx context.Context, end func()) {
 	})
 }
 
-// quietWriter answers 204 in the place of errors.
+// quietWriter replaces error responses with 204.
 type quietWriter struct {
 	http.ResponseWriter
 	refused bool

@@ -11,11 +11,11 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// marked marks the page, so that one that was loaded anew is told from it.
+// marked marks the page, so that a reload can be detected.
 var marked = chromedp.Evaluate[chromedp.Void](`window.marked = true`)
 
-// A mail that comes by SMTP shows without a reload, on the list and in a thread
-// that is being read.
+// A message that arrives by SMTP shows without a reload, in the list and in an
+// open thread.
 func TestBrowserSeesMailArrive(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {

@@ -22,39 +22,39 @@ func (d *Dashboard) mailPages() {
 	d.get("/live", d.live)
 }
 
-// conversation is how many mails of a thread a page shows: the latest.
+// conversation is how many messages of a thread a page shows, the latest ones.
 const conversation = 10
 
 type threadView struct {
 	Inbox    *gen.Inbox
 	Subject  string
 	Mails    []mailView // oldest first
-	Earlier  string     // the page of those before; empty when there are none
+	Earlier  string     // URL of the earlier messages; empty if there are none
 	Found    *found
 	Live     string
 	ThreadID string
 }
 
-// mailView is a mail as a page shows it.
+// mailView is a message as a page shows it.
 type mailView struct {
 	*gen.Message
-	Frame *frame // nil: Text stands in the page
-	// Here is the page that the mail is on.
+	Frame *frame // nil: the page shows Text
+	// Here is the URL path of the page.
 	Here string
 	Open bool
 }
 
-// found is what a mail has for the program that waits for it.
+// found is the verification code or link of a message.
 type found struct {
-	Code   string   // to be typed in
-	Others []string // what may be codes too
-	Link   string   // to be followed
+	Code   string   // verification code
+	Others []string // other possible codes
+	Link   string   // verification link
 	Links  []string
-	From   string // the mail that it stands in
+	From   string // id of the message
 }
 
-// foundIn returns what the latest received mail has that has anything, nil for
-// nothing.
+// foundIn returns the codes and link of the latest received message that has any,
+// or nil.
 func foundIn(mails []mailView) *found {
 	for _, m := range slices.Backward(mails) {
 		if m.Direction != "in" || m.Extracted.Null {
@@ -79,7 +79,7 @@ func foundIn(mails []mailView) *found {
 	return nil
 }
 
-// thread shows the latest mails of a thread as a conversation.
+// thread shows the latest messages of a thread as a conversation.
 func (d *Dashboard) thread(p *page) error {
 	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Dashboard) thread(p *page) error {
 	return p.show("thread", v)
 }
 
-// mailView reads a mail with its html.
+// mailView reads a message with its HTML.
 func (d *Dashboard) mailView(p *page, id string) (mailView, error) {
 	m, err := d.api.GetMessage(p.ctx(), gen.GetMessageParams{MessageID: id})
 	if err != nil {
@@ -129,7 +129,7 @@ type messageView struct {
 	Found *found
 }
 
-// message shows all that is known of one mail.
+// message shows one message with all its details.
 func (d *Dashboard) message(p *page) error {
 	m, err := d.mailView(p, p.r.PathValue("mail"))
 	if err != nil {
@@ -162,7 +162,7 @@ func (d *Dashboard) deleteMessage(p *page) error {
 	return p.done("/inboxes/"+m.InboxID, "Message deleted: “"+shortened(m.Subject, 60)+"”")
 }
 
-// shortened is s, or its beginning with an ellipsis.
+// shortened truncates s with an ellipsis.
 func shortened(s string, most int) string {
 	r := []rune(strings.TrimSpace(s))
 	if len(r) <= most {

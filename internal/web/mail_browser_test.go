@@ -17,7 +17,7 @@ const newsletter = `<html><head><style>.card{border:1px solid #ddd;border-radius
 const codeMail = "From: GitHub <noreply@github.com>\r\nTo: OWN\r\nMessage-ID: <c1@github.com>\r\nSubject: Your GitHub launch code\r\n\r\n" +
 	"Your launch code is 482913. It is valid for 15 minutes.\r\n\r\nOr follow https://github.com/verify?token=8c1f0a9e\r\n"
 
-// An inbox is made, mail is read in it, answered and deleted.
+// Create an inbox, read mail in it, reply to it and delete it.
 func TestBrowserReadsMail(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {

@@ -37,7 +37,7 @@ func (s *site) put(t *testing.T, in *gen.Inbox, raw string) *gen.Message {
 	return m
 }
 
-// hold has a program write a mail that has to be approved.
+// hold submits a message that needs approval.
 func (s *site) hold(t *testing.T, in *gen.Inbox, m *gen.MessageSend) *gen.Draft {
 	t.Helper()
 	answer, err := s.api.SendMessage(s.asUser(t), m, gen.SendMessageParams{InboxID: in.ID})
@@ -73,14 +73,14 @@ func (s *site) listen(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// deliver sends a mail to the inbox by SMTP.
+// deliver sends a message to the inbox by SMTP.
 func deliver(t *testing.T, server string, in *gen.Inbox, header, text string) {
 	t.Helper()
 	raw := fmt.Sprintf("From: Bob <bob@out.example>\r\nTo: %s\r\n%s\r\n\r\n%s\r\n", in.Address, header, text)
 	must(t, netsmtp.SendMail(server, nil, "bob@out.example", []string{in.Address}, []byte(raw)))
 }
 
-// htmlMail is a mail with an HTML part, an image in it, and a file.
+// htmlMail returns a message with an HTML part, an image in it, and a file.
 func htmlMail(subject, from, filename, html string) string {
 	return "From: " + encodedWord(from) + " <shop@out.example>\r\nTo: OWN\r\nSubject: " + encodedWord(subject) +
 		"\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n" +
@@ -89,7 +89,7 @@ func htmlMail(subject, from, filename, html string) string {
 		"\r\n--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename*=utf-8''" + percent(filename) + "\r\n\r\n%PDF-1.7\r\n--b--\r\n"
 }
 
-// encodedWord is text of which no character stands for something in a header (RFC
+// encodedWord encodes text so that no character is special in a header (RFC
 // 2047).
 func encodedWord(s string) string {
 	return "=?utf-8?B?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="

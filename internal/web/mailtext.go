@@ -9,7 +9,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// mailFunctions are what templates of mail can call.
+// mailFunctions are the template functions for messages.
 var mailFunctions = template.FuncMap{
 	"sender":   senderOf,
 	"result":   resultText,
@@ -24,7 +24,7 @@ var mailFunctions = template.FuncMap{
 	"days":     days,
 }
 
-// mailbox writes an address with its name.
+// mailbox formats an address with its display name.
 func mailbox(a gen.MailAddress) string {
 	if name := strings.TrimSpace(a.Name.Or("")); name != "" {
 		return name + " <" + a.Email + ">"
@@ -32,7 +32,7 @@ func mailbox(a gen.MailAddress) string {
 	return a.Email
 }
 
-// initial is the letter that stands for a sender.
+// initial returns the letter that represents a sender.
 func initial(name string) string {
 	for _, r := range strings.TrimLeft(name, `"'<(`) {
 		return strings.ToUpper(string(r))
@@ -40,7 +40,7 @@ func initial(name string) string {
 	return "?"
 }
 
-// subject is one that can be clicked.
+// subject returns the subject, or a placeholder if it is empty.
 func subject(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "(no subject)"
@@ -48,8 +48,8 @@ func subject(s string) string {
 	return s
 }
 
-// files are the attachments to list below a mail: not those that its document
-// shows.
+// files returns the attachments to list below a message: those that its document
+// does not show.
 func files(all []gen.Attachment, f *frame) []gen.Attachment {
 	if f == nil {
 		return all
@@ -67,7 +67,7 @@ func fileSize(n int64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// days writes a number of days.
+// days formats a number of days.
 func days(n int) string {
 	if n == 1 {
 		return "1 day"
@@ -75,7 +75,7 @@ func days(n int) string {
 	return fmt.Sprintf("%d days", n)
 }
 
-// policyText is the name of a send policy on the screen.
+// policyText returns the display name of a send policy.
 func policyText(policy string) string {
 	switch gen.SendPolicy(policy) {
 	case gen.SendPolicyOpen:

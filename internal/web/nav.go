@@ -2,7 +2,7 @@ package web
 
 import "strings"
 
-// navGroup is a part of the navigation.
+// navGroup is a section of the navigation.
 type navGroup struct {
 	Title string
 	Items []navItem
@@ -10,7 +10,7 @@ type navGroup struct {
 
 type navItem struct{ Path, Title string }
 
-// navigation is what stands beside every page, in this order.
+// navigation is the menu of every page, in order.
 var navigation = []navGroup{
 	{"", []navItem{{"/", "Overview"}}},
 	{"Mail", []navItem{{"/inboxes", "Inboxes"}, {approvalsPath, "Approvals"}}},
@@ -18,11 +18,10 @@ var navigation = []navGroup{
 	{"Settings", []navItem{{"/domains", "Domains"}, {"/webhooks", "Webhooks"}, {"/keys", "API keys"}}},
 }
 
-// approvalsPath is the page whose item shows how much waits there.
+// approvalsPath is the page whose menu item shows the number of waiting drafts.
 const approvalsPath = "/approvals"
 
-// onPage says whether a page is, or stands below, the one that an item of the
-// navigation leads to.
+// onPage reports whether path is the page of a menu item, or below it.
 func onPage(item, path string) bool {
 	return path == item || item != "/" && strings.HasPrefix(path, item+"/")
 }

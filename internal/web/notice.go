@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// noticeCookie holds what the next page is to say.
+// noticeCookie holds the notice for the next page.
 const noticeCookie = "postroom_notice"
 
-// maxNotice bounds a notice, which has to fit into a cookie.
+// maxNotice bounds the length of a notice, so that it fits into a cookie.
 const maxNotice = 1000
 
-// notice is said once, on the page that follows a form.
+// notice is shown once, on the page that follows a form.
 type notice struct {
 	Text string
-	Bad  bool // it did not work
+	Bad  bool // an error
 }
 
-// leaveNotice keeps n for the next page, signed: a page says nothing that another
-// site has put into a cookie.
+// leaveNotice stores n in a signed cookie for the next page. The signature keeps
+// other sites from planting notices.
 func (p *page) leaveNotice(n notice) {
 	text := []rune(n.Text)
 	mark := "+"
@@ -32,7 +32,7 @@ func (p *page) leaveNotice(n notice) {
 	p.setCookie(noticeCookie, body+"."+p.d.signNotice(body), 60)
 }
 
-// takeNotice returns the notice that was left, if there is one, and forgets it.
+// takeNotice returns the stored notice, if any, and deletes it.
 func (p *page) takeNotice() notice {
 	c, err := p.r.Cookie(noticeCookie)
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *Dashboard) signNotice(body string) string {
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// setCookie sets a cookie for the dashboard alone; a maxAge below 0 removes it.
+// setCookie sets a cookie for the dashboard; a negative maxAge deletes it.
 func (p *page) setCookie(name, value string, maxAge int) {
 	http.SetCookie(p.w, &http.Cookie{ //nolint:gosec // Secure wherever people come by https
 		Name: name, Value: value, Path: "/", MaxAge: maxAge,

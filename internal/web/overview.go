@@ -9,18 +9,17 @@ import (
 
 func (d *Dashboard) overviewPages() { d.get("/{$}", d.overview) }
 
-// periods are how many days the charts can show.
+// periods are the numbers of days that charts can show.
 var periods = []int{7, 30, 90}
 
-// usageTile is how much of a limit is used.
+// usageTile shows how much of a limit is used.
 type usageTile struct {
 	Name        string
-	Used, Limit int // no limit: 0
+	Used, Limit int // Limit 0: unlimited
 	Percent     int
 }
 
-// overviewPage is the first page: how much the account uses, and what happened on
-// each day.
+// overviewPage is the first page: the account's usage and daily statistics.
 type overviewPage struct {
 	Usage          *gen.Usage
 	Tiles          []usageTile

@@ -14,20 +14,19 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// page is one request to the dashboard, and its answer.
+// page is one request to the dashboard and its response.
 type page struct {
 	d         *Dashboard
 	w         http.ResponseWriter
 	r         *http.Request
 	requestID string
-	user      store.User // who is signed in; of no id when nobody is
+	user      store.User // the signed-in user; without an id if there is none
 }
 
-// ctx is the context of the calls that the page makes: those of the API are the
-// user's.
+// ctx returns the context for the page's calls. API calls run as the user.
 func (p *page) ctx() context.Context { return p.r.Context() }
 
-// failure is an answer that is no page.
+// failure is an error page.
 type failure struct {
 	status        int
 	title, detail string
@@ -42,20 +41,20 @@ var (
 	errForm        = &failure{http.StatusBadRequest, "Invalid form", "The form is too large or malformed. Nothing was changed."}
 )
 
-// view is what the templates get. Their own data is in Data.
+// view is what the templates receive. Data depends on the page.
 type view struct {
-	User   string // their name; empty when nobody is signed in
+	User   string // name of the signed-in user, or empty
 	Path   string
 	Notice notice
-	// Pending is how many drafts wait for approval.
+	// Pending is the number of drafts that wait for approval.
 	Pending int
 	Data    any
 }
 
-// show answers with the page of that name, made of data.
+// show renders the named page with data.
 func (p *page) show(name string, data any) error { return p.showStatus(http.StatusOK, name, data) }
 
-// showStatus is show with another status.
+// showStatus is like show, with a status other than 200.
 func (p *page) showStatus(status int, name string, data any) error {
 	t := p.d.pages[name]
 	if t == nil {
@@ -71,12 +70,12 @@ func (p *page) showStatus(status int, name string, data any) error {
 	}
 	p.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	p.w.WriteHeader(status)
-	_, _ = b.WriteTo(p.w) // the reader may have gone
+	_, _ = b.WriteTo(p.w) // the client may have disconnected
 	return nil
 }
 
-// pending is how many drafts wait for the person who is signed in. Where that
-// cannot be found out it is 0: the page is there for something else.
+// pending returns how many drafts wait for approval by the signed-in user. It
+// returns 0 on errors, so that the page is still shown.
 func (p *page) pending() int {
 	if p.user.ID == "" {
 		return 0
@@ -88,15 +87,15 @@ func (p *page) pending() int {
 	return u.PendingDrafts
 }
 
-// done answers a form that did what it should: the browser goes to another page,
-// which shows the notice.
+// done redirects to another page after a successful form, and shows the notice
+// there.
 func (p *page) done(to, text string) error {
 	p.leaveNotice(notice{Text: text})
 	return p.goTo(to)
 }
 
-// refused answers a form that has no page of its own to show a fault of the API
-// on: the browser goes to another page, which shows it. Other errors it returns.
+// refused handles an API error of a form that has no page of its own: it
+// redirects to another page, which shows the error. It returns other errors.
 func (p *page) refused(to string, err error) error {
 	pr, ok := problemOf(err)
 	if !ok || pr.status >= http.StatusInternalServerError {
@@ -106,13 +105,13 @@ func (p *page) refused(to string, err error) error {
 	return p.goTo(to)
 }
 
-// goTo sends the browser to another page of the dashboard.
+// goTo redirects to another page of the dashboard.
 func (p *page) goTo(to string) error {
 	http.Redirect(p.w, p.r, to, http.StatusSeeOther)
 	return nil
 }
 
-// fail answers with an error.
+// fail writes an error page.
 func (p *page) fail(err error) {
 	f := p.failureOf(err)
 	data := struct {
@@ -144,8 +143,8 @@ func (p *page) failureOf(err error) *failure {
 	return errFailed
 }
 
-// form reads the form of a request. Unlike http.Request.FormValue it is never of
-// the address.
+// form parses the request body as a form. Unlike http.Request.FormValue it
+// ignores the URL's query.
 func (p *page) form() (url.Values, error) {
 	if err := p.r.ParseForm(); err != nil {
 		return nil, errForm
@@ -153,7 +152,7 @@ func (p *page) form() (url.Values, error) {
 	return p.r.PostForm, nil
 }
 
-// problem is what the API had against a request. The zero problem is none.
+// problem is an error response of the API. The zero value means no error.
 type problem struct {
 	Message string
 	status  int
@@ -161,7 +160,7 @@ type problem struct {
 	fields  map[string]string
 }
 
-// problemOf returns what the API refused a call with.
+// problemOf returns the problem in err, if the API refused the call.
 func problemOf(err error) (problem, bool) {
 	refused, ok := errors.AsType[*gen.ErrorStatusCodeWithHeaders](err)
 	if !ok {
@@ -178,7 +177,7 @@ func problemOf(err error) (problem, bool) {
 	return p, true
 }
 
-// fieldOf is the form's field of a place in a request: "to" of "to[1].email".
+// fieldOf returns the form field of an API parameter: "to" for "to[1].email".
 func fieldOf(param string) string {
 	if i := strings.IndexAny(param, "[."); i > 0 {
 		return param[:i]
@@ -186,8 +185,8 @@ func fieldOf(param string) string {
 	return param
 }
 
-// Rest is what is wrong with the request as a whole, or with something that has
-// none of these fields; empty when those say it all.
+// Rest returns the error of the request as a whole, or of a field that is not
+// among fields. It is empty when fields cover all errors.
 func (p problem) Rest(fields ...string) string {
 	for name := range p.fields {
 		if !slices.Contains(fields, name) {
@@ -200,5 +199,5 @@ func (p problem) Rest(fields ...string) string {
 	return p.Message
 }
 
-// Of is what is wrong with a field; empty when nothing is.
+// Of returns the error of a field, or "".
 func (p problem) Of(field string) string { return p.fields[field] }

@@ -16,31 +16,30 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// What a password costs to try (Argon2id, RFC 9106): memory in KiB, passes, and
-// lanes. A hash says what it was made with.
+// Cost of hashing a password (Argon2id, RFC 9106): memory in KiB, passes, and
+// lanes. A hash records its own parameters.
 const (
 	hashMemory = 64 << 10
 	hashPasses = 2
 	hashLanes  = 1
 	hashBytes  = 32
 	saltBytes  = 16
-	// maxHashing is how much memory passwords that are tried at the same time may
-	// take, in KiB; others wait, hashPatience at most.
+	// maxHashing bounds the memory, in KiB, of concurrent hashing. Further
+	// requests wait up to hashPatience.
 	maxHashing   = 2 * hashMemory
 	hashPatience = 5 * time.Second
 )
 
-// A password has 12 characters or more; what is longer than the most is not
-// hashed.
+// Bounds on the length of a password, in characters.
 const (
 	shortestPassword = 12
 	longestPassword  = 200
 )
 
-// errBusy means that too many passwords are being tried.
+// errBusy means that too many passwords are being hashed.
 var errBusy = &failure{503, "Too many sign-ins right now", "Try again in a moment."}
 
-// hashPassword returns what is kept of a password.
+// hashPassword returns the encoded hash of a password.
 func (d *Dashboard) hashPassword(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt) // crypto/rand never fails
@@ -52,8 +51,8 @@ func (d *Dashboard) hashPassword(ctx context.Context, password string) (string, 
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum)), nil
 }
 
-// isPassword says whether hash was made of password. A user without a password
-// takes as long as one who has one: how long it takes tells nobody who there is.
+// isPassword reports whether password belongs to the user. It takes the same time
+// for users without a password, so that timing does not reveal which users exist.
 func (d *Dashboard) isPassword(ctx context.Context, u store.User, password string) (bool, error) {
 	if u.Password == nil {
 		_, err := d.argon2(ctx, password, make([]byte, saltBytes), hashPasses, hashMemory)
@@ -67,7 +66,7 @@ func (d *Dashboard) isPassword(ctx context.Context, u store.User, password strin
 	return err == nil && subtle.ConstantTimeCompare(got, want) == 1, err
 }
 
-// argon2 waits for memory to be free, and returns the hash.
+// argon2 waits for free memory and returns the hash.
 func (d *Dashboard) argon2(ctx context.Context, password string, salt []byte, passes, memory uint32) ([]byte, error) {
 	patient, cancel := context.WithTimeout(ctx, hashPatience)
 	defer cancel()
@@ -81,7 +80,7 @@ func (d *Dashboard) argon2(ctx context.Context, password string, salt []byte, pa
 	return argon2.IDKey([]byte(password), salt, passes, memory, hashLanes, hashBytes), nil
 }
 
-// parseHash reads what hashPassword wrote.
+// parseHash parses the result of hashPassword.
 func parseHash(s string) (passes, memory uint32, salt, sum []byte, err error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
@@ -101,8 +100,7 @@ func parseHash(s string) (passes, memory uint32, salt, sum []byte, err error) {
 	return passes, memory, salt, sum, nil
 }
 
-// checkPassword returns what is wrong with a password that somebody chose; empty
-// when nothing is.
+// checkPassword returns what is wrong with a new password, or empty strings.
 func checkPassword(password, again string) (field, fault string) {
 	switch n := utf8.RuneCountInString(password); {
 	case n < shortestPassword:

@@ -16,10 +16,10 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// shared are the templates that are part of every page.
+// shared are the templates that every page includes.
 var shared = []string{"templates/layout.html", "templates/parts.html", "templates/mail-parts.html"}
 
-// parsePages reads every page: the layout and the file of that name.
+// parsePages parses each page together with the layout.
 func (d *Dashboard) parsePages() (map[string]*template.Template, error) {
 	files, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *Dashboard) parsePages() (map[string]*template.Template, error) {
 	return pages, nil
 }
 
-// functions are what the templates can call.
+// functions are the template functions.
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset": d.assets.link,
@@ -67,7 +67,7 @@ func label(value jx.Raw) string {
 	return string(value)
 }
 
-// dict makes a map of names and values, for templates that take several.
+// dict returns a map of names and values, for templates with several arguments.
 func dict(pairs ...any) (map[string]any, error) {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -83,7 +83,7 @@ func dict(pairs ...any) (map[string]any, error) {
 	return m, nil
 }
 
-// ago says how long ago something was, in the largest unit that fits.
+// ago formats a duration in the largest unit that fits.
 func ago(d time.Duration) string {
 	unit := func(n int, of string) string {
 		if n == 1 {
@@ -104,7 +104,7 @@ func ago(d time.Duration) string {
 	return unit(int(d/(24*time.Hour)), "day")
 }
 
-// count writes a number in groups of three digits.
+// count formats a number in groups of three digits.
 func count(n any) string {
 	var out strings.Builder
 	s := fmt.Sprint(n)

@@ -7,11 +7,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// secret is the page that shows a new secret once.
+// secret is a page that shows a new secret once.
 type secret struct{ Title, What, Value, Use, Back, BackTitle string }
 
-// leaveSecret keeps a new secret for the page at the path, which shows it once, and
-// sends the browser there. So no form is sent again when that page is reloaded.
+// leaveSecret stores a new secret for the page at path, which shows it once, and
+// redirects there. Reloading that page does not submit the form again.
 func (p *page) leaveSecret(path, value string) error {
 	if err := p.d.store.LeaveNote(p.ctx(), p.session(), path, value); err != nil {
 		return err
@@ -19,10 +19,10 @@ func (p *page) leaveSecret(path, value string) error {
 	return p.goTo(path)
 }
 
-// takeSecret returns the secret that leaveSecret kept for this page. Without one it
-// sends the browser to the page back, which says why, and ok is false.
+// takeSecret returns the secret that leaveSecret stored for this page. If there
+// is none, it redirects to back with a notice and ok is false.
 func (p *page) takeSecret(back string) (value string, ok bool, err error) {
-	if p.r.Method != http.MethodGet { // HEAD shows nothing
+	if p.r.Method != http.MethodGet { // HEAD does not use up the secret
 		return "", false, p.goTo(back)
 	}
 	value, err = p.d.store.TakeNote(p.ctx(), p.session(), p.r.URL.Path)

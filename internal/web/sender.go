@@ -9,9 +9,10 @@ import (
 // sender is the From of a message. A sender can write any name, so pages always
 // show the address with it.
 type sender struct {
-	Name  string // empty when it is the address
+	Name  string // empty if the message has no display name
 	Email string // empty when the message has no sender
-	// Claim reports that the name looks like an address, so that pages only quote it.
+	// Claim reports that the name looks like an address. Pages then show it in
+	// quotes.
 	Claim     bool
 	AuthBadge authBadge
 }
@@ -34,13 +35,13 @@ func senderOf(from gen.NilMailAddress, auth gen.NilAuthResults) sender {
 	return s
 }
 
-// looksLikeAddress says whether a name could be taken for an address: it has an
-// "@", or a character that is drawn like one.
+// looksLikeAddress reports whether a name could be mistaken for an address: it
+// contains an "@" or a character that looks like one.
 func looksLikeAddress(name string) bool { return strings.ContainsAny(name, "@\uff20\ufe6b") }
 
-// authBadgeOf reads the authentication results of a message. Only DMARC confirms the
-// address that people see: SPF and DKIM may pass for another domain than that of
-// From. An internal message is marked with the account that sent it.
+// authBadgeOf reads the authentication results of a message. Only DMARC confirms
+// the From address: SPF and DKIM may pass for another domain. An internal message
+// is marked with the account that sent it.
 func authBadgeOf(auth gen.NilAuthResults) authBadge {
 	if auth.Null || auth.Value.Dmarc == "pass" {
 		return authBadge{}
@@ -58,7 +59,7 @@ func authBadgeOf(auth gen.NilAuthResults) authBadge {
 	return authBadge{"Unverified sender", "DMARC did not confirm that the message is from the sender's domain.", tone}
 }
 
-// Initial is the letter that stands for the sender.
+// Initial returns the letter that represents the sender.
 func (s sender) Initial() string {
 	if s.Name == "" || s.Claim {
 		return initial(s.Email)

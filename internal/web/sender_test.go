@@ -11,8 +11,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Whoever writes the name of somebody else is seen by the address, wherever the
-// sender stands.
+// Every page that shows a forged sender name shows the address with it.
 func TestForgedSendersAreSeen(t *testing.T) {
 	t.Parallel()
 	const mark, forged, unproven = "class=\"badge ", "Sender may be forged", "Unverified sender"
@@ -82,7 +81,7 @@ func TestForgedSendersAreSeen(t *testing.T) {
 	})
 }
 
-// Verdicts are said in words.
+// Authentication results are shown in words.
 func TestVerdictsAreWords(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -95,7 +94,7 @@ func TestVerdictsAreWords(t *testing.T) {
 	})
 }
 
-// Of a thread whose last mail was sent, the list says to whom.
+// The list shows the recipient of threads whose last message was sent.
 func TestSentThreadsNameTheRecipient(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {

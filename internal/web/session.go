@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// newToken returns a random token, which opens what is kept under its hash.
+// newToken returns a random token and its hash. Only the hash is stored.
 func newToken() (token string, hash []byte) {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // crypto/rand never fails
@@ -24,8 +24,8 @@ func newToken() (token string, hash []byte) {
 
 func hashToken(token string) []byte { return store.HashKey(token) }
 
-// sessionCookie is the name of the cookie that holds the session's token. By
-// https it is one that no other host, nor plain http, can set.
+// sessionCookie returns the name of the session cookie. Over HTTPS it has the
+// __Host- prefix, so that other hosts and plain HTTP cannot set it.
 func (d *Dashboard) sessionCookie() string {
 	if d.overHTTPS() {
 		return "__Host-postroom_session"
@@ -33,7 +33,7 @@ func (d *Dashboard) sessionCookie() string {
 	return "postroom_session"
 }
 
-// session is the hash of the token that the request came with, or nil.
+// session returns the hash of the request's session token, or nil.
 func (p *page) session() []byte {
 	c, err := p.r.Cookie(p.d.sessionCookie())
 	if err != nil || c.Value == "" {
@@ -42,13 +42,13 @@ func (p *page) session() []byte {
 	return hashToken(c.Value)
 }
 
-// keepSession has the browser keep the token of a session.
+// keepSession sets the session cookie.
 func (p *page) keepSession(token string) {
 	p.setCookie(p.d.sessionCookie(), token, int(store.SessionTTL.Seconds()))
 }
 
-// signedIn has f answer for those who are signed in, as themselves, and sends the
-// others to sign in.
+// signedIn wraps f so that it runs as the signed-in user. Other visitors are
+// redirected to the sign-in page.
 func (d *Dashboard) signedIn(f func(*page) error) func(*page) error {
 	return func(p *page) error {
 		err := p.recognise()
@@ -62,8 +62,8 @@ func (d *Dashboard) signedIn(f func(*page) error) func(*page) error {
 	}
 }
 
-// recognise finds out who is signed in, and has the page be theirs.
-// store.ErrNotFound when nobody is.
+// recognise sets the page's user from the session. It returns store.ErrNotFound
+// if no user is signed in.
 func (p *page) recognise() error {
 	hash := p.session()
 	if hash == nil {
@@ -78,8 +78,7 @@ func (p *page) recognise() error {
 	return nil
 }
 
-// person is who calls the API for a request of a user, whose session's token has
-// this hash.
+// person returns the API caller for a user whose session token has this hash.
 func (d *Dashboard) person(r *http.Request, u store.User, session []byte) handlers.Person {
 	return handlers.Person{
 		Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, IP: httpapi.ClientIP(r, d.cfg.TrustedProxies),
@@ -90,8 +89,8 @@ func (d *Dashboard) person(r *http.Request, u store.User, session []byte) handle
 	}
 }
 
-// signInFirst is where to sign in, and to come back from to a page that was
-// asked for.
+// signInFirst returns the URL of the sign-in page, which redirects back after
+// sign-in.
 func (p *page) signInFirst() string {
 	if p.r.Method != http.MethodGet || p.r.URL.Path == "/" {
 		return "/sign-in"
@@ -99,7 +98,7 @@ func (p *page) signInFirst() string {
 	return "/sign-in?next=" + url.QueryEscape(p.r.URL.RequestURI())
 }
 
-// ownPath returns to when it leads to a page of this host, and "/" when not.
+// ownPath returns to if it is a path on this host, and "/" otherwise.
 func ownPath(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(to, "/") ||

@@ -9,29 +9,30 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// setupForm is the page that a one-time link leads to.
+// setupForm is the page of a one-time link.
 type setupForm struct {
 	Token, Name  string
-	Field, Fault string // what is wrong, and where
+	Field, Fault string // the invalid field and its error
 	Shortest     int
 }
 
-// errLink is for links that were used, have ended, or never were.
+// errLink is the response for links that are used, expired or unknown.
 var errLink = &failure{
 	http.StatusNotFound, "This link has expired",
 	"A link works once, for 24 hours, until a newer link replaces it. Ask the operator for a new one: “postroom user reset”.",
 }
 
-// linkLife is how long a one-time link can be used.
+// linkLife is the lifetime of a one-time link.
 const linkLife = 24 * time.Hour
 
-// NewLink returns a one-time link and the token that it opens with.
+// NewLink returns a one-time link and its token. Only the hash of the token is
+// stored.
 func NewLink(now time.Time) (store.UserLink, string) {
 	token, hash := newToken()
 	return store.UserLink{Hash: hash, ExpiresAt: now.Add(linkLife)}, token
 }
 
-// SetupURL is the address of the one-time link with that token.
+// SetupURL returns the URL of the one-time link with this token.
 func SetupURL(base *url.URL, token string) string { return base.JoinPath("setup", token).String() }
 
 func (d *Dashboard) setupPages() {
@@ -39,8 +40,8 @@ func (d *Dashboard) setupPages() {
 	d.open("POST /setup/{token}", d.setPassword)
 }
 
-// askPassword does not use the link up: programs that look at links in advance do
-// no harm.
+// askPassword shows the form. It does not use up the link, because some programs
+// prefetch links.
 func (d *Dashboard) askPassword(p *page) error {
 	form, err := d.linkOf(p)
 	if err != nil {
@@ -58,7 +59,8 @@ func (d *Dashboard) linkOf(p *page) (setupForm, error) {
 	return setupForm{Token: token, Name: u.Name, Shortest: shortestPassword}, err
 }
 
-// setPassword looks at the link before it hashes: nobody without one has us work.
+// setPassword checks the link before it hashes the password, so that strangers
+// cannot make the server spend memory.
 func (d *Dashboard) setPassword(p *page) error {
 	form, err := d.linkOf(p)
 	if err != nil {

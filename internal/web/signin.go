@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// maxSignIns is how many sign-in attempts a network may make for one name in a
-	// minute. The name alone is not counted: strangers could then lock a user out.
+	// maxSignIns is how many sign-in attempts a network may make for one name in
+	// a minute. Attempts are not counted by name alone, because then strangers
+	// could lock a user out.
 	maxSignIns = 5
-	// maxNetworkSignIns is how many it may make for all names together.
+	// maxNetworkSignIns is the same limit for all names together.
 	maxNetworkSignIns = 20
-	// longestName is how long the name of a user may be.
+	// longestName is the maximum length of a user name.
 	longestName = 100
 )
 
-// signInForm is the page on which people sign in.
+// signInForm is the sign-in page.
 type signInForm struct {
 	Name, Next, Fault string
 }
@@ -36,7 +37,7 @@ func (d *Dashboard) askSignIn(p *page) error {
 	return p.show("sign-in", signInForm{Next: ownPath(p.r.URL.Query().Get("next"))})
 }
 
-// signIn looks at the limits before it looks at the password, and says neither
+// signIn checks the rate limits before the password. The error does not reveal
 // whether the name or the password was wrong.
 func (d *Dashboard) signIn(p *page) error {
 	form, err := p.form()
@@ -92,7 +93,8 @@ func (d *Dashboard) countSignIn(p *page, name string) (wait int, err error) {
 	return max(1, int(math.Ceil(rate.Ends.Sub(d.now()).Seconds()))), nil
 }
 
-// findUser returns the user of that name, if that is the password.
+// findUser returns the user with this name. ok is false if the name or the
+// password is wrong.
 func (d *Dashboard) findUser(p *page, name, password string) (store.User, bool, error) {
 	if utf8.RuneCountInString(name) > longestName || utf8.RuneCountInString(password) > longestPassword {
 		return store.User{}, false, nil
@@ -105,7 +107,7 @@ func (d *Dashboard) findUser(p *page, name, password string) (store.User, bool, 
 	return u, ok, err
 }
 
-// endSession ends the session that the request came with, if any.
+// endSession ends the session of the request, if any.
 func (d *Dashboard) endSession(p *page) error {
 	if hash := p.session(); hash != nil {
 		return d.store.EndSession(p.ctx(), hash)

@@ -32,8 +32,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// site is the dashboard before the API over a real store, behind a real socket,
-// with somebody who is signed in.
+// site is the dashboard and the API over a real store and socket, with a
+// signed-in user.
 type site struct {
 	url       string
 	store     *store.Store
@@ -224,7 +224,7 @@ func (s *site) visitWith(t *testing.T, session string) *visitor {
 	return v
 }
 
-// answer is what a visitor got.
+// answer is the response that a visitor got.
 type answer struct {
 	status int
 	header http.Header
@@ -265,7 +265,7 @@ func (v *visitor) do(method, path, body string, headers []string) answer {
 	return answer{res.StatusCode, res.Header, string(b)}
 }
 
-// want fails unless the answer has that status.
+// want fails the test unless the response has this status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.status != status {

@@ -12,11 +12,11 @@ func (d *Dashboard) suppressionPages() {
 	d.post("/suppressions/remove", d.removeSuppression)
 }
 
-// suppressionList is the page of the addresses that nothing is sent to.
+// suppressionList is the page of suppressed addresses.
 type suppressionList struct {
 	Suppressions []gen.Suppression
 	paging
-	Email, Category string // that were tried
+	Email, Category string // as submitted
 	Problem         problem
 }
 
@@ -60,8 +60,8 @@ func (d *Dashboard) addSuppression(p *page) error {
 	return p.done("/suppressions", string(req.Email)+" is suppressed.")
 }
 
-// removeSuppression has the address in the form: one in a path would be hard to
-// spell for some.
+// removeSuppression takes the address from the form, because some addresses are
+// hard to escape in a path.
 func (d *Dashboard) removeSuppression(p *page) error {
 	form, err := p.form()
 	if err != nil {

@@ -1,17 +1,16 @@
-// Package web is the dashboard: pages on which a person sees what came in and
-// what became of what went out, approves what programs want to send, and looks
-// after domains, webhooks and keys.
+// Package web is the dashboard. Users read mail, follow deliveries, approve
+// drafts, and manage domains, webhooks and keys.
 //
-// Everything that a page does to data it does through the API, as the person who
-// is signed in: the same checks, limits and events hold, and no logic is written
-// twice. Of the store it uses users, their sessions and the rate limits alone.
+// All changes go through the API as the signed-in user, so the same checks,
+// limits and events apply. The package uses the store only for users, sessions
+// and rate limits.
 //
-// Pages are made on the server and work without script; a script of the
-// dashboard's own adds to them. Nothing is loaded from elsewhere. A form that is
-// sent from another site is refused (CSRF), no page shows in a frame, and a
-// session whose user was removed or reset ends with the next request. Faults of
-// the API are shown beside the field that they name; a page that fails says so
-// with the id of the request, and the log has the reason.
+// Pages are rendered on the server and work without scripts; the dashboard's own
+// script improves them. Nothing is loaded from other hosts. Forms from other
+// sites are refused (CSRF), pages cannot be framed, and a session ends with the
+// next request after its user was removed or reset. API errors are shown beside
+// the field that they name. A page that fails shows the request id; the log has
+// the cause.
 package web
 
 import (
@@ -31,32 +30,33 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Config is what the dashboard needs. All fields but TrustedProxies and Images are
+// Config configures the dashboard. All fields but TrustedProxies and Images are
 // required.
 type Config struct {
-	// API serves the calls of the pages, and every path that is no page.
+	// API serves the calls of the pages and all paths that do not belong to the
+	// dashboard.
 	API http.Handler
 	// Store keeps users and sessions.
 	Store *store.Store
-	// BaseURL is where people reach the dashboard. Cookies are Secure when it is
+	// BaseURL is the public URL of the dashboard. Cookies are Secure if it is
 	// https.
 	BaseURL *url.URL
-	// NoticeKey signs the notices that pass from one page to the next, and the
-	// addresses of images in mail.
+	// NoticeKey signs the notices between pages and the URLs of images in
+	// messages.
 	NoticeKey []byte
-	// Images fetches the remote images of a mail for somebody who asks for them; nil
-	// means that nobody can.
+	// Images fetches the remote images of a message when a user requests them;
+	// nil disables them.
 	Images *remoteimage.Fetcher
-	// TrustedProxies are those whose X-Forwarded-For is believed.
+	// TrustedProxies are the networks whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// Now is the clock.
 	Now func() time.Time
-	// Log takes faults of ours, and who signs in.
+	// Log receives our own faults and sign-ins.
 	Log *slog.Logger
 }
 
-// Dashboard is an http.Handler: it answers its own paths, and has the API answer
-// all others.
+// Dashboard is an http.Handler. It serves its own paths and passes all others to
+// the API.
 type Dashboard struct {
 	cfg       Config
 	api       *gen.Client
@@ -67,10 +67,10 @@ type Dashboard struct {
 	pages     map[string]*template.Template
 	assets    assets
 	crossSite *http.CrossOriginProtection
-	hashing   *semaphore.Weighted // of passwords, by what each needs of memory
+	hashing   *semaphore.Weighted // limits concurrent hashing by memory
 }
 
-// New returns the dashboard.
+// New returns a Dashboard. It fails if the templates or the base URL are invalid.
 func New(cfg Config) (*Dashboard, error) {
 	if len(cfg.NoticeKey) < 32 {
 		return nil, errors.New("the notice key is shorter than 32 bytes")
@@ -83,7 +83,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if d.api, err = handlers.NewLocalClient(cfg.API); err != nil {
 		return nil, err
 	}
-	// Behind a proxy the Host that arrives here may be another.
+	// A proxy may change the Host header.
 	if err := d.crossSite.AddTrustedOrigin(cfg.BaseURL.Scheme + "://" + cfg.BaseURL.Host); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,8 @@ func New(cfg Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// routes names every page. Those of one subject are in the file of that name.
+// routes registers every page. The handlers of one subject are in the file of
+// that name.
 func (d *Dashboard) routes() {
 	d.mux.Handle("GET /assets/{file}", http.HandlerFunc(d.assets.serve))
 	d.signInPages()
@@ -124,15 +125,15 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// get has f answer GET, and HEAD, of a path, for those who are signed in.
+// get registers f for GET and HEAD, for signed-in users.
 func (d *Dashboard) get(path string, f func(*page) error) {
 	d.mux.Handle("GET "+path, d.chain(d.signedIn(f)))
 }
 
-// post has f answer the form that is sent to a path, for those who are signed in.
+// post registers f for a form, for signed-in users.
 func (d *Dashboard) post(path string, f func(*page) error) {
 	d.mux.Handle("POST "+path, d.chain(d.signedIn(f)))
 }
 
-// open has f answer a path, "GET /sign-in", for everybody.
+// open registers f for a pattern such as "GET /sign-in", without sign-in.
 func (d *Dashboard) open(pattern string, f func(*page) error) { d.mux.Handle(pattern, d.chain(f)) }

@@ -22,23 +22,23 @@ func (d *Dashboard) webhookPages() {
 	d.post("/webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery)
 }
 
-// webhookList is the page of the endpoints, with the form for another.
+// webhookList is the page of webhooks, with the form for a new one.
 type webhookList struct {
 	Webhooks []gen.WebhookEndpoint
 	paging
 	Events  []eventGroup
-	URL     string   // that was tried
-	Chosen  []string // events that were
+	URL     string   // as submitted
+	Chosen  []string // selected event types
 	Problem problem
 }
 
-// eventGroup are the events about one kind of thing.
+// eventGroup is the group of events about one kind of object.
 type eventGroup struct {
 	Name   string
 	Events []string
 }
 
-// eventGroups are all events that a webhook can ask for.
+// eventGroups returns all events that a webhook can subscribe to.
 func eventGroups() []eventGroup {
 	var groups []eventGroup
 	for _, e := range gen.EventType("").AllValues() {
@@ -97,13 +97,13 @@ func (d *Dashboard) createWebhook(p *page) error {
 	return p.leaveSecret(webhookPath(made.ID)+"/secret", made.Secret)
 }
 
-// showWebhookSecret shows the signing secret of a webhook that was just created.
+// showWebhookSecret shows the signing secret of a new webhook.
 func (d *Dashboard) showWebhookSecret(p *page) error {
 	return p.showSigningSecret("Webhook created",
 		"Your program uses it to verify that a delivery comes from here. It is shown once. You can replace it later.")
 }
 
-// showNewWebhookSecret shows the signing secret that has replaced another.
+// showNewWebhookSecret shows a rotated signing secret.
 func (d *Dashboard) showNewWebhookSecret(p *page) error {
 	return p.showSigningSecret("New signing secret",
 		"It is shown once. For the next 24 hours, deliveries are also signed with the previous secret.")
@@ -118,10 +118,10 @@ func (p *page) showSigningSecret(title, use string) error {
 	return p.show("secret", secret{Title: title, What: "Signing secret", Value: value, Use: use, Back: back, BackTitle: "Back to the webhook"})
 }
 
-// webhookPage is the page of one endpoint with what was sent to it.
+// webhookPage is the page of one webhook with its deliveries.
 type webhookPage struct {
 	*gen.WebhookEndpoint
-	All        bool // it gets every event
+	All        bool // it receives all events
 	Status     string
 	Deliveries []gen.WebhookDelivery
 	paging

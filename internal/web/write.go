@@ -9,18 +9,18 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// writeView is a mail that is being written.
+// writeView is the page on which a user writes a message.
 type writeView struct {
 	Inbox   *gen.Inbox
-	To      *gen.Message // that is replied to, or nil
+	To      *gen.Message // the message being replied to, or nil
 	Form    mailForm
 	Action  string
 	Back    string
-	Replied []gen.MailAddress // to whom a reply goes
+	Replied []gen.MailAddress // recipients of a reply
 }
 
-// mailForm is what was filled in. Once is the idempotency key of the form: one
-// that is sent twice sends one mail.
+// mailForm holds the submitted values. Once is the idempotency key of the form,
+// so that submitting it twice sends one message.
 type mailForm struct {
 	To, Cc, Bcc, Subject, Text, Once string
 	All                              bool
@@ -44,9 +44,9 @@ func (d *Dashboard) writeForm(p *page) error {
 
 func (d *Dashboard) newOnce() string { return store.NewID("form_", d.now()) }
 
-// onceAfter is the idempotency key of a form that is shown again: the same one,
-// for the refused form may still be on its way by an earlier click, unless a mail
-// that says something else has used it up.
+// onceAfter returns the idempotency key for a form that is shown again. It stays
+// the same, because an earlier click may still be in progress, unless another
+// message has used the key.
 func (d *Dashboard) onceAfter(pr problem, once string) string {
 	if pr.code == gen.ErrorCodeIdempotencyKeyReused {
 		return d.newOnce()
@@ -81,8 +81,7 @@ func (d *Dashboard) write(p *page) error {
 	return p.wrote(answer)
 }
 
-// wrote goes to where the mail is now: in its thread, or with those that wait for
-// approval.
+// wrote redirects to the new message: to its thread, or to the approval queue.
 func (p *page) wrote(answer any) error {
 	if dr, held := answer.(*gen.Draft); held {
 		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
@@ -113,7 +112,7 @@ func (d *Dashboard) showReply(p *page, status int, f mailForm) error {
 	})
 }
 
-// repliedTo says to whom a reply goes, as the API decides.
+// repliedTo returns the recipients of a reply, by the rules of the API.
 func repliedTo(m *gen.Message, policy string) []gen.MailAddress {
 	switch {
 	case m.Direction == "out":
@@ -144,8 +143,8 @@ func (d *Dashboard) reply(p *page) error {
 	return p.wrote(answer)
 }
 
-// addressesOf reads what somebody wrote into a field for addresses. What cannot be
-// read goes to the API as it is, which says what is wrong with it.
+// addressesOf parses an address field. It passes text that it cannot parse to the
+// API, which reports the error.
 func addressesOf(s string) gen.AddressArray {
 	out := gen.AddressArray{}
 	s = strings.Trim(strings.NewReplacer("\r\n", ",", "\n", ",", ";", ",").Replace(s), " ,")

@@ -22,8 +22,8 @@ func (a answer) once(t *testing.T) string {
 	return m[1]
 }
 
-// Who clicks twice is told that the first click is still being worked on. The form
-// that they get again sends nothing a second time.
+// A double click reports that the first request is still in progress. The form
+// that follows sends nothing a second time.
 func TestFormThatIsSentAgainSendsOneMail(t *testing.T) {
 	t.Parallel()
 	const inProgress = `{"error":{"code":"idempotency_in_progress","message":"still running","request_id":"req_x"}}`

@@ -86,7 +86,7 @@ func TestX3FormsOfOtherSitesAreRefused(t *testing.T) {
 	})
 }
 
-// Those who are not signed in get to no page, and no form of theirs is looked at.
+// Visitors who are not signed in reach no page, and their forms are ignored.
 func TestX3PagesAskWhoIsThere(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -167,7 +167,7 @@ func TestX3PasswordsAreGuessedSlowly(t *testing.T) {
 	})
 }
 
-// The answer does not tell whether there is such a user.
+// The response does not reveal whether the user exists.
 func TestX3SignInTellsNotWhoThereIs(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -180,7 +180,7 @@ func TestX3SignInTellsNotWhoThereIs(t *testing.T) {
 	})
 }
 
-// A session that somebody planted is never that of who signs in.
+// Signing in never continues a session that an attacker planted.
 func TestX3SigningInMakesANewSession(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
