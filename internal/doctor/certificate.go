@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// renewBy is how long before its end a certificate should have been renewed.
+// renewBy is how long before its expiry a certificate should be renewed.
 const renewBy = 14 * 24 * time.Hour
 
-// certificate looks at the certificate for STARTTLS as a sender does that is
-// particular: its names, its time, its chain.
+// certificate checks the STARTTLS certificate as a strict sender does: names,
+// validity period and chain.
 func (v *visit) certificate(context.Context) []Result {
 	switch {
 	case v.cfg.ACME && v.cfg.TLSCert == "":
@@ -34,7 +34,7 @@ func (v *visit) certificate(context.Context) []Result {
 	return v.judge(chain)
 }
 
-// judge looks at a chain of certificates, the host's own first.
+// judge checks a certificate chain that starts with the host's own.
 func (v *visit) judge(chain []*x509.Certificate) []Result {
 	leaf, now := chain[0], v.cfg.Now()
 	var out []Result
@@ -51,7 +51,7 @@ func (v *visit) judge(chain []*x509.Certificate) []Result {
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
-	// The time has been looked at: here it is one at which the certificate is good.
+	// lasts has checked the period; verify the chain at a time within it.
 	_, err := leaf.Verify(x509.VerifyOptions{Roots: v.cfg.RootCAs, Intermediates: between, CurrentTime: leaf.NotAfter.Add(-time.Second)})
 	if err != nil {
 		out = append(out, warn("senders that verify certificates (MTA-STS) do not trust it: %v", err).
@@ -60,7 +60,7 @@ func (v *visit) judge(chain []*x509.Certificate) []Result {
 	return out
 }
 
-// lasts says until when a certificate is good.
+// lasts reports until when a certificate is valid.
 func (v *visit) lasts(until time.Time, of string) Result {
 	left := until.Sub(v.cfg.Now())
 	at := until.UTC().Format(time.RFC3339)

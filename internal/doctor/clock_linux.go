@@ -2,13 +2,13 @@ package doctor
 
 import "syscall"
 
-// unsynchronized is the kernel's mark of a clock that nothing keeps right:
-// STA_UNSYNC of adjtimex(2).
+// unsynchronized is the kernel's flag for an unsynchronized clock: STA_UNSYNC of
+// adjtimex(2).
 const unsynchronized = 0x40
 
-// kernelClock asks the kernel whether something keeps its clock right.
+// kernelClock asks the kernel whether its clock is synchronized.
 func kernelClock() (synced, known bool) {
-	var t syscall.Timex // without modes it only reads
+	var t syscall.Timex // zero modes: read only
 	if _, err := syscall.Adjtimex(&t); err != nil {
 		return false, false
 	}

@@ -2,5 +2,5 @@
 
 package doctor
 
-// kernelClock does not know where the system does not tell.
+// kernelClock is not implemented on this system.
 func kernelClock() (synced, known bool) { return false, false }

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	littleRoom = 1 << 30  // warned of, in bytes
-	noRoom     = 64 << 20 // less is a fault
+	littleRoom = 1 << 30  // bytes; less is a warning
+	noRoom     = 64 << 20 // bytes; less is a failure
 	fewInodes  = 10_000
-	slowSync   = 100 * time.Millisecond // each mail waits for one
+	slowSync   = 100 * time.Millisecond // each received message waits for one sync
 )
 
-// space is what a file system has left.
+// space is the free space of a file system.
 type space struct {
-	free   uint64 // bytes that we may use
-	inodes uint64 // 0 where the file system does not count them
+	free   uint64 // available bytes
+	inodes uint64 // 0 if the file system does not count inodes
 }
 
-// disk looks at a folder that is written to: whether there is room, and how long
-// a small file takes to be on the disk.
+// disk checks the free space of a directory and how long it takes to sync a small
+// file.
 func (v *visit) disk(folder string) func(context.Context) []Result {
 	return func(context.Context) []Result {
 		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func room(left space, took time.Duration) Result {
 	return ok("%s are free, writing a small file takes %s", size(left.free), took.Round(10*time.Microsecond))
 }
 
-// writeProbe writes a file, waits until it is on the disk, and removes it.
+// writeProbe writes, syncs and removes a file.
 func writeProbe(folder string) (took time.Duration, err error) {
 	f, err := os.CreateTemp(folder, ".doctor-*")
 	if err != nil {
@@ -76,7 +76,7 @@ func writeProbe(folder string) (took time.Duration, err error) {
 	return took, errors.Join(err, f.Close())
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n uint64) string {
 	switch {
 	case n >= 1<<30:

@@ -16,11 +16,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxDomains is how many verified domains are looked at, the newest: of another
-// one its name is to be given.
+// maxDomains is how many verified domains are checked, the newest first. Older
+// ones are checked by name only.
 const maxDomains = 20
 
-// recorder keeps what a resolver answers, to tell of it.
+// recorder records the results of a resolver for the report.
 type recorder struct {
 	dns.Resolver
 	mu   sync.Mutex
@@ -56,7 +56,7 @@ func (r *recorder) note(question string, answers []string, err error) {
 	r.said[question] = answers
 }
 
-// saw is what there was instead of a record.
+// saw describes the records that were found instead of rec.
 func (r *recorder) saw(rec dnsrec.Record) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *recorder) saw(rec dnsrec.Record) string {
 	return strings.Join(shown, ", ")
 }
 
-// zoneLine is a record as a line of a zone file.
+// zoneLine formats a record as a line of a zone file.
 func zoneLine(rec dnsrec.Record) string {
 	value := fmt.Sprintf("%d %s.", rec.Priority, rec.Value)
 	if rec.Type == "TXT" {
@@ -85,14 +85,14 @@ func zoneLine(rec dnsrec.Record) string {
 	return fmt.Sprintf("%s. %d IN %s %s", rec.Name, dnsrec.TTL, rec.Type, value)
 }
 
-// wanted is a record to look for, and what it means when it is not there.
+// wanted is an expected record, and the consequence if it is missing.
 type wanted struct {
 	dnsrec.Record
 	missing Status
 	why     string
 }
 
-// look looks the records of a domain up.
+// look looks up the records of a domain.
 func (v *visit) look(ctx context.Context, domain string, records []wanted) []Result {
 	asked := make([]dnsrec.Record, len(records))
 	for i, w := range records {
@@ -118,7 +118,7 @@ func (v *visit) look(ctx context.Context, domain string, records []wanted) []Res
 	return out
 }
 
-// mailDomain looks at the records of the install's own mail domain.
+// mailDomain checks the records of the installation's mail domain.
 func (v *visit) mailDomain(ctx context.Context) []Result {
 	domain := v.cfg.MailDomain
 	switch {
@@ -147,7 +147,7 @@ func (v *visit) mailDomain(ctx context.Context) []Result {
 	return v.look(ctx, domain, append(records, keyRecords(domain, keys)...))
 }
 
-// keyRecords are the records of keys that sign or wait to.
+// keyRecords returns the records of active and pending DKIM keys.
 func keyRecords(domain string, keys []store.DomainKey) []wanted {
 	var all []wanted
 	for _, k := range keys {
@@ -169,8 +169,8 @@ func keyRecords(domain string, keys []store.DomainKey) []wanted {
 	return all
 }
 
-// accountDomains looks at the records of verified domains, or of the one that was
-// named.
+// accountDomains checks the records of verified domains, or of the selected
+// domain.
 func (v *visit) accountDomains(ctx context.Context) []Result {
 	if v.cfg.Domain == v.cfg.MailDomain {
 		return nil
@@ -178,7 +178,7 @@ func (v *visit) accountDomains(ctx context.Context) []Result {
 	s, none := v.storeOr(ctx)
 	if none != nil {
 		if v.cfg.Domain == "" {
-			return nil // said already
+			return nil // reported by another check
 		}
 		return none
 	}
@@ -231,13 +231,13 @@ func (v *visit) accountDomain(ctx context.Context, s *store.Store, d store.Domai
 func (v *visit) domainsConfig(s *store.Store) domains.Config {
 	return domains.Config{
 		Store: s, Resolver: v.cfg.Resolver, MailDomain: v.cfg.MailDomain, Hostname: v.cfg.Hostname,
-		TokenKey: make([]byte, 32), // no token is made
+		TokenKey: make([]byte, 32), // no token is created
 		NewKeys:  queue.NewKeys, Log: quiet,
 	}
 }
 
-// spf asks, as a receiver does, whether this host may send for the mail domain
-// (RFC 7208).
+// spf evaluates, as a receiver does, whether this host may send for the mail
+// domain (RFC 7208).
 func (v *visit) spf(ctx context.Context) []Result {
 	domain := v.cfg.MailDomain
 	publish := zoneLine(dnsrec.Record{Type: "TXT", Name: domain, Value: "v=spf1 mx -all"})
@@ -283,8 +283,8 @@ func family(addr string) string {
 	return "4"
 }
 
-// spfOfRelay is content with a record: whose hosts it should name only the
-// relay's operator knows.
+// spfOfRelay accepts any SPF record, because only the relay's operator knows
+// which hosts it should list.
 func (v *visit) spfOfRelay(ctx context.Context, publish string) Result {
 	texts, err := v.cfg.Resolver.LookupTXT(ctx, v.cfg.MailDomain+".")
 	for _, text := range texts {

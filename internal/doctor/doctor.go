@@ -1,13 +1,12 @@
-// Package doctor looks at an install as its operator would: at what the DNS says
-// of its domains, at the ways that mail comes in and goes out, at the machine, at
-// what it stores in, and at whether its settings fit together. Of each it says
-// what it saw and what is to be done.
+// Package doctor checks an installation: DNS records, inbound and outbound SMTP,
+// the machine, the storage and the configuration. Each result says what was found
+// and what to do.
 //
-// All checks run at the same time, and none may take longer than Config.Timeout:
-// one that does has failed, and is left to itself. What nobody can know from here
-// is skipped and never taken for a fault. Nothing is changed but for probes in
-// the data folder and in the blob storage, which are removed again, and no mail
-// is sent. The install may be serving meanwhile or not.
+// All checks run concurrently, and none may take longer than Config.Timeout: a
+// check that does is reported as failed and abandoned. What cannot be determined
+// from this machine is skipped, not failed. The doctor changes nothing except for
+// probes in the data directory and the blob storage, which it removes, and sends
+// no messages. The installation may be running or stopped.
 package doctor
 
 import (
@@ -16,38 +15,38 @@ import (
 	"time"
 )
 
-// Status is how a check ended.
+// Status is the outcome of a check.
 type Status string
 
-// The outcomes of a check.
+// Outcomes of a check.
 const (
 	OK      Status = "ok"
-	Warn    Status = "warn"    // mail goes, but not as well as it could, or not for long
-	Fail    Status = "fail"    // mail is not received, not sent, or not kept
-	Skipped Status = "skipped" // there is nothing to look at, or no way to
+	Warn    Status = "warn"    // mail works, but with limitations, or will stop working soon
+	Fail    Status = "fail"    // mail is not received, not sent, or not stored
+	Skipped Status = "skipped" // not applicable, or impossible to check
 )
 
-// Result is what a check found.
+// Result is the finding of a check.
 type Result struct {
 	Check string `json:"check"`
-	// Subject is what was looked at: a domain, a folder, a setting.
+	// Subject is the object of the check: a domain, a directory, a setting.
 	Subject string `json:"subject"`
 	Status  Status `json:"status"`
 	Saw     string `json:"saw"`
-	// Do says what to do about it, a step each: a record to publish, a command, a
+	// Do lists the steps to fix it, such as a record to publish, a command or a
 	// setting.
 	Do []string `json:"do"`
 }
 
-// Report is what all checks found, in their order.
+// Report holds the results of all checks, in order.
 type Report struct {
-	Status    Status    `json:"status"` // the worst of all
+	Status    Status    `json:"status"` // the worst of all results
 	CheckedAt time.Time `json:"checked_at"`
 	TookMS    int64     `json:"took_ms"`
 	Results   []Result  `json:"results"`
 }
 
-// Count is how many results there are of a status.
+// Count returns the number of results with a status.
 func (r Report) Count(s Status) int {
 	n := 0
 	for _, one := range r.Results {
@@ -58,16 +57,16 @@ func (r Report) Count(s Status) int {
 	return n
 }
 
-// check is one thing to look at. It may have several results, or none.
+// check is one check. It may have several results, or none.
 type check struct {
 	name, subject string
 	run           func(ctx context.Context) []Result
 }
 
-// Timeout is how long a check may take when Config does not say.
+// Timeout is the default time limit of a check.
 const Timeout = 10 * time.Second
 
-// Run looks at everything.
+// Run runs all checks and returns their results.
 func Run(ctx context.Context, cfg Config) Report {
 	cfg.setDefaults()
 	start := cfg.Now()
@@ -85,10 +84,10 @@ func Run(ctx context.Context, cfg Config) Report {
 	return report
 }
 
-// runAll runs the checks side by side, until ctx ends and not longer: the disk
-// and some resolvers do not listen to it.
+// runAll runs the checks concurrently and returns when ctx ends, because the disk
+// and some resolvers ignore it.
 func runAll(ctx context.Context, limit time.Duration, checks []check) []Result {
-	// A check that asks something gives up a little before, and says why.
+	// A check's own timeout is a little shorter, so that it can report the cause.
 	asking, cancel := context.WithTimeout(ctx, limit*9/10)
 	defer cancel()
 	found := make([]chan []Result, len(checks))
@@ -103,7 +102,7 @@ func runAll(ctx context.Context, limit time.Duration, checks []check) []Result {
 			all = append(all, complete(c, results)...)
 		case <-ctx.Done():
 			select {
-			case results := <-found[i]: // it was ready all the same
+			case results := <-found[i]: // finished at the last moment
 				all = append(all, complete(c, results)...)
 			default:
 				all = append(all, Result{
@@ -115,7 +114,7 @@ func runAll(ctx context.Context, limit time.Duration, checks []check) []Result {
 	return all
 }
 
-// complete fills in what a check leaves to be said by its name.
+// complete fills in the fields that a check left empty.
 func complete(c check, results []Result) []Result {
 	for i := range results {
 		r := &results[i]
@@ -148,13 +147,13 @@ func skipped(format string, args ...any) Result {
 	return Result{Status: Skipped, Saw: fmt.Sprintf(format, args...)}
 }
 
-// advise adds a step to what is to be done.
+// advise adds a step.
 func (r Result) advise(format string, args ...any) Result {
 	r.Do = append(r.Do, fmt.Sprintf(format, args...))
 	return r
 }
 
-// about names another check or subject than that which the result is of.
+// about sets the check and subject of a result.
 func (r Result) about(check, subject string) Result {
 	r.Check, r.Subject = check, subject
 	return r

@@ -54,7 +54,7 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
-// hanging is a DNS that says nothing until the question is given up.
+// hanging is a resolver that does not reply until the context ends.
 type hanging struct{ dns.Resolver }
 
 func (hanging) LookupTXT(ctx context.Context, _ string) ([]string, error) {
@@ -72,7 +72,7 @@ func (hanging) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, erro
 	return nil, ctx.Err()
 }
 
-// TestNoCheckTakesLonger has a DNS and a disk that do not answer.
+// TestNoCheckTakesLonger uses a resolver and a disk that hang.
 func TestNoCheckTakesLonger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite, time.Now)

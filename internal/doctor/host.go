@@ -8,11 +8,11 @@ import (
 	"github.com/postroom/postroom/internal/dnsrec"
 )
 
-// quiet is the log of what tells by its results.
+// quiet discards log records: checks report by their results.
 var quiet = slog.New(slog.DiscardHandler)
 
-// hostCheck looks at the addresses of the host and at the names that these lead
-// to: many receivers take mail only from an address whose name leads back.
+// hostCheck checks the host's addresses and their reverse DNS. Many receivers
+// accept mail only from addresses whose name resolves back.
 func (v *visit) hostCheck(ctx context.Context) []Result {
 	name := v.cfg.Hostname
 	if IsLocal(name) {
@@ -39,7 +39,7 @@ func (v *visit) hostCheck(ctx context.Context) []Result {
 	return out
 }
 
-// address says whether others can reach an address of the host.
+// address reports whether an address of the host is reachable from outside.
 func (v *visit) address(text string) Result {
 	addr, err := netip.ParseAddr(text)
 	if err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/postroom/postroom/internal/mtasts"
 )
 
-// mtaSTS looks at the policy of the mail domain, if it has one (RFC 8461): one
-// that its own server does not meet keeps mail away.
+// mtaSTS checks the MTA-STS policy of the mail domain, if it has one (RFC 8461).
+// Senders stop delivering if the server does not satisfy it.
 func (v *visit) mtaSTS(ctx context.Context) []Result {
 	domain := v.cfg.MailDomain
 	if !v.ownDomainWanted() || IsLocal(domain) {
@@ -49,7 +49,7 @@ func (v *visit) mtaSTS(ctx context.Context) []Result {
 	return one(ok("the policy (mode %s) names %s", policy.Mode, v.cfg.Hostname))
 }
 
-// dialByResolver connects to a name as Config.Resolver knows it.
+// dialByResolver connects to a name that it resolves with Config.Resolver.
 func (v *visit) dialByResolver(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// WriteJSON writes the report for programs.
+// WriteJSON writes the report as JSON.
 func (r Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -15,8 +15,8 @@ func (r Report) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// WriteText writes the report for people: a result on a line, and what is to be
-// done below it.
+// WriteText writes the report as text: one line per result, followed by its
+// steps.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, one := range r.Results {

@@ -8,8 +8,8 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// resolver asks the resolver for what every one can know: without answers no
-// mail finds its way. An install that is tried out, on the system's, needs none.
+// resolver checks that the resolver responds to a public query. A test
+// installation with the system's resolver does not need it.
 func (v *visit) resolver(ctx context.Context) []Result {
 	if v.cfg.ResolverAddr == "" && IsLocal(v.cfg.MailDomain) {
 		return one(skipped("not needed for a local test installation"))
@@ -20,7 +20,7 @@ func (v *visit) resolver(ctx context.Context) []Result {
 	}
 	why, who := err.Error(), "the system's resolver"
 	if e, is := errors.AsType[*net.DNSError](err); is {
-		why = e.Err // the rest names the system's, whoever was asked
+		why = e.Err // the full error names the system's resolver, whichever was asked
 	}
 	if v.cfg.ResolverAddr != "" {
 		who = v.cfg.ResolverAddr

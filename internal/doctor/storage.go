@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	slowDatabase = 50 * time.Millisecond // for a question that reads nothing
-	largeLog     = 256 << 20             // of SQLite; the writer cuts it at 64 MB when readers let it
+	slowDatabase = 50 * time.Millisecond // for a query that reads nothing
+	largeLog     = 256 << 20             // size of SQLite's WAL; the writer truncates it at 64 MB when no reader prevents it
 	someSkew     = time.Second           // of the database's clock
-	muchSkew     = 30 * time.Second      // by which leases and signatures go wrong
+	muchSkew     = 30 * time.Second      // leases and signatures fail
 )
 
-// database looks at whether the database is there and how it answers.
+// database checks that the database is reachable and how fast it responds.
 func (v *visit) database(ctx context.Context) []Result {
 	o, ready := v.store.get(ctx)
 	switch {
@@ -52,7 +52,7 @@ func (v *visit) database(ctx context.Context) []Result {
 	return out
 }
 
-// secret looks at whether the install secret is there and the database's own.
+// secret checks the installation secret and the database's own.
 func (v *visit) secret(ctx context.Context) []Result {
 	if v.cfg.NoDatabase {
 		return one(skipped("the first start creates it"))
@@ -67,8 +67,8 @@ func (v *visit) secret(ctx context.Context) []Result {
 	return one(ok("it matches the database"))
 }
 
-// clock compares our time with that of the database server, or asks the system
-// whether it is kept right.
+// clock compares the local clock with the database server's, or asks the system
+// whether its clock is synchronized.
 func (v *visit) clock(ctx context.Context) []Result {
 	const keep = "synchronize the clock with NTP: timedatectl set-ntp true"
 	var out []Result
@@ -103,7 +103,7 @@ func (v *visit) clock(ctx context.Context) []Result {
 	return out
 }
 
-// blobs writes, reads and deletes a probe where large mail is kept.
+// blobs writes, reads and deletes a probe in the blob storage.
 func (v *visit) blobs(ctx context.Context) []Result {
 	const advice = "check POSTROOM_BLOBS, the folder or bucket, and its credentials"
 	b, err := v.cfg.OpenBlobs(ctx)
@@ -113,7 +113,7 @@ func (v *visit) blobs(ctx context.Context) []Result {
 	if err != nil {
 		return one(fail("%v", err).advise(advice))
 	}
-	defer func() { _ = b.Close() }() // nothing is written any more
+	defer func() { _ = b.Close() }() // nothing to flush
 	start := time.Now()
 	if err := probeBlobs(ctx, b); err != nil {
 		return one(fail("cannot store large messages: %v", err).advise(advice))
@@ -139,12 +139,12 @@ func probeBlobs(ctx context.Context, b store.Blobs) error {
 }
 
 const (
-	lateQueue   = 2 * time.Minute // a node takes up what is due within seconds
+	lateQueue   = 2 * time.Minute // a node claims due work within seconds
 	failingFor  = time.Hour
 	maxWebhooks = 20
 )
 
-// queue looks at how long mail has been due.
+// queue checks how long deliveries have been due.
 func (v *visit) queue(ctx context.Context) []Result {
 	s, none := v.storeOr(ctx)
 	if none != nil {
@@ -167,7 +167,7 @@ func (v *visit) queue(ctx context.Context) []Result {
 	return out
 }
 
-// lag says how many recipients are due, and for how long the first of them.
+// lag reports how many recipients are due, and for how long.
 func lag(due int64, age time.Duration) Result {
 	switch {
 	case due == 0:
@@ -188,7 +188,7 @@ func plural(n int64, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// webhooks looks for endpoints that nothing reaches.
+// webhooks finds endpoints that fail.
 func (v *visit) webhooks(ctx context.Context) []Result {
 	s, none := v.storeOr(ctx)
 	if none != nil {

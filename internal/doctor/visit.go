@@ -15,65 +15,68 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Config is what is looked at. Resolver, MailDomain, Hostname, Data, OpenStore
-// and OpenBlobs are required.
+// Config describes the installation to check. Resolver, MailDomain, Hostname,
+// Data, OpenStore and OpenBlobs are required.
 type Config struct {
-	// Domain, when it is not empty, is the only domain whose records are looked at:
-	// the install's own or an account's.
+	// Domain limits the DNS checks to one domain: the installation's own or an
+	// account's. Empty means all.
 	Domain string
-	// To is a mailbox, or a domain, whose mail servers are called to see whether
-	// mail can go out.
+	// To is an address or a domain. The doctor connects to its mail servers to
+	// test outbound SMTP.
 	To string
 
 	MailDomain, Hostname string // in A-labels, lower case
 	Resolver             dns.Resolver
-	// ResolverAddr is the resolver that the settings name; empty means the system's.
+	// ResolverAddr is the configured resolver; empty means the system's.
 	ResolverAddr string
-	// Allow are private ranges that mail may be sent to, and Own the addresses of
-	// this machine, to which none is.
+	// Allow are private networks that mail may be sent to. Own are the addresses
+	// of this machine, which are never delivered to.
 	Allow []netip.Prefix
 	Own   []netip.Addr
-	// RootCAs are who may have signed certificates; nil means the system's.
+	// RootCAs are the trusted certificate authorities; nil means the system's.
 	RootCAs *x509.CertPool
-	// MXPort is the port of SMTP servers in the world, this one included; 0 means 25.
+	// MXPort is the port for SMTP to other hosts and to this one; 0 means 25.
 	MXPort uint16
 	// PolicyPort is the port of MTA-STS policy hosts; 0 means 443.
 	PolicyPort uint16
-	// Relay takes mail for other domains; nil means that it goes to their MX hosts.
+	// Relay is the smarthost for other domains; nil means direct delivery to
+	// their MX hosts.
 	Relay *outbound.Relay
-	// TLSCert and TLSKey are the files of the certificate for STARTTLS, if there are.
+	// TLSCert and TLSKey are the files of the STARTTLS certificate, if any.
 	TLSCert, TLSKey string
-	// ACME says that a certificate for Hostname is got by ACME.
+	// ACME reports that the certificate for Hostname comes from ACME.
 	ACME bool
-	// Listens is where the node's API listens, as host:port; a port of 0 is one that
-	// nobody knows from outside.
+	// Listens is the API's listen address as host:port. Port 0 means that the
+	// port is unknown.
 	Listens string
-	// BaseURL is where clients reach the API; empty when nobody said.
+	// BaseURL is the public URL of the API; empty if not set.
 	BaseURL string
-	// Version is that of this program.
+	// Version is the program version.
 	Version string
 
-	// Data is the data folder, Folders what else is written to on this machine.
+	// Data is the data directory. Folders are other directories that this machine
+	// writes to.
 	Data    string
 	Folders []string
-	// NoDatabase says that no database yet.
+	// NoDatabase reports that the database does not exist yet.
 	NoDatabase bool
-	// Migrates says that the next start brings the schema up to date by itself.
+	// Migrates reports that the next start migrates the schema.
 	Migrates  bool
 	OpenStore func(context.Context) (*store.Store, error)
-	// ProveSecret says whether the install secret is there, and the database's.
+	// ProveSecret checks the installation secret against the database.
 	ProveSecret func(context.Context, *store.Store) error
-	// OpenBlobs opens what keeps large mail; fs.ErrNotExist when it is yet to be made.
+	// OpenBlobs opens the blob storage. It returns fs.ErrNotExist if the storage
+	// has not been created yet.
 	OpenBlobs func(context.Context) (store.Blobs, error)
-	// Settings are what is to be said of the settings themselves.
+	// Settings are findings about the configuration itself.
 	Settings []Result
 
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// ClockSynced says whether the system keeps its clock by others, known is false
-	// where it does not tell; nil asks the system.
+	// ClockSynced reports whether the system clock is synchronized; known is
+	// false if the system does not report it. nil asks the system.
 	ClockSynced func() (synced, known bool)
-	// Timeout is how long a check may take; 0 means Timeout.
+	// Timeout bounds each check; 0 means the constant Timeout.
 	Timeout time.Duration
 }
 
@@ -92,17 +95,17 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// visit is one run of all checks, with what several of them need.
+// visit is one run of all checks, with their shared state.
 type visit struct {
 	cfg    Config
 	prober *outbound.Prober
-	public *netguard.Guard // whom others can reach
+	public *netguard.Guard // as other hosts see the network
 	host   *later[dnsrec.Host]
 	node   *later[nodeState]
 	store  *later[opened]
 }
 
-// opened is the store, or why there is none.
+// opened is the store, or the error of opening it.
 type opened struct {
 	store *store.Store
 	err   error
@@ -127,18 +130,18 @@ func newVisit(ctx context.Context, cfg Config) *visit {
 	return v
 }
 
-// leave closes the store, if it has been opened by now.
+// leave closes the store if it has been opened.
 func (v *visit) leave() {
 	select {
 	case <-v.store.done:
 		if s := v.store.value.store; s != nil {
-			_ = s.Close() // nothing is written any more
+			_ = s.Close() // nothing to flush
 		}
 	default:
 	}
 }
 
-// checks are all that there are, in the order of the report.
+// checks returns all checks in the order of the report.
 func (v *visit) checks() []check {
 	all := []check{
 		{"database", "", v.database},
@@ -169,7 +172,8 @@ func (v *visit) checks() []check {
 	}...)
 }
 
-// storeOr returns the store, or what a check says that cannot do without it.
+// storeOr returns the store, or the results of a check that needs it and cannot
+// run.
 func (v *visit) storeOr(ctx context.Context) (*store.Store, []Result) {
 	o, ready := v.store.get(ctx)
 	if !ready || o.err != nil {
@@ -178,16 +182,16 @@ func (v *visit) storeOr(ctx context.Context) (*store.Store, []Result) {
 	return o.store, nil
 }
 
-// IsLocal says of a name that nobody else knows it, as that of an install that is
-// tried out.
+// IsLocal reports whether a name is local, such as the name of a test
+// installation.
 func IsLocal(name string) bool {
 	return !strings.Contains(name, ".") || strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".local")
 }
 
-// ownDomainWanted says whether the records of the mail domain are looked at.
+// ownDomainWanted reports whether the records of the mail domain are checked.
 func (v *visit) ownDomainWanted() bool { return v.cfg.Domain == "" || v.cfg.Domain == v.cfg.MailDomain }
 
-// addresses are those of the host that the DNS knows.
+// addresses returns the addresses of the host in DNS.
 func (v *visit) addresses(ctx context.Context) []netip.Addr {
 	h, _ := v.host.get(ctx)
 	var all []netip.Addr
@@ -199,7 +203,7 @@ func (v *visit) addresses(ctx context.Context) []netip.Addr {
 	return all
 }
 
-// later is a value that is being found out.
+// later is a value that is computed in the background.
 type later[T any] struct {
 	done  chan struct{}
 	value T
@@ -214,7 +218,7 @@ func begin[T any](find func() T) *later[T] {
 	return l
 }
 
-// get waits for the value; ready is false when ctx ended before.
+// get waits for the value. ready is false if ctx ends first.
 func (l *later[T]) get(ctx context.Context) (value T, ready bool) {
 	select {
 	case <-l.done:

@@ -10,7 +10,8 @@ import (
 	"github.com/postroom/postroom/smtp/outbound"
 )
 
-// inbound calls this host as others do: by its public name, on the port of SMTP.
+// inbound connects to this host as other servers do: by its public name, on the
+// SMTP port.
 func (v *visit) inbound(ctx context.Context) []Result {
 	name := v.cfg.Hostname
 	if IsLocal(name) {
@@ -38,9 +39,9 @@ func (v *visit) inbound(ctx context.Context) []Result {
 	return out
 }
 
-// callHost calls this host at one address, and looks at the certificate that it
-// offers: one of ACME, or one that was renewed and not read again, is in no file
-// that could be looked at.
+// callHost connects to one address of this host and checks the certificate that
+// it presents. Certificates from ACME, or renewed but not reloaded, differ from
+// those in files.
 func (v *visit) callHost(ctx context.Context, at netip.AddrPort) []Result {
 	found, err := v.prober.Host(ctx, v.cfg.Hostname, at)
 	switch {
@@ -64,7 +65,7 @@ func (v *visit) callHost(ctx context.Context, at netip.AddrPort) []Result {
 	return out
 }
 
-// outbound calls the mail servers of a domain as the queue does.
+// outbound connects to the mail servers of a domain as the queue does.
 func (v *visit) outbound(ctx context.Context) []Result {
 	switch {
 	case v.cfg.Relay != nil:
@@ -119,7 +120,7 @@ func (v *visit) relayName() string {
 	return v.cfg.Relay.String()
 }
 
-// relay calls the relay and logs in, as before a mail.
+// relay connects to the relay and authenticates, as before a delivery.
 func (v *visit) relay(ctx context.Context) []Result {
 	if v.cfg.Relay == nil {
 		return one(skipped("no relay: mail goes to the MX hosts"))

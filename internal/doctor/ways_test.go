@@ -21,7 +21,7 @@ func parseRelay(t *testing.T, s string) *outbound.Relay {
 	return r
 }
 
-// shut is an address where nobody listens.
+// shut returns an address without a listener.
 func shut(t *testing.T, ip string) *net.TCPAddr {
 	t.Helper()
 	l := smtptest.Listen(t, ip)[0]
@@ -34,7 +34,7 @@ func portOf(a net.Addr) uint16 {
 	return uint16(a.(*net.TCPAddr).Port) //nolint:gosec // a port fits
 }
 
-// script moves SMTP to a port on which a script answers at ip, and nobody else.
+// script moves SMTP to a port on which only a scripted server at ip listens.
 func (w *world) script(t *testing.T, ip, banner string, replies map[string]string) {
 	t.Helper()
 	l := smtptest.Listen(t, ip)[0]
@@ -116,7 +116,7 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 	}
 }
 
-// TestNoMailIsSent looks at what the servers that are called were given.
+// TestNoMailIsSent checks what the servers received.
 func TestNoMailIsSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite, time.Now)

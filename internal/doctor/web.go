@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// maxHealth is how much of an answer of /health is read, in bytes.
+// maxHealth bounds a response of /health in bytes.
 const maxHealth = 4 << 10
 
-// health is what a node says of itself.
+// health is a node's response to /health.
 type health struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`
 }
 
-// nodeState is the node of this machine.
+// nodeState is the state of the node on this machine.
 type nodeState struct {
 	health  health
 	err     error
-	absent  bool // nobody listens where it would
-	unknown bool // nobody knows where it would
+	absent  bool // connection refused
+	unknown bool // its port is unknown
 }
 
-// callNode asks the node of this machine how it is, where it listens.
+// callNode requests /health from the node on this machine.
 func (v *visit) callNode(ctx context.Context) nodeState {
 	host, port, err := net.SplitHostPort(v.cfg.Listens)
 	if err != nil || port == "0" {
@@ -45,8 +45,8 @@ func (v *visit) callNode(ctx context.Context) nodeState {
 	return nodeState{health: said, err: err, absent: errors.Is(err, syscall.ECONNREFUSED)}
 }
 
-// health asks a node by its address, and returns when the certificate on the way
-// ends, zero without one.
+// health requests /health at a base URL. It also returns when the server's
+// certificate expires, or zero without TLS.
 func (v *visit) health(ctx context.Context, base string) (health, time.Time, error) {
 	client := &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: v.cfg.RootCAs, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true, Proxy: nil},
@@ -61,7 +61,7 @@ func (v *visit) health(ctx context.Context, base string) (health, time.Time, err
 	if err != nil {
 		return said, time.Time{}, err
 	}
-	defer func() { _ = res.Body.Close() }() // read, or given up
+	defer func() { _ = res.Body.Close() }() // nothing to do about an error
 	var until time.Time
 	if res.TLS != nil && len(res.TLS.PeerCertificates) > 0 {
 		until = res.TLS.PeerCertificates[0].NotAfter
@@ -72,7 +72,7 @@ func (v *visit) health(ctx context.Context, base string) (health, time.Time, err
 	return said, until, nil
 }
 
-// nodeCheck says whether a node runs here, and whether it is of this version.
+// nodeCheck reports whether a node runs here, and whether it has this version.
 func (v *visit) nodeCheck(ctx context.Context) []Result {
 	n, ready := v.node.get(ctx)
 	switch {
@@ -90,7 +90,7 @@ func (v *visit) nodeCheck(ctx context.Context) []Result {
 	return one(ok("it runs, version %s", n.health.Version))
 }
 
-// api asks for the API where clients do.
+// api requests the API at its public URL.
 func (v *visit) api(ctx context.Context) []Result {
 	if v.cfg.BaseURL == "" {
 		return one(skipped("POSTROOM_BASE_URL is not set"))
@@ -113,7 +113,7 @@ func (v *visit) api(ctx context.Context) []Result {
 	return one(ok("it responds"))
 }
 
-// certificateFault is what is wrong with a certificate, in a word.
+// certificateFault describes a certificate error in a few words.
 func certificateFault(err error) string {
 	_, host := errors.AsType[x509.HostnameError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)

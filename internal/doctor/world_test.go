@@ -33,7 +33,7 @@ const (
 	version    = "v1.2.3"
 )
 
-// world is an install with which nothing is wrong, and the world around it.
+// world is a healthy installation and its environment.
 type world struct {
 	cfg      doctor.Config
 	zones    smtptest.Zones
@@ -44,7 +44,7 @@ type world struct {
 	host     *smtptest.MX // this one's SMTP server
 }
 
-// newWorld makes an install on e whose clock is now.
+// newWorld creates an installation on e with the clock now.
 func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
 	t.Helper()
 	w := &world{roots: x509.NewCertPool()}
@@ -196,7 +196,7 @@ func (w *world) accountDomain(t *testing.T, name string) store.Domain {
 	return d
 }
 
-// run looks at the world as it is now.
+// run checks the world in its current state.
 func (w *world) run(t *testing.T) doctor.Report {
 	t.Helper()
 	if w.cfg.Resolver == nil {

@@ -10,17 +10,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// unhandled is how the SDK's plain text begins for a method that there is not.
+// unhandled starts the SDK's plain-text error for an unknown method.
 const unhandled = "JSON RPC not handled: "
 
-// answer tells clients of protocol versions before 2026-07-28 of a method that
-// there is not as JSON-RPC 2.0 wants it (section 5.1), under the id of the call.
-// The SDK does so for newer ones; to these it says 400 in plain text.
+// answer rewrites the SDK's error for unknown methods into a JSON-RPC error
+// (JSON-RPC 2.0 section 5.1) with the id of the call. The SDK does so for
+// protocol version 2026-07-28 and later; for older ones it sends 400 in plain
+// text.
 type answer struct {
 	http.ResponseWriter
 	id     json.RawMessage
 	method string
-	held   bool // a status 400 that may be such an answer
+	held   bool // status 400, not yet written
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -32,7 +33,8 @@ func (w *answer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. What is held comes in one piece.
+// Write implements http.ResponseWriter. The SDK writes the error text in a single
+// call.
 func (w *answer) Write(text []byte) (int, error) {
 	if !w.held {
 		return w.ResponseWriter.Write(text)

@@ -18,17 +18,18 @@ import (
 
 const (
 	idempotencyHeader = "Idempotency-Key"
-	// sameCall is within which time a send that is repeated without an idempotency
-	// key is taken for the same one: agents repeat calls that they lost sight of.
+	// sameCall is the window in which a repeated send without an idempotency key
+	// counts as the same call. Agents repeat calls after they lose the
+	// connection.
 	sameCall = 10 * time.Second
-	// inProgressPause and inProgressTries bound how long a repeat waits for the
-	// answer to the call that it repeats.
+	// inProgressPause and inProgressTries bound how long a repeated call waits
+	// for the result of the first.
 	inProgressPause = 100 * time.Millisecond
 	inProgressTries = 200
 )
 
-// refusal is a call that was refused, with a code of the API. param, if there is one,
-// is the place in the request.
+// refusal is an error response of the API. param is the invalid parameter, if
+// any.
 type refusal struct{ code, message, param string }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
@@ -37,11 +38,10 @@ func invalid(format string, args ...any) error {
 	return &refusal{code: gen.ErrorCodeInvalidRequest, message: fmt.Sprintf(format, args...)}
 }
 
-// arguments are those of a call, by the names of the parameters and the fields of
-// the body of its operation.
+// arguments are the arguments of a call, by parameter or body field.
 type arguments map[string]json.RawMessage
 
-// take removes and returns an argument of text; empty when there is none.
+// take removes and returns a string argument, "" if it is missing.
 func (a arguments) take(name string) (string, error) {
 	raw, ok := a[name]
 	delete(a, name)
@@ -55,8 +55,8 @@ func (a arguments) take(name string) (string, error) {
 	return s, err
 }
 
-// request makes the request of an operation: what it has no parameter for is its
-// body.
+// request returns the HTTP request of an operation. Arguments that are not
+// parameters become the body.
 func (op *operation) request(ctx context.Context, args arguments) (*http.Request, error) {
 	path, query, body := op.path, url.Values{}, maps.Clone(args)
 	for _, p := range op.params {
@@ -78,7 +78,7 @@ func (op *operation) request(ctx context.Context, args arguments) (*http.Request
 	if op.body != nil {
 		var doc bytes.Buffer
 		enc := json.NewEncoder(&doc)
-		enc.SetEscapeHTML(false) // or html would grow
+		enc.SetEscapeHTML(false) // escaping would make HTML longer
 		if err := enc.Encode(body); err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (op *operation) request(ctx context.Context, args arguments) (*http.Request
 	return r, err
 }
 
-// paramText writes an argument as the text of a parameter.
+// paramText formats an argument as the text of a parameter.
 func paramText(name, kind string, raw json.RawMessage) (value string, given bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", false, nil
@@ -115,11 +115,11 @@ func paramText(name, kind string, raw json.RawMessage) (value string, given bool
 	return "", false, invalid("%s must be of the type %s", name, kind)
 }
 
-// api calls operations as the caller of a request.
+// api calls operations as the caller of the current request.
 type api struct{ local http.RoundTripper }
 
-// call makes the call and returns its answer. once makes it happen once, when it
-// has no idempotency key.
+// call performs the operation and returns its response. If once is true and key
+// is empty, a repeated call within sameCall is not executed again.
 func (a api) call(ctx context.Context, op *operation, args arguments, key string, once bool) (map[string]any, error) {
 	if once && key == "" {
 		ctx = handlers.OnceWithin(ctx, sameCall)
@@ -163,7 +163,7 @@ func (a api) try(ctx context.Context, op *operation, args arguments, key string)
 	return answer, nil
 }
 
-// refusalOf reads the one body that errors have.
+// refusalOf parses an error response.
 func refusalOf(res *http.Response) error {
 	var e struct {
 		Error struct{ Code, Message, Param string }

@@ -10,16 +10,16 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// schema is a JSON Schema, as it is written.
+// schema is a decoded JSON Schema.
 type schema = map[string]any
 
 // operation is one operation of the contract.
 type operation struct {
 	name         gen.OperationName
 	method, path string
-	params       []param // of the path and the query
-	body         schema  // of an object; nil: none
-	answer       schema  // of an object
+	params       []param // path and query parameters
+	body         schema  // object schema; nil if there is no body
+	answer       schema  // object schema of the response
 	keyed        bool    // takes an idempotency key
 }
 
@@ -29,7 +29,7 @@ type param struct {
 	schema   schema
 }
 
-// contract is openapi.json.
+// contract is the parsed openapi.json.
 type contract struct{ doc schema }
 
 func readContract() (contract, error) {
@@ -38,10 +38,11 @@ func readContract() (contract, error) {
 	return c, err
 }
 
-// maxDepth ends schemas that hold themselves: a tool's must be whole in itself.
+// maxDepth bounds the nesting of schemas, because recursive schemas cannot be
+// inlined.
 const maxDepth = 20
 
-// operation finds an operation, and writes out all that it refers to.
+// operation returns an operation with all references resolved.
 func (c contract) operation(name gen.OperationName) (*operation, error) {
 	for path, item := range object(c.doc["paths"]) {
 		for method, v := range object(item) {
@@ -56,7 +57,7 @@ func (c contract) operation(name gen.OperationName) (*operation, error) {
 	return nil, fmt.Errorf("the contract has no operation %s", name)
 }
 
-// operations are several, by name.
+// operations returns several operations by name.
 func (c contract) operations(names ...gen.OperationName) (map[gen.OperationName]*operation, error) {
 	out := map[gen.OperationName]*operation{}
 	for _, name := range names {
@@ -97,7 +98,7 @@ func (c contract) read(out *operation, item, op schema) error {
 	return c.readAnswers(out, object(op["responses"]))
 }
 
-// readAnswers takes what the operation answers when it has done its work.
+// readAnswers reads the schema of the operation's success response.
 func (c contract) readAnswers(out *operation, responses schema) error {
 	var answers []any
 	for _, status := range slices.Sorted(maps.Keys(responses)) {
@@ -122,13 +123,13 @@ func (c contract) readAnswers(out *operation, responses schema) error {
 	return nil
 }
 
-// jsonOf is the schema of the JSON of a request body or a response.
+// jsonOf returns the JSON schema of a request body or response.
 func jsonOf(v any) any {
 	return object(object(object(v)["content"])["application/json"])["schema"]
 }
 
-// resolve returns a copy of v with all that it refers to in place. What stands
-// beside a reference adds to it.
+// resolve returns a copy of v with all references inlined. Keywords beside a
+// reference are merged into it.
 func (c contract) resolve(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("a schema of the contract is more than %d deep, or holds itself", maxDepth)
@@ -166,7 +167,7 @@ func (c contract) resolve(v any, depth int) (any, error) {
 	return v, nil
 }
 
-// find follows a reference within the document.
+// find resolves a local reference.
 func (c contract) find(ref string) any {
 	var at any = c.doc
 	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
@@ -175,8 +176,8 @@ func (c contract) find(ref string) any {
 	return at
 }
 
-// prune leaves out what drop names, in the schema and in those within it.
-// Properties are never dropped, whatever they are called.
+// prune removes the dropped keywords from a schema and its subschemas. Properties
+// are kept, whatever their name.
 func prune(v any, drop ...string) any {
 	switch v := v.(type) {
 	case []any:
@@ -192,7 +193,7 @@ func prune(v any, drop ...string) any {
 			case slices.Contains(drop, name):
 			case name == "additionalProperties" && v["patternProperties"] != nil:
 			case name == "patternProperties":
-				for _, s := range object(value) { // one: any name, which not all readers know to write so
+				for _, s := range object(value) { // a single subschema for all property names, which some clients do not support
 					out["additionalProperties"] = prune(s, drop...)
 				}
 			case name == "properties":

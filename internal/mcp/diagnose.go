@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// lookups are the operations that a diagnosis is made of. Each is called with
-// the caller's rights: what the caller may not read is left out, and said.
+// lookups are the operations that a diagnosis uses. They run with the caller's
+// permissions. The report lists what the caller may not read.
 var lookups = []gen.OperationName{
 	gen.GetMessageOperation, gen.GetEmailOperation, gen.GetInboxOperation, gen.ListInboxMessagesOperation, gen.ListInboxDraftsOperation,
 	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation,
@@ -46,7 +46,7 @@ func diagnoseTool() *tool {
 	}
 }
 
-// diagnosis is what has been found out so far.
+// diagnosis collects the findings.
 type diagnosis struct {
 	ctx context.Context //nolint:containedctx // of the one call that it is made for
 	s   *server
@@ -57,7 +57,7 @@ type diagnosis struct {
 	notChecked       []any
 }
 
-// diagnose is diagnose_delivery.
+// diagnose implements diagnose_delivery.
 func diagnose(ctx context.Context, s *server, _ *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {
 	given := map[string]string{}
 	for _, name := range []string{"message_id", "email_id", "inbox_id", "from"} {
@@ -97,13 +97,13 @@ func (d *diagnosis) get(op gen.OperationName, args map[string]string) (map[strin
 		if name == "limit" {
 			raw[name] = json.RawMessage(v)
 		} else {
-			raw[name], _ = json.Marshal(v) // text
+			raw[name], _ = json.Marshal(v) // cannot fail for a string
 		}
 	}
 	return d.s.api.call(d.ctx, d.s.also[op], raw, "", false)
 }
 
-// look is get for what a diagnosis can do without.
+// look is like get, for data that a diagnosis can do without.
 func (d *diagnosis) look(what string, op gen.OperationName, args map[string]string) map[string]any {
 	answer, err := d.get(op, args)
 	if err == nil {
@@ -121,7 +121,7 @@ func (d *diagnosis) found(code, format string, args ...any) {
 	d.findings = append(d.findings, map[string]any{"code": code, "explanation": fmt.Sprintf(format, args...)})
 }
 
-// message tells of a message of an inbox, in or out.
+// message describes an inbox message, received or sent.
 func (d *diagnosis) message(id string) error {
 	m, err := d.get(gen.GetMessageOperation, map[string]string{"message_id": id})
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *diagnosis) message(id string) error {
 	return nil
 }
 
-// email tells of an email that is of no inbox.
+// email describes an email that was sent without an inbox.
 func (d *diagnosis) email(id string) error {
 	e, err := d.get(gen.GetEmailOperation, map[string]string{"id": id})
 	if err != nil {
@@ -160,7 +160,7 @@ func (d *diagnosis) email(id string) error {
 	return nil
 }
 
-// sent tells what became of a mail that was sent, by its recipients.
+// sent describes the delivery to each recipient.
 func (d *diagnosis) sent(m map[string]any, from string) {
 	arrived, ended := 0, 0
 	d.recipients = list(m["recipients"])
@@ -204,7 +204,7 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 	}
 }
 
-// ends say why a mail is not tried any more.
+// ends explain the final states of a recipient.
 var ends = map[string]func(who string) string{
 	"bounced": func(who string) string {
 		return who + " refused the message. last_response is the reply of the server."
@@ -221,8 +221,8 @@ var ends = map[string]func(who string) string{
 	"cancelled": func(who string) string { return "The message to " + who + " was cancelled before it was sent." },
 }
 
-// shownAddress is an address for a text of ours: one that is not plain is
-// shown among the recipients alone.
+// shownAddress returns an address for use in our own text. An address that is not
+// plain appears only in the recipients field.
 func shownAddress(a string) string {
 	if plain.MatchString(a) {
 		return a

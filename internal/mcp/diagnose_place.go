@@ -7,12 +7,10 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// suppressionPages bounds how far the list of suppressions is read, at 100 a
-// page.
+// suppressionPages bounds how many pages of suppressions, 100 each, are read.
 const suppressionPages = 10
 
-// expected tells why a mail that was expected in an inbox is not there, or that
-// it is.
+// expected reports whether an expected message is in an inbox, and if not, why.
 func (d *diagnosis) expected(inbox, from string) error {
 	in, err := d.get(gen.GetInboxOperation, map[string]string{"inbox_id": inbox})
 	if err != nil {
@@ -53,8 +51,8 @@ func (d *diagnosis) expected(inbox, from string) error {
 	return nil
 }
 
-// drafts tells whether mail of the inbox itself waits for approval: who was to
-// answer may not have been written to.
+// drafts reports whether messages of the inbox wait for approval: the expected
+// sender may not have received one yet.
 func (d *diagnosis) drafts(inbox string) {
 	l := d.look("drafts", gen.ListInboxDraftsOperation, map[string]string{"inbox_id": inbox, "status": "pending", "limit": "100"})
 	if pending := list(l["data"]); len(pending) > 0 {
@@ -66,8 +64,7 @@ func (d *diagnosis) drafts(inbox string) {
 	}
 }
 
-// suppressions tells which recipients are on the list of those that are not sent
-// to, and why.
+// suppressions reports which recipients are suppressed, and why.
 func (d *diagnosis) suppressions() {
 	var wanted []string
 	for _, v := range d.recipients {
@@ -93,7 +90,7 @@ func (d *diagnosis) suppressions() {
 	d.notChecked = append(d.notChecked, "suppressions: the list is long; older entries were not checked")
 }
 
-// sending tells whether the account may send.
+// sending reports whether the account may send.
 func (d *diagnosis) sending() {
 	u := d.look("limits", gen.GetUsageOperation, nil)
 	if paused, _ := object(u["sending"])["paused"].(bool); paused {
@@ -101,7 +98,7 @@ func (d *diagnosis) sending() {
 	}
 }
 
-// domain tells whether the sender's domain is fit for sending.
+// domain reports whether the sender's domain is ready for sending.
 func (d *diagnosis) domain(from string) {
 	name := strings.ToLower(from[strings.LastIndexByte(from, '@')+1:])
 	dom, _ := d.domainOf(name)
@@ -113,7 +110,7 @@ func (d *diagnosis) domain(from string) {
 	}
 }
 
-// receivingDomain tells whether mail for a domain can find the service.
+// receivingDomain reports whether mail for a domain can reach the service.
 func (d *diagnosis) receivingDomain(name string) {
 	dom, checked := d.domainOf(strings.ToLower(name))
 	if checked && dom == nil {
@@ -124,8 +121,8 @@ func (d *diagnosis) receivingDomain(name string) {
 	}
 }
 
-// domainOf finds a domain of the account; nil if it is none. checked says whether
-// the caller may know.
+// domainOf returns the account's domain of this name, or nil. checked reports
+// whether the caller may list domains.
 func (d *diagnosis) domainOf(name string) (dom map[string]any, checked bool) {
 	l := d.look("domain", gen.ListDomainsOperation, map[string]string{"limit": "100"})
 	for _, v := range list(l["data"]) {
@@ -136,7 +133,7 @@ func (d *diagnosis) domainOf(name string) (dom map[string]any, checked bool) {
 	return nil, l != nil
 }
 
-// missing are those of the records that a domain lacks.
+// missing returns those of the records that the domain lacks.
 func missing(dom map[string]any, records ...string) []string {
 	var out []string
 	for _, v := range list(dom["dns_records"]) {

@@ -11,8 +11,7 @@ import (
 	"github.com/postroom/postroom/internal/cputime"
 )
 
-// What could be read as one of the tags is spelt otherwise, and what could not
-// stays as it is.
+// Text that resembles one of the tags is escaped; other text is unchanged.
 func TestNeutral(t *testing.T) { // H18
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
@@ -83,7 +82,7 @@ func TestWrapCutsWhatIsLong(t *testing.T) {
 	}
 }
 
-// A field that nobody thought of is fenced, unless what it says is plain.
+// Unknown fields are fenced unless their value is plain.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	f := fence{"n"}

@@ -2,8 +2,8 @@
 
 package mcp
 
-// lookalikeTable has the characters that look like "<" or like a letter of "untrusted",
-// without those that their compatibility decomposition shows to be one.
+// lookalikeTable maps characters that look like "<" or like a letter of
+// "untrusted", except those with a compatibility decomposition to it.
 var lookalikeTable = map[rune]string{
 	'<': "\u00ab\u02c2\u1438\u16b2\u2039\u2264\u2266\u2268\u226a\u2272\u2276\u2277\u227a\u227c\u227e\u22b0\u22d6\u22d8\u22da\u22db\u22dc\u22de\u22e6\u22e8\u2343\u23ea\u23ee\u23f4\u25c0\u25c1\u25c2\u25c3\u25c4\u25c5\u25e3\u25e4\u25f8\u25fa\u276c\u276e\u2770\u27e8\u27ea\u2976\u2977\u2991\u2993\u2996\u29c0\u29ce\u29cf\u29fc\u2a1e\u2a79\u2a7b\u2a7d\u2a7f\u2a81\u2a83\u2a85\u2a87\u2a89\u2a8b\u2a8c\u2a8d\u2a8f\u2a90\u2a91\u2a92\u2a93\u2a94\u2a95\u2a97\u2a99\u2a9b\u2a9d\u2a9f\u2aa1\u2aa3\u2aa4\u2aa5\u2aa6\u2aa8\u2aaf\u2ab1\u2ab3\u2ab5\u2ab7\u2ab9\u2abb\u2af7\u2af9\u2b60\u2b64\u2b6a\u2b70\u2b7a\u2b80\u2b81\u2b82\u2b83\u2b84\u2ba4\u2ba6\u2bc7\u2bec\u3008\u300a\U00010877\U0001d236\U0001f50d\U0001f780\U0001f800\U0001f804\U0001f808\U0001f820\U0001f824\U0001f828\U0001f82c\U0001f830\U0001f890\U0001f894\U000e003c",
 	'd': "\u00f0\u0111\u018c\u0221\u0256\u0257\u0501\u146f\u15de\u15ea\u1d05\u1d6d\u1d81\u1d91\u20ab\u249f\ua4d2\ua4d3\ua7c8\uab70\uabb7\U0001f113\U0001f153\U0001f173\U0001f1a5\U0001f1e9\U000e0044\U000e0064",

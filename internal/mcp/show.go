@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// trimMessage leaves out the source of what the text says, and the header.
+// trimMessage removes the HTML and raw header of a message whose text is shown.
 func trimMessage(m map[string]any) {
 	if m == nil {
 		return
@@ -16,20 +16,20 @@ func trimMessage(m map[string]any) {
 	}
 }
 
-// trimListed leaves the beginning of a message.
+// trimListed keeps only the summary of a message.
 func trimListed(m map[string]any) {
 	trimMessage(m)
 	m["text"], m["html"], m["extracted_text"] = nil, nil, nil
 }
 
-// trimSent leaves out what the caller has just written.
+// trimSent removes what the caller has just written.
 func trimSent(a map[string]any) {
 	if text(a["object"]) == "message" {
 		trimListed(a)
 	}
 }
 
-// eachMessage trims the messages of a list.
+// eachMessage applies trim to the messages of a list.
 func eachMessage(field string, trim func(map[string]any)) func(map[string]any) {
 	return func(a map[string]any) {
 		for _, m := range list(a[field]) {
@@ -60,7 +60,7 @@ func showThread(f fence, a map[string]any) string {
 	return f.thread(a) + "\n" + f.all(a, "message", list(a["messages"]), f.message)
 }
 
-// showSent tells what became of a send.
+// showSent describes the result of a send.
 func showSent(f fence, a map[string]any) string {
 	if text(a["object"]) == "draft" {
 		return fmt.Sprintf("Not sent yet: inbox %s needs approval. Draft %s, version %v, is %s.\n%s",
@@ -73,7 +73,7 @@ func showDrafts(f fence, a map[string]any) string { return f.all(a, "draft", lis
 
 func showDraft(f fence, a map[string]any) string { return f.notice() + "\n" + f.draft(a) }
 
-// draft shows what would be sent.
+// draft shows the content of a draft.
 func (f fence) draft(d map[string]any) string {
 	var said strings.Builder
 	said.WriteString(mailHead(d))
@@ -96,7 +96,7 @@ func showAttachment(f fence, a map[string]any) string {
 		a["size"], text(a["expires_at"]), text(a["download_url"]), f.notice(), f.wrap(text(a["filename"])+"\n"+text(a["content_type"])))
 }
 
-// showEmail tells what became of an email that is of no inbox.
+// showEmail describes the delivery of an email that was sent without an inbox.
 func showEmail(f fence, e map[string]any) string {
 	said := fmt.Sprintf("Accepted for delivery: email %s, status %s", text(e["id"]), text(e["status"]))
 	if at := text(e["scheduled_at"]); at != "" {
@@ -105,7 +105,7 @@ func showEmail(f fence, e map[string]any) string {
 	return said + ". diagnose_delivery reports its delivery status."
 }
 
-// all shows a list, and how to go on.
+// all shows a list and the cursor of its next page.
 func (f fence) all(a map[string]any, what string, of []any, show func(map[string]any) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s(s).\n", len(of), what)
@@ -121,8 +121,7 @@ func (f fence) all(a map[string]any, what string, of []any, show func(map[string
 	return b.String()
 }
 
-// message shows what the service knows of a message, and between the tags what
-// it says.
+// message shows the metadata of a message, and its content between the tags.
 func (f fence) message(m map[string]any) string {
 	var b strings.Builder
 	at := text(m["received_at"])
@@ -154,7 +153,7 @@ func (f fence) thread(t map[string]any) string {
 	return b.String()
 }
 
-// mailHead is the head of a message or draft, to be fenced.
+// mailHead returns the header of a message or draft, to be fenced.
 func mailHead(m map[string]any) string {
 	var b strings.Builder
 	if from := object(m["from"]); from != nil {
@@ -185,7 +184,7 @@ func mailHead(m map[string]any) string {
 	return b.String()
 }
 
-// mailBody is what a message says, and what was found in it.
+// mailBody returns the text of a message with the extracted codes and links.
 func mailBody(m map[string]any) string {
 	var b strings.Builder
 	if found := object(m["extracted"]); found != nil {

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// tagLetters are the letters that the name of the fence tag begins with.
+// tagLetters are the first letters of the fence tag's name.
 const tagLetters = "untrusted"
 
-// mostForeign is how many of the letters may be ones that look like no Latin letter:
-// the others still show the name.
+// mostForeign is how many of these letters may be characters that resemble no
+// Latin letter. The remaining letters still show the name.
 const mostForeign = 4
 
 const (
-	opener  = '<' // what looks like the beginning of a tag
-	foreign = '?' // a letter that looks like none of tagLetters
+	opener  = '<' // resembles the start of a tag
+	foreign = '?' // a letter that resembles none of tagLetters
 )
 
-// lookalikes are the characters of lookalikeTable with what each looks like.
+// lookalikes maps the characters of lookalikeTable to what they resemble.
 var lookalikes = readLookalikes()
 
 func readLookalikes() map[rune]rune {
@@ -33,15 +33,15 @@ func readLookalikes() map[rune]rune {
 	return m
 }
 
-// neutral writes what looks like the beginning of one of our tags as "&lt;". It
-// compares what a reader sees, the skeleton of UTS #39: look-alikes count as the
-// letters that they look like, and marks, invisible characters, spaces, digits and
-// punctuation count as nothing. The cost is linear in the length of s.
+// neutral escapes text that looks like the start of a fence tag with "&lt;". It
+// compares the skeletons of UTS #39: look-alikes count as the letter that they
+// resemble; marks, invisible characters, spaces, digits and punctuation are
+// ignored. It runs in linear time.
 func neutral(s string) string {
 	if !mayOpen(s) {
 		return s
 	}
-	type place struct{ at, end, letters int } // an opener, and how many letters are before it
+	type place struct{ at, end, letters int } // an opener, and the number of letters before it
 	var openers []place
 	var letters, seen []rune
 	for at, r := range s {
@@ -69,12 +69,12 @@ func neutral(s string) string {
 	return b.String() + s[from:]
 }
 
-// mayOpen says whether s may have an opener: most texts have none.
+// mayOpen is a fast check for openers: most texts have none.
 func mayOpen(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r == opener || r >= utf8.RuneSelf }) >= 0
 }
 
-// readsAsTag says whether letters begin with the name of the tag.
+// readsAsTag reports whether letters start with the name of the tag.
 func readsAsTag(letters []rune) bool {
 	if len(letters) < len(tagLetters) {
 		return false
@@ -92,8 +92,8 @@ func readsAsTag(letters []rune) bool {
 	return strange <= mostForeign
 }
 
-// appendSeen appends what a reader sees of a character: lower-case letters, foreign,
-// opener, or nothing.
+// appendSeen appends what a reader sees in a character: lower-case letters,
+// foreign, opener, or nothing.
 func appendSeen(to []rune, r rune) []rune {
 	switch {
 	case r == opener || 'a' <= r && r <= 'z':

@@ -14,44 +14,45 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// tool is an operation, or a question that takes several, as agents see it.
+// tool is an operation, or a combination of several, as agents see it.
 type tool struct {
 	name, title, description string
 	operation                gen.OperationName
-	// others may be used in place of operation, by keys that may call only them.
+	// others are operations that also allow a key to use the tool.
 	others []gen.OperationName
-	// renamed are arguments by the parameters that they are called otherwise for.
+	// renamed maps arguments to the parameters that they stand for.
 	renamed map[string]string
-	// left are fields of the body that are no arguments.
+	// left are body fields that are not offered as arguments.
 	left []string
-	// changed are arguments whose schema is another than in the contract.
+	// changed are arguments whose schema differs from the contract.
 	changed map[string]schema
-	// once says that a repeated call happens once, though it has no key.
+	// once deduplicates repeated calls without an idempotency key.
 	once  bool
 	hints sdk.ToolAnnotations
-	// mail says that the answer holds what strangers wrote. Then show writes it
-	// for a reader, for whom data is else good enough.
+	// mail reports that the response holds text from outside. Then show formats
+	// it; other tools return JSON.
 	mail bool
 	show func(f fence, answer map[string]any) string
-	// trim leaves out of an answer what an agent has no use for.
+	// trim removes what an agent does not need from a response.
 	trim func(answer map[string]any)
-	// run makes the call where that is not a call of the operation alone.
+	// run replaces the plain call of the operation.
 	run func(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error)
-	// answers is the schema of the answer where it is not the operation's.
+	// answers replaces the response schema of the operation.
 	answers schema
 
 	op                      *operation
 	properties              schema
 	required                []string
-	listed, listedWithInbox *sdk.Tool // with a default inbox
+	listed, listedWithInbox *sdk.Tool // second: with a default inbox
 }
 
-// allowedBy are the operations that any one of lets a key use the tool.
+// allowedBy returns the operations of which a key needs at least one to use the
+// tool.
 func (t *tool) allowedBy() []gen.OperationName {
 	return append([]gen.OperationName{t.operation}, t.others...)
 }
 
-// tools are all tools, with their schemas read out of the contract.
+// tools returns all tools with their schemas from the contract.
 func (c contract) tools() ([]*tool, error) {
 	all := tools()
 	for _, t := range all {
@@ -68,7 +69,7 @@ func (c contract) tools() ([]*tool, error) {
 	return all, nil
 }
 
-// readInput makes the arguments of the operation's parameters and body.
+// readInput builds the arguments from the operation's parameters and body.
 func (t *tool) readInput() {
 	t.properties = schema{}
 	if t.run == nil || t.answers == nil {
@@ -107,7 +108,7 @@ func (t *tool) argument(param string) string {
 	return param
 }
 
-// describe is what tools/list says of the tool.
+// describe returns the tool's entry in tools/list.
 func (t *tool) describe(required []string) *sdk.Tool {
 	input := schema{"type": "object", "properties": t.properties, "additionalProperties": false}
 	if len(required) > 0 {
@@ -115,7 +116,7 @@ func (t *tool) describe(required []string) *sdk.Tool {
 	}
 	output := t.answers
 	if output == nil {
-		// What is fenced has neither the length nor the form that the contract gives it.
+		// Fenced text may exceed the length and format of the contract.
 		output = object(prune(t.op.answer, "description", "examples", "example", "format", "pattern", "minLength", "maxLength"))
 	}
 	hints := t.hints
@@ -125,14 +126,14 @@ func (t *tool) describe(required []string) *sdk.Tool {
 	}
 }
 
-// marshalled is a schema as it is sent: written out once.
+// marshalled encodes a schema once, for all responses.
 func marshalled(s schema) json.RawMessage {
-	b, _ := json.Marshal(s) // of what was read from JSON
+	b, _ := json.Marshal(s) // decoded JSON can always be encoded
 	return b
 }
 
-// arguments reads the arguments of a call, under the names that the operation has
-// for them.
+// arguments decodes the arguments of a call and renames them to those of the
+// operation.
 func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 	args := arguments{}
 	if len(raw) > 0 && string(raw) != "null" {
@@ -147,7 +148,7 @@ func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 		}
 	}
 	if _, takes := t.properties["inbox_id"]; takes && inbox != "" && (args["inbox_id"] == nil || string(args["inbox_id"]) == "null") {
-		args["inbox_id"], _ = json.Marshal(inbox) // text
+		args["inbox_id"], _ = json.Marshal(inbox) // cannot fail for a string
 	}
 	for _, name := range t.required {
 		if raw := args[name]; raw == nil || string(raw) == "null" {
@@ -163,8 +164,8 @@ func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 	return args, nil
 }
 
-// shownName is the name of an unknown argument for a message, unless the name could
-// say something.
+// shownName returns the name of an unknown argument for an error message, unless
+// the name could carry instructions.
 func shownName(name string) string {
 	if fieldPath.MatchString(name) {
 		return name
@@ -172,8 +173,8 @@ func shownName(name string) string {
 	return "one of the names"
 }
 
-// result is an answer in both forms: as data, and as text for who reads only
-// that.
+// result returns a response as structured data and as text, for clients that read
+// only text.
 func (t *tool) result(answer map[string]any) (*sdk.CallToolResult, error) {
 	if t.trim != nil {
 		t.trim(answer)
@@ -188,7 +189,7 @@ func (t *tool) result(answer map[string]any) (*sdk.CallToolResult, error) {
 	}
 	var data bytes.Buffer
 	enc := json.NewEncoder(&data)
-	enc.SetEscapeHTML(false) // the tags are for reading
+	enc.SetEscapeHTML(false) // keep the tags readable
 	if err := enc.Encode(answer); err != nil {
 		return nil, err
 	}

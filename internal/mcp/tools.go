@@ -8,26 +8,26 @@ import (
 
 const (
 	waitTool = "wait_for_email"
-	// waitDefault and waitMost are in seconds: clients give up on a tool after a
-	// minute.
+	// waitDefault and waitMost are in seconds. Clients time out tool calls after
+	// a minute.
 	waitDefault, waitMost = 45, 55
 )
 
 var (
 	yes, no = true, false
-	// reads, writes and sends are hints for clients that ask their users: what a
-	// tool reads is this server's alone, what it sends goes out into the world.
+	// reads, writes and sends are annotations for clients that ask their users.
+	// Only sends reaches beyond this server.
 	reads  = sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &no}
 	waits  = sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &yes}
 	writes = sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}
 	sends  = sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes}
-	// decides ends a draft.
+	// decides annotates tools that end a draft.
 	decides = sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &yes}
 )
 
 var aDraft = map[string]schema{"draft_id": {"type": "string", "maxLength": 40, "description": "The draft, drf_…"}}
 
-// tools is the table of the tools.
+// tools returns the table of tools.
 func tools() []*tool {
 	return append(append(readingTools(), sendingTools()...), otherTools()...)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// wait is wait_for_email: the operation, with other bounds of the time, which
-// tells a client that asked for it that it goes on.
+// wait implements wait_for_email: the operation with a shorter timeout, and with
+// progress notifications if the client asked for them.
 func wait(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error) {
 	seconds := waitDefault
 	if raw := args["timeout"]; len(raw) > 0 && string(raw) != "null" {
@@ -28,8 +28,7 @@ func wait(ctx context.Context, s *server, t *tool, args arguments, req *sdk.Call
 	return s.callOperation(ctx, t, args)
 }
 
-// tellProgress tells how long a wait has been going on, until done is called;
-// nothing is told after that.
+// tellProgress sends progress notifications until done is called.
 func (s *server) tellProgress(ctx context.Context, session *sdk.ServerSession, token any, seconds int) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -38,7 +37,8 @@ func (s *server) tellProgress(ctx context.Context, session *sdk.ServerSession, t
 		defer close(ended)
 		defer tick.Stop()
 		for now := start; ; {
-			// Whoever does not get it has gone, and the wait with them.
+			// If the notification fails, the client has disconnected and the wait
+			// ends too.
 			_ = session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
 				ProgressToken: token, Progress: now.Sub(start).Seconds(), Total: float64(seconds), Message: "waiting for a message",
 			})
@@ -52,8 +52,8 @@ func (s *server) tellProgress(ctx context.Context, session *sdk.ServerSession, t
 	return func() { cancel(); <-ended }
 }
 
-// listDrafts is list_drafts: there is one list of all drafts, and one of each
-// inbox.
+// listDrafts implements list_drafts, which lists the drafts of one inbox or of
+// all.
 func listDrafts(ctx context.Context, s *server, t *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {
 	if raw := args["inbox_id"]; len(raw) == 0 || string(raw) == "null" {
 		delete(args, "inbox_id")
