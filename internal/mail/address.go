@@ -17,7 +17,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// What SMTP can carry, in bytes (RFC 5321 section 4.5.3.1).
+// Size limits of SMTP in bytes (RFC 5321 section 4.5.3.1).
 const (
 	maxEmail     = 254
 	maxLocalPart = 64
@@ -31,11 +31,11 @@ type Address struct {
 	Email string `json:"email"`
 }
 
-// Addresses are the address fields of a message header. Only messages that we send
+// Addresses are the address fields of a message header. Only outgoing messages
 // have Bcc.
 type Addresses struct {
-	// From is the author: the first address of the From field. It may have a name
-	// alone, and is nil without either.
+	// From is the author: the first address of the From field. It may have only
+	// a name, and is nil if the field has neither.
 	From    *Address  `json:"from,omitempty"`
 	To      []Address `json:"to,omitempty"`
 	Cc      []Address `json:"cc,omitempty"`
@@ -43,10 +43,9 @@ type Addresses struct {
 	ReplyTo []Address `json:"reply_to,omitempty"`
 }
 
-// ParseMailbox reads "Ann Example <ann@example.com>" or "ann@example.com". It
-// is strict, as what it takes is sent to: one mailbox, no line breaks and
-// control characters, an address that ValidAddress takes. The domain is
-// returned in lower case.
+// ParseMailbox parses "Ann Example <ann@example.com>" or "ann@example.com". It
+// accepts exactly one mailbox, without line breaks or control characters, whose
+// address passes ValidAddress. It returns the domain in lower case.
 func ParseMailbox(s string) (Address, error) {
 	if err := CheckLine(s); err != nil {
 		return Address{}, err
@@ -71,7 +70,7 @@ func ParseMailbox(s string) (Address, error) {
 	return Address{Name: name, Email: email[:at+1] + lowerDomain(email[at+1:])}, nil
 }
 
-// parseName reads the display name before an address, quoted or not.
+// parseName parses the display name before an address, quoted or not.
 func parseName(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
@@ -83,8 +82,8 @@ func parseName(s string) (string, error) {
 	return s, nil
 }
 
-// lowerDomain returns a valid domain in lower case, one with non-ASCII labels
-// in the form that DNS knows as the same.
+// lowerDomain returns a valid domain in lower case, with non-ASCII labels in
+// the normal form of IDNA.
 func lowerDomain(domain string) string {
 	if plaintext.IsASCII(domain) {
 		return strings.ToLower(domain)
@@ -97,10 +96,10 @@ func lowerDomain(domain string) string {
 	return strings.ToLower(domain)
 }
 
-// ValidAddress reports why an address cannot be written to, nil when it can.
-// It is the one rule of API, SMTP and storage: RFC 5321 section 4.1.2 with
-// RFC 6531, so quoted and non-ASCII local parts and domains are taken, but no
-// address literals such as "[192.0.2.1]".
+// ValidAddress reports why email is not an address that we send to, or nil if
+// it is. The API, SMTP and the store all use it. It follows RFC 5321 section
+// 4.1.2 with RFC 6531: it accepts quoted and non-ASCII local parts and domains,
+// but not address literals such as "[192.0.2.1]".
 func ValidAddress(email string) error {
 	if len(email) > maxEmail {
 		return fmt.Errorf("is longer than %d bytes", maxEmail)
@@ -121,7 +120,7 @@ func ValidAddress(email string) error {
 	return nil
 }
 
-// CheckLine refuses what must not come near a header or an SMTP command.
+// CheckLine returns an error if s is unsafe in a header or an SMTP command.
 func CheckLine(s string) error {
 	if !utf8.ValidString(s) {
 		return errors.New("is not valid UTF-8")
@@ -139,7 +138,7 @@ func validLocalPart(s string) bool {
 	if s[0] == '"' {
 		return validQuoted(s)
 	}
-	dot := true // so that a leading dot is found
+	dot := true // true to detect a leading dot
 	for _, r := range s {
 		switch {
 		case r == '.':
@@ -156,8 +155,8 @@ func validLocalPart(s string) bool {
 	return !dot
 }
 
-// IsAtomText reports whether r is of an atom (RFC 5322 section 3.2.3, RFC 6532
-// section 3.2).
+// IsAtomText reports whether r may occur in an atom (RFC 5322 section 3.2.3,
+// RFC 6532 section 3.2).
 func IsAtomText(r rune) bool {
 	if r < utf8.RuneSelf {
 		return plaintext.IsAlnum(byte(r&0x7f)) || strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r)
@@ -165,19 +164,19 @@ func IsAtomText(r rune) bool {
 	return !isOddSpace(r)
 }
 
-// isOddSpace reports whether r is a space other than the ASCII one, or
-// nothing to be seen, which a reader cannot see.
+// isOddSpace reports whether r is invisible, or a space other than the ASCII
+// space.
 func isOddSpace(r rune) bool {
 	switch {
 	case r == 0xa0, r == 0x1680, 0x2000 <= r && r <= 0x200a, r == 0x202f, r == 0x205f, r == 0x3000, r == 0xfffd:
 		return true
 	case r == 0x200c, r == 0x200d:
-		return false // letters of some scripts need them
+		return false // some scripts need them
 	}
 	return plaintext.IsInvisible(r)
 }
 
-// validQuoted reports whether s is a quoted string with something in it.
+// validQuoted reports whether s is a non-empty quoted string.
 func validQuoted(s string) bool {
 	if len(s) < 3 || s[len(s)-1] != '"' {
 		return false
@@ -200,7 +199,7 @@ func validQuoted(s string) bool {
 // valid under IDNA 2008.
 func validDomain(s string) bool {
 	if !plaintext.IsASCII(s) {
-		if strings.IndexFunc(s, isOddSpace) >= 0 { // which IDNA would drop
+		if strings.IndexFunc(s, isOddSpace) >= 0 { // IDNA would drop them
 			return false
 		}
 		ascii, err := idna.Lookup.ToASCII(s)
@@ -219,7 +218,7 @@ func validDomain(s string) bool {
 		}
 		last = label
 	}
-	return strings.Trim(last, "0123456789") != "" // else it would be an IP address
+	return strings.Trim(last, "0123456789") != "" // otherwise it is an IP address
 }
 
 func validLabel(s string) bool {

@@ -1,7 +1,7 @@
 package mail
 
-// Attachment describes a leaf part that is not the text of its message. The store
-// keeps it so; the content stays in the raw message.
+// Attachment describes a leaf part other than the text of its message. The
+// content stays in the raw message.
 type Attachment struct {
 	// ID is the public id, set when the message is stored.
 	ID string `json:"id,omitempty"`

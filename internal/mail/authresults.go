@@ -6,34 +6,35 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// AuthResult says how SPF, DKIM and DMARC ended for a received message, in the words
-// of RFC 8601.
+// AuthResult holds the SPF, DKIM and DMARC results of a received message, in
+// the words of RFC 8601.
 type AuthResult struct {
 	SPF   string `json:"spf"`
 	DKIM  string `json:"dkim"`
 	DMARC string `json:"dmarc"`
-	// Internal is "pass" for a message that an account of this installation sent to
-	// another inbox of it, and Account is that account's id.
+	// Internal is "pass" if an account of this installation sent the message to
+	// one of its inboxes. Account is the id of that account.
 	Internal string `json:"internal,omitempty"`
 	Account  string `json:"account,omitempty"`
-	// Field is the value of the Authentication-Results field that says all of it.
+	// Field is the value of the Authentication-Results field with all results.
 	Field string `json:"field,omitempty"`
 }
 
-// AuthenticationResults is the name of the field in which hosts tell each other
-// who a message is from (RFC 8601), in lower case.
+// AuthenticationResults is the name, in lower case, of the header field that
+// carries authentication results (RFC 8601).
 const AuthenticationResults = "authentication-results"
 
-// ClaimsHost reports whether the value of an Authentication-Results field says
-// that it is from host. Such a field in a message that comes in is forged, or from
-// another time: it must not be shown as ours (RFC 8601 section 5). Comments,
-// case, versions, and a dot at the end make no difference.
+// ClaimsHost reports whether the value of an Authentication-Results field names
+// host as its author. In an incoming message, this field is forged or outdated
+// and must not be shown as ours (RFC 8601 section 5). Comments, case, versions
+// and a final dot are ignored.
 func ClaimsHost(value, host string) bool {
 	name, ok := authServID(value)
 	return ok && canonicalHost(name) == canonicalHost(host)
 }
 
-// canonicalHost is a host name in the form that all its spellings share.
+// canonicalHost returns host in lower case, as A-labels and without a final
+// dot.
 func canonicalHost(host string) string {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
@@ -42,8 +43,8 @@ func canonicalHost(host string) string {
 	return host
 }
 
-// authServID reads the first word of a field: a token or a quoted string, after
-// white space and comments. False when there is none.
+// authServID returns the first word of a field: a token or a quoted string,
+// after white space and comments. It returns false if there is none.
 func authServID(s string) (string, bool) {
 	s = skipComments(s)
 	if s == "" {
@@ -71,7 +72,7 @@ func authServID(s string) (string, bool) {
 	return "", false
 }
 
-// skipComments returns what follows white space and comments, which may be
+// skipComments returns s without leading white space and comments, which may be
 // nested.
 func skipComments(s string) string {
 	depth := 0

@@ -23,8 +23,9 @@ const (
 // Neutral, TempError or PermError.
 type SPF struct {
 	Result Result
-	// Domain was asked: that of the reverse-path, or of HELO when the
-	// reverse-path is null. Lower case, A-labels; empty when there is none.
+	// Domain is the checked domain: that of the reverse-path, or the HELO name
+	// if the reverse-path is null. It is in lower case and as A-labels; empty
+	// if there is none.
 	Domain string
 	// HELO reports whether Domain is the HELO name.
 	HELO bool
@@ -76,7 +77,8 @@ func checkHost(ctx context.Context, r dns.Resolver, now func() time.Time, ip net
 	return out
 }
 
-// cutAddress cuts an address at its last "@". Without one it is all domain.
+// cutAddress splits an address at its last "@". Without one, all of it is the
+// domain.
 func cutAddress(email string) (local, domain string) {
 	at := strings.LastIndexByte(email, '@')
 	return email[:max(at, 0)], email[at+1:]

@@ -23,7 +23,7 @@ type mechanism struct {
 	domain    *macroString // nil means the domain of the record
 	network   netip.Prefix // of ip4 and ip6
 	bits4     int          // a and mx: prefix length for IPv4
-	bits6     int
+	bits6     int          // a and mx: prefix length for IPv6
 }
 
 // isSPFRecord reports whether a TXT record is an SPF record of version 1.

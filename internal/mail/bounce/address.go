@@ -7,8 +7,8 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// reportedAddress reads the value of a recipient field: "rfc822; a@b.example".
-// It returns "" for a value that is not an address.
+// reportedAddress returns the address in a recipient field, as in "rfc822;
+// a@b.example", or "" if it is not an address.
 func reportedAddress(s string) string {
 	kind, value, _ := cutType(s)
 	switch kind {
@@ -21,8 +21,8 @@ func reportedAddress(s string) string {
 	return plausibleAddress(value)
 }
 
-// decodeUnitext undoes the "\x{2F}" of addresses of type utf-8 (RFC 6533
-// section 3).
+// decodeUnitext decodes the "\x{2F}" escapes in addresses of type utf-8 (RFC
+// 6533 section 3).
 func decodeUnitext(s string) string {
 	if !strings.Contains(s, `\x{`) {
 		return s
@@ -56,9 +56,9 @@ func hexRune(digits string) (r rune, ok bool) {
 	return r, len(digits) > 0 && len(digits) <= 6 && r >= ' '
 }
 
-// plausibleAddress returns an address as reports give it, in brackets or not,
-// the domain in lower case; "" for what is none. It is not held to the rules:
-// what was sent to is what is reported on.
+// plausibleAddress returns an address in a report, with or without brackets,
+// its domain in lower case. It returns "" if s is not an address. It is less
+// strict than mail.ValidAddress, because reports quote addresses in many forms.
 func plausibleAddress(s string) string {
 	s = strings.TrimSpace(s)
 	if open := strings.IndexByte(s, '<'); open >= 0 {

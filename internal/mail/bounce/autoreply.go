@@ -2,8 +2,8 @@ package bounce
 
 import "strings"
 
-// isAutoReply reports whether a program replies for the person whose address
-// the message is from (RFC 3834): an absence note, a receipt of a help desk.
+// isAutoReply reports whether a program replied on behalf of the sender (RFC
+// 3834), as in an absence note or a help desk receipt.
 func (m *reportMail) isAutoReply() bool {
 	if m.byDaemon() {
 		return false
@@ -37,7 +37,7 @@ func beginsWithAny(s string, list []string) bool {
 	return false
 }
 
-// autoSubjects are what the subjects of automatic replies begin with, in lower
+// autoSubjects are the prefixes of the subjects of automatic replies, in lower
 // case.
 var autoSubjects = []string{
 	"automatic reply", "automated reply", "auto-reply", "autoreply", "auto reply", "auto response", "auto-response", "autoresponse", "automatic response",

@@ -6,11 +6,12 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// findStatus returns the enhanced status code in text, the first that says
-// something; "" for none. Version numbers and IP addresses are none.
+// findStatus returns the first specific enhanced status code in text, else the
+// first code of the form x.0.0, or "". It skips version numbers and IP
+// addresses.
 func findStatus(text string) string { return findClass(text, "245") }
 
-// findFailure is findStatus for codes of failure alone.
+// findFailure is findStatus for failure codes only.
 func findFailure(text string) string { return findClass(text, "45") }
 
 func findClass(text, classes string) string {
@@ -35,8 +36,8 @@ func findClass(text, classes string) string {
 	return first
 }
 
-// statusLen returns the length of the status that s begins with: a class, a
-// subject of one digit and a detail of up to three.
+// statusLen returns the length of the enhanced status code at the start of s: a
+// class, a subject of one digit and a detail of up to three.
 func statusLen(s string) int {
 	if len(s) < 5 || s[1] != '.' || s[2] < '0' || s[2] > '7' || s[3] != '.' {
 		return 0
@@ -54,9 +55,9 @@ func statusLen(s string) int {
 	return n
 }
 
-// findCode returns the reply code in what a server said, 0 for none: three
-// digits at the beginning, after a mark that ends words, or before an enhanced
-// status. "500 MB" in a sentence is none.
+// findCode returns the SMTP reply code in a server's text, or 0: three digits
+// at the start, after punctuation, or before an enhanced status code. It skips
+// the number in "500 MB".
 func findCode(text string) int {
 	for i := 0; i+3 <= len(text); i++ {
 		code := replyCode(text[i : i+3])
@@ -74,7 +75,7 @@ func findCode(text string) int {
 	return 0
 }
 
-// opensReply reports whether a reply may follow on before.
+// opensReply reports whether an SMTP reply may start after before.
 func opensReply(before string) bool {
 	before = strings.TrimRight(before, " \t")
 	if before == "" || strings.HasSuffix(before, "\n") {
@@ -92,7 +93,7 @@ func opensReply(before string) bool {
 	return false
 }
 
-// replyCode reads a code of failure, 0 when it is none.
+// replyCode parses a failure code. It returns 0 for anything else.
 func replyCode(s string) int {
 	if (s[0] != '4' && s[0] != '5') || !plaintext.IsDigit(s[1]) || !plaintext.IsDigit(s[2]) {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// complaint reads a report in the Abuse Reporting Format (RFC 5965).
+// complaint reads a report in Abuse Reporting Format (RFC 5965).
 func (m *reportMail) complaint() (rep Report) {
 	var recipients []string
 	mime.Fields([]byte(m.feedback), func(f mime.Field) {
@@ -24,7 +24,7 @@ func (m *reportMail) complaint() (rep Report) {
 			rep.EnvelopeID = plaintext.Truncate(f.Text(), maxDiagnostic)
 		}
 	})
-	if rep.FeedbackType == "not-spam" { // praise, RFC 5965 section 7.3
+	if rep.FeedbackType == "not-spam" { // positive feedback, RFC 5965 section 7.3
 		return Report{}
 	}
 	if rep.FeedbackType == "" {
@@ -65,8 +65,8 @@ func (m *reportMail) originalRecipient() string {
 	return ""
 }
 
-// plainComplaint reads a complaint of a provider that does not know RFC 5965:
-// the subject and the message that it is about.
+// plainComplaint reads a complaint from a provider that does not use RFC 5965.
+// It has a known subject and the original message.
 func (m *reportMail) plainComplaint() (rep Report) {
 	if m.original == "" || !strings.HasPrefix(strings.ToLower(m.subject), "complaint about message from ") {
 		return rep
@@ -76,8 +76,8 @@ func (m *reportMail) plainComplaint() (rep Report) {
 	return rep
 }
 
-// unsubscribe reads the message by which mail programs ask to be taken off a list
-// (RFC 2369 section 3.2).
+// unsubscribe reads a message that a mail client sent to unsubscribe its user
+// from a list (RFC 2369 section 3.2).
 func (m *reportMail) unsubscribe() (rep Report) {
 	if !strings.EqualFold(m.subject, "unsubscribe") || !strings.HasPrefix(m.auto, "auto-") || !m.hasFrom {
 		return rep
@@ -89,7 +89,7 @@ func (m *reportMail) unsubscribe() (rep Report) {
 	return rep
 }
 
-// sesNotification is what Amazon SES tells by mail through SNS.
+// sesNotification is an Amazon SES notification that SNS sends by mail.
 type sesNotification struct {
 	Type   string `json:"notificationType"`
 	Bounce struct {
@@ -116,11 +116,10 @@ type sesNotification struct {
 	} `json:"mail"`
 }
 
-// unwrapped undoes the breaks that mail servers put into lines that are too
-// long for SMTP.
+// unwrapped removes the line breaks that mail servers add to long lines.
 var unwrapped = strings.NewReplacer("!\n ", "", "\n", " ")
 
-// notification reads the report that a sending service gives as JSON.
+// notification reads a JSON report of a sending service.
 func (m *reportMail) notification() (rep Report) {
 	text := strings.TrimSpace(unwrapped.Replace(m.text))
 	if !strings.HasPrefix(text, "{") || !strings.Contains(plaintext.Truncate(text, maxDiagnostic), "notificationType") {
@@ -128,7 +127,7 @@ func (m *reportMail) notification() (rep Report) {
 	}
 	var n sesNotification
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&n); err != nil {
-		return rep // a text that begins like one
+		return rep // not JSON after all
 	}
 	if ids := mime.MessageIDs(n.Mail.Headers.MessageID); len(ids) > 0 {
 		rep.OriginalID = ids[0]

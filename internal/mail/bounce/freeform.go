@@ -7,13 +7,13 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// freeForm reads a bounce that a server wrote in its own words.
+// freeForm reads a bounce in a server's own words.
 func (m *reportMail) freeForm() (rep Report) {
 	if !m.mayBeReport() {
 		return rep
 	}
 	found, whole := m.findRecipients()
-	if len(found) == 0 { // the whole report may have been taken for a message that is returned
+	if len(found) == 0 { // the whole report may look like a returned message
 		if fields := inlineStatus(strings.Split(m.tail, "\n")); fields != "" {
 			return m.readStatus(fields)
 		}
@@ -30,9 +30,9 @@ func (m *reportMail) freeForm() (rep Report) {
 	return rep
 }
 
-// judgeFound returns what is said about an address that was found, and what is
-// made of it. The reason may stand above the address when it is the only one;
-// else it stands in its line, or below.
+// judgeFound returns the text about a found address and its meaning. The reason
+// follows the address. It may also come before it if the report names only one
+// address.
 func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said string, v verdict) {
 	tries := []string{m.saidFrom(f.line, f.email)}
 	switch {
@@ -51,11 +51,11 @@ func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said strin
 	return said, v
 }
 
-// mayBeReport reports whether a server wrote the message, to say that another
-// one did not arrive. No single sign is enough, so that no mail of a person, nor
-// one of a shop about a parcel, is taken for a bounce: it takes the name of a
-// mail server and words that fit, or both subject and words beside a message that
-// is returned or a reply of SMTP.
+// mayBeReport reports whether a server wrote the message to report a failed
+// delivery. No single sign is enough, so that a personal message or a shop's
+// parcel notice is not mistaken for a bounce. It requires a mail server's name
+// and fitting words, or both a fitting subject and fitting words with a
+// returned message or an SMTP reply.
 func (m *reportMail) mayBeReport() bool {
 	if m.isOtherReport || m.isAutoReply() {
 		return false
@@ -72,7 +72,8 @@ func (m *reportMail) mayBeReport() bool {
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
 }
 
-// byDaemon reports whether the message is from an address that mail servers use.
+// byDaemon reports whether the message is from an address or name that mail
+// servers use.
 func (m *reportMail) byDaemon() bool {
 	if m.hasFrom {
 		local := strings.Map(func(r rune) rune {
@@ -100,7 +101,7 @@ func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// saysDelayed reports whether the message is still being tried.
+// saysDelayed reports whether the server is still retrying.
 func (m *reportMail) saysDelayed() bool {
 	return containsAny(m.subject+"\n"+m.head, delayWords) && !containsAny(m.head, finalWords)
 }

@@ -16,26 +16,26 @@ type reportMail struct {
 	hasFrom    bool
 	to         []mail.Address
 	subject    string
-	nullPath   bool           // the envelope or Return-Path names no sender
+	nullPath   bool           // null reverse-path, by the envelope or Return-Path
 	failed     []mail.Address // X-Failed-Recipients
-	auto       string         // Auto-Submitted, its first word
-	vacation   bool           // another field says that the reply is automatic
+	auto       string         // first word of Auto-Submitted
+	vacation   bool           // another field marks an automatic reply
 	inReplyTo  []string
 	references []string
-	isReport   bool // multipart/report of deliveries
+	isReport   bool // multipart/report about deliveries
 
-	isOtherReport bool // multipart/report of something else
+	isOtherReport bool // multipart/report about something else
 
-	text     string // of the parts to read, in order
+	text     string // of the text/plain parts, in order
 	html     string
 	status   string // fields of message/delivery-status
 	feedback string // fields of message/feedback-report
-	original string // header of the message that is reported on
+	original string // header of the reported message
 
-	head  string   // what a server wrote: text up to the original
-	tail  string   // the original as quoted in the text
+	head  string   // the server's words: text up to the original
+	tail  string   // the original as quoted in text
 	lines []string // of head
-	leads []string // the recipient that each of them begins with, or ""
+	leads []string // the recipient at the start of each line, or ""
 }
 
 // readReportMail reads a message once.
@@ -49,7 +49,8 @@ func readReportMail(r io.Reader, lim mail.Limits) (*reportMail, error) {
 	return m, nil
 }
 
-// isReportPart reports whether a part of this media type may belong to a report.
+// isReportPart reports whether a part of this media type may be part of a
+// report.
 func isReportPart(contentType string) bool {
 	switch contentType {
 	case "text/plain", "text/html", "message/delivery-status", "message/global-delivery-status",
@@ -60,7 +61,7 @@ func isReportPart(contentType string) bool {
 	return false
 }
 
-// readField takes one field of the header of the message.
+// readField reads one header field of the message.
 func (m *reportMail) readField(f mime.Field) {
 	switch {
 	case f.Is("from"):
@@ -93,13 +94,13 @@ func (m *reportMail) readField(f mime.Field) {
 		if media := mime.ParseMedia(f.Unfolded()); media.Kind == "multipart/report" {
 			kind := strings.ToLower(media.Raw("report-type"))
 			m.isReport = kind == "" || kind == "delivery-status"
-			m.isOtherReport = !m.isReport // that it was read, or how TLS fared
+			m.isOtherReport = !m.isReport // about reading (MDN) or TLS
 		}
 	}
 }
 
-// keep files the text of a part under what it is. Of what should come once the
-// first counts: the second may be of a message that is quoted.
+// keep stores the text of a part by its kind. Of the kinds that occur once in a
+// report, the first part counts; a second may belong to a quoted message.
 func (m *reportMail) keep(kind, text string) {
 	first := func(dst *string) {
 		if *dst == "" {
@@ -134,7 +135,7 @@ func appendText(all, text string) string {
 	return all + text
 }
 
-// splitText parts what a server wrote from the message that it returns.
+// splitText separates the server's words from the returned message.
 func (m *reportMail) splitText() {
 	text := m.text
 	if strings.TrimSpace(text) == "" {

@@ -6,8 +6,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// originalMarks are what mail servers write above the message that they return,
-// in lower case.
+// originalMarks introduce the returned message, in lower case.
 var originalMarks = []string{
 	"below this line is a copy", "enclosed is a copy", "this is a copy of", "included is a copy", "below is a copy",
 	"copy of the original message", "copy of your message", "copy of the message",
@@ -16,8 +15,8 @@ var originalMarks = []string{
 	"message text follows", "rejected message",
 }
 
-// originalStart returns the number of the line at which a message that is
-// returned begins, or that of all lines.
+// originalStart returns the index of the line at which the returned message
+// starts, or len(lines).
 func originalStart(lines []string) int {
 	for i, line := range lines {
 		if isOriginalMark(line) && !tellsMore(lines[i+1:]) || startsOriginal(lines, i) {
@@ -27,7 +26,7 @@ func originalStart(lines []string) int {
 	return len(lines)
 }
 
-// isOriginalMark reports whether a line introduces the message that is returned:
+// isOriginalMark reports whether a line introduces the returned message, as in
 // "------ This is a copy of the message, including all the headers. ------".
 func isOriginalMark(line string) bool {
 	line = strings.TrimLeft(line, " \t")
@@ -47,8 +46,8 @@ func isOriginalMark(line string) bool {
 	return false
 }
 
-// tellsMore reports whether a server goes on telling below the header of
-// the original, as some do that give it first.
+// tellsMore reports whether the server's words continue after the returned
+// header. Some servers put the header first.
 func tellsMore(lines []string) bool {
 	for _, line := range lines[:min(len(lines), 40)] {
 		line = strings.ToLower(strings.TrimLeft(line, " \t"))
@@ -59,9 +58,9 @@ func tellsMore(lines []string) bool {
 	return false
 }
 
-// startsOriginal reports whether a message without any introduction begins at
-// line i: a header with a trace of its way, or three of the fields that every
-// mail has.
+// startsOriginal reports whether a returned message without an introduction
+// starts at line i: a trace field, or at least four fields that messages
+// usually have.
 func startsOriginal(lines []string, i int) bool {
 	name := mailField(lines[i])
 	if name == "" {
@@ -85,8 +84,8 @@ func startsOriginal(lines []string, i int) bool {
 	return seen >= 4
 }
 
-// mailField returns the name of a field that messages have and a server's
-// words hardly begin with, in lower case; "" for any other line.
+// mailField returns, in lower case, the name of a message field that is
+// unlikely in a server's words, or "" for any other line.
 func mailField(line string) string {
 	name, _, ok := strings.Cut(line, ":")
 	if !ok || len(name) > len("content-transfer-encoding") {
@@ -97,7 +96,7 @@ func mailField(line string) string {
 		"from", "to", "subject", "date", "x-mailer", "user-agent":
 		return name
 	}
-	if strings.HasPrefix(name, "x-") && !strings.HasPrefix(name, "x-postfix-") { // those are of a status
+	if strings.HasPrefix(name, "x-") && !strings.HasPrefix(name, "x-postfix-") { // those belong to a delivery status
 		return name
 	}
 	return ""

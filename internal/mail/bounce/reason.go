@@ -6,37 +6,37 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// Reason is why mail did not arrive, in one word.
+// Reason is the cause of a failed delivery.
 type Reason string
 
-// The reasons. Those of an address that is wrong make a bounce hard.
+// The reasons. A bounce is hard only if the address is wrong.
 const (
-	ReasonNone      Reason = ""                  // nothing was said that can be understood
+	ReasonNone      Reason = ""                  // the report gives no known reason
 	ReasonNoMailbox Reason = "no_mailbox"        // hard: the user does not exist
 	ReasonNoDomain  Reason = "no_domain"         // hard: the domain does not exist, or accepts no mail
-	ReasonMoved     Reason = "moved"             // hard: the user has gone elsewhere
+	ReasonMoved     Reason = "moved"             // hard: the user has moved
 	ReasonFull      Reason = "mailbox_full"      // over quota
-	ReasonDisabled  Reason = "mailbox_disabled"  // suspended, frozen, not used for long
+	ReasonDisabled  Reason = "mailbox_disabled"  // suspended, frozen or long unused
 	ReasonTooLarge  Reason = "too_large"         // the message, for the mailbox or the server
-	ReasonSender    Reason = "sender_rejected"   // our address, or our right to use it
+	ReasonSender    Reason = "sender_rejected"   // our address, or our permission to use it
 	ReasonUnproven  Reason = "not_authenticated" // SPF, DKIM, DMARC, reverse DNS, TLS
 	ReasonBlocked   Reason = "blocked"           // our server: block lists, reputation
-	ReasonRate      Reason = "rate_limited"      // too much at a time
-	ReasonContent   Reason = "content_rejected"  // spam, viruses, what is not allowed or broken
-	ReasonRefused   Reason = "refused"           // by the recipient's wish or a policy
-	ReasonRelay     Reason = "relay_denied"      // the server is not one for that domain
-	ReasonExpired   Reason = "expired"           // tried for too long
+	ReasonRate      Reason = "rate_limited"      // too many messages or connections
+	ReasonContent   Reason = "content_rejected"  // spam, viruses, forbidden or malformed content
+	ReasonRefused   Reason = "refused"           // recipient's wish or a policy
+	ReasonRelay     Reason = "relay_denied"      // the server does not accept mail for the domain
+	ReasonExpired   Reason = "expired"           // retried for too long
 	ReasonNetwork   Reason = "network"           // routes, names, loops
-	ReasonSystem    Reason = "system"            // trouble of the other server
+	ReasonSystem    Reason = "system"            // fault of the remote server
 )
 
-// hard reports whether the address is wrong.
+// hard reports whether r means that the address is wrong.
 func (r Reason) hard() bool {
 	return r == ReasonNoMailbox || r == ReasonNoDomain || r == ReasonMoved
 }
 
-// reasonOf understands what a server said. The table is in the order in which
-// meanings win over each other; "*" stands for anything on the way.
+// reasonOf returns the reason that a server's text gives. Earlier entries of
+// reasonWords take precedence; "*" in a pattern matches any text.
 func reasonOf(text string) Reason {
 	if text = plainWords(text); text == "" {
 		return ReasonNone
@@ -51,8 +51,8 @@ func reasonOf(text string) Reason {
 	return ReasonNone
 }
 
-// inOrder reports whether the pieces of pattern, cut at "*", come in text one
-// after the other.
+// inOrder reports whether text contains the pieces of pattern, split at "*", in
+// order.
 func inOrder(text, pattern string) bool {
 	for {
 		piece, more, ok := strings.Cut(pattern, "*")
@@ -67,12 +67,12 @@ func inOrder(text, pattern string) bool {
 	}
 }
 
-// maxSaid is how much of a server's words is read, in bytes.
+// maxSaid limits how much of a server's text is read, in bytes.
 const maxSaid = 4 << 10
 
-// plainWords returns the words of a text in lower case, with one space between
-// them and at both ends. An address becomes "@" and a link goes, so that the
-// names in them mean nothing; so do the codes that continue a reply.
+// plainWords returns the words of text in lower case, with one space around
+// each. It replaces addresses with "@" and removes links and the codes of
+// continued replies, so that the names in them do not match.
 func plainWords(text string) string {
 	words := strings.Fields(strings.ToLower(plaintext.Truncate(text, maxSaid)))
 	var b strings.Builder
@@ -90,8 +90,8 @@ func plainWords(text string) string {
 	return b.String()
 }
 
-// isContinuation reports whether w is "550-" or "550-5.7.1", as the lines of a
-// long reply begin.
+// isContinuation reports whether w starts a line of a multiline reply: "550-"
+// or "550-5.7.1".
 func isContinuation(w string) bool {
 	if len(w) < 4 || w[3] != '-' || replyCode(w[:3]) == 0 {
 		return false
@@ -99,7 +99,7 @@ func isContinuation(w string) bool {
 	return strings.Trim(w[4:], "0123456789.") == ""
 }
 
-// reasonWords are what servers say, in lower case, by what they mean.
+// reasonWords are phrases of servers by their meaning, in lower case.
 var reasonWords = []struct {
 	reason   Reason
 	patterns []string
@@ -204,13 +204,13 @@ var reasonWords = []struct {
 	}},
 }
 
-// wishWords say that the recipient, or the list that they are, does not want
-// the message.
+// wishWords mean that the recipient, or the mailing list, does not want the
+// message.
 var wishWords = []string{
 	"permission to post", "not allowed to post", "recipient preferences", "group you tried to contact", "google groups",
 }
 
-// isWish reports whether the recipient exists, and does not want the message.
+// isWish reports whether the recipient exists but does not want the message.
 func isWish(text string) bool { return containsAny(text, wishWords) }
 
 // certainWords are those of noMailboxWords that servers use for nothing else.
@@ -221,8 +221,8 @@ var certainWords = []string{
 	"account that you tried to reach does not exist", "undeliverable: 550 user unknown", "access denied. as(", "address rejected @", "previously bounced address",
 }
 
-// noMailboxWords say that the user does not exist. A full mailbox, a blocked
-// sender and the like are checked before them.
+// noMailboxWords mean that the user does not exist. Full mailboxes, blocked
+// senders and similar reasons are checked before them.
 var noMailboxWords = []string{
 	"user unknown", "unknown user", "unknown recipient", "recipient unknown", "unknown local", "unknown mailbox", "unknown address",
 	"unknown e-mail address", "unknown email address", "unknown account", "unknown to",

@@ -9,18 +9,17 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// foundRecipient is an address that did not get the message, and the line from
-// which on the reason follows.
+// foundRecipient is a failed address and the line at which its reason starts.
 type foundRecipient struct {
 	email string
 	line  int
 }
 
-// findRecipients finds the addresses that a text speaks of: those that the
-// server lists apart, else those that begin a line, else those that were
-// refused, else the only one there is. The sender of the message, whom the text
-// is written to, is one only when it is the only one. whole says that the words
-// of an address may stand anywhere.
+// findRecipients returns the addresses that the text reports on: those in
+// X-Failed-Recipients, else those that begin a line, else those named as
+// recipient, else those on a line with an error, else the only address. It
+// leaves out the sender of the original unless no other address remains. whole
+// reports that the reason may be anywhere in the text.
 func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 	for _, a := range m.failed {
 		if email := plausibleAddress(a.Email); email != "" {
@@ -55,7 +54,7 @@ func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 	return nil, false
 }
 
-// recipientSet holds each address once, at most maxReported.
+// recipientSet is a list of at most maxReported unique addresses.
 type recipientSet []foundRecipient
 
 func (s *recipientSet) add(email string, line int) {
@@ -65,8 +64,8 @@ func (s *recipientSet) add(email string, line int) {
 	}
 }
 
-// withoutOthers drops the sender and the writer of the report, unless none
-// else is left.
+// withoutOthers removes the original's sender and the reporting server, unless
+// only they are left.
 func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
 	others := slices.DeleteFunc(slices.Clone(found), func(f foundRecipient) bool { return m.isOther(f.email) })
 	if len(others) > 0 {
@@ -75,7 +74,7 @@ func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
 	return found
 }
 
-// isOther reports whether an address is of the sender of the message, or of a
+// isOther reports whether an address belongs to the original's sender or to a
 // server.
 func (m *reportMail) isOther(email string) bool {
 	local := localPart(email)
@@ -83,15 +82,14 @@ func (m *reportMail) isOther(email string) bool {
 		slices.ContainsFunc(m.to, func(a mail.Address) bool { return strings.EqualFold(a.Email, email) })
 }
 
-// lineOf returns the number of the first line with an address in it, 0 without
-// one.
+// lineOf returns the index of the first line that contains an address, or 0.
 func (m *reportMail) lineOf(email string) int {
 	email = strings.ToLower(email)
 	at := slices.IndexFunc(m.lines, func(line string) bool { return strings.Contains(strings.ToLower(line), email) })
 	return max(at, 0)
 }
 
-// saidOf returns what the text says about a recipient of a delivery status.
+// saidOf returns the text about a recipient of a delivery status.
 func (m *reportMail) saidOf(r *Recipient) string {
 	for _, email := range []string{r.Email, r.Original} {
 		if email == "" {
@@ -105,8 +103,8 @@ func (m *reportMail) saidOf(r *Recipient) string {
 	return plaintext.Truncate(m.head, maxSaid)
 }
 
-// saidFrom returns the text about an address from a line on, up to the next
-// recipient; "" in a report that says nothing before the original.
+// saidFrom returns the text about an address from line start up to the next
+// recipient, or "" if start is after the last line.
 func (m *reportMail) saidFrom(start int, email string) string {
 	if start >= len(m.lines) {
 		return ""
@@ -120,7 +118,7 @@ func (m *reportMail) saidFrom(start int, email string) string {
 	return plaintext.Truncate(strings.Join(m.lines[start:end], "\n"), maxSaid)
 }
 
-// soleRecipient returns the recipient whom the text speaks of, if it is one.
+// soleRecipient returns the recipient in the text if there is only one, or "".
 func (m *reportMail) soleRecipient() string {
 	if found, _ := m.findRecipients(); len(found) == 1 {
 		return found[0].email
@@ -128,8 +126,8 @@ func (m *reportMail) soleRecipient() string {
 	return ""
 }
 
-// soleAddress returns the only address in the text that may be the
-// recipient's, or the only one that the original was addressed to.
+// soleAddress returns the only possible recipient in the text, else the only To
+// address of the original, or "".
 func (m *reportMail) soleAddress() string {
 	var found recipientSet
 	for i, line := range m.lines {
@@ -156,9 +154,8 @@ func (m *reportMail) soleAddress() string {
 	return ""
 }
 
-// leadingAddress returns the address that a line begins with, in a list of
-// recipients: alone, before a colon, or before what is wrong with it; "" for
-// none.
+// leadingAddress returns the address at the start of a line in a list of
+// recipients: alone, before a colon or before an error; or "".
 func leadingAddress(line string) string {
 	line = strings.TrimLeft(line, " \t*>\"'•·-")
 	if len(line) > 2*mime.MaxAddressBytes {
@@ -187,14 +184,14 @@ func leadingAddress(line string) string {
 	return ""
 }
 
-// recipientNames are what stands before a recipient, in lower case.
+// recipientNames precede a recipient, in lower case.
 var recipientNames = []string{
 	"rcpt to:", "recipient:", "recipient address:", "delivered to:", "undeliverable to", "your mail to", "your message to", "recipients:", "failed recipient:",
 	"recipient was:", "undelivered to:", "failed to:", "delivery to", "rejected recipient",
 }
 
-// namedRecipient returns the address that a line names as the recipient, in
-// words or as sendmail does: "550 <a@b.example>... User unknown".
+// namedRecipient returns the address that a line names as recipient, in words
+// or as sendmail does: "550 <a@b.example>... User unknown".
 func namedRecipient(line string) []string {
 	lower := strings.ToLower(line)
 	if len(line) > 5 && replyCode(line[:3]) > 0 && line[3:5] == " <" {
@@ -210,8 +207,7 @@ func namedRecipient(line string) []string {
 	return nil
 }
 
-// refusedAddresses returns the addresses of a line that says why mail was
-// refused.
+// refusedAddresses returns the addresses on a line that reports an error.
 func refusedAddresses(line string) []string {
 	if strings.IndexByte(line, '@') < 0 || containsAny(line, []string{"mail from:", "contact", "assistance"}) {
 		return nil
@@ -222,7 +218,7 @@ func refusedAddresses(line string) []string {
 	return addressesIn(line)
 }
 
-// addressesIn returns what looks like an address in a line.
+// addressesIn returns the addresses in a line.
 func addressesIn(line string) (list []string) {
 	if len(line) > maxSaid {
 		line = line[:maxSaid]

@@ -1,5 +1,5 @@
-// Package bounce reads reports about mail that was sent before: bounces, notices of
-// delay, complaints and automatic replies.
+// Package bounce reads reports about sent mail: bounces, delay notices,
+// complaints and automatic replies.
 package bounce
 
 import (
@@ -11,83 +11,85 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// Report is what a message says about mail that was sent before: a delivery status
-// notification (RFC 3464) or a bounce in a server's own words, a complaint (RFC
-// 5965), a notice of delay, or an automatic reply (RFC 3834). Anyone can write such a
-// message. Before acting on it, the caller must check that it concerns their own
-// mail, by the address that it came to or by OriginalID.
+// Report is what a message reports about sent mail: a delivery status
+// notification (RFC 3464), a bounce in a server's own words, a complaint (RFC
+// 5965), a delay notice or an automatic reply (RFC 3834). Anyone can forge one.
+// Before acting on it, the caller must check that it concerns their own mail,
+// by the address that received it or by OriginalID.
 type Report struct {
-	// Recipients are those that the message reports on, at most 100. A message that
-	// is not a report has none.
+	// Recipients are the recipients that the message reports on, at most 100.
+	// It is empty if the message is not a report.
 	Recipients []Recipient
-	// OriginalID is the header Message-ID of the message that is reported on, with
-	// angle brackets, or "".
+	// OriginalID is the Message-ID of the reported message, with angle
+	// brackets, or "".
 	OriginalID string
-	// ReturnPath is the reverse-path of the message that is reported on, where the
-	// report gives it, or "".
+	// ReturnPath is the reverse-path of the reported message, if the report
+	// contains it, or "".
 	ReturnPath string
-	// EnvelopeID is what the sender of that mail called it (ENVID, RFC 3461), or
-	// "".
+	// EnvelopeID is the envelope id that the sender assigned (ENVID, RFC 3461),
+	// or "".
 	EnvelopeID string
 	// FeedbackType is the kind of a complaint in lower case, such as "abuse",
 	// "fraud", "opt-out" or "auth-failure" (RFC 5965 section 7.3, RFC 6591), or
-	// "". The last one reports a failed check, not an angry reader.
+	// "". A report of type "auth-failure" is about a failed check and not from
+	// a reader.
 	FeedbackType string
 }
 
 // Recipient is what a report says about one recipient.
 type Recipient struct {
-	// Email is the address that the report names, the domain in lower case, or
-	// "" where a complaint leaves it out.
+	// Email is the reported address with its domain in lower case, or "" if a
+	// complaint omits it.
 	Email string
-	// Original is the address that the sender had written, when the report
-	// gives it and it is another one.
+	// Original is the address that the sender used, if the report contains it
+	// and it differs from Email.
 	Original string
-	// Outcome is what happened.
+	// Outcome is the reported outcome.
 	Outcome Outcome
-	// Hard says of a bounce that the address is wrong: mail will never arrive
-	// there. Anything else, also when it is final for this mail, is soft.
+	// Hard reports whether a bounce means that the address is wrong and will
+	// never work. All other bounces are soft, even if they are final for this
+	// message.
 	Hard bool
-	// Reason is why, in one word.
+	// Reason is the cause of the outcome.
 	Reason Reason
-	// Status is the enhanced status code (RFC 3463) as "5.1.1", or "".
+	// Status is the enhanced status code (RFC 3463), such as "5.1.1", or "".
 	Status string
-	// Code is the reply code of SMTP, 400 to 599, or 0.
+	// Code is the SMTP reply code, 400 to 599, or 0.
 	Code int
-	// Diagnostic is what the other server said, on one line, at most 1,000
-	// bytes.
+	// Diagnostic is the remote server's text on one line, at most 1,000 bytes.
 	Diagnostic string
 }
 
-// Outcome is what a report says happened to mail for one recipient.
+// Outcome is the reported outcome for one recipient.
 type Outcome string
 
 const (
-	// Bounced mail was returned as undeliverable.
+	// Bounced means that the message was returned as undeliverable.
 	Bounced Outcome = "bounced"
-	// Delayed mail is still being tried.
+	// Delayed means that delivery is still being retried.
 	Delayed Outcome = "delayed"
-	// Delivered mail arrived, or was passed on to a server that does not report.
+	// Delivered means that the message was delivered, or relayed to a server
+	// that does not report.
 	Delivered Outcome = "delivered"
-	// Complained mail arrived, and its reader or their provider reported it.
+	// Complained means that the reader or their provider reported the message.
 	Complained Outcome = "complained"
-	// AutoReplied mail arrived, and a program replied for its reader.
+	// AutoReplied means that a program replied on behalf of the recipient.
 	AutoReplied Outcome = "auto_reply"
 )
 
 const (
-	maxReported   = 100      // recipients of a report
+	maxReported   = 100      // recipients per report
 	maxDiagnostic = 1000     // bytes
-	maxReportText = 64 << 10 // bytes that are read of each kind of part
+	maxReportText = 64 << 10 // bytes read per kind of part
 )
 
-// Read reads a message as a report. nullReversePath says that its envelope has no
-// sender, as that of a report should; many real ones have a sender. A message that is
-// not a report returns a Report without recipients. The errors are those of
-// [mime.Parse].
+// Read reads a message as a report. nullReversePath reports whether its
+// envelope has a null reverse-path, as reports should; many real ones do not.
+// If the message is not a report, Read returns a Report without recipients. It
+// returns the same errors as [mime.Parse].
 //
-// The work is linear in the size of the message, and little more than reading the
-// first 64 KiB of each part.
+// Read takes linear time in the size of the message and analyzes only the first
+// 64 KiB of each kind of part.
 func Read(r io.Reader, nullReversePath bool, lim mail.Limits) (Report, error) {
 	m, err := readReportMail(r, lim)
 	if err != nil {
@@ -105,7 +107,7 @@ func Read(r io.Reader, nullReversePath bool, lim mail.Limits) (Report, error) {
 	return rep, nil
 }
 
-// report tries the forms of reports, the plainest first.
+// report tries the kinds of reports, the most explicit first.
 func (m *reportMail) report() Report {
 	if m.feedback != "" {
 		return m.complaint()
@@ -118,7 +120,7 @@ func (m *reportMail) report() Report {
 	return m.autoReply()
 }
 
-// originalID finds the Message-ID of the message that is reported on.
+// originalID returns the Message-ID of the reported message, or "".
 func (m *reportMail) originalID() string {
 	for _, header := range []string{m.original, m.status, m.tail} {
 		if id := headerID(header); id != "" {
@@ -137,8 +139,8 @@ func (m *reportMail) originalID() string {
 	return ""
 }
 
-// returnPath finds the reverse-path of the message that is reported on: as the report
-// names it, or as the message has it that is returned.
+// returnPath returns the reverse-path of the reported message, from the report
+// or from the returned message, or "".
 func (m *reportMail) returnPath() (path string) {
 	read := func(name, text string) {
 		mime.Fields([]byte(text), func(f mime.Field) {
@@ -152,7 +154,7 @@ func (m *reportMail) returnPath() (path string) {
 	return path
 }
 
-// headerID returns the first Message-ID that stands as a field in text.
+// headerID returns the first Message-ID in a field in text, or "".
 func headerID(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimLeft(line, " \t>")

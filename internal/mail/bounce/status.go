@@ -8,7 +8,7 @@ import (
 )
 
 // statusReport reads a delivery status notification (RFC 3464), in a part of
-// its own or, as some programs write it, in the text.
+// its own or within the text.
 func (m *reportMail) statusReport() Report {
 	if m.status != "" {
 		return m.readStatus(m.status)
@@ -34,8 +34,7 @@ func (m *reportMail) readStatus(fields string) (rep Report) {
 	return rep
 }
 
-// inlineStatus returns the lines of a text from the first field of a delivery
-// status on.
+// inlineStatus returns the text from the first delivery status field on, or "".
 func inlineStatus(lines []string) string {
 	has := func(name string) int {
 		for i, line := range lines {
@@ -56,12 +55,12 @@ func inlineStatus(lines []string) string {
 	return strings.Join(lines[start:], "\n")
 }
 
-// statusGroup is the fields about the message or about one recipient, by name in
-// lower case.
+// statusGroup maps lower-case names to the fields about the message or about
+// one recipient.
 type statusGroup map[string]string
 
-// statusGroups cuts a delivery status at its empty lines, and where a recipient
-// follows on another without one.
+// statusGroups splits a delivery status at empty lines, and before a second
+// Final-Recipient in a group.
 func statusGroups(s string) (groups []statusGroup) {
 	for block := range strings.SplitSeq(s, "\n\n") {
 		g := statusGroup{}
@@ -81,12 +80,12 @@ func statusGroups(s string) (groups []statusGroup) {
 	return groups
 }
 
-// reportedBy makes of the fields about a recipient what they say. It is false
-// for one that has no address.
+// reportedBy converts the fields about one recipient. It returns false if they
+// contain no address.
 func (m *reportMail) reportedBy(g statusGroup) (r Recipient, ok bool) {
 	final, original := reportedAddress(g["final-recipient"]), reportedAddress(g["original-recipient"])
 	r.Email, r.Original = final, original
-	if original != "" && !strings.Contains(domainOf(final), ".") { // a file, a program, a mailbox by its inner name
+	if original != "" && !strings.Contains(domainOf(final), ".") { // a file, a program or an internal mailbox name
 		r.Email = original
 	}
 	if r.Email == "" {
@@ -105,7 +104,7 @@ func (m *reportMail) reportedBy(g statusGroup) (r Recipient, ok bool) {
 	}
 	said := m.saidOf(&r)
 	v := judge(diagnostic, comment, said, findStatus(statusField))
-	if kind == "x-unix" && v.hard() { // a program stumbled, RFC 3464 section 2.3.6
+	if kind == "x-unix" && v.hard() { // a program failed, RFC 3464 section 2.3.6
 		v.reason = ReasonSystem
 	}
 	r.Outcome, r.Status = outcomeOf(g["action"], findStatus(statusField), m), v.status
@@ -119,8 +118,8 @@ func (m *reportMail) reportedBy(g statusGroup) (r Recipient, ok bool) {
 	return r, true
 }
 
-// outcomeOf reads an Action field (RFC 3464 section 2.3.3). Where there is
-// none, or another word, the status and the text decide.
+// outcomeOf reads an Action field (RFC 3464 section 2.3.3). If it is missing,
+// the status and the text decide.
 func outcomeOf(action, status string, m *reportMail) Outcome {
 	switch mime.FirstToken(action) {
 	case "failed":
@@ -140,7 +139,7 @@ func outcomeOf(action, status string, m *reportMail) Outcome {
 	return Bounced
 }
 
-// cutType cuts the type off a typed value: "smtp; 550 5.1.1 unknown".
+// cutType splits a typed value, as in "smtp; 550 5.1.1 unknown".
 func cutType(s string) (kind, value string, ok bool) {
 	kind, value, ok = strings.Cut(s, ";")
 	if !ok || strings.ContainsAny(strings.TrimSpace(kind), " <") {

@@ -6,7 +6,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// A verdict is what the server's words mean about one recipient.
+// A verdict is what a server's text means for one recipient.
 type verdict struct {
 	reason Reason
 	status string
@@ -15,9 +15,9 @@ type verdict struct {
 
 func (v verdict) hard() bool { return v.reason.hard() }
 
-// judge weighs the words of the server that refused the message, the comment of
-// the server that reports it, what it wrote for people, and the status it gave.
-// What the first says counts most: the last is often made from a table.
+// judge interprets the rejecting server's text, the reporting server's comment,
+// its text for people and its status. The rejecting server's text counts most,
+// because reporting servers often derive the status from a table.
 func judge(diagnostic, comment, said, status string) verdict {
 	diagnostic, said = plaintext.Truncate(diagnostic, maxSaid), plaintext.Truncate(said, maxSaid)
 	v := verdict{status: bestStatus(findFailure(diagnostic), status, findFailure(said))}
@@ -30,25 +30,25 @@ func judge(diagnostic, comment, said, status string) verdict {
 		}
 	}
 	if meant := reasonOfStatus(v.status); v.reason == ReasonNone || v.reason == ReasonRefused && meant.hard() && !isWish(diagnostic+said) {
-		v.reason = meant // "rejected" alone says less than the status
+		v.reason = meant // the status is more specific than "rejected" alone
 	}
 	v.weigh(diagnostic + "\n" + said)
 	return v
 }
 
-// weigh withdraws a hard result that other signs contradict. Some servers
-// refuse what they do not want with the words "user unknown", so these count in
-// answer to the recipient, or with a status that means it, or when they name
-// the address; a server's words about itself need no such proof.
+// weigh replaces a hard reason that other signs contradict. Some servers reject
+// unwanted messages with "user unknown". So a hard reason needs more: a certain
+// phrase, a status about the address, a rejection of RCPT TO, or the address in
+// the text. Text about a missing domain needs none of these.
 func (v *verdict) weigh(text string) {
 	at, byStatus := stageOf(text), statusSubject(v.status) == "5.1" || statusSubject(v.status) == "4.1"
 	switch {
 	case !v.hard():
 	case at == stageMail, v.status == "5.1.7", v.status == "5.1.8":
-		v.reason = ReasonSender // it is the sender's name that is not known
+		v.reason = ReasonSender // the sender's address is unknown
 	case v.reason == ReasonNoDomain:
 		if strings.HasPrefix(v.status, "4") {
-			v.reason = ReasonNetwork // names may be found again
+			v.reason = ReasonNetwork // the domain may resolve later
 		}
 	case byStatus:
 	case at != stageData && isCertain(text):
@@ -59,7 +59,7 @@ func (v *verdict) weigh(text string) {
 	}
 }
 
-// namesAddress reports whether a server's words are surely about the address.
+// namesAddress reports whether a server's text is certainly about the address.
 func namesAddress(text string) bool {
 	before := ""
 	for word := range strings.FieldsSeq(text) { // "550 <a@b.example>: Recipient address rejected"
@@ -74,11 +74,10 @@ func namesAddress(text string) bool {
 	})
 }
 
-// isCertain reports whether a server's words can only mean that the address does not
-// exist, whatever status it returned and whenever it said so. Words that directly
-// follow the address do not count: that is the form of sendmail, as in "550
-// a@b.example... No such user", which filtering gateways repeat when they themselves
-// refuse the message.
+// isCertain reports whether a server's text can only mean that the address does
+// not exist, whatever its status and timing. Phrases directly after the address
+// do not count: "550 a@b.example... No such user" is sendmail's form, which
+// filtering gateways repeat when they reject the message themselves.
 func isCertain(text string) bool {
 	words := plainWords(text)
 	for _, w := range certainWords {
@@ -89,7 +88,7 @@ func isCertain(text string) bool {
 	return false
 }
 
-// stage is how far a transaction had come when the message was refused.
+// stage is the point in the SMTP transaction at which the message was rejected.
 type stage int
 
 const (
@@ -99,8 +98,8 @@ const (
 	stageData          // after DATA, or after the message itself
 )
 
-// stageWords are what reports write about how far they came, the surest first:
-// a transcript may show DATA, sent ahead, above the reply to a recipient.
+// stageWords are what reports write about the stage, the most certain first. A
+// transcript may show a pipelined DATA before the reply to a recipient.
 var stageWords = []struct {
 	stage stage
 	words []string
@@ -109,7 +108,7 @@ var stageWords = []struct {
 	{stageData, []string{
 		"end of data", "data command", "text command", "(data)", ">>> data", "our final data", "after data", "smtp command data",
 		"in reply to data", "after i sent the message", "in response to data", "[data]", "at data", "sent message body",
-		"(state 17)", "(state 18)", // of Gmail, as the others of that kind
+		"(state 17)", "(state 18)", // Gmail's, like the other states
 	}},
 	{stageMail, []string{
 		"mail from command", "after mail from", "mail command", "(mail from)", ">>> mail from", "our mail from", "[mail_from]", "mail_from",
@@ -118,7 +117,7 @@ var stageWords = []struct {
 	{stageRcpt, []string{"rcpt to", "rcpt command", "[rcpt_to]", "does not like recipient", "smtp:rcpt"}},
 }
 
-// stageOf finds out when the message was refused.
+// stageOf returns the stage at which the message was rejected.
 func stageOf(text string) stage {
 	text = strings.ReplaceAll(plaintext.FoldSpace(strings.ToLower(text)), "-------", " ")
 	for _, s := range stageWords {
@@ -131,7 +130,7 @@ func stageOf(text string) stage {
 	return stageUnknown
 }
 
-// bestStatus returns the first status that says something, else the first.
+// bestStatus returns the first specific status, else the first one.
 func bestStatus(list ...string) string {
 	best := ""
 	for _, s := range list {
@@ -145,7 +144,7 @@ func bestStatus(list ...string) string {
 	return best
 }
 
-// reasonOfStatus is what a status means where the server said no more (RFC 3463, and
+// reasonOfStatus returns the reason that a status alone implies (RFC 3463 and
 // the codes registered since).
 func reasonOfStatus(s string) Reason {
 	if len(s) < 2 {
@@ -184,7 +183,7 @@ func reasonOfStatus(s string) Reason {
 	return ReasonNone
 }
 
-// statusSubject returns the class and subject of a status: "5.1" of "5.1.1".
+// statusSubject returns the class and subject of a status: "5.1" for "5.1.1".
 func statusSubject(s string) string {
 	if at := strings.LastIndexByte(s, '.'); at > 0 {
 		return s[:at]
@@ -192,7 +191,7 @@ func statusSubject(s string) string {
 	return ""
 }
 
-// cutDiagnostic makes one bounded line of what a server said.
+// cutDiagnostic converts a server's text to one line of bounded length.
 func cutDiagnostic(s string) string {
 	return plaintext.Truncate(plaintext.FoldSpace(plaintext.OneLine(plaintext.Truncate(s, 4*maxDiagnostic))), maxDiagnostic)
 }

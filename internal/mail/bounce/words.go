@@ -1,6 +1,6 @@
 package bounce
 
-// bounceSubjects are what the subjects of bounces say, in lower case.
+// bounceSubjects occur in the subjects of bounces, in lower case.
 var bounceSubjects = []string{
 	"undeliver", "undelivered", "non-deliver", "nondeliver", "not delivered", "could not be delivered", "couldn't be delivered", "unable to deliver",
 	"returned mail", "returned to sender", "return to sender", "failure notice", "failure notification", "delivery failure", "delivery failed",
@@ -16,7 +16,7 @@ var bounceSubjects = []string{
 	"配信不能", "配信できません", "送信できません", "送達できません", "エラー通知", "退信", "投递失败", "无法投递", "無法傳遞", "未送达", "전송 실패", "배달 실패", "반송",
 }
 
-// bounceWords are what the texts of bounces say, in lower case and with single
+// bounceWords occur in the text of bounces, in lower case and with single
 // spaces.
 var bounceWords = []string{
 	"could not be delivered", "couldn't be delivered", "cannot be delivered", "can't be delivered", "can not be delivered", "was not delivered",
@@ -35,7 +35,7 @@ var bounceWords = []string{
 	"被退回", "배달하지 못했습니다", "전송할 수 없습니다", "không thể gửi", "tidak dapat dikirim",
 }
 
-// delayWords say that delivery is still being tried.
+// delayWords mean that the server is still retrying.
 var delayWords = []string{
 	"warning message only", "this is a warning only", "warning only", "has been delayed", "delivery delayed", "delayed mail", "still being retried",
 	"will be retried", "not yet been delivered", "not been delivered yet", "will continue to try", "will keep trying", "continue trying", "(delay)",
@@ -43,7 +43,7 @@ var delayWords = []string{
 	"verzögert", "weiterhin versucht", "retardé", "retrasad", "ritardat", "atrasad", "vertraagd", "opóźni", "задержан", "遅延", "延迟", "延遲",
 }
 
-// finalWords say that the server has stopped trying.
+// finalWords mean that the server has stopped retrying.
 var finalWords = []string{
 	"failed permanently", "permanent error", "permanent failure", "permanent fatal", "giving up", "given up", "not going to try again", "could not be delivered to one or more",
 	"has been returned", "was returned", "delivery has failed", "returned below could not", "will not be retried", "no further attempts", "permanently failed",

@@ -16,10 +16,11 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// maxLine is the length of a line without its CRLF (RFC 5322 section 2.1.1).
+// maxLine is the maximum length of a line without its CRLF (RFC 5322 section
+// 2.1.1).
 const maxLine = 998
 
-// text writes a part of text. The last one of a message ends its last line.
+// text writes a text part. With last, it also ends the last line.
 func (m *mailWriter) text(subtype, s string, last bool) {
 	s = crlfLines(s)
 	if last && !strings.HasSuffix(s, "\r\n") {
@@ -46,13 +47,13 @@ func (m *mailWriter) text(subtype, s string, last bool) {
 	}
 }
 
-// crlfLines returns s with CRLF line ends.
+// crlfLines returns s with CRLF line endings.
 func crlfLines(s string) string {
 	return strings.ReplaceAll(plaintext.UnixLines(s), "\n", "\r\n")
 }
 
-// textEncoding chooses how text is written: as it is if mail systems leave it
-// alone, in base64 if most of it would have to be quoted.
+// textEncoding returns the transfer encoding for s: 7bit if mail systems do not
+// change s, base64 if most of it needs quoting, else quoted-printable.
 func textEncoding(s string) string {
 	odd, plain := 0, true
 	for line := range strings.SplitSeq(s, "\r\n") {
@@ -101,14 +102,15 @@ func (m *mailWriter) fileContent(a *Attachment) error {
 	return errors.Join(m.base64(r), r.Close())
 }
 
-// lineBytes is what a line of 76 characters of base64 holds, and linesAtOnce how
-// many of them are written together.
+// lineBytes is the number of bytes in a base64 line of 76 characters, and
+// linesAtOnce the number of lines per write.
 const (
 	lineBytes   = 57
 	linesAtOnce = 64
 )
 
-// base64 writes r in lines of 76 characters, the last without its line end.
+// base64 writes r in lines of 76 characters, without a line ending after the
+// last.
 func (m *mailWriter) base64(r io.Reader) error {
 	var raw [linesAtOnce * lineBytes]byte
 	lines := make([]byte, 0, linesAtOnce*(76+len("\r\n")))
@@ -132,8 +134,9 @@ func (m *mailWriter) base64(r io.Reader) error {
 	}
 }
 
-// fileType returns the media type of an attachment. A message or a multipart
-// goes as plain bytes: those types may not be encoded (RFC 2046 section 5.2.1).
+// fileType returns the media type of an attachment. Messages and multiparts
+// become application/octet-stream, because they must not be encoded (RFC 2046
+// section 5.2.1).
 func fileType(s string) string {
 	kind, params, err := mime.ParseMediaType(s)
 	if err != nil || s == "" || strings.HasPrefix(kind, "message/") || strings.HasPrefix(kind, "multipart/") {
@@ -142,8 +145,8 @@ func fileType(s string) string {
 	return mime.FormatMediaType(kind, params)
 }
 
-// filenameParams returns the parameters that give a file its name: quoted, or
-// in the form of RFC 2231, in pieces if it is long.
+// filenameParams returns the filename parameters: a quoted string, or the form
+// of RFC 2231, split if it is long.
 func filenameParams(name string) []string {
 	const piece = 60
 	if name == "" {
@@ -174,7 +177,7 @@ func filenameParams(name string) []string {
 
 var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// percentEncode encodes what is not an attr-char of RFC 5987.
+// percentEncode escapes all but the attr-chars of RFC 5987.
 func percentEncode(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

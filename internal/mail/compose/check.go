@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// FieldError says which field of an outgoing mail cannot be written, and why.
+// FieldError reports which field of an outgoing message is invalid, and why.
 type FieldError struct {
 	Field  string // as in the API: "subject", "to[1].email", "headers.X-Tag"
 	Reason string // "contains a line break or control character"
@@ -19,7 +19,7 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + " " + e.Reason }
 
-// checker keeps the first fault that it finds.
+// checker keeps the first error.
 type checker struct{ err *FieldError }
 
 func (c *checker) fail(field, reason string) {
@@ -28,14 +28,14 @@ func (c *checker) fail(field, reason string) {
 	}
 }
 
-// line checks a string that will stand in a header.
+// line checks a string for use in a header.
 func (c *checker) line(field, s string) {
 	if err := mail.CheckLine(s); err != nil {
 		c.fail(field, err.Error())
 	}
 }
 
-// text checks one in which a tab is a space.
+// text is line, but allows tabs, which are written as spaces.
 func (c *checker) text(field, s string) { c.line(field, strings.ReplaceAll(s, "\t", " ")) }
 
 func (c *checker) address(field string, a mail.Address) {
@@ -59,7 +59,7 @@ func (c *checker) ids(field string, ids []string) {
 	}
 }
 
-// check returns a *FieldError for the first field that cannot be written.
+// check returns a *FieldError for the first invalid field, or nil.
 func (o *Outgoing) check() error {
 	var c checker
 	c.address("from", o.From)
@@ -99,7 +99,7 @@ func (c *checker) body(field, s string) {
 	}
 }
 
-// ownFields are written from the fields of Outgoing, or by mail systems.
+// ownFields are set from Outgoing or by mail systems.
 var ownFields = map[string]bool{
 	"date": true, "from": true, "sender": true, "reply-to": true, "to": true, "cc": true, "bcc": true, "subject": true,
 	"message-id": true, "in-reply-to": true, "references": true, "mime-version": true, "return-path": true, "received": true,

@@ -1,5 +1,5 @@
-// Package compose writes messages. It refuses any value that could add a header field
-// or a recipient, and names the field. It never repairs such a value.
+// Package compose writes messages. It rejects any value that could add a header
+// field or a recipient, and reports the field. It never repairs a value.
 package compose
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// Outgoing is everything that a message to be sent is made of. The same Outgoing
-// always gives the same bytes, so that a message can be composed anew for each
-// delivery attempt instead of being stored twice.
+// Outgoing is an outgoing message. WriteTo always writes the same bytes for the
+// same Outgoing, so the message can be composed again for each delivery attempt
+// instead of being stored.
 type Outgoing struct {
-	// Seed makes the boundaries of the parts; it is unique to the message.
+	// Seed determines the MIME boundaries. It is unique to the message.
 	Seed string
-	// HeaderID is the Message-ID with its angle brackets.
+	// HeaderID is the Message-ID with angle brackets.
 	HeaderID string
 	Date     time.Time
 
@@ -29,36 +29,36 @@ type Outgoing struct {
 	ReplyTo []mail.Address
 	Subject string
 
-	// Text and HTML are the body; either may be empty. Their line ends may be
-	// LF or CRLF.
+	// Text and HTML are the body; either may be empty. Line endings may be LF
+	// or CRLF.
 	Text, HTML string
 
 	InReplyTo  []string // with angle brackets
 	References []string // with angle brackets
 
-	// Headers are further fields, name and value, in their order. Fields that
-	// Outgoing has itself are refused.
+	// Headers are additional fields, name and value, in order. Fields that
+	// Outgoing sets itself are rejected.
 	Headers     [][2]string
 	Attachments []Attachment
 }
 
-// Attachment is a file that goes with a message.
+// Attachment is an attached file.
 type Attachment struct {
 	Filename    string
 	ContentType string // application/octet-stream if empty
 	ContentID   string // without angle brackets; for "cid:" links in the HTML
-	Inline      bool   // shown within the HTML, if there is one, by its ContentID
+	Inline      bool   // shown within the HTML, if any, by its ContentID
 	Content     []byte
-	// Open, if set, gives the content instead of Content. It is called once
-	// for each WriteTo.
+	// Open, if set, returns the content instead of Content. Each WriteTo calls
+	// it once.
 	Open func() (io.ReadCloser, error)
 }
 
-// WriteTo implements io.WriterTo: it writes the message (RFC 5322, RFC 2045) with
-// CRLF line ends and lines of at most 998 bytes. It has no Bcc field. All is
-// 7-bit except addresses with a non-ASCII local part, which only the headers
-// of RFC 6532 can hold. Nothing is written when a field cannot be: the error
-// is then a *FieldError.
+// WriteTo implements io.WriterTo. It writes the message (RFC 5322, RFC 2045)
+// with CRLF line endings, in lines of at most 998 bytes and without a Bcc
+// field. The output is 7-bit, except for addresses with a non-ASCII local part
+// (RFC 6532). If a field is invalid, it writes nothing and returns a
+// *FieldError.
 func (o *Outgoing) WriteTo(w io.Writer) (int64, error) {
 	if err := o.check(); err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (o *Outgoing) WriteTo(w io.Writer) (int64, error) {
 	return count.n, m.err
 }
 
-// countingWriter counts what is written to w.
+// countingWriter counts the bytes written to w.
 type countingWriter struct {
 	w io.Writer
 	n int64
@@ -85,20 +85,20 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// wireWriter keeps the first error of what it writes to and returns it from
-// Flush, so that a write itself cannot fail.
+// wireWriter keeps the first write error and returns it from Flush, so that
+// writes themselves do not fail.
 type wireWriter struct{ *bufio.Writer }
 
-// put writes strings one after the other.
+// put writes the strings in order.
 func (w wireWriter) put(parts ...string) {
 	for _, s := range parts {
 		_, _ = w.WriteString(s)
 	}
 }
 
-// mailWriter writes the parts of a message: the text and its HTML form are
-// alternatives, the HTML stands with the files it shows, and all of it with
-// the files that are attached.
+// mailWriter writes the parts of a message. Text and HTML are alternatives,
+// inline files are related to the HTML, and the other files are attached to all
+// of it.
 type mailWriter struct {
 	w          wireWriter
 	out        *Outgoing
@@ -126,7 +126,7 @@ func (m *mailWriter) body() {
 	m.close(boundary)
 }
 
-// content writes the text of the message. last says that nothing follows it.
+// content writes the text of the message. last reports that nothing follows.
 func (m *mailWriter) content(related []int, last bool) {
 	switch {
 	case m.out.HTML == "":
@@ -162,9 +162,9 @@ func (m *mailWriter) files(boundary, disposition string, files []int) {
 	}
 }
 
-// open begins a multipart and returns its boundary. No boundary can stand in
-// the content: "=_" is neither base64 nor quoted-printable, and text that has
-// it is not written unchanged.
+// open begins a multipart and returns its boundary. The boundary cannot occur
+// in the content: "=_" is neither base64 nor quoted-printable, and text that
+// contains it is always encoded.
 func (m *mailWriter) open(subtype string) string {
 	m.boundaries++
 	sum := sha256.Sum256([]byte(m.out.Seed + "\x00" + strconv.Itoa(m.boundaries)))
@@ -173,8 +173,8 @@ func (m *mailWriter) open(subtype string) string {
 	return boundary
 }
 
-// next begins a part. The line end before the delimiter is not of the part
-// before it.
+// next begins a part. The line ending before the delimiter belongs to the
+// delimiter.
 func (m *mailWriter) next(boundary string) { m.w.put("\r\n--", boundary, "\r\n") }
 
 func (m *mailWriter) close(boundary string) { m.w.put("\r\n--", boundary, "--\r\n") }

@@ -9,8 +9,8 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// maxCoded is the length of the coded text in an encoded word; with a field
-// name before it the line stays below 78.
+// maxCoded is the maximum length of the encoded text in an encoded word. With a
+// field name before it, the line is shorter than 78.
 const maxCoded = 48
 
 // encodeWords returns s as encoded words in UTF-8, each complete in itself.
@@ -54,7 +54,7 @@ func encodeQ(s string) []string {
 	return words
 }
 
-// qRune returns a character in the "Q" encoding.
+// qRune returns r in the "Q" encoding.
 func qRune(r rune) string {
 	switch {
 	case r == ' ':
@@ -69,7 +69,7 @@ func qRune(r rune) string {
 	return b.String()
 }
 
-// isQSafe reports whether c may stand in an encoded word of a phrase (RFC 2047
+// isQSafe reports whether c may occur in an encoded word in a phrase (RFC 2047
 // section 5).
 func isQSafe(c byte) bool {
 	return plaintext.IsAlnum(c) || c == '!' || c == '*' || c == '+' || c == '-' || c == '/'

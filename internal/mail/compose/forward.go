@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// ForwardedHeader is what a forward shows of the header of the original.
+// ForwardedHeader holds the header fields of the original that a forward shows.
 type ForwardedHeader struct {
 	From    mail.Address
 	To, Cc  []mail.Address
@@ -20,7 +20,7 @@ type ForwardedHeader struct {
 	Subject string
 }
 
-// forwardMark is how mail programs know that what follows is the original.
+// forwardMark marks the start of the original for mail clients.
 const forwardMark = "---------- Forwarded message ---------"
 
 // ForwardText returns the text of a forward: the note, then the original.
@@ -37,9 +37,9 @@ func ForwardText(note string, h ForwardedHeader, text string) string {
 	return b.String()
 }
 
-// ForwardHTML returns the HTML of a forward: the note, which is HTML itself,
-// then the original. What the original's header says is escaped; the original
-// stands without its own document around it, with its styles.
+// ForwardHTML returns the HTML of a forward: the note, which is HTML, then the
+// original. It escapes the original's header fields. It strips the original's
+// html, head and body tags, but keeps its styles.
 func ForwardHTML(note string, h ForwardedHeader, original string) string {
 	var b strings.Builder
 	if note != "" {
@@ -53,7 +53,7 @@ func ForwardHTML(note string, h ForwardedHeader, original string) string {
 	return b.String()
 }
 
-// lines returns the fields that are known, with their names.
+// lines returns the names and values of the fields that are set.
 func (h *ForwardedHeader) lines() [][2]string {
 	lines := [][2]string{{"From", showAddress(h.From)}}
 	if !h.Date.IsZero() {
@@ -77,7 +77,7 @@ func showAddresses(list []mail.Address) string {
 	return strings.Join(shown, ", ")
 }
 
-// showAddress returns an address for people to read.
+// showAddress formats an address for display.
 func showAddress(a mail.Address) string {
 	if a.Name == "" {
 		return plaintext.OneLine(a.Email)
@@ -88,12 +88,12 @@ func showAddress(a mail.Address) string {
 	return plaintext.OneLine(a.Name + " <" + a.Email + ">")
 }
 
-// innerHTML returns what a document shows, to stand inside another: without
+// innerHTML returns the content of a document for use inside another: without
 // html, head and body tags, titles and scripts, but with its styles.
 func innerHTML(doc string) string {
 	z := nethtml.NewTokenizer(strings.NewReader(doc))
 	var b strings.Builder
-	skip := atom.Atom(0) // the element whose text is left out
+	skip := atom.Atom(0) // the element whose text is skipped
 	for {
 		switch token := z.Next(); token {
 		case nethtml.ErrorToken:

@@ -11,11 +11,11 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// foldAt is the length that header lines should not exceed (RFC 5322 section
+// foldAt is the recommended maximum length of a header line (RFC 5322 section
 // 2.1.1).
 const foldAt = 78
 
-// headerWriter writes header fields, folded between their words.
+// headerWriter writes header fields and folds them between words.
 type headerWriter struct {
 	w   wireWriter
 	col int
@@ -26,7 +26,7 @@ func (h *headerWriter) start(name string) {
 	h.col = len(name) + 1
 }
 
-// word writes one that must not be folded, after a space.
+// word writes a space and a word, folding the line before it if needed.
 func (h *headerWriter) word(s string, first bool) {
 	if h.col+1+len(s) > foldAt && !first {
 		h.w.put("\r\n")
@@ -38,7 +38,7 @@ func (h *headerWriter) word(s string, first bool) {
 
 func (h *headerWriter) end() { h.w.put("\r\n") }
 
-// words writes a field of words.
+// words writes a field that consists of words.
 func (h *headerWriter) words(name string, words []string) {
 	h.start(name)
 	for i, w := range words {
@@ -47,7 +47,7 @@ func (h *headerWriter) words(name string, words []string) {
 	h.end()
 }
 
-// field writes a value and its parameters.
+// field writes a field with a value and parameters.
 func (h *headerWriter) field(name, value string, params ...string) {
 	words := append([]string{value}, params...)
 	for i := range words[:len(words)-1] {
@@ -56,7 +56,7 @@ func (h *headerWriter) field(name, value string, params ...string) {
 	h.words(name, words)
 }
 
-// addresses writes a field of mailboxes, none if there are none.
+// addresses writes a field of mailboxes, or nothing if the list is empty.
 func (h *headerWriter) addresses(name string, list ...mail.Address) {
 	if len(list) == 0 {
 		return
@@ -78,7 +78,7 @@ func (h *headerWriter) addresses(name string, list ...mail.Address) {
 	h.words(name, words)
 }
 
-// writeHeader writes the header of the message without the fields of its body.
+// writeHeader writes the message header except the fields of the body.
 func (o *Outgoing) writeHeader(h *headerWriter) {
 	h.field("Date", o.Date.Format(time.RFC1123Z))
 	h.addresses("From", o.From)
@@ -102,8 +102,8 @@ func (o *Outgoing) writeHeader(h *headerWriter) {
 	h.field("MIME-Version", "1.0")
 }
 
-// unstructured returns text as the words of a field: unchanged, or, where that
-// would not come back the same, as encoded words (RFC 2047).
+// unstructured returns s as the words of a field: unchanged if that preserves
+// it, else as encoded words (RFC 2047).
 func unstructured(s string) []string {
 	s = strings.ReplaceAll(s, "\t", " ")
 	plain := plaintext.IsASCII(s) && !strings.Contains(s, "=?")
@@ -119,8 +119,7 @@ func unstructured(s string) []string {
 	return encodeWords(s)
 }
 
-// phrase returns a display name as words: atoms, a quoted string, or encoded
-// words.
+// phrase returns a display name as atoms, a quoted string or encoded words.
 func phrase(name string) []string {
 	name = plaintext.FoldSpace(name)
 	if name == "" {
@@ -152,8 +151,8 @@ func isAtom(s string) bool {
 	return s != ""
 }
 
-// headerEmail returns an address with its domain in the ASCII form, which
-// every mail system knows.
+// headerEmail returns an address with its domain in ASCII form, which every
+// mail system supports.
 func headerEmail(email string) string {
 	at := strings.LastIndexByte(email, '@')
 	if plaintext.IsASCII(email[at+1:]) {
@@ -161,7 +160,7 @@ func headerEmail(email string) string {
 	}
 	ascii, err := idna.Lookup.ToASCII(email[at+1:])
 	if err != nil {
-		return email // check has seen that it is valid
+		return email // check has validated it
 	}
 	return email[:at+1] + ascii
 }

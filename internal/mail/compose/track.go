@@ -6,13 +6,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxTracked is how many links of a message are changed; each makes it longer.
+// maxTracked is the maximum number of links to rewrite. Each one makes the
+// message longer.
 const maxTracked = 1000
 
-// RewriteLinks returns HTML in which the targets of links are replaced by what
-// link returns for them; where it returns "", and in whatever is not a plain link,
-// everything is kept, byte by byte. A picture of the address pixel, if there
-// is one, is put at the end of what is seen.
+// RewriteLinks replaces each link target in src with the result of link. It
+// keeps a link unchanged if link returns "", and all other bytes. If pixel is
+// not empty, it adds an image with that URL at the end of the body.
 func RewriteLinks(src string, link func(target string) string, pixel string) string {
 	z := html.NewTokenizer(strings.NewReader(src))
 	var out strings.Builder
@@ -20,7 +20,7 @@ func RewriteLinks(src string, link func(target string) string, pixel string) str
 	end, changed := -1, 0
 	for {
 		kind := z.Next()
-		raw := string(z.Raw()) // what is read of the tag below changes it
+		raw := string(z.Raw()) // reading the tag below overwrites raw
 		if kind == html.ErrorToken {
 			out.WriteString(raw)
 			break
@@ -47,15 +47,15 @@ func RewriteLinks(src string, link func(target string) string, pixel string) str
 	return all[:end] + seen + all[end:]
 }
 
-// relinked writes the tag that the tokenizer has read the name of anew, with
-// another target. ok is false when the tag is kept.
+// relinked rebuilds the tag that z is reading with a new target. ok is false if
+// the tag stays unchanged.
 func relinked(z *html.Tokenizer, name string, kind html.TokenType, link func(string) string) (tag string, ok bool) {
 	t := html.Token{Type: kind, Data: name}
 	for more := true; more; {
 		var key, value []byte
 		key, value, more = z.TagAttr()
 		a := html.Attribute{Key: string(key), Val: string(value)}
-		if a.Key == "href" { // of two, the tokenizer gives the first, as browsers do
+		if a.Key == "href" { // the tokenizer returns the first of two, as browsers do
 			if a.Val = link(strings.TrimSpace(a.Val)); a.Val == "" {
 				return "", false
 			}
