@@ -16,7 +16,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
-// htmlMail is a mail of 50 KB: text, HTML with tables and styles, a picture.
+// htmlMail is a message of 50 KB: text, HTML with tables and styles, an image.
 func htmlMail() []byte {
 	var page strings.Builder
 	page.WriteString("<html><head><style>td { padding: 0 }</style></head><body><div style=\"display:none\">Preview 111111</div>" +
@@ -38,7 +38,7 @@ func htmlMail() []byte {
 	return raw.Bytes()
 }
 
-// read is what receiving does with a mail.
+// read does what the server does with a received message.
 func read(raw []byte) (*mime.Message, mail.Extraction, string, error) {
 	m, err := mime.Parse(bytes.NewReader(raw), mail.DefaultLimits())
 	if err != nil {
@@ -94,8 +94,8 @@ func BenchmarkExtract(b *testing.B) {
 	}
 }
 
-// BenchmarkExtractNumbers takes 50 KB of lines with a number each, which is as
-// much work as a text can be.
+// BenchmarkExtractNumbers reads 50 KB of lines with a number each, the worst
+// case.
 func BenchmarkExtractNumbers(b *testing.B) {
 	var lines strings.Builder
 	for i := 0; lines.Len() < 50<<10; i++ {
@@ -110,8 +110,8 @@ func BenchmarkExtractNumbers(b *testing.B) {
 	reportCPU(b, start)
 }
 
-// reportCPU adds the processor time, which unlike that of the clock does not
-// depend on what else the machine does.
+// reportCPU reports the processor time, which does not depend on other load on
+// the machine.
 func reportCPU(b *testing.B, start time.Duration) {
 	b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/extract"
 )
 
-// TestDeepHTMLKeepsItsCode goes deeper than HTML trees may be.
+// TestDeepHTMLKeepsItsCode nests deeper than HTML tree builders allow.
 func TestDeepHTMLKeepsItsCode(t *testing.T) {
 	t.Parallel()
 	got := extract.CodesAndLinks("Sign in", "", strings.Repeat("<div>", 100_000)+`<p>Your code is 735120</p><a href="https://example.com/verify/aB3dE5fG7hJ9">Verify</a>`)

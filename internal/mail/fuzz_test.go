@@ -17,8 +17,8 @@ import (
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
-// FuzzParse reads anything as a mail (M13): alike each time, within the limits,
-// and all text of it valid.
+// FuzzParse reads any input as a message (M13). The result must be
+// deterministic, within the limits and valid text.
 func FuzzParse(f *testing.F) {
 	mailtest.EachMessage(f, "testdata/mail", func(raw []byte) { f.Add(raw) })
 	lim := mail.DefaultLimits()
@@ -66,7 +66,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// fuzzPart reads an attachment, which must be as long as it was said to be.
+// fuzzPart reads an attachment and checks its announced size.
 func fuzzPart(t *testing.T, raw []byte, a mail.Attachment, lim mail.Limits) {
 	t.Helper()
 	mailtest.CheckText(t, "file name", a.Filename)
@@ -83,7 +83,7 @@ func fuzzPart(t *testing.T, raw []byte, a mail.Attachment, lim mail.Limits) {
 	}
 }
 
-// answer composes a reply to a mail: what was read can always be written.
+// answer composes a reply to a message: whatever Parse returns can be written.
 func answer(t *testing.T, m *mime.Message) {
 	t.Helper()
 	o := simpleMail()
@@ -132,7 +132,7 @@ func FuzzMailbox(f *testing.F) {
 	})
 }
 
-// simpleMail is an outgoing message with nothing special in it.
+// simpleMail is a plain outgoing message.
 func simpleMail() compose.Outgoing {
 	return compose.Outgoing{
 		Seed: "seed", HeaderID: "<1@example.com>", Date: mailtest.Date, Subject: "Hello",

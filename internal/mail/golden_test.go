@@ -24,22 +24,21 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden is all that a reader of the API sees of a fixture: the message, the
-// content of its attachments, what is extracted, and what it reports if it is
-// a bounce or the like.
+// golden is what the API returns for a fixture: the message, the content of its
+// attachments, the extracted values, and the report if it is one.
 type golden struct {
 	Message   *mime.Message
 	Contents  map[string]string
 	Extracted mail.Extraction
-	Shown     string // the text of a mail that has only HTML
+	Shown     string // the text of an HTML-only message
 	Reply     string
 	Snippet   string
 	Automated bool
 	Report    *bounce.Report `json:",omitempty"`
 }
 
-// TestFixtures reads the mails of testdata/mail and compares with the golden
-// file beside each. Their names say what is odd about them.
+// TestFixtures reads the messages of testdata/mail and compares each with its
+// golden file. The file names say what is unusual about a message.
 func TestFixtures(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/mail/*.eml")

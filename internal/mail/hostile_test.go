@@ -19,9 +19,9 @@ import (
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
-// TestHostileMails reads mails that are made to cost much, in processor time.
-// What is quadratic takes minutes. Of the memory all counts that was ever
-// taken, whatever of it was freed in between.
+// TestHostileMails reads messages built to cost processor time or memory. A
+// quadratic algorithm would take minutes. Memory counts all allocations, even
+// if freed.
 func TestHostileMails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -119,11 +119,11 @@ func TestHostileMails(t *testing.T) {
 	}
 }
 
-// maxWithRace is the size of the mails that are read with the race detector on.
+// maxWithRace is the maximum message size with the race detector on.
 const maxWithRace = 2 << 20
 
-// slowdown is how often the time of a row may be taken: with the race detector
-// on only what is quadratic is found.
+// slowdown multiplies the time limits. With the race detector on, only
+// quadratic time is detected.
 func slowdown() time.Duration {
 	if cputime.RaceDetector {
 		return 10
@@ -131,8 +131,8 @@ func slowdown() time.Duration {
 	return 1
 }
 
-// TestHTMLToTextIsLinear takes HTML that browsers and tree builders suffer
-// from: 1 MB in 100 ms, 10 MB in a second (M8).
+// TestHTMLToTextIsLinear reads HTML that is costly for browsers and tree
+// builders: 1 MB in 100 ms, 10 MB in a second (M8).
 func TestHTMLToTextIsLinear(t *testing.T) {
 	if testing.Short() || cputime.RaceDetector {
 		t.Skip("measures time")
@@ -148,7 +148,7 @@ func TestHTMLToTextIsLinear(t *testing.T) {
 		for size, most := range map[int]time.Duration{1 << 20: 100 * time.Millisecond, 10 << 20: time.Second} {
 			html := strings.Repeat(piece, size/len(piece))
 			best := time.Hour
-			for range 3 { // what the processor does for others slows it too
+			for range 3 { // other load slows the processor too
 				start := cputime.Used()
 				htmltext.Text(html)
 				if best = min(best, cputime.Used()-start); best <= most {
@@ -162,18 +162,18 @@ func TestHTMLToTextIsLinear(t *testing.T) {
 	}
 }
 
-// allocated returns what the process has allocated since it began, in bytes.
+// allocated returns the bytes that the process has allocated since its start.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// measure reads a mail with all that receiving and showing does with it. It
-// returns the processor time and the memory that this takes.
+// measure reads a message, extracts from it and renders it. It returns the
+// processor time and memory used.
 func measure(t *testing.T, raw string) (time.Duration, uint64) {
 	t.Helper()
-	runtime.GC() // so that what was before is not swept in its time
+	runtime.GC() // so that earlier garbage does not count
 	before, start := allocated(), cputime.Used()
 	m, err := mime.Parse(strings.NewReader(raw), mail.DefaultLimits())
 	if err != nil {
@@ -189,8 +189,8 @@ func measure(t *testing.T, raw string) (time.Duration, uint64) {
 	return cputime.Used() - start, allocated() - before
 }
 
-// longBoundaries is a mail whose text has lines that are nearly each of the
-// 100 boundaries around it.
+// longBoundaries is a message whose text lines nearly match each of 100 nested
+// boundaries.
 func longBoundaries() string {
 	var b strings.Builder
 	name := strings.Repeat("x", 900)
@@ -204,8 +204,8 @@ func longBoundaries() string {
 	return b.String()
 }
 
-// TestParseTakesLittleMemory reads a large attachment: what is not shown is
-// not kept.
+// TestParseTakesLittleMemory reads a large attachment, which is not kept in
+// memory.
 func TestParseTakesLittleMemory(t *testing.T) {
 	raw := []byte("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
 		strings.Repeat(strings.Repeat("QUJD", 19)+"\r\n", 250_000) + "--b--\r\n")

@@ -43,8 +43,8 @@ func (m *reportMail) complaint() (rep Report) {
 	return rep
 }
 
-// originalRecipient returns the address that the original was for, by the
-// fields in which providers name it and then by To; "" when that is not known.
+// originalRecipient returns the recipient of the original message, from the
+// fields that providers add or from To, or "".
 func (m *reportMail) originalRecipient() string {
 	var named, to []mail.Address
 	mime.Fields([]byte(m.original), func(f mime.Field) {

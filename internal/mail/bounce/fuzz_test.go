@@ -8,7 +8,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mailtest"
 )
 
-// FuzzDSN reads anything as a report (M13): a mail, and the parts of one.
+// FuzzDSN reads any input as a report (M13): a message, and the parts of one.
 func FuzzDSN(f *testing.F) {
 	mailtest.EachMessage(f, "../testdata/mail", func(raw []byte) { f.Add(string(raw), "", "") })
 	f.Add("From: MAILER-DAEMON@b.example\nSubject: failure notice\n\n", "<you@c.example>: 550 5.1.1 unknown\n--- Below this line is a copy of the message.\n", "")
@@ -27,7 +27,7 @@ func FuzzDSN(f *testing.F) {
 	})
 }
 
-// FuzzARF reads anything as the fields of a complaint (M13).
+// FuzzARF reads any input as the fields of a complaint (M13).
 func FuzzARF(f *testing.F) {
 	f.Add("Feedback-Type: abuse\nOriginal-Rcpt-To: <a@b.c>\nOriginal-Envelope-Id: 7\n", "Message-ID: <a@b>\nTo: x@y.z\n")
 	f.Add("Feedback-Type: auth-failure (x)\nOriginal-Rcpt-To: a@b.c, d@e.f\n", "To: group: a@b.c;\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// reportMail is what of a message can make it a report.
+// reportMail holds the parts of a message that matter in a report.
 type reportMail struct {
 	from       mail.Address
 	hasFrom    bool

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// readReport reads a mail given with LF line ends.
+// readReport reads a message that has LF line endings.
 func readReport(t *testing.T, raw string) Report {
 	t.Helper()
 	rep, err := Read(strings.NewReader(strings.ReplaceAll(raw, "\n", "\r\n")), false, mail.DefaultLimits())
@@ -23,7 +23,7 @@ func readReport(t *testing.T, raw string) Report {
 	return rep
 }
 
-// inShort is a report with one line for each recipient.
+// inShort returns a report as one line per recipient.
 func inShort(rep Report) (lines []string) {
 	for _, r := range rep.Recipients {
 		kind := string(r.Outcome)
@@ -35,7 +35,7 @@ func inShort(rep Report) (lines []string) {
 	return lines
 }
 
-// TestFreeFormBounces reads what mail servers write in their own words.
+// TestFreeFormBounces reads bounces in a server's own words.
 func TestFreeFormBounces(t *testing.T) {
 	t.Parallel()
 	const original = "\nReceived: from a.example by b.example; Mon, 2 Mar 2026 10:00:00 +0000\nMessage-ID: <first@a.example>\n" +
@@ -152,8 +152,7 @@ func TestFreeFormBounces(t *testing.T) {
 	}
 }
 
-// TestOrdinaryMailIsNoReport reads mail that looks like a report to a careless
-// reader.
+// TestOrdinaryMailIsNoReport reads messages that resemble reports.
 func TestOrdinaryMailIsNoReport(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, header, text string }{
@@ -256,8 +255,8 @@ func TestDeliveryStatus(t *testing.T) {
 	}
 }
 
-// A report that begins with the mail that it returns says nothing: what the
-// original says is no reason.
+// A report that begins with the returned message has no text of its own: the
+// text of the original is not a reason.
 func TestReportThatBeginsWithTheOriginal(t *testing.T) {
 	t.Parallel()
 	raw := "From: MAILER-DAEMON@c.example\nSubject: Undelivered Mail\nX-Failed-Recipients: you@c.example\n\n" +
@@ -336,7 +335,7 @@ func TestAutoReply(t *testing.T) {
 	}
 }
 
-// TestReportsAreBounded reads hostile reports in little time.
+// TestReportsAreBounded reads hostile reports within a time limit.
 func TestReportsAreBounded(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("<x@c.example>: 550 user@y z@w.example unknown 5.1.1 <<<<", 1<<16)
@@ -366,7 +365,7 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 }
 
-// checkReport holds a report to what its types promise.
+// checkReport checks the documented properties of a report.
 func checkReport(t *testing.T, rep Report) {
 	t.Helper()
 	if len(rep.Recipients) > maxReported || len(rep.Recipients) == 0 && (rep.OriginalID != "" || rep.FeedbackType != "") {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWordings judges what providers answer, alone, with a generic status beside
-// it, and as the answer to RCPT TO.
+// TestWordings interprets SMTP replies of providers: alone, with a generic
+// status, and as the reply to RCPT TO.
 func TestWordings(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/wordings.txt")
@@ -41,7 +41,7 @@ func TestWordings(t *testing.T) {
 
 var replyClass = regexp.MustCompile(`^\d`)
 
-// genericStatus is the status that says nothing, of the class of a reply.
+// genericStatus returns the unspecific status of the class of a reply.
 func genericStatus(said string) string {
 	if replyClass.FindString(said) == "4" {
 		return "4.0.0"

@@ -23,7 +23,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// plainMail is an outgoing mail with nothing special in it.
+// plainMail is a plain outgoing message.
 func plainMail() Outgoing {
 	return Outgoing{
 		Seed: "seed", HeaderID: "<1@example.com>", Date: mailtest.Date, Subject: "Hello",
@@ -173,8 +173,8 @@ type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// TestComposedMailsReadBack composes mails of any content and reads them with
-// our parser and with the standard library.
+// TestComposedMailsReadBack composes messages with any content and reads them
+// with our parser and the standard library.
 func TestComposedMailsReadBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -226,7 +226,7 @@ func walkStd(contentType string, body io.Reader) error {
 	}
 }
 
-// checkWire checks what SMTP and RFC 5322 ask of the bytes.
+// checkWire checks the rules of SMTP and RFC 5322 for the bytes.
 func checkWire(t *rapid.T, raw []byte) {
 	header, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	if bytes.Contains(bytes.ToLower(header), []byte("\nbcc")) || bytes.Contains(header, []byte("injected@")) {
@@ -297,9 +297,8 @@ func drawMail(t *rapid.T) Outgoing {
 	return o
 }
 
-// asParsed returns what Parse must make of a mail: white space at the ends of
-// lines of the header does not count, and the text ends its last line where
-// nothing follows it.
+// asParsed returns what Parse must return for a message: header lines without
+// surrounding white space, and a line ending after text that ends the message.
 func asParsed(o Outgoing) mime.Message {
 	clean := func(list []mail.Address) []mail.Address {
 		out := make([]mail.Address, len(list))

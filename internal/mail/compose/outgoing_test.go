@@ -25,9 +25,9 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// TestAThousandMessagesReadBack composes 1,000 messages of all shapes (row M12). What goes onto the
-// wire keeps to RFC 5322, and three parsers of different makers read the same
-// out of it: ours, that of the standard library, and go-message.
+// TestAThousandMessagesReadBack composes 1,000 messages of all shapes (row
+// M12). The bytes must follow RFC 5322, and three parsers must read the same
+// content: ours, the standard library and go-message.
 func TestAThousandMessagesReadBack(t *testing.T) {
 	t.Parallel()
 	const mails = 1000
@@ -67,7 +67,7 @@ func TestAThousandMessagesReadBack(t *testing.T) {
 
 var fieldName = regexp.MustCompile(`(?m)^([!-9;-~]+):`)
 
-// wireFaults tells what of a mail is not as it must be on the wire.
+// wireFaults returns the violations of the wire format in a message.
 func wireFaults(raw []byte, utf8 bool) (faults []string) {
 	for line := range bytes.SplitSeq(bytes.TrimSuffix(raw, []byte("\r\n")), []byte("\r\n")) {
 		if len(line) > maxLine || bytes.ContainsAny(line, "\r\n\x00") {
@@ -96,9 +96,9 @@ func wireFaults(raw []byte, utf8 bool) (faults []string) {
 	return faults
 }
 
-// contentsOf is what every reader must find in a mail: its texts and files,
-// sorted, with LF line ends and without those at the end of text, which MIME
-// does not keep apart.
+// contentsOf is what every parser must find in a message: its texts and files,
+// sorted, with LF line endings and without those at the end of a text, which
+// MIME does not preserve.
 func contentsOf(o *Outgoing) (list []string) {
 	for _, s := range []string{o.Text, o.HTML} {
 		if s = sameText(s); s != "" {

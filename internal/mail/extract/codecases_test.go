@@ -10,17 +10,17 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// A codeCase is a mail with what is to be found in it.
+// A codeCase is a message and its expected codes and links.
 type codeCase struct {
 	name, subject, body string
 	codes               []string
-	unsure              bool   // there is no one code
+	unsure              bool   // no certain code
 	action              string // "" for none
 }
 
-// TestCodeCases reads the mails of testdata/codes, a file for each language. A
-// mail begins with "## name", has lines that say what is to be found, and after
-// an empty line its body, which is HTML if it begins with "<".
+// TestCodeCases reads the messages of testdata/codes, one file per language. A
+// message begins with "## name", followed by lines with the expected results,
+// an empty line and the body, which is HTML if it begins with "<".
 func TestCodeCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/codes/*.txt")

@@ -7,31 +7,33 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// maxGap is how far a word may be from the number it speaks of, in strings.
+// maxGap is the maximum distance between a word and the number it describes, in
+// bytes.
 const maxGap = 160
 
-// evidence is what the words on one side say.
+// evidence is what the words on one side of a token say about it.
 type evidence struct {
 	score     int
-	weak      bool // the noun is a weak one
+	weak      bool // the noun is not a plain "code"
 	other     bool // the number names something else
-	verb      bool // "enter" stands right before
-	verbAfter bool // it stands right after: "123456 - use this to sign in"
+	verb      bool // "enter" is near, before the token
+	verbAfter bool // it directly follows: "123456 - use this to sign in"
 	qualified bool
-	asked     bool // "use" stands directly before
-	verbNext  bool // it stands directly after, as in languages that put the verb last
-	close     bool // the noun stands right before, or "is" is all that stands between
-	named     int  // what it costs that the noun has a name that nothing is known of
+	asked     bool // "use" directly precedes
+	verbNext  bool // a verb directly follows, as in verb-final languages
+	close     bool // the noun directly precedes, or only "is" is between
+	named     int  // the penalty for an unknown name before the noun
 }
 
-// take sets what a noun says that is gap bytes away.
+// take records a noun at a distance of gap bytes.
 func (e *evidence) take(kind wordKind, gap int) {
 	e.score = nounScore(kind, gap)
 	e.weak = kind != codeNoun
 	e.qualified = e.qualified || kind == openNoun
 }
 
-// lookBefore reads the words before token i in its sentence, backwards.
+// lookBefore evaluates the words before token i in its sentence, from right to
+// left.
 func (s *codeScorer) lookBefore(i int) (e evidence) {
 	tok := &s.tokens[i]
 	words := s.t.wordsOf(tok.line)
@@ -80,15 +82,16 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 	return e
 }
 
-// maxAsked and maxVerbNext are the lengths of what may stand between a verb and the
-// number that it asks for, in bytes: an article before, a particle after.
+// maxAsked and maxVerbNext are the maximum lengths, in bytes, of the text
+// between a number and the verb that asks for it: an article after the verb, or
+// a particle before it.
 const (
 	maxAsked    = 5
 	maxVerbNext = 12
 )
 
-// takenFrom is takenBefore, but when "is" stands before token i, numbers that have
-// a name of their own do not count: "the code for card 4410 is 58213".
+// takenFrom is takenBefore, but if "is" precedes token i, it ignores numbers
+// with a name of their own: "the code for card 4410 is 58213".
 func (s *codeScorer) takenFrom(i, pos int) bool {
 	if !s.isSaid(&s.tokens[i]) {
 		return s.takenBefore(i, pos)
@@ -101,8 +104,8 @@ func (s *codeScorer) takenFrom(i, pos int) bool {
 	return false
 }
 
-// hasName reports whether a word directly before token i says that it is
-// something other than a code.
+// hasName reports whether a word directly before token i names something other
+// than a code.
 func (s *codeScorer) hasName(i int) bool {
 	tok := &s.tokens[i]
 	words := s.t.wordsOf(tok.line)
@@ -110,13 +113,13 @@ func (s *codeScorer) hasName(i int) bool {
 	return w >= 0 && tok.start-words[w].end <= maxAsked+maxVerbNext && (words[w].kind == otherThing || words[w].kind == softThing)
 }
 
-// maxNear is how far a noun may stand before its number, in characters, without
-// anything that leads from the one to the other.
+// maxNear is the distance, in characters, up to which a noun before its number
+// needs no word that connects them.
 const maxNear = 40
 
-// farther returns what it costs that much stands between a noun and the number
-// that it may speak of. "The code ... is 482913" is sure at any distance; of
-// several codes one number tells nothing, unless it follows at once.
+// farther returns the penalty for the distance between a noun and the number
+// that it may describe. "The code ... is 482913" is certain at any distance. A
+// plural such as "codes" describes only a number that closely follows.
 func (s *codeScorer) farther(tok *codeToken, noun codeWord, gap int) int {
 	switch {
 	case gap <= maxNear || utf8.RuneCountInString(s.t.text[noun.end:tok.start]) <= maxNear:
@@ -131,13 +134,13 @@ func (s *codeScorer) farther(tok *codeToken, noun codeWord, gap int) int {
 	return 0
 }
 
-// isPlural reports whether a noun is one of several codes, in the languages
-// that tell so by an "s".
+// isPlural reports whether a noun is plural, in languages whose plural ends in
+// "s".
 func isPlural(noun string) bool {
 	return len(noun) >= len("codes") && noun[len(noun)-1] == 's' && noun[len(noun)-2] != 's'
 }
 
-// claimed reports whether a noun speaks of the token before token i: "604418 is
+// claimed reports whether a noun describes the token before token i: "604418 is
 // your code for the transfer to 5521".
 func (s *codeScorer) claimed(i int, noun codeWord) bool {
 	if s.tokens[i].start-noun.end <= maxCopula {
@@ -151,15 +154,15 @@ func (s *codeScorer) claimed(i int, noun codeWord) bool {
 	return false
 }
 
-// isFollowed reports whether "is" stands behind a token.
+// isFollowed reports whether "is" follows a token.
 func (s *codeScorer) isFollowed(tok *codeToken) bool {
 	rest := plaintext.Truncate(s.t.text[tok.end:s.t.lines[tok.line].end], maxNamed)
 	word, _, _ := strings.Cut(strings.TrimLeft(rest, " *_`\"'"), " ")
 	return isCopula(strings.ToLower(word))
 }
 
-// nextClaims reports whether the noun that ends at pos speaks of the token
-// after i, as it stands right before it: "for your card 5521 the code is 604418".
+// nextClaims reports whether the noun that ends at pos describes the next token
+// after i, which directly follows it: "for your card 5521 the code is 604418".
 func (s *codeScorer) nextClaims(i, pos int) bool {
 	for j := i + 1; j < len(s.tokens); j++ {
 		next := &s.tokens[j]
@@ -172,8 +175,8 @@ func (s *codeScorer) nextClaims(i, pos int) bool {
 	return false
 }
 
-// isCount reports whether a number tells how many codes there are, as in "1200
-// leaked passcodes", but not in "482913 and 120448 are your codes".
+// isCount reports whether a number counts codes, as in "1200 leaked passcodes",
+// but not in "482913 and 120448 are your codes".
 func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
 	if !isPlural(s.t.text[noun.start:noun.end]) {
 		return false
@@ -186,14 +189,14 @@ func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
 	return true
 }
 
-// isTicket reports whether a token has the form of issues: "SEC-4481".
+// isTicket reports whether a token looks like an issue key: "SEC-4481".
 func isTicket(token string) bool {
 	first, last, ok := strings.Cut(token, "-")
 	return ok && !plaintext.HasDigit(first) && strings.Trim(last, "0123456789") == ""
 }
 
-// maxCopula is the length of what may stand between a noun and its number, in
-// bytes: " is ", ": ", " lautet ".
+// maxCopula is the maximum length, in bytes, of the text between a noun and its
+// number: " is ", ": ", " lautet ".
 const maxCopula = 8
 
 func nounScore(kind wordKind, gap int) int {
@@ -210,7 +213,7 @@ func nounScore(kind wordKind, gap int) int {
 	return score
 }
 
-// lookAfter reads the words after token i in its sentence: "123456 is your
+// lookAfter evaluates the words after token i in its sentence: "123456 is your
 // code".
 func (s *codeScorer) lookAfter(i int) (e evidence) {
 	tok := &s.tokens[i]
@@ -248,8 +251,8 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 	return e
 }
 
-// lookAround reads the lines above and below a token that stands on a line of
-// its own, or begins one after a colon.
+// lookAround evaluates the lines above and below a token that is alone on its
+// line, or that begins a line below one that ends with a colon.
 func (s *codeScorer) lookAround(i int) (e evidence) {
 	tok := &s.tokens[i]
 	alone := s.standsAlone(tok)
@@ -287,11 +290,11 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 	return e
 }
 
-// maxRow is the length of a table row whose cells are counted, in
-// bytes.
+// maxRow is the maximum length, in bytes, of a table row whose cells are
+// counted.
 const maxRow = 500
 
-// columnHead reads the cell above a token in a table.
+// columnHead evaluates the cell above a token in a table.
 func (s *codeScorer) columnHead(tok *codeToken) (e evidence) {
 	if tok.line == 0 {
 		return e
@@ -323,7 +326,7 @@ func (s *codeScorer) columnHead(tok *codeToken) (e evidence) {
 }
 
 // lineNoun returns the last code noun of a line and whether a verb asks to
-// type something in.
+// enter something.
 func (s *codeScorer) lineNoun(line int, e *evidence) (noun codeWord, verb bool) {
 	for _, w := range s.t.wordsOf(line) {
 		switch w.kind {
@@ -338,8 +341,8 @@ func (s *codeScorer) lineNoun(line int, e *evidence) (noun codeWord, verb bool) 
 	return noun, verb
 }
 
-// sells reports whether the subject or the lines about a token praise goods,
-// so that a code is one for a discount.
+// sells reports whether the subject or the lines near a token advertise goods,
+// so that a code is probably a discount code.
 func (s *codeScorer) sells(line int) bool {
 	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
 		if s.t.line(i).sells {
@@ -349,8 +352,8 @@ func (s *codeScorer) sells(line int) bool {
 	return s.hint.shop
 }
 
-// opensElse reports whether the subject or the lines about a token speak of
-// what has a PIN or a password of its own.
+// opensElse reports whether the subject or the lines near a token mention
+// something that has a PIN or password of its own.
 func (s *codeScorer) opensElse(line int) bool {
 	for i := max(0, line-2); i <= min(line+1, len(s.t.lines)-1); i++ {
 		if s.t.line(i).opens {

@@ -6,19 +6,18 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// Bounds of the messages in which a number that stands alone is taken for a code
-// without any word that says so.
+// Limits for messages in which a number alone on its line counts as a code
+// without a word that says so.
 const (
 	maxLoneText  = 1500 // bytes
 	maxLoneLines = 14
 	loneDigits   = 6
 )
 
-// loneCode finds the code of a message whose language has no words here: a short
-// text with one number of six digits on a line of its own, no other long number,
-// and nothing that speaks of an order, an amount or a shop. It is meant to be
-// typed in only if the text also has a small number, as "valid for 10 minutes"
-// has in every language.
+// loneCode finds the code of a message in an unsupported language: a short text
+// with one six-digit number on a line of its own, no other long number, and no
+// word or sign of an order, an amount or a shop. The code counts as an OTP only
+// if the text also has a short number, such as the validity in minutes.
 func loneCode(subject, body string) []scoredCode {
 	if len(body) > maxLoneText || !plaintext.HasDigit(body) || plaintext.HasDigit(subject) {
 		return nil

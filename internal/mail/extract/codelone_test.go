@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLoneCode reads messages in languages that have no words here.
+// TestLoneCode reads messages in languages without a words file.
 func TestLoneCode(t *testing.T) {
 	t.Parallel()
 	const six = "482913"

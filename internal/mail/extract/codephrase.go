@@ -6,10 +6,10 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// joinPhrases turns a noun into the name of something else where a word beside
-// it says so: "dress code", "code postal", "mã giảm giá". What is left of such
-// words says nothing by itself, except those of a shop, which name the
-// numbers near them as "order" does.
+// joinPhrases changes the kind of a noun if an adjacent word makes it the name
+// of something else: "dress code", "code postal", "mã giảm giá". It then
+// removes these words, except those of a shop, which also describe the numbers
+// near them, as "order" does.
 func joinPhrases(text string, offset int, words []codeWord) []codeWord {
 	for i := range words {
 		w := &words[i]
@@ -30,7 +30,8 @@ func joinPhrases(text string, offset int, words []codeWord) []codeWord {
 	return kept
 }
 
-// isJoint reports whether two words with this between them are one phrase.
+// isJoint reports whether two words with this text between them form one
+// phrase.
 func isJoint(between string) bool {
 	switch strings.TrimSpace(between) {
 	case "", "-", "de", "de la", "du", "d'", "d’", "del", "di", "da", "do", "dla", "na", "til", "för", "для", "の", "ال":
@@ -42,16 +43,14 @@ func isJoint(between string) bool {
 // isNoun reports whether a kind names a code.
 func (k wordKind) isNoun() bool { return k == codeNoun || k == weakNoun || k == openNoun }
 
-// maxNamed is how far before "code" the word that names it is looked for, in
-// bytes.
+// maxNamed is how far before "code" its name is searched, in bytes.
 const maxNamed = 32
 
-// namedElse returns what it costs an English "code" to have a name that
-// nothing is known of, as in "driver code 4471": neither one that says that it
-// is to be typed in, nor that of a company, with its capital letter in the
-// middle of the sentence. In brackets it costs more: "ACME (code 600519)".
-// Other languages put the name behind: "codice ateco: 620100". number is where
-// the number begins.
+// namedElse returns the penalty for an unknown name before an English "code",
+// as in "driver code 4471". Known words and capitalized company names within
+// the sentence have no penalty. "ACME (code 600519)" has a higher one. In other
+// languages the name follows the noun: "codice ateco: 620100". number is the
+// start of the number.
 func (t *codeText) namedElse(line codeLine, noun codeWord, number int) int {
 	text := t.text[noun.start:noun.end]
 	if namedBehind[strings.ToLower(text)] && t.namedAfter(noun.end, number) {
@@ -84,11 +83,11 @@ func (t *codeText) namedElse(line codeLine, noun codeWord, number int) int {
 	return 2
 }
 
-// namedBehind are the nouns whose name stands behind them.
+// namedBehind are the nouns whose name follows them.
 var namedBehind = plaintext.WordSet(`code|codice|código|codigo`)
 
-// namedAfter reports whether one word and a colon stand between a noun and its
-// number, and nothing is known of the word.
+// namedAfter reports whether one unknown word and a colon are between a noun
+// and its number.
 func (t *codeText) namedAfter(noun, number int) bool {
 	if number-noun > maxNamed {
 		return false
@@ -98,16 +97,16 @@ func (t *codeText) namedAfter(noun, number int) bool {
 	return ok && name != "" && !strings.ContainsAny(name, " )]") && !plainNames[name] && !isCopula(name) && knownWords().match(name, false) == nil
 }
 
-// plainNames are the words before "code" that make nothing else of it.
+// plainNames are words before "code" that do not change its meaning.
 var plainNames = plaintext.WordSet(`fresh|current|updated|replacement|door|gate|entry|entrance|keypad|wifi|wi-fi|room|guest|your|the|this|that|a|an|my|our|following|above|below|new|digit|digits|character|number|numeric|numerical|unique|personal|secret|special|short|single|use|sms|text|email|mail|via|by|with|is|valid|same|these
 	|first|second|last|latest|correct|right|pass|and|or|of|it|in|for|to|as|his|her|their|no|any|another|other|each|here|time|up|on|recovery|auth|app|account|device|user|pairing|pair|guard|backup|reset|in
 	|secret|segreto|secreto|secreta|segreta|tajny|geheim|personnel|personale|pessoal|persönlich|unique|unico|único|numérique|numérico|numerico|digital|chiffres|cyfrowy|osobisty|anda|ваш|tuo|seu`)
 
-// isCopula reports whether a lower-case word stands between a code and its noun,
-// in either order: "is".
+// isCopula reports whether a lower-case word connects a code and its noun, in
+// either order, as "is" does.
 func isCopula(word string) bool { return wordSets().copula[word] }
 
-// lastLetters returns the word that s ends with, in lower case.
+// lastLetters returns the last word of s in lower case.
 func lastLetters(s string) string {
 	at := len(s)
 	for at > 0 && len(s)-at < maxNamed && s[at-1] > ' ' {

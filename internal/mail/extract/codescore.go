@@ -8,24 +8,24 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// The least score of a code, and of one that is surely meant to be typed in.
+// The minimum scores of a code and of an OTP.
 const (
 	codeScore = 5
 	otpScore  = 6
 )
 
-// scoredCode is a code with the reasons for it, as a number.
+// scoredCode is a code with its score.
 type scoredCode struct {
 	value string
 	score int
 }
 
-// subjectHint is what the subject says about the numbers in the text.
+// subjectHint is what the subject says about numbers in the text.
 type subjectHint struct {
 	noun, qualifier, elsewhere, shop bool
 }
 
-// codeScorer weighs the tokens of one text.
+// codeScorer scores the tokens of one text.
 type codeScorer struct {
 	t         *codeText
 	tokens    []codeToken
@@ -33,14 +33,13 @@ type codeScorer struct {
 	inSubject bool
 }
 
-// maxScored bounds the codes that are weighed of one text, many more than any
-// mail has for its reader.
+// maxScored limits the codes found in one text. Real messages have far fewer.
 const maxScored = 4 * maxCodes
 
-// codes returns the tokens that the words around them make codes.
+// codes returns the tokens whose context makes them codes.
 func (s *codeScorer) codes() []scoredCode {
 	var found []scoredCode
-	var at []int // their tokens
+	var at []int // their token indexes
 	for i := range s.tokens {
 		if len(found) == maxScored || s.t.budget.Spent() {
 			break
@@ -56,8 +55,8 @@ func (s *codeScorer) codes() []scoredCode {
 	return s.current(found, at)
 }
 
-// current leaves out the codes that the text calls old, unless it calls all of
-// them so. at holds the token of each.
+// current removes the codes that the text calls old, unless it calls all of
+// them old. at holds the token index of each code.
 func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
 	if len(found) < 2 {
 		return found
@@ -94,8 +93,8 @@ func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
 	return kept
 }
 
-// nearest returns which of the tokens of a line a word speaks of: the nearest one
-// in its sentence, -1 for none.
+// nearest returns the index in tokens of the nearest token in the sentence of
+// word, or -1.
 func (s *codeScorer) nearest(tokens []int, word codeWord) int {
 	best, least := -1, maxGap
 	for n, i := range tokens {
@@ -111,7 +110,7 @@ func (s *codeScorer) nearest(tokens []int, word codeWord) int {
 	return best
 }
 
-// score weighs token i.
+// score returns the score of token i.
 func (s *codeScorer) score(i int) int {
 	tok := &s.tokens[i]
 	if s.isAmount(tok) {
@@ -144,7 +143,7 @@ func (s *codeScorer) score(i int) int {
 		best = 5
 	}
 	if (best == 0 || best == 2) && (before.asked || after.verbNext) && s.isSole(i) {
-		best = 5 // "type 52740": nothing else in the text can be meant
+		best = 5 // "type 52740": the only number to type
 		if len(tok.value) >= minDigits+2 {
 			best++
 		}
@@ -164,14 +163,14 @@ func (s *codeScorer) score(i int) int {
 	return best + s.shapeScore(tok, before.asked)
 }
 
-// isNumbered reports whether a number sign stands before a token, as it does in
-// the names of orders and tickets.
+// isNumbered reports whether a number sign precedes a token, as in order and
+// ticket numbers.
 func (s *codeScorer) isNumbered(tok *codeToken) bool {
 	return tok.start > 0 && s.t.text[tok.start-1] == '#'
 }
 
-// isSole reports whether token i is a number to type, and nothing else in the
-// text has the form of one.
+// isSole reports whether token i is a number to type and no other token in the
+// text looks like one.
 func (s *codeScorer) isSole(i int) bool {
 	tok := &s.tokens[i]
 	if tok.shape != digitCode && tok.shape != groupCode || len(tok.value) <= minDigits || len(tok.value) > 8 || isYear(tok.value) || len(s.tokens) > maxSole {
@@ -185,12 +184,11 @@ func (s *codeScorer) isSole(i int) bool {
 	return true
 }
 
-// maxSole is how many tokens a text may have for one of them to be the sole
-// number to type.
+// maxSole is the maximum number of tokens in a text for isSole.
 const maxSole = 12
 
-// shapeScore says how much a token looks like a code. asked tells that a verb asks
-// for it.
+// shapeScore returns how much a token looks like a code. asked reports that a
+// verb asks for it.
 func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
 	switch tok.shape {
 	case digitCode, groupCode:
@@ -244,36 +242,34 @@ func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
 	return 0
 }
 
-// isPointedAt reports whether a colon or "is" stands before a token.
+// isPointedAt reports whether a colon or "is" precedes a token.
 func (s *codeScorer) isPointedAt(tok *codeToken) bool {
 	before := s.before(tok)
 	return plaintext.EndsWithColon(before) || isCopula(lastLetters(before))
 }
 
-// isSaid is isPointedAt for "is" alone, which unlike a colon is not also the
-// end of some other label.
+// isSaid is isPointedAt for "is" only. A colon may belong to another label.
 func (s *codeScorer) isSaid(tok *codeToken) bool {
 	return isCopula(lastLetters(strings.TrimSuffix(s.before(tok), ":")))
 }
 
-// before returns the line before a token without the marks that are set right
-// before it.
+// before returns the text of the line before a token, without trailing marks.
 func (s *codeScorer) before(tok *codeToken) string {
 	return strings.TrimRight(s.t.text[s.t.lines[tok.line].start:tok.start], " \t*[_`\"'(")
 }
 
-// maxUnit is longer than any unit, in bytes, with the letter after it.
+// maxUnit is longer, in bytes, than any unit and the letter after it.
 const maxUnit = 40
 
-// isAmount reports whether a unit follows.
+// isAmount reports whether a unit follows the token.
 func (s *codeScorer) isAmount(tok *codeToken) bool {
 	l := s.t.lines[tok.line]
 	rest := strings.TrimPrefix(s.t.text[tok.end:l.end], " ")
 	return knownUnits().match(lowerInPlace(plaintext.Truncate(rest, maxUnit)), false) != nil
 }
 
-// takenBefore reports whether an earlier token than i, at pos or behind it, can
-// be a code: a word speaks of the first number that follows it.
+// takenBefore reports whether a possible code lies between pos and token i: a
+// word describes the first number after it.
 func (s *codeScorer) takenBefore(i, pos int) bool {
 	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
 		if tok := &s.tokens[j]; tok.value != "" && (tok.shape != shortCode || tok.start-pos <= maxCopula) {
@@ -293,7 +289,8 @@ func (s *codeScorer) takenAfter(i, pos int) bool {
 	return false
 }
 
-// lastBefore returns the index of the last word that ends at or before pos.
+// lastBefore returns the index of the last word that ends at or before pos, or
+// -1.
 func lastBefore(words []codeWord, pos int) int {
 	lo, hi := 0, len(words)
 	for lo < hi {
@@ -318,7 +315,7 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 					return true
 				}
 			}
-		case 0xe3, 0xe0: // the first bytes of the full stops of Chinese and Hindi
+		case 0xe3, 0xe0: // the first byte of the Chinese or Hindi full stop
 			if strings.HasPrefix(text[i:], "。") || strings.HasPrefix(text[i:], "।") {
 				return true
 			}
@@ -328,7 +325,7 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 }
 
 // endsWord reports whether the full stop at pos follows a number or a whole
-// word, and not an abbreviation such as "No." or "ref.".
+// word, rather than an abbreviation such as "No." or "ref.".
 func (s *codeScorer) endsWord(pos int) bool {
 	if s.t.text[pos] != '.' {
 		return true
@@ -340,11 +337,11 @@ func (s *codeScorer) endsWord(pos int) bool {
 	return pos-at > maxAbbreviation || at < pos && plaintext.IsDigit(s.t.text[pos-1])
 }
 
-// maxAbbreviation is the length of the longest abbreviation that stands before a
-// number, in bytes.
+// maxAbbreviation is the maximum length, in bytes, of an abbreviation before a
+// number.
 const maxAbbreviation = 4
 
-// beginsSentence reports whether no word stands before a token in its sentence.
+// beginsSentence reports whether no word precedes a token in its sentence.
 func (s *codeScorer) beginsSentence(tok *codeToken) bool {
 	l := s.t.lines[tok.line]
 	before := strings.TrimRight(s.t.text[l.start:tok.start], " \t\"'*([{<")
@@ -362,13 +359,14 @@ func (s *codeScorer) beginsLine(tok *codeToken) bool {
 	return !hasLetter(s.t.text[s.t.lines[tok.line].start:tok.start])
 }
 
-// standsAlone reports whether a line holds nothing but a token.
+// standsAlone reports whether a token is alone on its line.
 func (s *codeScorer) standsAlone(tok *codeToken) bool {
 	l := s.t.lines[tok.line]
 	return !hasLetter(s.t.text[l.start:tok.start]) && !hasLetter(s.t.text[tok.end:l.end])
 }
 
-// colonAbove reports whether the line above ends like "Your code:".
+// colonAbove reports whether the line above ends with a colon, as in "Your
+// code:".
 func (s *codeScorer) colonAbove(line int) bool {
 	if line == 0 {
 		return false
@@ -377,13 +375,13 @@ func (s *codeScorer) colonAbove(line int) bool {
 	return plaintext.EndsWithColon(strings.TrimRight(s.t.text[l.start:l.end], " \t\r"))
 }
 
-// maxBare is how many bytes hasLetter reads. A longer text without a letter is a
-// drawing and not the line of a code. Every token of a line may ask about the
-// whole line, so that reading all of it would take quadratic time.
+// maxBare limits the bytes that hasLetter reads. A longer text without letters
+// is a drawing, not part of a line with a code. Every token of a line may check
+// the whole line, so reading all of it would take quadratic time.
 const maxBare = 1 << 10
 
-// hasLetter reports whether text has a letter or a digit. It says so of every
-// text longer than maxBare.
+// hasLetter reports whether text has a letter or digit. It returns true for
+// every text longer than maxBare.
 func hasLetter(text string) bool {
 	if len(text) > maxBare {
 		return true

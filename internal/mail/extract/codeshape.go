@@ -7,7 +7,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// digitToken takes a number, alone or with others in groups of equal length.
+// digitToken classifies a number, alone or in groups.
 func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	groups, uniform := 1, true
 	digits := r.digits
@@ -29,15 +29,15 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	case groups == 2 && digits >= 5 && digits <= 8 && tok.start == l.start && strings.HasPrefix(t.text[end:l.end], " "):
 		tok.end, tok.shape = end, unevenCode // "12 3456 is your code"
 		tok.value = onlyDigits(t.text[tok.start:end])
-	case groups > 1 && digits >= 9: // a telephone or an account number
+	case groups > 1 && digits >= 9: // a phone or account number
 		tok.end = end
 	case minDigits <= r.digits && r.digits <= maxDigits:
 		tok.shape, tok.value = digitCode, t.text[r.start:r.end]
 	}
 }
 
-// gapLen returns the length of what s begins with if that stands between two
-// groups of digits: a space, or the borders of cells.
+// gapLen returns the length of the gap at the start of s between two groups of
+// digits: a space or a cell border. It returns 0 if no digit follows.
 func gapLen(s string) int {
 	for _, gap := range []string{" ", "\t", "\t-\t"} {
 		if len(s) > len(gap) && strings.HasPrefix(s, gap) && plaintext.IsDigit(s[len(gap)]) {
@@ -47,8 +47,8 @@ func gapLen(s string) int {
 	return 0
 }
 
-// hyphenToken takes numbers with hyphens between them. What begins with a year
-// is a date or a file number.
+// hyphenToken classifies numbers joined by hyphens. If they begin with a year,
+// they are a date or a file number.
 func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
 	first := t.text[r.start : r.start+r.first]
 	last := t.text[r.end-r.last : r.end]
@@ -61,9 +61,9 @@ func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
 	}
 }
 
-// letterToken takes letters without any digit, which are hardly ever a code:
-// words with hyphens, and capitals in two groups or without vowels to make a
-// word of.
+// letterToken classifies letters without digits, which are rarely a code: words
+// joined by hyphens, two equal groups of capitals, or capitals with few or no
+// vowels.
 func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
 	if r.lower > 0 {
 		tok.shape, tok.value = wordCode, t.text[r.start:r.end]
@@ -78,12 +78,12 @@ func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
 	return true
 }
 
-// mixedToken takes letters and digits.
+// mixedToken classifies letters and digits.
 func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	text := t.text[r.start:r.end]
 	if prefix := r.first; r.hyphens == 1 && r.lower == 0 && r.upper == prefix && prefix <= maxPrefix && r.digits >= 4 && r.digits <= 8 {
-		// "G-123456": one or two letters are printed beside the field to type it
-		// into; more belong to it.
+		// In "G-123456", one or two letters are not typed: they are printed
+		// next to the input field. A longer prefix is part of the code.
 		tok.shape, tok.value = prefixCode, text
 		if prefix <= 2 {
 			tok.value = text[prefix+1:]
@@ -124,12 +124,12 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 
 const (
 	maxPrefix  = 5  // letters before the digits of a code: "ACME-5512"
-	maxGroups  = 3  // hyphens in a code of letters and digits
-	maxGrouped = 14 // letters and digits of one; license keys are longer
+	maxGroups  = 3  // hyphens in a grouped code
+	maxGrouped = 14 // letters and digits of a grouped code; license keys are longer
 )
 
-// standsFree reports whether nothing beside a token makes it part of an
-// amount, a time, a telephone number, a path or an email address.
+// standsFree reports whether a token is not part of an amount, a time, a phone
+// number, a path or an email address.
 func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	var before, after, after2 byte
 	if tok.start > l.start {
@@ -142,7 +142,7 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 		after2 = t.text[tok.end+1]
 	}
 	if before == '#' && tok.shape == digitCode && (tok.start-1 == l.start || t.text[tok.start-2] == ' ') {
-		before = 0 // "enter #4812"; what it belongs to is weighed later
+		before = 0 // "enter #4812"; the score decides later
 	}
 	bold := before == after && (before == '*' || before == '_' || before == '~')
 	switch {
@@ -162,7 +162,7 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	return !t.besideCurrency(tok, l)
 }
 
-// namesFile reports whether the word that ends at pos has a point in it, as in
+// namesFile reports whether the word that ends at pos contains a dot, as in
 // "main.go:4412" and "host.example:8025".
 func (t *codeText) namesFile(pos int, l codeLine) bool {
 	at := pos
@@ -172,7 +172,7 @@ func (t *codeText) namesFile(pos int, l codeLine) bool {
 	return at < pos && at-1 > l.start && t.text[at-1] == '.' && plaintext.IsAlnum(t.text[at-2])
 }
 
-// besideCurrency reports whether a currency sign stands before or after.
+// besideCurrency reports whether a currency sign precedes or follows the token.
 func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
 	before := strings.TrimRight(t.text[l.start:tok.start], " ")
 	after := strings.TrimLeft(t.text[tok.end:l.end], " ")
@@ -187,14 +187,14 @@ func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
 	return false
 }
 
-// isPlainASCII reports whether nothing or an ASCII character other than the
-// dollar stands at a place in s.
+// isPlainASCII reports whether s[at] is an ASCII character other than "$", or
+// at is out of range.
 func isPlainASCII(s string, at int) bool {
 	return at < 0 || at >= len(s) || s[at] < utf8.RuneSelf && s[at] != '$'
 }
 
-// addressLen returns the length of the run of characters at the beginning of s
-// that an email address can have, and whether it is one.
+// addressLen returns the number of leading characters of s that may occur in an
+// email address, and whether they include an "@".
 func addressLen(s string) (n int, isAddress bool) {
 	for i := range len(s) {
 		c := s[i]
@@ -219,12 +219,13 @@ func onlyDigits(s string) string {
 	return string(out)
 }
 
-// isYear reports whether s is a year of our time.
+// isYear reports whether s is a year from 1900 to 2099.
 func isYear(s string) bool {
 	return len(s) == 4 && (s[0] == '1' && s[1] == '9' || s[0] == '2' && s[1] == '0')
 }
 
-// isShortDate reports whether s is "13-11-26", in either order.
+// isShortDate reports whether s is a date such as "13-11-26", with day and
+// month in either order.
 func isShortDate(s string) bool {
 	if len(s) != len("13-11-26") || s[2] != '-' || s[5] != '-' {
 		return false
@@ -243,8 +244,8 @@ func vowels(s string) int {
 	return n
 }
 
-// isMeasure reports whether s is a number with a unit, "200GB", or a word
-// with a number, "SAVE20".
+// isMeasure reports whether s is a number with a unit, as "200GB", or a word
+// with a number, as "SAVE20".
 func isMeasure(s string) bool {
 	word := strings.TrimRight(s, "0123456789")
 	if unit := strings.TrimLeft(s, "0123456789"); len(unit) <= 2 && len(unit) < len(s) && len(s)-len(unit) <= 4 {
@@ -253,7 +254,8 @@ func isMeasure(s string) bool {
 	return len(word) >= 4 && len(word) < len(s) && vowels(word) > 0 && !strings.ContainsAny(word, "0123456789-")
 }
 
-// isOrdinal reports whether s is "100th" or "1500px".
+// isOrdinal reports whether s is a number with a short suffix, as "100th" or
+// "1500px".
 func isOrdinal(s string) bool {
 	unit := strings.TrimLeft(s, "0123456789")
 	return len(unit) < len(s) && len(unit) <= 3

@@ -9,9 +9,9 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// codeText is a text made ready for the search of codes.
+// codeText is a text prepared for the search for codes.
 type codeText struct {
-	text  string // digits of all scripts as ASCII, nothing invisible
+	text  string // all digits as ASCII, without invisible characters
 	lines []codeLine
 
 	budget *cpubudget.Budget
@@ -20,15 +20,15 @@ type codeText struct {
 // codeLine is one line of a codeText.
 type codeLine struct {
 	start, end int
-	words      []codeWord // that say what the numbers near them are
+	words      []codeWord // known words that describe numbers near them
 	scanned    bool
-	sells      bool // one of words is of a shop
-	opens      bool // one of words is of what has a PIN of its own
-	quoted     bool // of an older mail
+	sells      bool // a word belongs to a shop
+	opens      bool // a word names something that has a PIN of its own
+	quoted     bool // quoted from an older message
 }
 
-// newCodeText folds s. It does not look for words yet, as most lines have no
-// number near them.
+// newCodeText folds and splits s. Words are looked up later, because most lines
+// have no number near them.
 func newCodeText(s string) *codeText {
 	if !plaintext.IsASCII(s) {
 		s = foldCodes(s)
@@ -38,8 +38,8 @@ func newCodeText(s string) *codeText {
 	return t
 }
 
-// foldCodes returns s with the digits of all scripts as ASCII and without what
-// is invisible.
+// foldCodes returns s with all digits as ASCII and without invisible
+// characters.
 func foldCodes(s string) string {
 	out := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -52,8 +52,8 @@ func foldCodes(s string) string {
 	return string(out)
 }
 
-// joinDigits puts digits and capitals together that stand each on a line of
-// their own, as they do where a message shows them in boxes.
+// joinDigits joins digits and capitals that are each on a line of their own, as
+// in messages that show a code in boxes.
 func joinDigits(s string) string {
 	var joined []byte
 	for i := 1; i+1 < len(s); i++ {
@@ -75,11 +75,11 @@ func joinDigits(s string) string {
 	return string(joined)
 }
 
-// isBoxed reports whether c is of a code that is shown letter by letter.
+// isBoxed reports whether c may be one character of a code in boxes.
 func isBoxed(c byte) bool { return byteKind[c]&(digitByte|upperByte) != 0 }
 
-// foldRune returns the ASCII form of a digit of any script, of a full-width
-// letter, of a space or of a dash, 0 for what is invisible, and otherwise r.
+// foldRune returns the ASCII form of a digit, full-width letter, space or dash,
+// 0 for an invisible character, and r otherwise.
 func foldRune(r rune) rune {
 	switch {
 	case plaintext.IsInvisible(r):
@@ -88,7 +88,7 @@ func foldRune(r rune) rune {
 		if c := byte(r - 0xff01 + '!'); plaintext.IsAlnum(c) || c == ':' || c == '-' {
 			return rune(c)
 		}
-		return r // a full-width comma stands in no number
+		return r // a full-width comma does not occur in numbers
 	case r == '\u2028' || r == '\u2029':
 		return '\n'
 	case unicode.IsSpace(r):
@@ -101,21 +101,21 @@ func foldRune(r rune) rune {
 	return r
 }
 
-// digitValue returns the value of a decimal digit of any script. The digits
-// of a script stand in order, each ten beginning at a zero.
+// digitValue returns the value of a decimal digit of any script. Unicode orders
+// the digits of each script from zero to nine.
 func digitValue(r rune) rune {
 	n := rune(0)
 	for n < 9 && unicode.Is(unicode.Nd, r-n-1) {
 		n++
 	}
 	if n == 9 && unicode.Is(unicode.Nd, r-10) {
-		return (r - 0x1d7ce) % 10 // the mathematical digits, five tens in a row
+		return (r - 0x1d7ce) % 10 // the mathematical digits: five consecutive sets of ten
 	}
 	return n
 }
 
-// lowerInPlace returns s in lower case with every character where it was: one
-// whose lower case has another length stays.
+// lowerInPlace returns s in lower case with all byte offsets unchanged. It
+// keeps a character whose lower case has another length.
 func lowerInPlace(s string) string {
 	out := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -131,7 +131,7 @@ func lowerInPlace(s string) string {
 	return string(out)
 }
 
-// split finds the lines. Lines that only contain white space are left out.
+// split finds the lines. It skips lines of only white space.
 func (t *codeText) split() {
 	t.lines = make([]codeLine, 0, strings.Count(t.text, "\n")+1)
 	for start := 0; start < len(t.text); {
@@ -148,12 +148,12 @@ func (t *codeText) split() {
 	}
 }
 
-// wordsOf returns the words of a line, which it looks for once.
+// wordsOf returns the known words of line i.
 func (t *codeText) wordsOf(i int) []codeWord {
 	return t.line(i).words
 }
 
-// line returns a line with its words.
+// line returns line i and finds its words on the first call.
 func (t *codeText) line(i int) *codeLine {
 	l := &t.lines[i]
 	if l.scanned {

@@ -11,7 +11,7 @@ type codeToken struct {
 	start, end int
 	line       int
 	shape      codeShape
-	value      string // as it is to be typed; "" when it cannot be a code
+	value      string // as the reader types it; "" if it cannot be a code
 }
 
 type codeShape int
@@ -34,11 +34,11 @@ const (
 const (
 	minDigits, maxDigits   = 3, 10
 	minLetters, maxLetters = 5, 10
-	minShort               = 4 // of letters and digits, uncertain
+	minShort               = 4 // minimum length of a short mix of letters and digits
 )
 
-// findTokens returns what could be a code by its form, and the numbers that
-// could not, which show what the words near them belong to.
+// findTokens returns the tokens that look like codes, and other numbers, which
+// show what the words near them describe.
 func (t *codeText) findTokens() []codeToken {
 	tokens := make([]codeToken, 0, min(max(16, len(t.lines)), 1<<10))
 	for i := range t.lines {
@@ -55,7 +55,7 @@ func (t *codeText) findTokens() []codeToken {
 
 func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	l := t.lines[line]
-	plain := l.start // no mail address begins before
+	plain := l.start // an email address cannot begin before this position
 	for pos := l.start; pos < l.end && !t.budget.Spent(); {
 		if !plaintext.IsAlnum(t.text[pos]) {
 			pos++
@@ -100,8 +100,8 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 	return tokens
 }
 
-// spacedToken takes letters and digits that stand apart, as the one at pos does:
-// "A 4 K 9 T Z".
+// spacedToken reads a code that starts at pos and is written with spaces: "A 4
+// K 9 T Z".
 func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
 	if pos > l.start && (plaintext.IsAlnum(t.text[pos-1]) || t.endsSpaced(pos-1, l)) {
 		return tok, false
@@ -123,22 +123,22 @@ func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
 	return codeToken{start: pos, end: end, shape: mixedCode, value: string(value)}, true
 }
 
-// isSpaced reports whether a letter or digit stands alone at pos.
+// isSpaced reports whether a single letter or digit is at pos.
 func (t *codeText) isSpaced(pos int, l codeLine) bool {
 	return pos < l.end && isBoxed(t.text[pos]) && (pos+1 == l.end || !plaintext.IsAlnum(t.text[pos+1]))
 }
 
-// endsSpaced reports whether pos is the gap after a letter or digit that stands
-// alone, so that what follows is not the first of its run.
+// endsSpaced reports whether pos is the gap after a single letter or digit, so
+// that the next character is not the first of its run.
 func (t *codeText) endsSpaced(pos int, l codeLine) bool {
 	return pos > l.start && isGap(t.text[pos]) && isBoxed(t.text[pos-1]) && (pos-1 == l.start || !plaintext.IsAlnum(t.text[pos-2]))
 }
 
 func isGap(c byte) bool { return c == ' ' || c == '\t' }
 
-// plainWord returns the length of the word that s begins with if that can be
-// neither a code nor part of an address: one of letters with lower-case ones
-// among them and an end of its own.
+// plainWord returns the length of the word at the start of s if it cannot be a
+// code or part of an address: a word with lower-case letters that ends at white
+// space or punctuation.
 func plainWord(s string) (n int, ok bool) {
 	kinds, i := byte(0), 0
 	for i < len(s) && byteKind[s[i]]&(lowerByte|upperByte) != 0 {
@@ -175,7 +175,7 @@ var byteKind = func() (kinds [256]byte) {
 	return kinds
 }()
 
-// codeRun is letters and digits joined by single hyphens.
+// codeRun is a run of letters and digits joined by single hyphens.
 type codeRun struct {
 	start, end           int
 	digits, upper, lower int
@@ -184,13 +184,13 @@ type codeRun struct {
 	uniform              bool
 }
 
-// mayBeCode reports whether letters alone can be a code: capitals, or some
-// words with hyphens between them.
+// mayBeCode reports whether a run may be a code: it has digits, only capitals,
+// or lower-case words joined by hyphens.
 func (r *codeRun) mayBeCode() bool {
 	return r.digits > 0 || r.lower == 0 || r.upper == 0 && r.hyphens >= 2
 }
 
-// run reads the one that begins at pos.
+// run reads the run that starts at pos.
 func (t *codeText) run(pos, end int) codeRun {
 	r := codeRun{start: pos, uniform: true}
 	group := 0
@@ -228,7 +228,7 @@ func (t *codeText) run(pos, end int) codeRun {
 	return r
 }
 
-// token classifies a run.
+// token classifies a run. It returns false if the run is not a token.
 func (t *codeText) token(r codeRun, l codeLine) (codeToken, bool) {
 	tok := codeToken{start: r.start, end: r.end}
 	letters := r.upper + r.lower

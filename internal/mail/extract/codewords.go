@@ -1,27 +1,27 @@
 package extract
 
-// wordKind is what a word says about the numbers near it.
+// wordKind is what a word says about nearby numbers.
 type wordKind uint8
 
 const (
 	noWord     wordKind = iota
-	codeNoun            // "code", "OTP": the number is one
-	weakNoun            // "PIN", "passcode": it is one unless it opens something else
-	openNoun            // "confirmation code": one as good as "code", with the limit of a weak one
-	qualifier           // "verification", "login": what the code is for
-	useVerb             // "enter", "use": a number to be typed
+	codeNoun            // "code", "OTP": the number is a code
+	weakNoun            // "PIN", "passcode": a code, unless it opens something else
+	openNoun            // "confirmation code": as strong as "code", but with the exception of weakNoun
+	qualifier           // "verification", "login": the purpose of the code
+	useVerb             // "enter", "use": a number to type
 	oldWord             // "previous", "no longer valid": the number was a code
 	otherThing          // "order", "phone": the number names something else
-	softThing           // "account": likewise, if it directly follows
-	elsewhere           // "meeting", "gift card": weak nouns open something else
-	ofCode              // "dress", "postal": beside the noun it makes a code of another kind
-	ofShop              // "promo", "discount": likewise, and it sells something wherever it stands
+	softThing           // "account": likewise, if it is directly before the number
+	elsewhere           // "meeting", "gift card": a weak noun opens something else
+	ofCode              // "dress", "postal": next to a noun, the code is of another kind
+	ofShop              // "promo", "discount": likewise, and it marks its line as advertising
 )
 
 // codeWord is a word found in a line.
 type codeWord struct {
 	start, end int
 	kind       wordKind
-	of         bool // beside a code it makes one of another kind
-	opens      bool // it is of what has a PIN or a number of its own
+	of         bool // next to a noun, the code is of another kind
+	opens      bool // names something that has a PIN or number of its own
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
-// Derived is what is shown of a message beside what it says itself.
+// Derived holds the values derived from a message for display.
 type Derived struct {
-	Text      string // the text; of a message that is only HTML, its text
+	Text      string // the plain text, or the text of the HTML if there is no plain text
 	FromHTML  bool   // Text was made from the HTML
 	ReplyText string // the new part of Text, see [reply.Text]
-	Snippet   string // the beginning of what a reader sees
+	Snippet   string // the beginning of the visible text
 	Extracted mail.Extraction
-	// Truncated says that lim.Budget ran out. Then the rest is what was found up to
-	// there: ReplyText may hold what is quoted, and OTP and ActionLink are nil,
-	// link, since a better one may follow.
+	// Truncated reports that lim.Budget ran out. The other fields then hold
+	// what was found so far: ReplyText may contain quoted text. OTP and
+	// ActionLink are nil, because the rest may contain a better one.
 	Truncated bool
 }
 
-// Derive returns what is shown of a message. It is meant to be called once, when
-// the message is received.
+// Derive returns the values derived from a message. Call it once, when the
+// message is received.
 func Derive(m *mime.Message, lim mail.Limits) Derived {
 	d := Derived{Text: m.Text, FromHTML: m.Text == "" && m.HTML != ""}
 	var seen *htmltext.Page

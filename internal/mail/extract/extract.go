@@ -1,5 +1,5 @@
-// Package extract finds verification codes and links in a message. It scores each
-// candidate by the words near it, in 75 languages (words/).
+// Package extract finds verification codes and links in a message. It scores
+// candidates by the words near them, in 75 languages (words/).
 package extract
 
 import (
@@ -16,18 +16,17 @@ import (
 
 const (
 	maxCodes   = 20
-	maxSubject = 2 << 10 // bytes of the subject that are read
+	maxSubject = 2 << 10 // bytes of the subject to read
 )
 
-// CodesAndLinks finds the codes and links in what a reader sees of a message: its
-// subject, its plain text and its HTML, either of which may be missing. A link
-// is never fetched.
+// CodesAndLinks finds the codes and links in the subject, plain text and HTML
+// of a message. Text or HTML may be empty. It never fetches a link.
 func CodesAndLinks(subject, text, html string) mail.Extraction {
 	found, _ := extract(subject, text, html, mail.DefaultLimits())
 	return found
 }
 
-// extract also returns the page that the HTML shows, nil without HTML.
+// extract also returns the page of the HTML, or nil if html is empty.
 func extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htmltext.Page) {
 	subject = plaintext.Truncate(subject, maxSubject)
 	var p *htmltext.Page
@@ -57,7 +56,7 @@ func extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htm
 	return found, p
 }
 
-// codesOf returns the codes of a message, each once, best first.
+// codesOf returns the unique codes of a message, best first.
 func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCode {
 	var hint subjectHint
 	head := newCodeText(subject)
@@ -88,8 +87,8 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCo
 	return mergeCodes(all, len(inSubject))
 }
 
-// codesIn returns the codes of a text. Of several, those count that the message
-// says itself, not those of an older one that it quotes.
+// codesIn returns the codes of a text. If there are several, it prefers those
+// outside quoted messages.
 func codesIn(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
 	codes := scanCodes(body, hint, budget)
 	if len(codes) < 2 {
@@ -97,7 +96,7 @@ func codesIn(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCo
 	}
 	reply := reply.Text(body, budget)
 	if len(reply) == len(strings.TrimSpace(body)) {
-		return codes // it quotes nothing
+		return codes // no quoted text
 	}
 	if own := scanCodes(reply, hint, budget); len(own) > 0 {
 		return own
@@ -112,8 +111,8 @@ func scanCodes(body string, hint subjectHint, budget *cpubudget.Budget) []scored
 	return scorer.codes()
 }
 
-// mergeCodes keeps each code once, with its highest score. Those that stand in
-// the subject, the first n, and again in the body count more.
+// mergeCodes keeps each code once, with its highest score. A code in the
+// subject, one of the first n, scores higher if the body repeats it.
 func mergeCodes(all []scoredCode, n int) []scoredCode {
 	var merged []scoredCode
 	at := map[string]int{}
@@ -134,7 +133,7 @@ func mergeCodes(all []scoredCode, n int) []scoredCode {
 	return merged
 }
 
-// bestCode returns the code that is surely the one, or nil.
+// bestCode returns the code that is certainly the OTP, or nil.
 func bestCode(codes []scoredCode) *string {
 	if len(codes) == 0 || codes[0].score < otpScore || len(codes) > 1 && codes[1].score >= codes[0].score {
 		return nil

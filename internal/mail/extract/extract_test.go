@@ -64,7 +64,7 @@ func TestExtractCodes(t *testing.T) {
 		{"Korean", "로그인", "인증번호는 735120 입니다.", "735120"},
 		{"Hindi", "लॉगिन", "आपका सत्यापन कोड 735120 है।", "735120"},
 		{"Hebrew", "כניסה", "קוד האימות שלך: 735120", "735120"},
-		// What is beside it.
+		// The text around it.
 		{"an order number", "Code", "Order 4821337: your code is 735120", "735120"},
 		{"a telephone number", "Code", "Your code is 735120. Questions? Call 555-0142 or 1 800 555 0199.", "735120"},
 		{"dates and times", "Code", "On 2026-11-13 at 09:14:22 you asked for a code: 735120. It ends 13.11.2026.", "735120"},
@@ -82,7 +82,7 @@ func TestExtractCodes(t *testing.T) {
 				"HTML": CodesAndLinks(tt.subject, "", "<div>"+strings.ReplaceAll(tt.text, "\n", "<br>")+"</div>"),
 			} {
 				if kind == "HTML" && strings.Contains(tt.text, "\n>") {
-					continue // escaped, it would be a quotation by its looks only
+					continue // escaped, it would only look like a quotation
 				}
 				if got.OTP == nil || *got.OTP != tt.want || len(got.Codes) != 1 {
 					t.Errorf("as %s: got %s", kind, show(got))

@@ -9,21 +9,21 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// maxContext is how much text before a link says what it is for, in bytes.
+// maxContext is how much text before a link is read, in bytes.
 const maxContext = 200
 
-// foundLink is a link with what its mail says about it.
+// foundLink is a link with its context.
 type foundLink struct {
 	url     string
-	words   string // what it says itself; "" in plain text
-	context string // what stands before it
-	after   string // what follows on its line
+	words   string // link text; "" in plain text
+	context string // the text before it
+	after   string // the text after it on its line
 	score   int
 	action  bool
 }
 
-// textLinks returns the web addresses that stand in a text, except those within
-// anchors, whose own address is the one that counts. The anchors are in order.
+// textLinks returns the web addresses in a text, except those inside anchors
+// with a web link of their own. anchors must be in order.
 func textLinks(text string, anchors []htmltext.Link, lim mail.Limits) []foundLink {
 	var found []foundLink
 	for pos := 0; len(found) < lim.Links && !lim.Budget.Spent(); {
@@ -51,8 +51,7 @@ func textLinks(text string, anchors []htmltext.Link, lim mail.Limits) []foundLin
 	return found
 }
 
-// schemeStart returns where the scheme before "://" begins, -1 when it is not
-// one of the web.
+// schemeStart returns the start of the "http" or "https" before "://", or -1.
 func schemeStart(text string, at int) int {
 	for _, n := range []int{5, 4} {
 		if at >= n && strings.EqualFold(text[at-n:at], "https"[:n]) {
@@ -62,8 +61,7 @@ func schemeStart(text string, at int) int {
 	return -1
 }
 
-// contextBefore returns the end of what stands before pos: its line and the
-// one above.
+// contextBefore returns the end of the text before pos, up to an empty line.
 func contextBefore(text string, pos int) string {
 	from := max(0, pos-maxContext)
 	for from < pos && !utf8.RuneStart(text[from]) {
@@ -76,14 +74,14 @@ func contextBefore(text string, pos int) string {
 	return context
 }
 
-// firstLine returns what s begins with up to a line end, some words of it.
+// firstLine returns the beginning of the first line of s.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(plaintext.Truncate(s, maxContext/2), "\n")
 	return s
 }
 
-// linksOf returns the links of a message, each once, without those that every
-// mail has at its foot, the one that is meant to be followed first.
+// linksOf returns the unique links of a message, the action link first. It
+// leaves out footer links.
 func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits) []foundLink {
 	var all []foundLink
 	if p != nil {
@@ -122,7 +120,7 @@ func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits) []foundLin
 	return kept
 }
 
-// pageLinks returns the links that can be clicked on a page.
+// pageLinks returns the web links of a page.
 func pageLinks(p *htmltext.Page) []foundLink {
 	links := make([]foundLink, 0, len(p.Links))
 	for i := range p.Links {

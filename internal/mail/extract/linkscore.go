@@ -8,19 +8,19 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// actionScore is the least score of the link that is meant to be followed.
+// actionScore is the minimum score of an action link.
 const actionScore = 6
 
-// maxActionWords is the length of what a button says, in bytes.
+// maxActionWords is the maximum length of a button's text, in bytes.
 const maxActionWords = 80
 
-// linkSigns is what a link's words, those before it and its address tell.
+// linkSigns is what a link's text, context and address say about it.
 type linkSigns struct {
 	words, line, context wordKind // kinds of the words in them
 	after                wordKind
 	part                 wordKind
 	host, path, query    string
-	bare                 bool // it has no words of its own
+	bare                 bool // the link has no text of its own
 }
 
 func (l *foundLink) signs() linkSigns {
@@ -45,7 +45,8 @@ func (l *foundLink) signs() linkSigns {
 	return s
 }
 
-// weigh scores a link. subject holds the kinds of the words in the subject.
+// weigh sets the score of a link. subject holds the kinds of words in the
+// subject.
 func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 	asks := s.part&actionWord != 0
 	secret := hasSecret(s.path) || hasSecret(s.query)
@@ -78,8 +79,8 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 	l.action = asks && l.score >= actionScore
 }
 
-// isFooter reports whether a link is one of those that stand at the foot of
-// every message and that no reader waits for. subject holds the kinds of the words in the subject.
+// isFooter reports whether a link is a usual footer link, such as an
+// unsubscribe link. subject holds the kinds of words in the subject.
 func (s *linkSigns) isFooter(subject wordKind) bool {
 	if s.words&footerWord != 0 {
 		return true
@@ -91,7 +92,7 @@ func (s *linkSigns) isFooter(subject wordKind) bool {
 		return false
 	}
 	if s.part&footerWord != 0 {
-		// Unless the message was sent to have it confirmed.
+		// Unless the message asks to confirm it.
 		return subject&s.line&s.part&actionWord == 0
 	}
 	depth := strings.Count(strings.Trim(s.path, "/"), "/") + 1
@@ -104,7 +105,7 @@ func (s *linkSigns) isFooter(subject wordKind) bool {
 	return false
 }
 
-// isHelpPath reports whether a path is that of a page of a help centre.
+// isHelpPath reports whether a path belongs to a help centre.
 func isHelpPath(path string) bool {
 	for _, part := range []string{"/articles", "/hc/", "/docs", "/topics", "/answer"} {
 		if strings.Contains(path, part) {
@@ -126,9 +127,9 @@ func lastLine(s string, n int) string {
 	return s
 }
 
-// hasSecret reports whether a part of an address looks like a random token:
-// letters and digits in one long word. Words with hyphens between them are the
-// title of a page, or its number.
+// hasSecret reports whether a part of an address contains what looks like a
+// random token: letters and digits in one long word. Words joined by hyphens
+// are a page title.
 func hasSecret(s string) bool {
 	run, digits, letters := 0, 0, 0
 	for i := 0; i <= len(s); i++ {
@@ -152,8 +153,8 @@ func hasSecret(s string) bool {
 	return false
 }
 
-// sortLinks puts the one to follow first, then the best, and equal ones in the
-// order of the message.
+// sortLinks sorts action links first, then by score. It keeps the order of
+// equal links.
 func sortLinks(links []foundLink) {
 	slices.SortStableFunc(links, func(a, b foundLink) int {
 		return cmp.Or(boolOrder(b.action, a.action), cmp.Compare(b.score, a.score))

@@ -10,12 +10,12 @@ import (
 // Kinds of words in and before a link, and of parts of its address.
 const (
 	actionWord wordKind = 1 << iota // asks to do what the message was sent for
-	pointWord                       // only points: what to do stands around it
-	restWord                        // of a link that is not what a message is for
-	footerWord                      // of one that stands at the foot of every mail
+	pointWord                       // only points ("here"); the context says what to do
+	restWord                        // of a link that is not the purpose of the message
+	footerWord                      // of a footer link
 )
 
-// linkParts are parts of paths and queries.
+// linkParts are parts of paths and queries, by kind.
 var linkParts = map[wordKind]string{
 	actionWord: `verif|confirm|conferma|activat|activar|attivazion|validat|reset|magic|login|signin|sign-in|sign_in|auth/|auth?|auth=|authenti|authori|invit|accept|recover|onetime|one-time|otp|token|approve|optin|opt-in|bestaetig|best%c3%a4tig|aktivier|double-opt
 		|register|signup|sign-up|emailverif|emailconfirm|oauth|passwordreset|password-reset|useractiv|sso`,
@@ -23,12 +23,12 @@ var linkParts = map[wordKind]string{
 		|privacy|privacy-policy|terms|legal|imprint|impressum|datenschutz|cookies|view-in-browser|viewinbrowser|view_online|webversion|faq`,
 }
 
-// socialHosts are those that messages link to at their foot.
+// socialHosts are the usual hosts of footer links.
 var socialHosts = []string{
 	"twitter.com", "x.com", "facebook.com", "instagram.com", "linkedin.com", "youtube.com", "tiktok.com", "pinterest.com", "threads.net", "mastodon.social", "apps.apple.com", "itunes.apple.com", "play.google.com",
 }
 
-// knownLinkWords and knownLinkParts are built once and only read.
+// knownLinkWords and knownLinkParts are built on first use and then only read.
 var (
 	knownLinkWords = sync.OnceValue(func() *wordTable {
 		t := &wordTable{}
@@ -46,7 +46,7 @@ var (
 	})
 )
 
-// stems lets all words of a table go on, and sorts it.
+// stems makes all words of a table match as prefixes, and sorts it.
 func (t *wordTable) stems() *wordTable {
 	for _, list := range t {
 		for i := range list {
@@ -74,6 +74,6 @@ func (t *wordTable) kindsIn(text string) (kinds wordKind) {
 	return kinds
 }
 
-// isWordByte reports whether c is of a letter or digit; the bytes of other
-// scripts are taken as letters.
+// isWordByte reports whether c belongs to a letter or digit. All non-ASCII
+// bytes count as letters.
 func isWordByte(c byte) bool { return plaintext.IsAlnum(c) || c >= 0x80 }

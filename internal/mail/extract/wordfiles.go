@@ -17,7 +17,7 @@ var wordFiles embed.FS
 // wordSections returns the words of all files by section.
 var wordSections = sync.OnceValue(func() map[string][]string {
 	sections := map[string][]string{}
-	files, _ := wordFiles.ReadDir("words") // an embedded folder can be read
+	files, _ := wordFiles.ReadDir("words") // reading an embedded directory does not fail
 	for _, file := range files {
 		text, _ := wordFiles.ReadFile("words/" + file.Name())
 		for line := range strings.Lines(string(text)) {
@@ -33,9 +33,8 @@ var wordSections = sync.OnceValue(func() map[string][]string {
 	return sections
 })
 
-// codeSections and linkSections are the sections of the files. The section
-// "unit" has the units of amounts, "copula" what stands between a code and its
-// noun ("is").
+// codeSections and linkSections map the sections of the files to word kinds.
+// Other sections are "unit" (units of amounts) and those of wordSets.
 var (
 	codeSections = map[string]wordKind{
 		"code": codeNoun, "weak": weakNoun, "open": openNoun, "qualifier": qualifier, "verb": useVerb, "old": oldWord,
@@ -44,7 +43,7 @@ var (
 	linkSections = map[string]wordKind{"action": actionWord, "point": pointWord, "rest": restWord, "footer": footerWord}
 )
 
-// wordSets are the sections that are asked for whole words.
+// wordSets are the sections that are matched as whole words.
 var wordSets = sync.OnceValue(func() (sets struct {
 	copula   map[string]bool // "is"
 	comparer map[string]bool // "than", before an amount

@@ -15,22 +15,22 @@ import (
 type wordEntry struct {
 	text     string
 	kind     wordKind
-	stem     bool // may go on
-	anywhere bool // its script is written without spaces, or with prefixes
-	of       bool // beside a code it makes one of another kind
-	opens    bool // it is of what has a PIN or a number of its own
+	stem     bool // matches as a prefix
+	anywhere bool // matches within a word: the script has no spaces, or uses prefixes
+	of       bool // next to a noun, the code is of another kind
+	opens    bool // names something that has a PIN or number of its own
 }
 
-// wordTable finds entries by a hash of their first two bytes, the longest
-// first.
+// wordTable holds entries in buckets by a hash of their first two bytes,
+// longest first.
 type wordTable [1 << 10][]wordEntry
 
-// bucket returns the entries that may begin with these two bytes.
+// bucket returns the entries that may start with bytes a and b.
 func (t *wordTable) bucket(a, b byte) *[]wordEntry {
 	return &t[(uint(a)<<5^uint(b))%uint(len(t))]
 }
 
-// addAll takes words of one kind.
+// addAll adds words of one kind.
 func (t *wordTable) addAll(kind wordKind, words []string) {
 	for _, text := range words {
 		e := wordEntry{kind: kind, of: kind == ofCode || kind == ofShop, opens: kind == elsewhere}
@@ -45,8 +45,8 @@ func (t *wordTable) addAll(kind wordKind, words []string) {
 	}
 }
 
-// sort puts the longest first, and of equal ones the complete before the stem.
-// A word of two kinds keeps the first, and what the other says of codes.
+// sort orders entries by length, longest first, and whole words before stems.
+// If a word has two kinds, the first applies, with the flags of both.
 func (t *wordTable) sort() {
 	for _, list := range t {
 		slices.SortFunc(list, func(a, b wordEntry) int {
@@ -70,8 +70,8 @@ func boolOrder(a, b bool) int {
 	return 1
 }
 
-// match returns the entry that s begins with, or nil. afterLetter tells that a
-// letter stands before s.
+// match returns the entry at the start of s, or nil. afterLetter reports that a
+// letter precedes s.
 func (t *wordTable) match(s string, afterLetter bool) *wordEntry {
 	if len(s) < 2 {
 		return nil
@@ -89,7 +89,7 @@ func (t *wordTable) match(s string, afterLetter bool) *wordEntry {
 	return nil
 }
 
-// knownWords and knownUnits are built once and only read.
+// knownWords and knownUnits are built on first use and then only read.
 var (
 	knownWords = sync.OnceValue(func() *wordTable {
 		t := &wordTable{}
@@ -107,12 +107,12 @@ var (
 	})
 )
 
-// findWords returns the known words of a line of lower-case text, in order.
-// Their positions are counted from offset.
+// findWords returns the known words in a line of lower-case text, in order. It
+// adds offset to their positions.
 func findWords(text string, offset int) []codeWord {
 	var found []codeWord
 	table := knownWords()
-	wordEnd := 0 // of the word that pos is in
+	wordEnd := 0 // end of the word at pos
 	for pos := 0; pos < len(text); {
 		inWord := pos < wordEnd
 		if !inWord {
@@ -143,7 +143,7 @@ func findWords(text string, offset int) []codeWord {
 	return joinPhrases(text, offset, found)
 }
 
-// wordLen returns the length of the word that s begins with, 0 for none.
+// wordLen returns the length of the word at the start of s, or 0.
 func wordLen(s string) int {
 	n := 0
 	for n < len(s) {
@@ -159,15 +159,15 @@ func wordLen(s string) int {
 		case !unicode.IsLetter(r) && !unicode.IsMark(r):
 			return n
 		case plaintext.IsUnspaced(r):
-			return max(n, size) // each character may begin a word
+			return max(n, size) // each character may start a word
 		}
 		n += size
 	}
 	return n
 }
 
-// compoundKind tells the kind of a word of a language that writes compounds as
-// one word by how it ends: "bekräftelsekod", "sicherheitscode", "kundnummer".
+// compoundKind returns the kind of a compound word by its ending:
+// "bekräftelsekod", "sicherheitscode", "kundnummer".
 func compoundKind(word string) wordKind {
 	for _, end := range []string{"code", "kod", "koden", "kode", "codes", "koodi", "koodisi", "koodin"} {
 		if first, ok := strings.CutSuffix(word, end); ok {

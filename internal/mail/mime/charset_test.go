@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestToUTF8 decodes text as mails label it, rightly or not (M5).
+// TestToUTF8 decodes text with correct and wrong charset labels (M5).
 func TestToUTF8(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, charset, in, want string }{

@@ -51,8 +51,8 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
-// TestReadHeaderAgreesWithParse: the From that verdicts are about is the From
-// that is shown.
+// TestReadHeaderAgreesWithParse checks that sender authentication uses the same
+// From that is shown.
 func TestReadHeaderAgreesWithParse(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{

@@ -9,8 +9,8 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// TestParseTwice reads mail that says a thing twice, or not at all: what counts
-// is fixed, and is what is shown (M6).
+// TestParseTwice reads messages with repeated or missing fields: it is defined
+// which field counts, and that field is shown (M6).
 func TestParseTwice(t *testing.T) {
 	t.Parallel()
 	type seen struct {
@@ -70,8 +70,8 @@ func TestParseTwice(t *testing.T) {
 	}
 }
 
-// firstAuthor returns the first address in the From fields as those see it who
-// judge where a mail is from.
+// firstAuthor returns the first address in the From fields, as sender
+// authentication reads it.
 func firstAuthor(t *testing.T, raw string) string {
 	t.Helper()
 	fields, _, err := ReadHeader(strings.NewReader(raw), mail.DefaultLimits())

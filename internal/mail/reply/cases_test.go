@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReplyCases reads the answers of testdata/replies, a file for each kind of
-// mail program. One begins with "## name"; below the line of "=" stands what
-// of it is new. It is HTML if it begins with "<".
+// TestReplyCases reads the replies of testdata/replies, one file per mail
+// client. A case begins with "## name"; the expected reply text follows the
+// line of "=". It is HTML if it begins with "<".
 func TestReplyCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/replies/*.txt")
