@@ -167,7 +167,7 @@ func toldProgress(t *testing.T, w *world) {
 	params := &mcp.CallToolParams{Name: "wait_for_email", Arguments: map[string]any{"timeout": 1, "since": "2040-01-01T00:00:00Z"}}
 	params.SetProgressToken("t1")
 	before := time.Now()
-	if out := ai.useWith(t, params).want(t).wantText(t, "No mail came"); out.data["timed_out"] != true {
+	if out := ai.useWith(t, params).want(t).wantText(t, "No matching message since"); out.data["timed_out"] != true {
 		t.Errorf("answered %v", out.data)
 	}
 	if waited := time.Since(before); waited < time.Second {
