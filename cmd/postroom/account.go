@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// ownPlan is what stands for the install's plan on the command line.
+// ownPlan is the name of the default plan on the command line.
 const ownPlan = "default"
 
 func (p program) accountCommand() *cobra.Command {
@@ -22,8 +22,8 @@ func (p program) accountCommand() *cobra.Command {
 	return group(cmd, p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
 }
 
-// withStore runs do on the store, for a command that is over soon and touches
-// nothing sealed.
+// withStore runs do on the store, for a short command that needs no encrypted
+// data.
 func (p program) withStore(cmd *cobra.Command, do func(context.Context, Config, *store.Store) error) (err error) {
 	return p.withOpenStore(cmd, false, do)
 }
@@ -80,7 +80,7 @@ func validName(name string) bool {
 	return n >= 1 && n <= 100 && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })
 }
 
-// planOf is a plan by name; nil for that of the install.
+// planOf returns the name of a plan, or nil for the default plan.
 func planOf(s *store.Store, name string) (*string, error) {
 	switch {
 	case name == ownPlan:
@@ -104,7 +104,7 @@ func (p program) accountListCommand() *cobra.Command {
 
 func listAccounts(ctx context.Context, w io.Writer, s *store.Store) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "ID\tNAME\tPLAN\tINBOXES\tTODAY\tMONTH\tCREATED\tSENDING") // kept by t until Flush
+	_, _ = fmt.Fprintln(t, "ID\tNAME\tPLAN\tINBOXES\tTODAY\tMONTH\tCREATED\tSENDING") // reported by Flush
 	page := store.Page{Limit: 100}
 	for {
 		l, err := s.ListAccounts(ctx, page)
@@ -129,7 +129,7 @@ func listAccounts(ctx context.Context, w io.Writer, s *store.Store) error {
 	}
 }
 
-// ofLimit writes how much of a limit is used; 0 is no limit.
+// ofLimit formats usage against a limit; limit 0 means unlimited.
 func ofLimit(n, limit int64) string {
 	if limit == 0 {
 		return fmt.Sprint(n)

@@ -8,9 +8,9 @@ import (
 	"github.com/postroom/postroom/internal/web"
 )
 
-// announce says where the node can be reached and, when they were made now, the
-// first key and the link that sets the password of the dashboard. It is the only
-// place that ever shows those; what cannot be shown is an error.
+// announce prints the URLs of the node and, at the first start, the first key and
+// the link that sets the dashboard password. They are never shown again, so
+// failing to print them is an error.
 func (n *node) announce(in install) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Postroom %s is ready.\n\n", programVersion())
@@ -40,8 +40,8 @@ func (n *node) announce(in install) error {
 	return nil
 }
 
-// dashboardURL is where to open the dashboard: with the one-time link at the
-// first start.
+// dashboardURL returns the URL of the dashboard. At the first start it contains
+// the one-time link.
 func (in install) dashboardURL(base *url.URL) string {
 	if in.setup != "" {
 		return web.SetupURL(base, in.setup)
@@ -49,7 +49,7 @@ func (in install) dashboardURL(base *url.URL) string {
 	return base.JoinPath("/").String()
 }
 
-// keyLine says which key to use.
+// keyLine describes which key to use.
 func (in install) keyLine() string {
 	switch {
 	case in.firstKey != "":

@@ -18,7 +18,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// What a command needs that calls a server, as flags and in the environment.
+// Flags and environment variables of commands that call a server.
 const (
 	serverFlag = "server"
 	keyFlag    = "key"
@@ -29,16 +29,16 @@ const (
 	defaultServer = "http://127.0.0.1:8080"
 )
 
-// api is a server as a command calls it, and where its answers are shown.
+// api is a client for a server, with the output for its responses.
 type api struct {
 	*client.Client
 	output
 	program program
-	server  string // its address
+	server  string // base URL
 }
 
-// overAPI makes cmd one that calls a server: it asks for nothing but the
-// server's address and a key, and works from any machine.
+// overAPI turns cmd into a command that calls a server. It needs only the
+// server's URL and a key, and works from any machine.
 func (p program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *api, args []string) error) *cobra.Command {
 	cmd.Flags().String(serverFlag, "", "address of the server ["+serverEnv+"] (default: "+defaultServer+")")
 	cmd.Flags().String(keyFlag, "", "API key ["+keyEnv+"]; other users of this machine can see command lines")
@@ -80,8 +80,8 @@ func (p program) api(cmd *cobra.Command) (*api, error) {
 
 const howToGetAKey = "`postroom key create --name NAME`, where the server is, makes one"
 
-// explain says what to do about an error of a call, where that is known. What
-// the server says is shown without what could move the cursor.
+// explain adds advice to an API error where there is any. Text from the server is
+// shown without terminal control characters.
 func (a *api) explain(err error) error {
 	if err == nil {
 		return nil
@@ -122,7 +122,7 @@ func (a *api) whatToDo(refused *client.Error) string {
 	return text
 }
 
-// explained is an error in words for the one who typed the command.
+// explained is an error with advice for the user.
 type explained struct {
 	text  string
 	cause error
@@ -131,7 +131,7 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.cause }
 
-// inboxID is the id of the inbox that is named by its id or its address.
+// inboxID returns the id of an inbox, given its id or address.
 func (a *api) inboxID(ctx context.Context, name string) (string, error) {
 	if !strings.Contains(name, "@") {
 		return name, nil

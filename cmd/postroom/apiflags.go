@@ -15,7 +15,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// choice is the value of a flag that is one of some words.
+// choice is a flag value that must be one of a set of words.
 type choice[T ~string] struct {
 	at  *T
 	all []T
@@ -46,14 +46,15 @@ func words[T ~string](all []T) []string {
 	return texts
 }
 
-// choose adds a flag whose value is one of all, which the shell completes.
+// choose adds a flag that accepts the values in all and completes them in the
+// shell.
 func choose[T ~string](cmd *cobra.Command, at *T, name, usage string, all []T) {
 	cmd.Flags().Var(choice[T]{at, all}, name, usage+": "+strings.Join(words(all), ", "))
-	// The flag is there, which is all that can be wrong.
+	// cannot fail: the flag exists
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words(all), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// moment is the value of a flag that is a time, or how long ago one was.
+// moment is a flag value that is a time, or a duration before now.
 type moment struct{ at *time.Time }
 
 func (m moment) String() string {
@@ -78,7 +79,7 @@ func (m moment) Set(s string) error {
 
 func (m moment) Type() string { return "time" }
 
-// limitFlag adds the flag that says how much of a list is shown.
+// limitFlag adds the flag that limits how many entries of a list are shown.
 func limitFlag(cmd *cobra.Command, limit *int) {
 	*limit = 20
 	cmd.Flags().Var((*limitValue)(limit), "limit", "maximum number of entries")
@@ -99,11 +100,11 @@ func (v *limitValue) Set(s string) error {
 
 func (v *limitValue) Type() string { return "number" }
 
-// pageOf is the size of the pages that a list is fetched by: no larger than what
-// is shown of it.
+// pageOf returns the page size for fetching a list, at most the number of entries
+// to show.
 func pageOf(limit int) gen.OptInt { return gen.NewOptInt(min(limit+1, 100)) }
 
-// opt is an optional text that is left out when empty.
+// opt returns an optional string that is left out when empty.
 func opt(s string) gen.OptString {
 	if s == "" {
 		return gen.OptString{}
@@ -111,7 +112,7 @@ func opt(s string) gen.OptString {
 	return client.Text(s)
 }
 
-// body are the flags of what a mail says.
+// body holds the flags for the content of a message.
 type body struct {
 	text, textFile, htmlFile string
 	attach                   []string
@@ -121,7 +122,7 @@ type body struct {
 	}
 }
 
-// file is one to attach.
+// file is an attachment.
 type file struct {
 	name    string
 	content []byte
@@ -164,7 +165,7 @@ func (b *body) load(p program) error {
 	return nil
 }
 
-// readFile reads a file whole, or the standard input.
+// readFile reads a whole file, or stdin.
 func (p program) readFile(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(p.stdin)
@@ -172,7 +173,7 @@ func (p program) readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// attachments are the files as a message has them.
+// attachments returns the files as attachments of a message.
 func (b *body) attachments() gen.MessageAttachmentInputs {
 	var all gen.MessageAttachmentInputs
 	for _, f := range b.read.files {

@@ -33,12 +33,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// queueGrace is how long deliveries that are under way may take when the node
-// shuts down.
+// queueGrace is how long running deliveries may take during shutdown.
 const queueGrace = 20 * time.Second
 
-// assemble joins the packages of the service: they know each other only through
-// the store. Nothing runs yet.
+// assemble connects the packages of the service, which share only the store. It
+// starts nothing.
 func (n *node) assemble(
 	ctx context.Context, s *store.Store, in install, doors listeners, temp string, stopping chan struct{},
 ) ([]part, error) {
@@ -107,8 +106,7 @@ func (n *node) assemble(
 	return parts, nil
 }
 
-// apiParts make the API of what cfg says and of the settings, and the dashboard
-// before it, and serve them.
+// apiParts creates the API and the dashboard, and the parts that serve them.
 func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) ([]part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
@@ -152,7 +150,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 			name: name,
 			run:  func() error { return server.Serve(l) },
 			stop: func(ctx context.Context) error {
-				stop.Do(func() { close(stopping) }) // waits are answered at once
+				stop.Do(func() { close(stopping) }) // ends waiting requests
 				return server.Shutdown(ctx, l)
 			},
 		}
@@ -182,8 +180,8 @@ func (n *node) smtpPart(r *inbound.Receiver, doors listeners, certs certificates
 	}, nil
 }
 
-// queuePart makes the domain's signing keys before the queue runs. That takes
-// some tenths of a second, which at the first start nobody has to wait for.
+// queuePart returns the queue. Its run function first creates the domain's
+// signing keys, so that this does not delay the first start.
 func (n *node) queuePart(
 	s *store.Store, local *inbound.Receiver, resolver dns.Resolver, answers *queue.Feedback, told *metrics,
 ) (part, error) {
@@ -216,8 +214,8 @@ func (n *node) queuePart(
 	}), nil
 }
 
-// prepareQueue makes the domain's signing keys and takes up mail that the last
-// run had in hand.
+// prepareQueue creates the domain's signing keys and releases the leases of the
+// previous run.
 func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
 	return n.prepare(ctx, "queue", func() error {
 		if err := queue.EnsureKeys(ctx, s, string(n.cfg.MailDomain)); err != nil {
@@ -231,8 +229,8 @@ func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
 	})
 }
 
-// prepare does what comes before a part's work. For a database that has gone
-// away since the start it waits, as the rest of the node does.
+// prepare runs do before a part starts its work. Like the rest of the node, it
+// waits for a database that is unreachable.
 func (n *node) prepare(ctx context.Context, what string, do func() error) error {
 	for {
 		err := do()

@@ -94,8 +94,8 @@ func formsOf(secret []byte) map[string][]byte {
 	return forms
 }
 
-// allSecrets adds the secret of the install and the private keys, whole and in
-// their parts, to what the API has shown.
+// allSecrets returns the secrets that the API has shown, the installation secret,
+// and the private keys, whole and in parts.
 func allSecrets(t *testing.T, data string, env []string, shown map[string][]byte) map[string][]byte {
 	t.Helper()
 	all := maps.Clone(shown)
@@ -158,8 +158,8 @@ func partsOf(t *testing.T, der []byte) map[string][]byte {
 	return nil
 }
 
-// dumpOf is what an operator's dump has: the files of SQLite as they are, and what
-// pg_dump writes.
+// dumpOf returns the content of a backup: the SQLite files, or the output of
+// pg_dump.
 func dumpOf(t *testing.T, data string, env []string) []byte {
 	t.Helper()
 	if url := postgresOf(env); url != "" {

@@ -68,7 +68,7 @@ func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir str
 	return err
 }
 
-// secretAndMark returns the install secret and what tells it from others.
+// secretAndMark returns the installation secret and a short fingerprint of it.
 func (c Config) secretAndMark() (secret, string, error) {
 	s, err := c.installSecret()
 	if err != nil {
@@ -131,7 +131,7 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	return err
 }
 
-// claimEmpty takes a data folder that nothing is in for itself alone.
+// claimEmpty locks an empty data folder.
 func (c Config) claimEmpty() (cl *claim, err error) {
 	entries, err := os.ReadDir(c.Data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -149,8 +149,8 @@ func (c Config) claimEmpty() (cl *claim, err error) {
 	return cl, nil
 }
 
-// restoreAll puts the secret in its place, if it is in the backup, and everything
-// else behind it.
+// restoreAll restores the secret, if the backup contains it, and then everything
+// else.
 func (c Config) restoreAll(ctx context.Context, b *backup.Backup, dir string, log *slog.Logger) (err error) {
 	given, err := b.Secret()
 	switch {

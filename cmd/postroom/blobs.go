@@ -8,15 +8,15 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// useBucket reads the credentials of the bucket, when there is one, from the
-// variables that all AWS tools share.
+// useBucket reads the credentials of the bucket, if one is configured, from the
+// standard AWS variables.
 func (c *Config) useBucket(faults *faultList, given, vars map[string]string) {
 	if !c.Blobs.bucket() {
 		return
 	}
 	bucket, err := s3blob.Parse(string(c.Blobs))
 	if err != nil {
-		return // said already
+		return // already reported
 	}
 	if bucket.Credentials, err = s3blob.Environment(vars); err != nil {
 		faults.add("%s names a bucket: %v", given["Blobs"], err)
@@ -24,7 +24,7 @@ func (c *Config) useBucket(faults *faultList, given, vars map[string]string) {
 	c.bucket = &bucket
 }
 
-// openBlobs opens what keeps large mail.
+// openBlobs opens the blob storage.
 func (c Config) openBlobs(ctx context.Context, now func() time.Time) (store.Blobs, error) {
 	if c.bucket == nil {
 		return store.OpenBlobFolder(string(c.Blobs), now)

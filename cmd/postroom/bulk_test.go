@@ -23,14 +23,14 @@ import (
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// bulkMails is how many mails are held against the rules.
+// bulkMails is how many messages are checked.
 const bulkMails = 100
 
-// O10: what the large mailbox providers have asked of bulk senders since 2024
-// ("Email sender guidelines" of Gmail, "Sender Best Practices" of Yahoo) holds of
-// mail as it arrives, with the records that `postroom domain show` says to
-// publish. The PTR record of the sending host is looked at when a domain is
-// verified, and complaints are counted in the store.
+// O10: messages meet the requirements of the large mailbox providers for bulk
+// senders since 2024 ("Email sender guidelines" of Gmail, "Sender Best Practices"
+// of Yahoo), with the records that `postroom domain show` prints. The PTR record
+// of the sending host is checked when a domain is verified; complaints are
+// counted in the store.
 func TestMailKeepsTheRulesForBulkSenders(t *testing.T) {
 	t.Parallel()
 	o, data := newOutside(t), t.TempDir()
@@ -59,13 +59,13 @@ func TestMailKeepsTheRulesForBulkSenders(t *testing.T) {
 	}
 }
 
-// linter holds mails against rules.
+// linter checks messages against the rules.
 type linter struct {
 	records  map[string]string
 	resolver dns.Resolver
 }
 
-// faults lists what a mail breaks.
+// faults lists the rules that a message breaks.
 func (l *linter) faults(t *testing.T, m smtptest.Mail) (faults []string) {
 	t.Helper()
 	parsed, err := netmail.ReadMessage(bytes.NewReader(m.Data))
@@ -140,8 +140,9 @@ var (
 )
 
 // wellFormed is: Gmail and Yahoo, "Format messages according to the Internet
-// Message Format standard (RFC 5322)", with "valid Message-ID" and "single-instance
-// message headers should be included only once", and no Bcc that tells of others.
+// Message Format standard (RFC 5322)", with "valid Message-ID" and
+// "single-instance message headers should be included only once", and no Bcc
+// header.
 func (*linter) wellFormed(m smtptest.Mail, header netmail.Header, domain string, rule rule) {
 	for _, name := range singletons { // RFC 5322 3.6, RFC 2045
 		rule(len(header[name]) <= 1, "%d fields %s", len(header[name]), name)

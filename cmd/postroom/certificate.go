@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// lookAgain is how often a certificate's files are looked at.
+// lookAgain is how often the certificate files are checked for changes.
 const lookAgain = time.Minute
 
-// certificate is a TLS certificate in two files, read again when they were
-// renewed. One that cannot be read leaves the old one in use.
+// certificate is a TLS certificate in two files, reloaded when they change. If
+// the new files are invalid, the old certificate stays in use.
 type certificate struct {
 	cert, key string
 	now       func() time.Time
@@ -21,7 +21,7 @@ type certificate struct {
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
-	written time.Time // of the newer file, as last read
+	written time.Time // modification time of the newer file at the last load
 	looked  time.Time
 }
 
@@ -33,7 +33,7 @@ func openCertificate(cert, key string, now func() time.Time, log *slog.Logger) (
 	return c, nil
 }
 
-// get is for tls.Config.GetCertificate.
+// get implements tls.Config.GetCertificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// read reads the files, unless they are those of the last time.
+// read loads the files if they have changed.
 func (c *certificate) read() error {
 	var written time.Time
 	for _, path := range []string{c.cert, c.key} {

@@ -79,7 +79,7 @@ func (s *shell) parsed(args ...string) (v map[string]any) {
 	return v
 }
 
-// receive puts a mail into an inbox.
+// receive delivers a message to an inbox.
 func (s *shell) receive(inbox, raw string) string {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"raw": strings.ReplaceAll(raw, "\n", "\r\n")})
@@ -214,7 +214,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 }
 
-// hostile is a mail that would colour, retitle and turn around a terminal.
+// hostile is a message with terminal escapes and direction marks.
 const hostile = `From: =?utf-8?q?=1B]0;owned=07?= <a@shop.example>
 To: a@postroom.localhost
 Subject: =?utf-8?q?=1B[31mred=C2=9B2J_=E2=80=AEtxt.exe?=
@@ -396,8 +396,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestHelpKeepsTheKindsOfCommandsApart: what calls a server shows no settings of
-// one, and what looks after it shows no key.
+// TestHelpKeepsTheKindsOfCommandsApart checks that client commands show no server
+// settings and operator commands no API key.
 func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
 	t.Parallel()
 	root := newCommand(program{environ: os.Environ()})

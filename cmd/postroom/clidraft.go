@@ -43,7 +43,7 @@ func (p program) draftListCommand() *cobra.Command {
 	})
 }
 
-// drafts are those of one inbox, or of all for none.
+// drafts returns the drafts of one inbox, or of all if inbox is empty.
 func (a *api) drafts(ctx context.Context, inbox string, with gen.OptDraftStatus, limit int) (iter.Seq2[gen.Draft, error], error) {
 	if inbox == "" {
 		return a.Drafts(ctx, gen.ListDraftsParams{Status: with, Limit: pageOf(limit)}), nil

@@ -80,7 +80,7 @@ func (p program) usageCommand() *cobra.Command {
 	})
 }
 
-// used is a count against its limit, and when it begins again.
+// used formats a count against its limit, and when the count resets.
 func used(n int, limit gen.NilInt, resets time.Time) string {
 	most, ok := limit.Get()
 	if !ok {

@@ -82,7 +82,7 @@ func (p program) messageGetCommand() *cobra.Command {
 	})
 }
 
-// showMessage writes what people want to know of a message.
+// showMessage prints a message.
 func showMessage(t *table, m *gen.Message, text string) {
 	t.row("ID", m.ID)
 	t.row("Time", when(m.CreatedAt))
@@ -147,6 +147,6 @@ func outputFlag(cmd *cobra.Command, file *string) {
 
 func (a *api) saveAll(file string, r io.ReadCloser) error {
 	err := a.save(file, r)
-	_ = r.Close() // read to its end, or of no use
+	_ = r.Close() // read to the end, or unusable
 	return err
 }

@@ -56,10 +56,10 @@ func (p program) sendCommand() *cobra.Command {
 	})
 }
 
-// mustGive makes flags a must.
+// mustGive marks flags as required.
 func mustGive(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
-		_ = cmd.MarkFlagRequired(name) // it is there
+		_ = cmd.MarkFlagRequired(name) // cannot fail: the flag exists
 	}
 }
 
@@ -71,7 +71,7 @@ func (a *api) sendEmail(ctx context.Context, m *gen.EmailSend, once string) erro
 	return a.show(sent, func(t *table) { t.row(sent.ID, sent.Status) })
 }
 
-// showSent shows what a send or a reply has become: a message, or a draft.
+// showSent prints the result of a send or reply: a message or a draft.
 func (a *api) showSent(res any, err error) error {
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *api) showSent(res any, err error) error {
 		case *gen.Draft:
 			t.row(v.ID, v.Status, "pending approval: `postroom draft approve "+v.ID+"`")
 		default:
-			t.row(fmt.Sprintf("%T", res)) // a newer server's
+			t.row(fmt.Sprintf("%T", res)) // a type of a newer server
 		}
 	})
 }

@@ -82,7 +82,7 @@ func (p program) eventsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&inbox, "inbox", "", "in this inbox, by id or address")
 	cmd.Flags().StringSliceVar(&types, "types", nil, "of these types, separated by commas")
 	cmd.Flags().StringVar(&s.LastEventID, "after", "", "since this event, by id, of the last 24 hours")
-	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions(words(gen.EventType("").AllValues()), cobra.ShellCompDirectiveNoFileComp)) // it is there
+	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions(words(gen.EventType("").AllValues()), cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		if inbox != "" {
 			id, err := a.inboxID(ctx, inbox)
@@ -109,7 +109,7 @@ func (p program) eventsCommand() *cobra.Command {
 	})
 }
 
-// showEvent writes an event on one line.
+// showEvent prints an event on one line.
 func (a *api) showEvent(e client.Event) error {
 	if a.json {
 		return a.writeJSON(e.JSON)

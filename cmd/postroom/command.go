@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// program is what the commands have of the world around them.
+// program is the environment of the commands.
 type program struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       bool // stdout is one
+	terminal       bool // stdout is a terminal
 }
 
-// The two kinds of commands, which the help keeps apart.
+// Groups of commands in the help.
 const (
 	ownGroup = "own"
 	apiGroup = "api"
@@ -72,7 +72,7 @@ func onInstall(commands []*cobra.Command) []*cobra.Command {
 	return inGroup(ownGroup, commands)
 }
 
-// help is the line of a setting in the list of flags.
+// help returns the description of a setting's flag.
 func (s setting) help() string {
 	text := s.usage + " [" + s.env + "]"
 	if s.def == "" && s.unset != "" {

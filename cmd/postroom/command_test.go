@@ -91,7 +91,7 @@ func (s *served) ownDomain(t *testing.T, dns *smtptest.ChangingDNS, name string)
 	return made
 }
 
-// dkimRecords are the DNS records of keys in a domain's answer.
+// dkimRecords returns the DKIM records in an API response for a domain.
 func dkimRecords(domain map[string]any) []map[string]any {
 	var keys []map[string]any
 	records, _ := domain["dns_records"].([]any)

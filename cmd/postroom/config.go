@@ -10,14 +10,13 @@ import (
 	"github.com/postroom/postroom/internal/s3blob"
 )
 
-// envPrefix begins the name of every setting's environment variable.
+// envPrefix is the prefix of every setting's environment variable.
 const envPrefix = "POSTROOM_"
 
-// Config is every setting of the program. A field's tags say its name (MX_PORT
-// is POSTROOM_MX_PORT in the environment and --mx-port on the command line),
-// its default, what it is for, what a right value looks like, and whether its
-// value must not be shown. A flag wins over the environment; an empty value is
-// the default.
+// Config holds every setting of the program. The tags of a field hold its name
+// (MX_PORT is POSTROOM_MX_PORT in the environment and --mx-port on the command
+// line), default, description, a hint for correct values, and whether the value
+// is secret. A flag overrides the environment; an empty value means the default.
 type Config struct {
 	Data           string     `env:"DATA" envDefault:"./data" usage:"data folder: the SQLite file, large messages and the installation secret" want:"path of a folder"`
 	Database       database   `env:"DATABASE" usage:"the database: PostgreSQL or an SQLite file" unset:"postroom.db in the data folder" want:"a postgres:// address or the path of a file" hide:"password"`
@@ -68,20 +67,20 @@ type Config struct {
 	Metrics  listenAddr `env:"METRICS" usage:"listen address of the Prometheus metrics, at /metrics" unset:"off" want:"host:port, such as 127.0.0.1:9090"`
 	Pprof    loopback   `env:"PPROF" usage:"listen address of the profiles for go tool pprof" unset:"off" want:"host:port on a loopback address, such as 127.0.0.1:6060"`
 
-	bucket *s3blob.Config    // of Blobs, when it names one
-	origin map[string]string // where each value came from, by field name
+	bucket *s3blob.Config    // of Blobs, if it names a bucket
+	origin map[string]string // source of each value, by field name
 }
 
-// setting is what the tags of one field of Config say.
+// setting holds the tags of one field of Config.
 type setting struct {
 	field string
 	env   string // POSTROOM_MX_PORT
 	flag  string // mx-port
-	def   string // default value; empty when unset says what happens instead
+	def   string // default value; empty if unset describes what happens instead
 	usage string
 	unset string
 	want  string
-	hide  string // "", "password" of an address, or "all"
+	hide  string // "", "password" for a URL with a password, or "all"
 }
 
 // settings lists the fields of Config in order.
@@ -106,14 +105,13 @@ func settings() []setting {
 	return all
 }
 
-// load reads the settings from an environment (as os.Environ gives it) and the
-// flags that were given, by flag name. The error names every fault that there
-// is.
+// load reads the settings from an environment, in the form of os.Environ, and the
+// given flags by name. The error lists every fault.
 func load(environ []string, flags map[string]string) (Config, error) {
 	var (
 		cfg    = Config{origin: map[string]string{}}
 		vars   = env.ToMap(environ)
-		given  = map[string]string{} // how the user named the setting, by field
+		given  = map[string]string{} // the name under which the user set each field
 		faults faultList
 	)
 	faults.unknown(vars)
@@ -134,8 +132,8 @@ func load(environ []string, flags map[string]string) (Config, error) {
 	return cfg, faults.err()
 }
 
-// fill gives settings without a value what follows from others. BaseURL stays
-// empty: it follows from the address that is really listened on.
+// fill derives unset settings from others. BaseURL stays empty, because it
+// depends on the actual listen address.
 func (c *Config) fill() {
 	if c.Database == "" {
 		c.Database = database(filepath.Join(c.Data, "postroom.db"))

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// print writes every setting with its effective value and where it came from,
-// one on a line, without secrets.
+// print writes every setting with its effective value and source, one per line,
+// without secrets.
 func (c Config) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range settings() {
@@ -16,12 +16,12 @@ func (c Config) print(w io.Writer) error {
 		if origin == "default" && s.def == "" {
 			origin = "default: " + s.unset
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", s.env, value, origin) // kept by t until Flush
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", s.env, value, origin) // reported by Flush
 	}
 	return t.Flush()
 }
 
-// shown is the value of s for people.
+// shown formats the value of s without secrets.
 func (c Config) shown(s setting) string {
 	v := reflect.ValueOf(c).FieldByName(s.field)
 	switch {

@@ -21,8 +21,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// someServer is whose mail servers are called when nobody says another: they
-// answer everybody, and are given no mail.
+// someServer is the default domain whose mail servers are tested. They accept
+// connections from anyone, and no message is sent.
 const someServer = "gmail.com"
 
 func (p program) doctorCommand() *cobra.Command {
@@ -46,7 +46,7 @@ func (p program) doctorCommand() *cobra.Command {
 				return err
 			}
 			if !cmd.Flags().Changed("to") && !cfg.isPublic() {
-				to = "" // an install that is tried out has nothing to say to others
+				to = "" // a local test installation needs no outbound mail
 			}
 			look, err := cfg.doctor(p, args, to)
 			if err != nil {
@@ -71,7 +71,7 @@ func (p program) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// doctor is what is looked at: this install.
+// doctor returns the doctor's configuration for this installation.
 func (c Config) doctor(p program, args []string, to string) (doctor.Config, error) {
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
@@ -100,8 +100,8 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 	return out, err
 }
 
-// publicURL is where clients reach the API, empty when nobody said and it speaks no
-// HTTPS.
+// publicURL returns the public URL of the API. It is empty if neither a base URL
+// nor HTTPS is configured.
 func (c Config) publicURL() string {
 	if c.BaseURL != "" {
 		return string(c.BaseURL)
@@ -114,7 +114,7 @@ func (c Config) publicURL() string {
 	return "https://" + c.httpsHost(&net.TCPAddr{Port: int(n)})
 }
 
-// openExistingBlobs opens what keeps large mail, and makes no folder.
+// openExistingBlobs opens the blob storage without creating folders.
 func (c Config) openExistingBlobs(ctx context.Context) (store.Blobs, error) {
 	if !c.Blobs.bucket() {
 		if _, err := os.Stat(string(c.Blobs)); err != nil {
@@ -124,7 +124,8 @@ func (c Config) openExistingBlobs(ctx context.Context) (store.Blobs, error) {
 	return c.openBlobs(ctx, time.Now)
 }
 
-// proveSecret says whether the install secret is there, and the database's.
+// proveSecret checks that the installation secret exists and matches the
+// database.
 func (c Config) proveSecret(ctx context.Context, s *store.Store) error {
 	if _, err := c.installSecret(); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (c Config) proveSecret(ctx context.Context, s *store.Store) error {
 	return c.prove(ctx, s)
 }
 
-// noDatabase says that there is no SQLite file yet.
+// noDatabase reports whether the SQLite file does not exist yet.
 func (c Config) noDatabase() bool {
 	if c.Database.postgres() {
 		return false
@@ -141,7 +142,8 @@ func (c Config) noDatabase() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// otherFolders are those outside the data folder that are written to.
+// otherFolders returns the folders outside the data folder that the program
+// writes to.
 func (c Config) otherFolders() []string {
 	var all []string
 	add := func(folder string) {

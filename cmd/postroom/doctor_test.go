@@ -127,7 +127,8 @@ func publish(t *testing.T, zones smtptest.Zones, r doctor.Report) smtptest.Zones
 	return zones
 }
 
-// TestDoctorChangesNothing asks it about an install that is not there yet.
+// TestDoctorChangesNothing runs the doctor on an installation that does not exist
+// yet.
 func TestDoctorChangesNothing(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -185,7 +186,7 @@ func TestSettingsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestSecretsForAllEyes has an install secret that everybody may read.
+// TestSecretsForAllEyes uses a secret file that all users can read.
 func TestSecretsForAllEyes(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

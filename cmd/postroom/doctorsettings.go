@@ -12,15 +12,15 @@ import (
 	"github.com/postroom/postroom/internal/doctor"
 )
 
-// unfits gathers settings that do not fit each other, or the world.
+// unfits collects settings that conflict with each other or with the environment.
 type unfits []doctor.Result
 
 func (u *unfits) add(s doctor.Status, setting, saw, do string) {
 	*u = append(*u, doctor.Result{Status: s, Subject: envPrefix + setting, Saw: envPrefix + setting + saw, Do: []string{do}})
 }
 
-// unfit says which settings are right each by itself and do not fit together. An
-// install that is tried out, on a domain that nobody else knows, needs little.
+// unfit finds settings that are valid on their own but conflict. A test
+// installation with a local domain has few requirements.
 func (c Config) unfit() []doctor.Result {
 	var u unfits
 	c.unfitWeb(&u, c.isPublic())
@@ -32,10 +32,10 @@ func (c Config) unfit() []doctor.Result {
 	return u
 }
 
-// isPublic says whether others may know the mail domain.
+// isPublic reports whether the mail domain is public.
 func (c Config) isPublic() bool { return !doctor.IsLocal(string(c.MailDomain)) }
 
-// unfitWeb looks at how clients reach the API.
+// unfitWeb checks how clients reach the API.
 func (c Config) unfitWeb(u *unfits, public bool) {
 	said := c.publicURL()
 	base, err := url.Parse(said)
@@ -65,7 +65,7 @@ func (c Config) unfitWeb(u *unfits, public bool) {
 	}
 }
 
-// unfitMail looks at how mail comes in and goes out.
+// unfitMail checks inbound and outbound mail.
 func (c Config) unfitMail(u *unfits, public bool) {
 	if !public {
 		return
@@ -83,7 +83,7 @@ func (c Config) unfitMail(u *unfits, public bool) {
 	}
 }
 
-// unfitSafety looks at what protects the install.
+// unfitSafety checks settings that affect security.
 func (c Config) unfitSafety(u *unfits) {
 	if !c.RateLimits {
 		u.add(doctor.Warn, "RATE_LIMITS", " is off: clients can guess keys without a limit", "turn it on, unless this is a benchmark")
@@ -96,19 +96,19 @@ func (c Config) unfitSafety(u *unfits) {
 			u.add(doctor.Warn, file.setting, ": all users of this machine can read "+file.path, "chmod 600 "+file.path)
 		}
 	}
-	if c.Database.postgres() && !c.Blobs.bucket() && c.Secret != "" { // as several nodes have it
+	if c.Database.postgres() && !c.Blobs.bucket() && c.Secret != "" { // typical for several nodes
 		u.add(doctor.Warn, "BLOBS", " is a folder: several nodes must share it",
 			"with several nodes, share the folder or use a bucket; with one node, ignore this")
 	}
 }
 
-// isThisMachine says of a host that others do not reach it by that name.
+// isThisMachine reports whether host is a loopback name or address.
 func isThisMachine(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.IsLoopback()
 }
 
-// listensOnAll says whether an address to listen on is of all networks.
+// listensOnAll reports whether a listen address covers all interfaces.
 func listensOnAll(at string) bool {
 	host, _, err := net.SplitHostPort(at)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// recordTTL is the time to live, in seconds, that the records are shown with.
+// recordTTL is the TTL of the printed records in seconds.
 const recordTTL = 3600
 
 func (p program) domainCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func (p program) domainRotateCommand() *cobra.Command {
 	return cmd
 }
 
-// rotateKeys adds keys to a domain and writes their records.
+// rotateKeys adds keys to a domain and prints their records.
 func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) error {
 	keys, err := queue.NewKeys(domain)
 	if err != nil {
@@ -88,15 +88,13 @@ func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) err
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, k := range keys {
 		r := queue.KeyRecord(k)
-		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", r.Name, recordTTL, r.Type, quoteTXT(r.Value)) // kept by t until Flush
+		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", r.Name, recordTTL, r.Type, quoteTXT(r.Value)) // reported by Flush
 	}
 	return t.Flush()
 }
 
-// showDomain writes what the mail domain's zone should hold: where its mail
-// goes (MX), the keys that its mail is signed with (DKIM, RFC 6376), which hosts
-// send for it (SPF, RFC 7208), and what receivers should do with mail that is
-// neither signed nor sent so (DMARC, RFC 7489).
+// showDomain prints the DNS records of the mail domain: MX, DKIM (RFC 6376), SPF
+// (RFC 7208) and DMARC (RFC 7489).
 func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) error {
 	keys, err := queue.Records(ctx, s, string(c.MailDomain))
 	if err != nil {
@@ -108,7 +106,7 @@ func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) err
 	domain := string(c.MailDomain)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, kind, value string) {
-		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", name, recordTTL, kind, value) // kept by t until Flush
+		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", name, recordTTL, kind, value) // reported by Flush
 	}
 	line(domain, "MX", fmt.Sprintf("10 %s.", c.Hostname))
 	for _, k := range keys {
@@ -122,8 +120,8 @@ func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) err
 	return t.Flush()
 }
 
-// quoteTXT writes a TXT value for a zone file: quoted strings of at most 255
-// bytes, side by side.
+// quoteTXT formats a TXT value for a zone file: quoted strings of at most 255
+// bytes.
 func quoteTXT(value string) string {
 	var parts []string
 	for _, p := range queue.SplitTXT(value) {

@@ -10,27 +10,27 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The exit statuses, which scripts go by.
+// Exit statuses, for scripts.
 const (
 	exitOK       = 0
 	exitFailed   = 1
-	exitUsage    = 2 // the command line or a setting is wrong: nothing was done
-	exitNotFound = 3 // what the command names is not there
-	exitTimedOut = 4 // nothing came while `postroom wait` waited
+	exitUsage    = 2 // invalid command line or settings; nothing was done
+	exitNotFound = 3 // the named object does not exist
+	exitTimedOut = 4 // `postroom wait` timed out
 )
 
 const exitHelp = `Exit status: 0 done, 1 failed, 2 the command line or a setting is wrong and nothing was done,
 3 what the command names is not there, 4 nothing came while it waited.`
 
-// usageError is of a command line, or of settings, that cannot be meant.
+// usageError is an error in the command line or the settings.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// errTimedOut is of a wait in which nothing came.
+// errTimedOut means that no message arrived during a wait.
 var errTimedOut = errors.New("nothing came")
 
-// exitStatus is what the program ends with after err.
+// exitStatus returns the exit status for err.
 func exitStatus(err error) int {
 	_, usage := errors.AsType[usageError](err)
 	switch {
@@ -46,8 +46,8 @@ func exitStatus(err error) int {
 	return exitFailed
 }
 
-// markUsageErrors makes what cobra finds wrong with the flags and arguments of a
-// command, and of those below it, errors of usage.
+// markUsageErrors turns cobra's flag and argument errors of a command and its
+// subcommands into usage errors.
 func markUsageErrors(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	if check := cmd.Args; check != nil {
@@ -63,7 +63,7 @@ func markUsageErrors(cmd *cobra.Command) {
 	}
 }
 
-// interrupted says whether err is only that somebody ended the command.
+// interrupted reports whether err only means that the user stopped the command.
 func interrupted(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled)
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// faultList gathers what is wrong with the settings, so that the operator sees
-// all of it at once.
+// faultList collects all errors in the settings, to report them together.
 type faultList []string
 
 func (l *faultList) add(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
@@ -27,14 +26,14 @@ func (l *faultList) err() error {
 	return usageError{errors.New("invalid settings:\n  " + strings.Join(*l, "\n  "))}
 }
 
-// notOurs are variables with our prefix that others set: Kubernetes and Docker
-// for a service named postroom, and our own tests.
+// notOurs matches variables with our prefix that others set: Kubernetes and
+// Docker for a service named postroom, and our tests.
 var notOurs = regexp.MustCompile(`^POSTROOM_(TEST_.*|SERVICE_(HOST|PORT(_.*)?)|PORT(_.*)?|ENV_.*|NAME)$`)
 
-// unknown looks for variables that are meant for us and that we do not know: a
-// misspelt setting must not be silently without effect.
+// unknown finds unknown variables with our prefix, because a misspelled setting
+// must not be ignored silently.
 func (l *faultList) unknown(vars map[string]string) {
-	known := map[string]bool{serverEnv: true, keyEnv: true} // the client's commands read them
+	known := map[string]bool{serverEnv: true, keyEnv: true} // read by the client commands
 	for _, s := range settings() {
 		known[s.env] = true
 	}
@@ -50,12 +49,12 @@ func (l *faultList) unknown(vars map[string]string) {
 	}
 }
 
-// unreadable adds the values that did not parse.
+// unreadable adds the values that could not be parsed.
 func (l *faultList) unreadable(err error, given, vars map[string]string) {
 	if err == nil {
 		return
 	}
-	wrong := map[string]string{} // by field: why, when the want tag alone would not say it
+	wrong := map[string]string{} // by field: the cause, if the want tag does not describe it
 	all := []error{err}
 	if many, ok := errors.AsType[env.AggregateError](err); ok {
 		all = many.Errors
@@ -86,7 +85,7 @@ func reason(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// disagreeing adds settings that do not fit each other or the machine.
+// disagreeing adds settings that conflict with each other or with the machine.
 func (l *faultList) disagreeing(c Config, given map[string]string) {
 	switch {
 	case c.TLSCert == "" && c.TLSKey == "":
@@ -108,7 +107,7 @@ func (l *faultList) disagreeing(c Config, given map[string]string) {
 	}
 }
 
-// tls adds what HTTPS and ACME lack.
+// tls adds missing settings of HTTPS and ACME.
 func (l *faultList) tls(c Config, given map[string]string) {
 	acme := len(c.ACMEHosts) > 0
 	if acme && c.TLSCert != "" {
@@ -122,7 +121,7 @@ func (l *faultList) tls(c Config, given map[string]string) {
 	}
 }
 
-// nearest returns the name that is most like name, if it is like it at all.
+// nearest returns the most similar of names, or "" if none is similar.
 func nearest(name string, names []string) string {
 	best, least := "", 4
 	for _, n := range names {
@@ -134,8 +133,8 @@ func nearest(name string, names []string) string {
 	return best
 }
 
-// distance is the number of letters to add, drop, change or swap with their
-// neighbour to make b out of a.
+// distance returns the edit distance of a and b: letters to insert, delete,
+// replace or swap with a neighbour.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

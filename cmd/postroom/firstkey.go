@@ -13,17 +13,18 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// install is what the first start makes and every other one finds.
+// install is the state that the first start creates and later starts find.
 type install struct {
 	secret   secret
 	keys     subkeys
-	isNew    bool   // the secret was made just now and is not kept yet
-	isFirst  bool   // the account was made just now
-	firstKey string // its key, when that was made too
-	setup    string // the token of its user's one-time link; empty when there is no user
+	isNew    bool   // the secret is new and not stored yet
+	isFirst  bool   // the account is new
+	firstKey string // the account's key, if it is new
+	setup    string // token of the user's one-time link; empty without a new user
 }
 
-// findSecret returns the install secret, or a new one that is not kept yet.
+// findSecret returns the installation secret, or a new one that is not stored
+// yet.
 func (c Config) findSecret() (in install, err error) {
 	in.secret, err = c.installSecret()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,13 +37,13 @@ func (c Config) findSecret() (in install, err error) {
 	return in, err
 }
 
-// firstUserName is who uses the dashboard of a new install.
+// firstUserName is the dashboard user of a new installation.
 const firstUserName = "admin"
 
-// begin makes the first account with its first key and its first user, if there is no account, and
-// keeps a new secret. A new secret in front of an old database is refused: it
-// could not read what the old one encrypted, and links and cursors that are out
-// would stop working.
+// begin creates the first account with its key and user, if there is none, and
+// stores a new secret. It refuses a new secret for an existing database: the
+// secret could not decrypt its data, and issued links and cursors would become
+// invalid.
 func (c Config) begin(ctx context.Context, s *store.Store, in *install, log *slog.Logger) error {
 	_, err := s.FirstAccount(ctx)
 	switch {
@@ -79,7 +80,7 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 	}, user)
 	switch {
 	case errors.Is(err, store.ErrState) && in.isNew:
-		// Another node was faster, with a secret of its own.
+		// Another node was first, with its own secret.
 		return errors.Join(fmt.Errorf("another node created the first account of the database %s just now: "+
 			"give this node the same installation secret, with %sSECRET", c.Database, envPrefix), in.secret.forget(c.Data))
 	case errors.Is(err, store.ErrState):
@@ -94,9 +95,9 @@ func (c Config) makeFirstKey(ctx context.Context, s *store.Store, in *install, l
 	return nil
 }
 
-// warnOfUnknownKey tells an operator who gave a first key that it is none of
-// this install's: it is for the first start alone, and is never added later, so
-// that an old environment cannot bring a revoked key back.
+// warnOfUnknownKey warns that the configured bootstrap key does not exist. The
+// key is created only at the first start, so that an old environment cannot
+// restore a revoked key.
 func (c Config) warnOfUnknownKey(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	if c.BootstrapKey == "" {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// group makes cmd one that only holds others: alone it shows its help, and a
-// name that none of them has is an error. Without that a misspelt command would
-// show the help and exit with 0, as if it had been done.
+// group turns cmd into a command that only has subcommands. Alone it shows its
+// help; an unknown subcommand is an error. Without this, cobra would show the
+// help for a misspelled subcommand and exit with 0.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(commands...)
 	cmd.SuggestionsMinimumDistance = 2
@@ -27,7 +27,7 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// wants makes n arguments, which the usage line of the command names, a must.
+// wants requires n arguments and names the missing ones from the usage line.
 func wants(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// healthPatience is how long a service that is well may take to say so.
+// healthPatience is the timeout of a health check.
 const healthPatience = 5 * time.Second
 
 func (p program) healthCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func (p program) healthCommand() *cobra.Command {
 	}
 }
 
-// askHealth asks the API that listens on that address.
+// askHealth requests /health from the API at this listen address.
 func askHealth(ctx context.Context, listens string) error {
 	host, port, err := net.SplitHostPort(listens)
 	if err != nil {

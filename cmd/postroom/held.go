@@ -11,7 +11,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// givenUp is what recipients and webhook deliveries say that were given up.
+// givenUp is the error of recipients and webhook deliveries that the operator
+// discarded.
 const givenUp = "held since a restore from a backup, and discarded by the operator"
 
 func (p program) heldCommand() *cobra.Command {
@@ -101,7 +102,7 @@ func (p program) heldHoldCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			mine, err := cfg.claim() // a node that serves has mail in hand
+			mine, err := cfg.claim() // a serving node has claimed work
 			if err != nil {
 				return err
 			}
@@ -120,7 +121,7 @@ func heldCounts(h store.Held) string {
 	return fmt.Sprintf("%d recipients of mail, %d scheduled emails, %d webhook deliveries", h.Recipients, h.Scheduled, h.Deliveries)
 }
 
-// heldText says what is held, and what can be done about it.
+// heldText describes what is held and what to do about it.
 func heldText(h store.Held) string {
 	if h.None() {
 		return "Nothing is held.\n"
@@ -129,7 +130,7 @@ func heldText(h store.Held) string {
 		"`postroom held release` sends them, `postroom held drop` gives them up.\n"
 }
 
-// tellOfHeld reminds an operator of what is held.
+// tellOfHeld logs a reminder of held deliveries.
 func (n *node) tellOfHeld(ctx context.Context, s *store.Store) error {
 	h, err := s.Held(ctx)
 	if err == nil && !h.None() {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// drainGrace is how long a connection that is kept open may bring one more
-// request after shutdown began.
+// drainGrace is how long an idle connection stays open for one more request after
+// shutdown has begun.
 const drainGrace = time.Second
 
-// httpServer is an http.Server that shuts down without breaking a request that
-// is on its way: http.Server.Shutdown closes idle connections at once, and a
-// request that its client sends at that moment is lost. Here every answer says
-// first that the connection closes after it.
+// httpServer is an http.Server that loses no requests on shutdown.
+// http.Server.Shutdown closes idle connections at once, so that a request sent at
+// that moment fails. Here, every response first announces that the connection
+// closes.
 type httpServer struct {
 	server   *http.Server
 	grace    time.Duration
@@ -28,8 +28,8 @@ type httpServer struct {
 	conns    openConns
 }
 
-// newHTTPServer serves h, by HTTPS when cfg is not nil. The times that a body and an answer may take differ
-// by request, and are the handler's to set.
+// newHTTPServer serves h, with TLS if cfg is not nil. The handler sets the
+// deadlines for bodies and responses, because they depend on the request.
 func newHTTPServer(h http.Handler, cfg *tls.Config, log *slog.Logger) *httpServer {
 	s := &httpServer{grace: drainGrace}
 	s.server = &http.Server{
@@ -49,7 +49,7 @@ func newHTTPServer(h http.Handler, cfg *tls.Config, log *slog.Logger) *httpServe
 	return s
 }
 
-// change is for http.Server.ConnState.
+// change implements http.Server.ConnState.
 func (s *httpServer) change(c net.Conn, state http.ConnState) {
 	if c, ok := c.(*errorConn); ok {
 		c.change(state)
@@ -57,7 +57,7 @@ func (s *httpServer) change(c net.Conn, state http.ConnState) {
 	s.conns.change(state)
 }
 
-// Serve accepts connections until Shutdown, after which it returns nil.
+// Serve accepts connections until Shutdown, then returns nil.
 func (s *httpServer) Serve(l net.Listener) error {
 	var err error
 	if s.server.TLSConfig != nil {
@@ -71,9 +71,8 @@ func (s *httpServer) Serve(l net.Listener) error {
 	return fmt.Errorf("accept HTTP connections: %w", err)
 }
 
-// Shutdown lets the requests that are running finish; l, which it serves, is
-// closed first. When ctx ends before that, it breaks them off and returns its
-// error.
+// Shutdown closes l and waits for running requests. If ctx ends first, it aborts
+// them and returns its error.
 func (s *httpServer) Shutdown(ctx context.Context, l net.Listener) error {
 	s.draining.Store(true)
 	err := l.Close()
@@ -84,21 +83,21 @@ func (s *httpServer) Shutdown(ctx context.Context, l net.Listener) error {
 	case <-grace.C:
 	case <-ctx.Done():
 	}
-	// The server closes the listener too, and may find that out.
+	// The server also closes the listener; ignore the second close.
 	if down := s.server.Shutdown(ctx); down != nil && !errors.Is(down, net.ErrClosed) {
 		err = errors.Join(err, fmt.Errorf("requests were interrupted: %w", down), s.server.Close())
 	}
 	return err
 }
 
-// openConns knows when all connections are closed.
+// openConns counts open connections.
 type openConns struct {
 	mu   sync.Mutex
 	n    int
-	none []chan struct{} // to be closed when n is 0
+	none []chan struct{} // closed when n reaches 0
 }
 
-// change notes what became of one.
+// change records a connection's new state.
 func (o *openConns) change(state http.ConnState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,7 +116,7 @@ func (o *openConns) change(state http.ConnState) {
 	}
 }
 
-// gone returns a channel that is closed once there is no connection.
+// gone returns a channel that is closed when no connections are open.
 func (o *openConns) gone() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

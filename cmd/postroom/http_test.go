@@ -35,7 +35,7 @@ func serveHTTP(t *testing.T, h http.HandlerFunc, edits ...func(*http.Server)) *d
 	return d
 }
 
-// dial opens a connection; ask sends a request over it and returns the answer.
+// dial opens a connection; ask sends a request on it and returns the response.
 func (d *door) dial(t *testing.T) *bufio.ReadWriter {
 	t.Helper()
 	c, err := net.Dial("tcp", d.l.Addr().String())

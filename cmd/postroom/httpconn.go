@@ -17,9 +17,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// errorListener gives out connections on which every error is our JSON: those
-// too that net/http answers by itself, in plain text, before there is a request
-// that a handler could see.
+// errorListener returns connections that send every error as JSON. That includes
+// the plain-text errors that net/http sends before a handler runs.
 type errorListener struct{ net.Listener }
 
 func (l errorListener) Accept() (net.Conn, error) {
@@ -32,16 +31,16 @@ func (l errorListener) Accept() (net.Conn, error) {
 
 type errorConn struct {
 	net.Conn
-	active atomic.Bool // a request is being handled
-	begun  atomic.Bool // something of the next one was read
+	active atomic.Bool // a request is in progress
+	begun  atomic.Bool // part of the next request was read
 
-	// What follows belongs to the one goroutine that reads.
+	// Used only by the goroutine that reads.
 	framing framing
-	rest    []byte // was read, and belongs to a later request
+	rest    []byte // already read, part of a later request
 	refused bool
 }
 
-// change is told what http.Server makes of the connection.
+// change follows the state of the connection in http.Server.
 func (c *errorConn) change(state http.ConnState) {
 	c.active.Store(state == http.StateActive)
 	if state != http.StateActive {
@@ -87,29 +86,29 @@ func (c *errorConn) receive(p []byte) (int, error) {
 	return n, nil
 }
 
-// refuse responds to a request whose end is ambiguous, and reads for a moment what
-// the client is still sending: otherwise the response could be lost.
+// refuse responds to a request whose end is ambiguous. It then reads for a moment
+// what the client is still sending, because otherwise the response could be lost.
 func (c *errorConn) refuse() {
 	c.refused = true
 	c.respond(http.StatusBadRequest, "Transfer-Encoding cannot be combined with Content-Length or HTTP/1.0: send Content-Length alone")
 	_ = c.CloseWrite()
-	_ = c.SetReadDeadline(time.Now().Add(500 * time.Millisecond)) // of the socket: by the wall clock
+	_ = c.SetReadDeadline(time.Now().Add(500 * time.Millisecond)) // socket deadline, so wall clock
 	_, _ = io.CopyN(io.Discard, c.Conn, 256<<10)
 }
 
-// respond writes an error. The client may not read it.
+// respond writes an error response. The client may not read it.
 func (c *errorConn) respond(status int, message string) {
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = c.Conn.Write(jsonError(status, message))
 }
 
-// plainError is what follows the status line of the answers that net/http writes
-// by itself. It writes each in one piece.
+// plainError follows the status line of the errors that net/http itself writes,
+// each with a single Write.
 var plainError = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
 const statusLine = "HTTP/1.1 "
 
-// Write puts our JSON in the place of a plain error.
+// Write replaces a plain-text error with JSON.
 func (c *errorConn) Write(p []byte) (int, error) {
 	head, text, plain := bytes.Cut(p, plainError)
 	if !plain || !bytes.HasPrefix(head, []byte(statusLine)) || bytes.IndexByte(head, '\n') >= 0 || len(p) > 1000 {
@@ -125,8 +124,8 @@ func (c *errorConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite lets net/http end its half, so that the client reads the answer
-// before it sees the connection go.
+// CloseWrite closes the sending side, so that the client can read the response
+// before the connection closes.
 func (c *errorConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -134,10 +133,10 @@ func (c *errorConn) CloseWrite() error {
 	return nil
 }
 
-// jsonError is a whole answer.
+// jsonError returns a complete HTTP response.
 func jsonError(status int, message string) []byte {
 	id := store.NewID("req_", time.Now())
-	body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{Code: headCode(status), Message: message, RequestID: id}}) // strings alone
+	body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{Code: headCode(status), Message: message, RequestID: id}}) // cannot fail for strings
 	return fmt.Appendf(nil, "%s%d %s\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
 		statusLine, status, http.StatusText(status), len(body), id, body)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// H6: what net/http refuses before any handler sees it is answered in JSON, and
-// does not keep others waiting.
+// H6: requests that net/http rejects before a handler runs get JSON errors and do
+// not delay others.
 func TestHeadsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -62,8 +62,8 @@ func TestHeadsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What an answer holds is not looked at, be it a mail that repeats the words of
-// net/http.
+// The content of a response is never replaced, even if it is a message that
+// repeats the words of net/http.
 func TestAnswersThatLookLikeRefusalsStay(t *testing.T) {
 	t.Parallel()
 	mail := "Subject: a" + string(plainError) + "400 Bad Request"
@@ -80,8 +80,8 @@ func TestAnswersThatLookLikeRefusalsStay(t *testing.T) {
 	}
 }
 
-// A connection that has nothing to say gets no answer: 408 would be taken for
-// that to the next request.
+// An idle connection is closed without a response: the client would take a 408
+// for the response to its next request.
 func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
 	t.Parallel()
 	handled := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") }
@@ -98,9 +98,8 @@ func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
 	}
 }
 
-// H6: many connections that say nothing, or one byte at a time, keep nobody
-// else from being answered, nor do they slow anybody down more than the machine
-// does by itself.
+// H6: many connections that send nothing, or one byte at a time, neither block
+// other clients nor slow them down measurably.
 func TestIdleConnectionsSlowNobody(t *testing.T) {
 	t.Parallel()
 	const idle, calls = 1000, 100

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// maxKept bounds what is kept of a line: the end of a request line, and the
-// beginning of any other.
+// maxKept bounds how many bytes of a line are kept: the end of a request line,
+// the start of any other line.
 const maxKept = 256
 
 var (
@@ -15,23 +15,23 @@ var (
 	http10           = []byte(" HTTP/1.0")
 )
 
-// framing follows the bytes of a connection far enough to find requests whose end
-// two HTTP programs may see in different places: those with both Content-Length
-// and Transfer-Encoding, and HTTP/1.0 requests with Transfer-Encoding (RFC 9112
-// section 6.1). net/http drops the Content-Length of such a request silently. A
-// proxy that goes by it would take the rest of the body for the next request.
+// framing parses the bytes of a connection far enough to find requests whose end
+// is ambiguous to HTTP programs: requests with both Content-Length and
+// Transfer-Encoding, and HTTP/1.0 requests with Transfer-Encoding (RFC 9112
+// section 6.1). net/http drops the Content-Length of these requests silently. A
+// proxy that uses it would read the rest of the body as the next request.
 type framing struct {
 	part   requestPart
 	line   []byte // the current line so far, at most maxKept bytes
 	begun  bool   // the request line was read
 	old    bool   // HTTP/1.0
-	length bool   // there is a Content-Length
-	long   bool   // and it is too long to read
-	coded  bool   // there is a Transfer-Encoding
-	left   int64  // bytes of the body or the chunk that are still to come
+	length bool   // Content-Length is present
+	long   bool   // Content-Length is too long to read
+	coded  bool   // Transfer-Encoding is present
+	left   int64  // remaining bytes of the body or chunk
 }
 
-// requestPart is what the next byte of a connection belongs to.
+// requestPart is the part of a request that the next byte belongs to.
 type requestPart int
 
 const (
@@ -40,13 +40,13 @@ const (
 	inChunkSize
 	inChunk
 	inTrailer
-	// inDisorder follows a chunk size that cannot be read. net/http reports the
-	// error to the handler, and closes the connection.
+	// inDisorder follows an invalid chunk size. net/http reports the error to the
+	// handler and closes the connection.
 	inDisorder
 )
 
-// next reads p up to the end of the current request, and returns how many bytes
-// that are. ambiguous means that the request must be refused.
+// next reads p up to the end of the current request and returns the number of
+// bytes read. ambiguous means that the request must be refused.
 func (f *framing) next(p []byte) (n int, ambiguous bool) {
 	for n < len(p) {
 		switch f.part {
@@ -96,7 +96,7 @@ func (f *framing) keep(p []byte) {
 	}
 }
 
-// endLine reads a whole line. over means that it ends the request.
+// endLine processes a complete line. over reports that it ends the request.
 func (f *framing) endLine(line []byte) (over, ambiguous bool) {
 	switch f.part {
 	case inChunkSize:
@@ -133,7 +133,7 @@ func (f *framing) endLine(line []byte) (over, ambiguous bool) {
 	return true, false
 }
 
-// readHead reads the request line or a field of the header.
+// readHead processes the request line or a header field.
 func (f *framing) readHead(line []byte) {
 	if !f.begun {
 		f.begun, f.old = true, bytes.HasSuffix(line, http10)

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 )
 
-// httpLog takes what net/http complains of. Whoever finds the port can make a
-// handshake fail, so that is worth a line to who looks for it alone.
+// httpLog receives the errors that net/http logs. Failed TLS handshakes are
+// logged at debug level, because any port scanner causes them.
 type httpLog struct{ log *slog.Logger }
 
 var handshakeFailed = []byte("http: TLS handshake error from ")

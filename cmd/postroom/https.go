@@ -15,17 +15,17 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// certificates are where those of a node come from. Without any, get is nil.
+// certificates is the source of a node's certificates. get is nil if there is
+// none.
 type certificates struct {
 	get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// run, when not nil, keeps them new.
+	// run renews them; it may be nil.
 	run func(context.Context) error
-	// answer, when not nil, answers challenges before a handler.
+	// answer responds to ACME challenges before the handler runs; it may be nil.
 	answer func(http.Handler) http.Handler
 }
 
-// certificates opens the files of the certificate, or makes ready to get some by
-// ACME.
+// certificates loads the certificate files or prepares ACME.
 func (n *node) certificates(s *store.Store) (certificates, error) {
 	switch {
 	case n.cfg.TLSCert != "":
@@ -47,12 +47,14 @@ func (n *node) certificates(s *store.Store) (certificates, error) {
 	return certificates{}, nil
 }
 
-// config is for a server that speaks these protocols, the best first.
+// config returns the TLS configuration for these protocols, in order of
+// preference.
 func (c certificates) config(protos ...string) *tls.Config {
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: protos}
 }
 
-// challenges lets challenges to the names of certificates be answered before h.
+// challenges returns a handler that responds to ACME challenges and passes all
+// else to h.
 func (c certificates) challenges(h http.Handler) http.Handler {
 	if c.answer == nil {
 		return h
@@ -60,10 +62,10 @@ func (c certificates) challenges(h http.Handler) http.Handler {
 	return c.answer(h)
 }
 
-// leadToHTTPS is what is served without encryption on addr when there is HTTPS at
-// base. On a loopback address that is the API, for programs of this machine. On any
-// other it is the health check, and for all else the way to HTTPS: browsers are
-// sent there, but who has shown a key is told what it has done.
+// leadToHTTPS returns the handler for plain HTTP on addr when base is served over
+// HTTPS. A loopback address serves the API to local programs. Any other serves
+// only the health check and redirects browsers to HTTPS; a request with a key
+// gets an error that the key was sent unencrypted.
 func leadToHTTPS(api http.Handler, addr net.Addr, base *url.URL) http.Handler {
 	if ap, err := netip.ParseAddrPort(addr.String()); err == nil && ap.Addr().IsLoopback() {
 		return api
@@ -77,14 +79,14 @@ func leadToHTTPS(api http.Handler, addr net.Addr, base *url.URL) http.Handler {
 			http.Redirect(w, r, base.Scheme+"://"+base.Host+r.URL.RequestURI(), http.StatusPermanentRedirect) //nolint:gosec // the host is that of the settings
 		default:
 			id := store.NewID("req_", time.Now())
-			body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{ // strings alone
+			body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{ // cannot fail for strings
 				Code: gen.ErrorCodeInvalidRequest, RequestID: id,
 				Message: "the API is at " + base.String() + ": a key that was sent here went over the network in clear",
 			}})
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
 			w.Header().Set("X-Request-Id", id)
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(body) // the client may be gone
+			_, _ = w.Write(body) // the client may have disconnected
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestHTTPSWithACertificateFromFiles(t *testing.T) {
 		t.Error(err)
 	}
 	client.CloseIdleConnections()
-	c, err := net.Dial("tcp", s.https) // somebody looks what is there
+	c, err := net.Dial("tcp", s.https) // a connection that sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// inboxCommand holds commands of two kinds: those that call a server's API, and
-// the operator's, which change its database.
+// inboxCommand groups commands that call a server's API and operator commands
+// that change the database directly.
 func (p program) inboxCommand() *cobra.Command {
 	cmd := grouped(&cobra.Command{Use: "inbox", Short: "Create, list and delete inboxes; suspend and resume them"})
 	overAPI := []*cobra.Command{p.inboxCreateCommand(), p.inboxListCommand(), p.inboxGetCommand(), p.inboxDeleteCommand()}

@@ -21,8 +21,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// What is derived from a secret may never change: with other subkeys an install
-// could not read its own private keys.
+// The derivation must never change: with other subkeys an installation could not
+// read its own private keys.
 func TestDeriveStays(t *testing.T) {
 	t.Parallel()
 	keys, err := derive(secret(strings.Repeat("postroom", 4)))

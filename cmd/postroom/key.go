@@ -24,11 +24,10 @@ func (p program) keyCommand() *cobra.Command {
 	return cmd
 }
 
-// accountFlag names the account that a command is about.
+// accountFlag selects the account of a command.
 const accountFlag = "account"
 
-// withAccount runs do on the store with the account that the command names, or
-// the first.
+// withAccount runs do with the account that the flag names, or the first one.
 func (p program) withAccount(cmd *cobra.Command, do func(context.Context, Config, *store.Store, store.Account) error) error {
 	return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
 		a, err := accountOf(ctx, cmd, s)
@@ -39,7 +38,7 @@ func (p program) withAccount(cmd *cobra.Command, do func(context.Context, Config
 	})
 }
 
-// accountOf is the account that the command names, or the first.
+// accountOf returns the account that the flag names, or the first one.
 func accountOf(ctx context.Context, cmd *cobra.Command, s *store.Store) (store.Account, error) {
 	id, err := cmd.Flags().GetString(accountFlag)
 	if err != nil {
@@ -84,7 +83,7 @@ func (p program) keyCreateCommand() *cobra.Command {
 	return cmd
 }
 
-// createKey prints the secret alone to stdout, so that a script can take it.
+// createKey prints only the secret to stdout, for scripts.
 func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a store.Account, f keyFlags) error {
 	k, err := f.key(time.Now())
 	if err != nil {
@@ -107,7 +106,7 @@ func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a st
 	return err
 }
 
-// key checks the flags as the API checks the same fields.
+// key checks the flags by the rules of the API.
 func (f keyFlags) key(now time.Time) (store.Key, error) {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -174,7 +173,7 @@ func (p program) keyListCommand() *cobra.Command {
 
 func listKeys(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "ID\tNAME\tMODE\tSCOPES\tKEY\tCREATED\tLAST USED\tEXPIRES") // kept by t until Flush
+	_, _ = fmt.Fprintln(t, "ID\tNAME\tMODE\tSCOPES\tKEY\tCREATED\tLAST USED\tEXPIRES") // reported by Flush
 	page := store.Page{Limit: 100}
 	for {
 		l, err := s.ListKeys(ctx, a.Seq, nil, page)

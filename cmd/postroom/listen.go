@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// listeners are the doors of a node. https, metrics and pprof are nil unless they
-// are wanted.
+// listeners are the listeners of a node. https, metrics and pprof are nil if not
+// configured.
 type listeners struct{ http, https, smtp, metrics, pprof net.Listener }
 
-// listen opens all of them, or none.
+// listen opens all listeners, or none.
 func (c Config) listen(ctx context.Context) (l listeners, err error) {
 	defer func() {
 		if err != nil {
@@ -57,7 +57,7 @@ func listenOn(ctx context.Context, at, setting string) (net.Listener, error) {
 	return l, nil
 }
 
-// close closes those that are open.
+// close closes the open listeners.
 func (l listeners) close() error {
 	var errs []error
 	for _, one := range []net.Listener{l.http, l.https, l.smtp, l.metrics, l.pprof} {
@@ -71,12 +71,12 @@ func (l listeners) close() error {
 	return errors.Join(errs...)
 }
 
-// baseURL is where clients reach the API that listens on addr, and on https when
-// that is not nil. It is guessed when nobody said it and addr is one that this
-// machine alone knows by that name.
+// baseURL returns the public URL of the API that listens on addr, and on https if
+// that is not nil. guessed reports that the URL works only on this machine,
+// because none is configured and addr is unspecified.
 func (c Config) baseURL(addr, https net.Addr) (base *url.URL, guessed bool) {
 	if c.BaseURL != "" {
-		if u, err := url.Parse(string(c.BaseURL)); err == nil { // it was checked
+		if u, err := url.Parse(string(c.BaseURL)); err == nil { // already validated
 			return u, false
 		}
 	}
@@ -91,8 +91,8 @@ func (c Config) baseURL(addr, https net.Addr) (base *url.URL, guessed bool) {
 	return &url.URL{Scheme: "http", Host: host}, guessed
 }
 
-// httpsHost is the name, and the port when it is not the usual one, that the
-// certificate on addr is for.
+// httpsHost returns the host name of the certificate, with the port of addr
+// unless it is 443.
 func (c Config) httpsHost(addr net.Addr) string {
 	name := string(c.Hostname)
 	if len(c.ACMEHosts) > 0 {
@@ -104,7 +104,7 @@ func (c Config) httpsHost(addr net.Addr) string {
 	return name
 }
 
-// addrOf is the address of a listener that may not be there.
+// addrOf returns the address of a listener, or nil.
 func addrOf(l net.Listener) net.Addr {
 	if l == nil {
 		return nil
@@ -112,7 +112,7 @@ func addrOf(l net.Listener) net.Addr {
 	return l.Addr()
 }
 
-// httpsAddr is where HTTPS is to listen, or nil.
+// httpsAddr returns the address to listen on for HTTPS, or nil.
 func (c Config) httpsAddr() (net.Addr, error) {
 	if c.HTTPS == "" {
 		return nil, nil //nolint:nilnil // there may be none

@@ -19,8 +19,8 @@ import (
 // ledger is what clients were promised, and what broke.
 type ledger struct {
 	mu      sync.Mutex
-	mails   map[string]bool // subjects answered with 250
-	inboxes map[string]bool // names answered with 201
+	mails   map[string]bool // subjects accepted with 250
+	inboxes map[string]bool // names accepted with 201
 	broken  []string
 
 	wantMails, wantInboxes int
@@ -122,8 +122,8 @@ func listAll(t *testing.T, s *served, key, path, field string) map[string]int {
 	}
 }
 
-// mailUntilRefused sends mails over one connection until the server takes no
-// more. A mail that was sent to its last byte must be answered.
+// mailUntilRefused sends messages on one connection until the server stops
+// accepting them. Every message that was sent completely must get a reply.
 func mailUntilRefused(l *ledger, addr, name string) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -176,8 +176,8 @@ func command250(c *textproto.Conn, line string) (refused bool, err error) {
 	return false, errors.Join(sent, err)
 }
 
-// callUntilRefused makes inboxes until the server takes no more connections.
-// Every request that was sent must be answered.
+// callUntilRefused creates inboxes until the server stops accepting connections.
+// Every request that was sent must get a response.
 func callUntilRefused(l *ledger, api, key, name string) {
 	host := strings.TrimPrefix(api, "http://")
 	for n := 0; ; {
@@ -195,7 +195,7 @@ func callUntilRefused(l *ledger, api, key, name string) {
 			inbox := fmt.Sprintf("%sn%d", name, n)
 			open, err = createOver(conn, r, key, inbox)
 			if err != nil {
-				// A connection that the kernel took and nobody served is no promise.
+				// A connection that only the kernel accepted does not count.
 				if n > 0 || !errors.Is(err, syscall.ECONNRESET) {
 					l.broke("inbox %s: %v", inbox, err)
 				}

@@ -8,26 +8,26 @@ import (
 	"strconv"
 )
 
-// What a claim leaves in the data folder.
+// Lock file and temporary folder in the data folder.
 const (
 	lockFile   = "lock"
 	tempFolder = "tmp"
 )
 
-// errLocked means that another process holds a lock.
+// errLocked means that another process holds the lock.
 var errLocked = errors.New("locked")
 
-// claim is what one serving process has for itself alone. The system gives the
-// locks back when the process ends, however it ends; the files stay.
+// claim holds the locks of a serving process. The system releases them when the
+// process ends, even after a crash; the files remain.
 type claim struct {
 	locks []*os.File
-	// temp is a folder for temporary files that no other process uses.
+	// temp is a folder for temporary files, used only by this process.
 	temp string
 }
 
-// claim keeps two `serve` from using one SQLite file, or one data folder with
-// two databases: the second would sweep away the large mail of the first. On
-// PostgreSQL many nodes may share a data folder, and do share its large mail.
+// claim prevents two `serve` processes from using one SQLite file, or one data
+// folder with two databases: the second would delete the first one's blobs as
+// orphans. Nodes on PostgreSQL may share a data folder and its blobs.
 func (c Config) claim() (cl *claim, err error) {
 	cl = &claim{}
 	defer func() {
@@ -52,7 +52,7 @@ func (c Config) claim() (cl *claim, err error) {
 	return cl, err
 }
 
-// takeTemp takes the first numbered folder in dir that is free.
+// takeTemp locks the first free numbered folder in dir.
 func (cl *claim) takeTemp(dir string) error {
 	for i := 0; ; i++ {
 		cl.temp = filepath.Join(dir, strconv.Itoa(i))
@@ -62,8 +62,8 @@ func (cl *claim) takeTemp(dir string) error {
 	}
 }
 
-// lock locks the file at path until release, and makes it and its folder when
-// they are missing.
+// lock locks the file at path until release. It creates the file and its folder
+// if they are missing.
 func (cl *claim) lock(path string, alone bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make a folder: %w", err)

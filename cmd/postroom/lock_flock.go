@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// flock locks f, for this process alone or together with others that do not
-// want it alone, until f is closed. errLocked when another is in the way.
+// flock locks f until f is closed: exclusively if alone is true, else shared. It
+// returns errLocked if another process holds a conflicting lock.
 func flock(f *os.File, alone bool) error {
 	how := syscall.LOCK_SH
 	if alone {

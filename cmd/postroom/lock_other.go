@@ -4,6 +4,6 @@ package main
 
 import "os"
 
-// flock does nothing where the system has no such lock: there the operator has
-// to take care that one data folder is served once.
+// flock does nothing on systems without these locks. There the operator must make
+// sure that only one process serves a data folder.
 func flock(*os.File, bool) error { return nil }

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// out sends a mail to bob@outside.example and returns its id.
+// out sends an email to bob@outside.example and returns its id.
 func out(t *testing.T, s *served) string {
 	t.Helper()
 	_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"ann"}`)

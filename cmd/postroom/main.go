@@ -1,11 +1,10 @@
-// Command postroom is the mail service for programs: an HTTP API, an SMTP
-// server that receives, a queue that sends, on SQLite or PostgreSQL.
+// Command postroom is the mail service for programs: an HTTP API, an SMTP server
+// for inbound mail, and a delivery queue, on SQLite or PostgreSQL.
 //
-// `postroom serve` runs until SIGTERM or SIGINT and then finishes what is in
-// flight, in at most 30 seconds; a second signal ends it at once. It exits with
-// 0 only when every part stopped as it should. The other commands look at an
-// install or change it, also while it serves; or they call a server by its API,
-// from any machine.
+// `postroom serve` runs until SIGTERM or SIGINT. It then finishes running work
+// within 30 seconds; a second signal ends it at once. The exit status is 0 only
+// if every part stopped cleanly. The other commands inspect or change an
+// installation, even while it serves, or call a server's API from any machine.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	// From the first signal on the next one has its usual effect.
+	// After the first signal, restore the default handling.
 	context.AfterFunc(ctx, stop)
 	cmd := newCommand(program{
 		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),

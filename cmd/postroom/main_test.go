@@ -106,8 +106,8 @@ type served struct {
 	endOnce     sync.Once
 }
 
-// serve starts the program and returns when it says that it is ready. It is
-// stopped, and its exit status looked at, when the test ends.
+// serve starts the program and waits until it is ready. The cleanup stops it and
+// checks the exit status.
 func serve(t *testing.T, data string, env ...string) *served {
 	t.Helper()
 	s := &served{cmd: command(t, data, env, "serve"), stdout: &syncBuffer{}, log: &syncBuffer{}, ended: make(chan error, 1)}

@@ -19,8 +19,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The metrics of a node. The counters are of this process, and begin at 0 when
-// it starts; the queue is that of all nodes.
+// Metrics of a node. The counters start at 0 with the process; the queue metrics
+// cover all nodes.
 var (
 	metricReceived = prometheus.NewDesc("postroom_received_messages_total", "Messages received, without test mode.", nil, nil)
 	metricAccepted = prometheus.NewDesc("postroom_accepted_recipients_total", "Recipients of mail accepted for sending, without test mode.", nil, nil)
@@ -36,17 +36,17 @@ var (
 	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "How long the oldest due recipient has been due.", nil, nil)
 )
 
-// metrics collects what there is to tell of a node. It holds no secret, no
-// address, and nothing of a mail.
+// metrics collects the metrics of a node. They contain no secrets, addresses or
+// message content.
 type metrics struct {
 	store *store.Store
 	queue func() queue.Tally
 
 	mu       sync.Mutex
-	requests map[int]int64 // by status
+	requests map[int]int64 // by HTTP status
 }
 
-// answered counts an answer of the API.
+// answered counts a response of the API.
 func (m *metrics) answered(status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,8 +63,8 @@ func (*metrics) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// queueTimeout is how long the database may take to tell of the queue. Without
-// it the other metrics are given all the same.
+// queueTimeout bounds the database query for the queue metrics. If it fails, the
+// other metrics are still exported.
 const queueTimeout = 2 * time.Second
 
 // Collect implements prometheus.Collector.
@@ -121,7 +121,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Deliveries), "webhooks")
 }
 
-// metricsPart serves the metrics, as Prometheus asks for them.
+// metricsPart serves the metrics to Prometheus.
 func metricsPart(l net.Listener, m *metrics) part {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

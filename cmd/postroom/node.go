@@ -14,34 +14,35 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// node is one serving process: the API, the SMTP server and the workers behind
-// them, on one store.
+// node is one serving process: the API, the SMTP server and their workers, on one
+// store.
 type node struct {
 	cfg Config
-	out io.Writer // takes what is said once at start, the first key included
+	out io.Writer // for output at the start, including the first key
 	log *slog.Logger
 	now func() time.Time
 
-	ready       chan struct{} // closed when the node serves; then the addresses are known
+	ready       chan struct{} // closed when the node serves and the addresses are set
 	httpAddr    net.Addr
-	httpsAddr   net.Addr // nil when there is no HTTPS
+	httpsAddr   net.Addr // nil without HTTPS
 	smtpAddr    net.Addr
-	metricsAddr net.Addr // nil when no metrics are served
+	metricsAddr net.Addr // nil without metrics
 }
 
 func newNode(cfg Config, out io.Writer, log *slog.Logger) *node {
 	return &node{cfg: cfg, out: out, log: log, now: testclock.Now, ready: make(chan struct{})}
 }
 
-// Run serves until ctx ends or a part fails, and then stops everything. It
-// returns nil when ctx ended and every part stopped as it should.
+// Run serves until ctx ends or a part fails, then stops everything. It returns
+// nil if ctx ended and every part stopped cleanly.
 func (n *node) Run(ctx context.Context) (err error) {
 	mine, err := n.cfg.claim()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, mine.release()) }()
-	// Before the first key is made, which has to be shown by a node that serves.
+	// Listen before creating the first key: a node that cannot serve must not
+	// create one.
 	doors, err := n.cfg.listen(ctx)
 	if err != nil {
 		return err
@@ -49,13 +50,13 @@ func (n *node) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, doors.close()) }()
 	s, in, err := n.openStore(ctx)
 	if err != nil && errors.Is(err, store.ErrUnavailable) && ctx.Err() != nil {
-		return nil // stopped by a signal while it waited for the database
+		return nil // stopped by a signal while waiting for the database
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore(s)) }()
-	n.now = s.Now // the time of the database server, which all nodes share
+	n.now = s.Now // the database server's time, which all nodes share
 	if err := n.tellOfHeld(ctx, s); err != nil {
 		return err
 	}
@@ -77,8 +78,8 @@ func (n *node) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// openStore brings the schema up to date, opens the store, and makes account
-// and key when this is the first start.
+// openStore migrates the schema, opens the store and, at the first start, creates
+// the account and key.
 func (n *node) openStore(ctx context.Context) (*store.Store, install, error) {
 	in, err := n.cfg.findSecret()
 	if err != nil {
@@ -111,11 +112,11 @@ func (n *node) openStore(ctx context.Context) (*store.Store, install, error) {
 	return s, in, nil
 }
 
-// sayWaitEvery is how often the log says that the node waits for its database.
+// sayWaitEvery is how often the log repeats that the node waits for its database.
 const sayWaitEvery = 10 * time.Second
 
-// waitForServer does what needs the database. It waits for a PostgreSQL server that
-// is away, as after a restart of all machines, until ctx ends.
+// waitForServer retries do while the PostgreSQL server is unreachable, for
+// example after a restart of all machines, until ctx ends.
 func (n *node) waitForServer(ctx context.Context, do func() error) error {
 	var said time.Time
 	for {
@@ -133,8 +134,8 @@ func (n *node) waitForServer(ctx context.Context, do func() error) error {
 	}
 }
 
-// closeStore closes the store, but waits no longer than a while for a database
-// that does not answer.
+// closeStore closes the store. It stops waiting after closeTimeout if the
+// database hangs.
 func closeStore(s *store.Store) error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()

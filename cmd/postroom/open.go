@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// newLogger returns the program's log.
+// newLogger returns the program's logger.
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: slog.Level(cfg.LogLevel)}
 	if cfg.Log == "json" {
@@ -23,7 +23,7 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// openToServe opens the store with all that it has.
+// openToServe opens the store with everything that serving needs.
 func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.Time, log *slog.Logger) (*store.Store, error) {
 	blobs, err := c.openBlobs(ctx, now)
 	if err != nil {
@@ -39,10 +39,9 @@ func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.T
 	return s, nil
 }
 
-// openForCommand opens the store for a command that is over soon, and perhaps
-// beside a running `serve`. Such a command touches no large mail; without
-// needSecret it touches nothing encrypted either, and works on a machine that
-// has no install secret.
+// openForCommand opens the store for a short command, perhaps while `serve` runs.
+// The command cannot read blobs. Without needSecret it cannot read encrypted data
+// either, and works on a machine without the installation secret.
 func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.Logger) (*store.Store, error) {
 	if !c.Database.postgres() {
 		if _, err := os.Stat(string(c.Database)); errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +69,7 @@ func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.L
 	return s, nil
 }
 
-// prove refuses a secret that the database was not made with.
+// prove returns an error if the database was created with another secret.
 func (c Config) prove(ctx context.Context, s *store.Store) error {
 	err := s.ProveSecret(ctx)
 	if !errors.Is(err, store.ErrSecret) {
@@ -94,8 +93,8 @@ func (c Config) commandKeys(needSecret bool) (subkeys, error) {
 	return derive(s)
 }
 
-// migrate brings the schema up to date and returns how many steps it took. It
-// needs no secret.
+// migrate migrates the schema and returns the number of steps. It does not need
+// the secret.
 func (c Config) migrate(ctx context.Context, log *slog.Logger) (int, error) {
 	keys, err := derive(newSecret())
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// output shows answers, to people or as JSON. Nothing in a mail can do more to a
-// terminal than be read: what would move its cursor, or turn the direction of
-// what is read, is written as \x1b or \u202e.
+// output prints results for people or as JSON. It escapes characters that control
+// a terminal or change the text direction, for example \x1b or \u202e, so that a
+// message can only be read.
 type output struct {
 	w        io.Writer
 	json     bool
-	terminal bool // w is one
+	terminal bool // w is a terminal
 }
 
-// show writes v as JSON, or calls human with a table to write rows into.
+// show writes v as JSON, or calls human with a table to fill.
 func (o output) show(v any, human func(t *table)) error {
 	if o.json {
 		return o.writeJSON(v)
@@ -48,10 +48,10 @@ func (o output) writeJSON(v any) error {
 	return err
 }
 
-// table lines its rows up.
+// table aligns its rows in columns.
 type table struct {
 	w     *tabwriter.Writer
-	below io.Writer // what w writes to
+	below io.Writer // destination of w
 	err   error
 }
 
@@ -59,17 +59,17 @@ func (t *table) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = clean(c)
 	}
-	_, _ = fmt.Fprintln(t.w, strings.Join(cells, "\t")) // kept by w until Flush
+	_, _ = fmt.Fprintln(t.w, strings.Join(cells, "\t")) // reported by Flush
 }
 
-// field is a row that is left out when it says nothing.
+// field adds a row unless the value is empty.
 func (t *table) field(name, value string) {
 	if value != "" {
 		t.row(name, value)
 	}
 }
 
-// text is a text of several lines, after an empty one. It comes last.
+// text adds a multi-line text after an empty line. It must come last.
 func (t *table) text(s string) {
 	if s == "" {
 		return
@@ -80,7 +80,7 @@ func (t *table) text(s string) {
 	}
 }
 
-// showList writes what a list has, up to limit, as a JSON array or a table.
+// showList writes up to limit entries of a list as a JSON array or a table.
 func showList[T any](o output, all iter.Seq2[T, error], limit int, header []string, row func(T) []string) error {
 	list := []T{}
 	more := false
@@ -104,8 +104,8 @@ func showList[T any](o output, all iter.Seq2[T, error], limit int, header []stri
 	})
 }
 
-// save writes bytes to a file that is not there yet, or, for no name and "-", to
-// the output, unless that is a terminal.
+// save writes to a new file, or to the output if name is "" or "-" and the output
+// is not a terminal.
 func (o output) save(name string, r io.Reader) (err error) {
 	if name == "" || name == "-" {
 		if o.terminal {
@@ -123,12 +123,12 @@ func (o output) save(name string, r io.Reader) (err error) {
 	return err
 }
 
-// clean is a text on one line that does nothing to a terminal.
+// clean returns s on one line, safe for a terminal.
 func clean(s string) string {
 	return escape(s, func(r rune) bool { return false })
 }
 
-// cleanText is one of several lines.
+// cleanText is like clean, but keeps line breaks.
 func cleanText(s string) string {
 	return escape(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) bool { return r == '\n' || r == '\t' })
 }
@@ -148,15 +148,14 @@ func escape(s string, but func(rune) bool) string {
 	return b.String()
 }
 
-// acts says whether a terminal does something with r but show it: control
-// characters of both ranges (ECMA-48), ends of lines, and marks that turn the
-// direction of text.
+// acts reports whether r has an effect on a terminal: control characters
+// (ECMA-48), line ends, and marks of text direction.
 func acts(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// harmlessJSON is one line of JSON with such characters as \u escapes, which
-// only strings can have.
+// harmlessJSON escapes these characters in a line of JSON as \u sequences. They
+// can only be in strings.
 func harmlessJSON(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -169,7 +168,7 @@ func harmlessJSON(s string) string {
 	return b.String()
 }
 
-// short cuts a text to n characters.
+// short truncates a text to n characters.
 func short(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -177,7 +176,7 @@ func short(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// when is a moment for people.
+// when formats a time for people.
 func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 func whenNil(t gen.NilDateTime) string {
@@ -187,7 +186,7 @@ func whenNil(t gen.NilDateTime) string {
 	return ""
 }
 
-// mailbox is an address as it stands in a mail.
+// mailbox formats an address as in a message header.
 func mailbox(a gen.MailAddress) string {
 	if name := a.Name.Or(""); name != "" {
 		return name + " <" + a.Email + ">"

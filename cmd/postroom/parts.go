@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// stopTimeout is how long the parts may take to stop, and closeTimeout how long
-// the database may take after that: 30 seconds together.
+// stopTimeout bounds the shutdown of the parts, and closeTimeout the closing of
+// the database after it: 30 seconds together.
 const (
 	stopTimeout  = 25 * time.Second
 	closeTimeout = 5 * time.Second
 )
 
-// part is one thing that runs as long as the node does.
+// part is a component that runs as long as the node.
 type part struct {
 	name string
-	// run returns when the part has stopped.
+	// run blocks until the part has stopped.
 	run func() error
-	// stop tells it to. It may wait for that, but not longer than ctx lasts.
+	// stop makes run return. It may wait for that until ctx ends.
 	stop func(ctx context.Context) error
 }
 
-// worker is a part that stops when its context ends.
+// worker returns a part that stops when its context ends.
 func worker(name string, run func(context.Context) error) part {
 	ctx, cancel := context.WithCancel(context.Background())
 	return part{
@@ -34,11 +34,11 @@ func worker(name string, run func(context.Context) error) part {
 	}
 }
 
-// runParts runs all parts until ctx ends, or one of them does, or begun, which
-// is called when they run, fails. Then it stops them all at the same time: each
-// takes nothing new and finishes what it has begun. What the queue has not
-// begun by then stays in the database for the next start. The error is nil when
-// ctx ended and every part stopped as it should, within timeout.
+// runParts runs all parts, and calls begun when they run. When ctx ends, a part
+// returns or begun fails, it stops all parts at the same time: each finishes its
+// current work and accepts no more. Work that the queue has not started stays in
+// the database for the next start. The error is nil if ctx ended and every part
+// stopped within timeout.
 func runParts(ctx context.Context, parts []part, timeout time.Duration, begun func() error) error {
 	ended := make(chan error, len(parts))
 	for _, p := range parts {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// pprofPart serves profiles of the running program. Shutdown aborts a profile that
-// is being taken.
+// pprofPart serves profiles of the running program. Shutdown aborts a running
+// profile.
 func pprofPart(l net.Listener) part {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -118,7 +118,7 @@ func TestLostOrWrongSecretIsRefused(t *testing.T) {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("a new secret was put in place of the lost one: %v", err)
 		}
-		// K2: also of an install that now has another mail domain, without keys
+		// K2: also for an installation whose mail domain changed and has no keys
 		// that could fail to open.
 		wrong := append([]string{"POSTROOM_SECRET=" + strings.Repeat("wrong", 10)}, env...)
 		for _, more := range [][]string{wrong, append([]string{"POSTROOM_MAIL_DOMAIN=other.example"}, wrong...)} {

@@ -16,21 +16,21 @@ import (
 // secretFile is the name of the installation secret's file in the data folder.
 const secretFile = "secret"
 
-// subkeys are what the installation secret is used for. Each is derived on its own,
-// so that none tells anything about another.
+// subkeys are derived from the installation secret, one per use. Each is derived
+// separately, so that none reveals another.
 type subkeys struct {
 	cursors []byte // signs list cursors
-	// feedback signs return paths, unsubscribe and tracking links.
+	// feedback signs reverse-paths, unsubscribe links and tracking links.
 	feedback []byte
 	files    []byte // signs download links
 	seal     []byte // encrypts private keys in the database
-	domains  []byte // makes the tokens that show whose a domain is
-	mark     []byte // tells the secret from others, and is no secret itself
-	notices  []byte // signs what a page of the dashboard tells the next
+	domains  []byte // creates the tokens that prove domain ownership
+	mark     []byte // identifies the secret; not secret itself
+	notices  []byte // signs the dashboard's notices between pages
 }
 
-// derive returns the subkeys of the installation secret. What they are derived with
-// must never change: it would lock every install out of its own keys.
+// derive returns the subkeys of the installation secret. The derivation must
+// never change: an installation could no longer decrypt its own keys.
 func derive(s secret) (subkeys, error) {
 	sub := func(use string) ([]byte, error) {
 		return hkdf.Key(sha256.New, []byte(s), nil, "postroom "+use, 32)
@@ -47,8 +47,8 @@ func derive(s secret) (subkeys, error) {
 	return k, errors.Join(errs[:]...)
 }
 
-// installSecret returns the secret that was given, or else the one in the data
-// folder. fs.ErrNotExist when there is neither.
+// installSecret returns the configured secret, or the one in the data folder. It
+// returns fs.ErrNotExist if there is neither.
 func (c Config) installSecret() (secret, error) {
 	if c.Secret != "" {
 		return c.Secret, nil
@@ -72,9 +72,8 @@ func newSecret() secret {
 	return secret(base64.RawURLEncoding.EncodeToString(b[:]))
 }
 
-// keep writes s into the data folder, readable by its owner alone, and returns
-// when it is on the disk: nothing may be encrypted with a secret that a power
-// cut can take away.
+// keep writes s into the data folder, readable only by its owner, and syncs it:
+// nothing may be encrypted with a secret that a power failure can lose.
 func (s secret) keep(data string) error {
 	path := filepath.Join(data, secretFile)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -99,7 +98,7 @@ func syncFolder(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// forget takes back what keep wrote.
+// forget removes what keep wrote.
 func (s secret) forget(data string) error {
 	err := os.Remove(filepath.Join(data, secretFile))
 	if errors.Is(err, fs.ErrNotExist) {

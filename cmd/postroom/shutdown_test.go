@@ -30,7 +30,7 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 		c.line("From: a@example.org")
 
 		s.signal(t, syscall.SIGTERM)
-		// The wait's answer says that the shutdown has begun.
+		// The response to the wait shows that the shutdown has begun.
 		if out := <-waited; out["timed_out"] != true {
 			t.Errorf("the wait was answered with %v", out)
 		}
@@ -75,8 +75,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A stream of events ends at once, and in order, when the node is told to stop,
-// also one whose client reads nothing.
+// Event streams end at once and cleanly on shutdown, even if the client reads
+// nothing.
 func TestShutdownEndsStreams(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, data string, env []string) {
@@ -96,7 +96,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 		} else {
 			t.Logf("ended after %v", took)
 		}
-		_ = idle.Body.Close() // nobody read it
+		_ = idle.Body.Close() // not read
 	})
 }
 
@@ -119,9 +119,9 @@ func (s *served) openStream(t *testing.T) *http.Response {
 	return res
 }
 
-// startWait sends a call that waits for mail to an inbox. It is sent when
-// startWait returns; the channel gives the answer, and is closed without one
-// when there is none.
+// startWait sends a request that waits for a message. The request has been sent
+// when startWait returns; the channel delivers the response, or is closed if
+// there is none.
 func (s *served) startWait(t *testing.T, inboxID any) <-chan map[string]any {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.api, "http://"))
@@ -187,7 +187,7 @@ func (c *smtpConn) line(s string) {
 	}
 }
 
-// ok sends a line and wants an answer with this code.
+// ok sends a line and expects a reply with this code.
 func (c *smtpConn) ok(code int, s string) {
 	c.t.Helper()
 	c.line(s)

@@ -103,7 +103,7 @@ func txtRecords(t *testing.T, zoneFile string) map[string]string {
 	return records
 }
 
-// judgement is what testdata/verify.py says of a mail.
+// judgement is the output of testdata/verify.py for a message.
 type judgement struct {
 	File     string
 	OpenDKIM string
@@ -114,7 +114,7 @@ type judgement struct {
 	}
 }
 
-// judge lets dkimpy and opendkim-testmsg verify the mails in a folder.
+// judge verifies the messages in a folder with dkimpy and opendkim-testmsg.
 func judge(t *testing.T, folder string, records map[string]string) map[string]judgement {
 	t.Helper()
 	keys, err := json.Marshal(records)
@@ -157,9 +157,9 @@ func needVerifiers(t *testing.T) {
 	skiptest.OutsideCI(t, why)
 }
 
-// O9: what goes over the wire is verified by dkimpy (RSA and Ed25519) and
-// opendkim-testmsg (which knows RSA alone). The signatures are aligned with From,
-// and nobody can add a From or a Subject.
+// O9: dkimpy (RSA and Ed25519) and opendkim-testmsg (RSA only) verify the
+// messages as sent. The signatures are aligned with From, and adding a From or
+// Subject breaks them.
 func TestOthersVerifyWhatIsSigned(t *testing.T) {
 	t.Parallel()
 	needVerifiers(t)
@@ -200,8 +200,8 @@ func write(t *testing.T, folder, name string, content []byte) {
 	}
 }
 
-// changedMails writes mails that were changed on the way, and returns how many:
-// those who verify the others must refuse these.
+// changedMails writes modified messages, whose signatures must fail, and returns
+// their number.
 func changedMails(t *testing.T, folder string, mails []smtptest.Mail) int {
 	t.Helper()
 	n := 0

@@ -2,7 +2,7 @@
 
 package main
 
-// signedMails is how many mails others verify.
+// signedMails is how many messages the other implementations verify.
 const signedMails = 40
 
 // allBombs says whether every kind of costly message is tried.

@@ -10,10 +10,10 @@ import (
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// What a caller writes into a mail can never end it, whatever line ends it has:
-// 13 byte strings that servers have taken for the end of a mail, each in five
-// places of what an inbox sends, and of an email (row S2). The peer gets one mail for each that was accepted, and no CR
-// or LF alone; where the string cannot stand, the call is refused.
+// SMTP smuggling (row S2): 13 byte strings that servers have taken for the end of
+// a message, each in five places of an inbox message and of an email. The
+// receiver gets one message for each accepted call, without a bare CR or LF. A
+// call is refused if the string is not allowed there.
 func TestS2NothingIsSmuggledOut(t *testing.T) {
 	t.Parallel()
 	relay := smtptest.NewMX(t, smtptest.MXConfig{})

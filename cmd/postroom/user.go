@@ -49,14 +49,14 @@ func (p program) userCreateCommand() *cobra.Command {
 	return cmd
 }
 
-// showLink prints the link alone to stdout, so that a script can take it.
+// showLink prints only the link to stdout, for scripts.
 func (p program) showLink(cfg Config, what, token string) error {
 	addr, err := net.ResolveTCPAddr("tcp", string(cfg.HTTP))
 	if err != nil {
 		return err
 	}
 	if addr.IP == nil {
-		addr.IP = net.IPv6unspecified // as a listener would call it
+		addr.IP = net.IPv6unspecified // as a listener reports it
 	}
 	https, err := cfg.httpsAddr()
 	if err != nil {
@@ -87,7 +87,7 @@ func (p program) userListCommand() *cobra.Command {
 
 func listUsers(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "ID\tNAME\tPASSWORD\tCREATED") // kept by t until Flush
+	_, _ = fmt.Fprintln(t, "ID\tNAME\tPASSWORD\tCREATED") // reported by Flush
 	page := store.Page{Limit: 100}
 	for {
 		l, err := s.ListUsers(ctx, a.Seq, page)

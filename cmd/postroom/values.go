@@ -21,28 +21,28 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// errValue means that a value is not of its type; the setting's want tag says
-// what would be.
+// errValue means that a value has the wrong type. The setting's want tag
+// describes a correct one.
 var errValue = errors.New("invalid value")
 
-// hidden stands for a value that must not be shown.
+// hidden replaces a secret value.
 const hidden = "(hidden)"
 
-// The types of the settings. Each reads itself from text and is strict: what it
-// takes can be used as it is.
+// Types of settings. Each validates its text, so that the value can be used
+// without further checks.
 type (
 	onOff        bool
 	port         uint16
 	count        int
 	days         int
 	mebibytes    int
-	listenAddr   string // host:port to listen on; the host may be empty, the port 0
-	loopback     string // host:port to listen on that no other machine reaches
+	listenAddr   string // host:port to listen on; the host may be empty and the port 0
+	loopback     string // host:port to listen on, loopback only
 	hostPort     string // host:port to connect to
 	domain       string // lower case, in A-label form
 	hosts        []string
-	webURL       string // http or https, without a slash at the end
-	relayURL     string // as outbound.ParseRelay takes it
+	webURL       string // http or https, without a trailing slash
+	relayURL     string // as for outbound.ParseRelay
 	database     string // postgres:// address or path
 	blobs        string // s3:// address or path
 	prefixes     []netip.Prefix
@@ -140,8 +140,8 @@ func isPort(s string) bool {
 	return err == nil
 }
 
-// UnmarshalText takes a name in any script and keeps its A-label form, which is
-// what DNS and envelopes speak.
+// UnmarshalText accepts a name in any script and stores its A-label form, as DNS
+// and SMTP use it.
 func (v *domain) UnmarshalText(b []byte) error {
 	ascii, err := idna.Lookup.ToASCII(strings.TrimSuffix(string(b), "."))
 	*v = domain(strings.ToLower(ascii))
@@ -149,7 +149,7 @@ func (v *domain) UnmarshalText(b []byte) error {
 	return valid(err == nil && len(ascii) <= 253 && domainForm.MatchString(ascii) && notAName != nil)
 }
 
-// UnmarshalText takes names of which a certificate can be for.
+// UnmarshalText accepts a list of host names that a certificate can cover.
 func (v *hosts) UnmarshalText(b []byte) error {
 	*v = nil
 	for name := range strings.SplitSeq(string(b), ",") {
@@ -164,7 +164,8 @@ func (v *hosts) UnmarshalText(b []byte) error {
 
 func (v hosts) String() string { return strings.Join(v, ",") }
 
-// domainForm is RFC 1123's: labels of letters, digits and hyphens inside.
+// domainForm is the syntax of RFC 1123: labels of letters, digits and inner
+// hyphens.
 var domainForm = regexp.MustCompile(`(?i)^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (v *webURL) UnmarshalText(b []byte) error {
@@ -195,7 +196,7 @@ func (v *database) UnmarshalText(b []byte) error {
 // String hides the password.
 func (v database) String() string { return redacted(string(v)) }
 
-// postgres says whether the database is a PostgreSQL server.
+// postgres reports whether the database is a PostgreSQL server.
 func (v database) postgres() bool { return strings.Contains(string(v), "://") }
 
 func (v *blobs) UnmarshalText(b []byte) error {
@@ -207,10 +208,10 @@ func (v *blobs) UnmarshalText(b []byte) error {
 	return err
 }
 
-// bucket says whether the blobs are in S3-compatible storage.
+// bucket reports whether the blobs are in S3-compatible storage.
 func (v blobs) bucket() bool { return strings.HasPrefix(string(v), s3blob.Scheme) }
 
-// redacted hides the password in an address, before the host or in the query.
+// redacted hides the password in a URL, before the host or in the query.
 func redacted(address string) string {
 	if !strings.Contains(address, "://") {
 		return address
@@ -248,7 +249,7 @@ func (v *secret) UnmarshalText(b []byte) error {
 // String keeps the secret out of logs.
 func (v secret) String() string { return hidden }
 
-// UnmarshalText refuses what could not stand in an Authorization header.
+// UnmarshalText rejects characters that cannot appear in an Authorization header.
 func (v *bootstrapKey) UnmarshalText(b []byte) error {
 	*v = bootstrapKey(b)
 	odd := slices.ContainsFunc(b, func(c byte) bool { return c <= ' ' || c > '~' })
@@ -268,7 +269,8 @@ func (v *sendPolicy) UnmarshalText(b []byte) error {
 	return oneOf(b, string(store.PolicyOpen), string(store.PolicyReplyOnly), string(store.PolicyApproval))
 }
 
-// UnmarshalText takes name:limit=number,... with semicolons between the plans.
+// UnmarshalText parses plans of the form name:limit=number,..., separated by
+// semicolons.
 func (v *planList) UnmarshalText(b []byte) error {
 	*v = nil
 	for text := range strings.SplitSeq(string(b), ";") {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// variedMails sends n mails that have little in common, one of an inbox for two
-// of POST /v1/emails, and returns how many recipients they have.
+// variedMails sends n varied messages, one from an inbox for every two through
+// POST /v1/emails, and returns the number of recipients.
 func variedMails(t *testing.T, s *served, n int) (recipients int) {
 	t.Helper()
 	_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"varied","display_name":"Büro, \"Nord\""}`)
@@ -38,8 +38,8 @@ func variedMails(t *testing.T, s *served, n int) (recipients int) {
 	return recipients
 }
 
-// isMarketing says of which category a mail is, by its number, which is the first
-// one in the addresses of its recipients.
+// isMarketing reports whether message i has the category marketing. The number is
+// the first one in its recipients' addresses.
 func isMarketing(i int) bool { return i%3 == 1 }
 
 var firstNumber = regexp.MustCompile(`[0-9]+`)
@@ -53,7 +53,7 @@ func numberOf(t *testing.T, recipient string) int {
 	return n
 }
 
-// variety draws what a mail is made of.
+// variety draws random parts of messages.
 type variety struct{ *rand.Rand }
 
 func (v variety) of(choices ...string) string { return choices[v.IntN(len(choices))] }

@@ -8,7 +8,7 @@ import (
 // version is set by the linker; see the Makefile.
 var version string
 
-// programVersion is what was built, as far as it is known.
+// programVersion returns the version of the build, as far as it is known.
 func programVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if version != "" || !ok || info.Main.Version == "(devel)" {

@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// webhooks makes what delivers events, and what says where to.
+// webhooks creates the dispatcher and the rules for its destinations.
 func (n *node) webhooks(s *store.Store) (*webhook.Dispatcher, *netguard.Targets, error) {
 	targets, err := n.targets()
 	if err != nil {
@@ -25,8 +25,8 @@ func (n *node) webhooks(s *store.Store) (*webhook.Dispatcher, *netguard.Targets,
 	return d, targets, nil
 }
 
-// targets says what of the web we may reach for strangers: where webhooks go, and
-// where the remote images of mail are.
+// targets returns the rules for URLs that strangers can choose: webhooks and
+// remote images.
 func (n *node) targets() (*netguard.Targets, error) {
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
@@ -35,7 +35,8 @@ func (n *node) targets() (*netguard.Targets, error) {
 	return netguard.NewTargets(netguard.New(netguard.Config{Allow: n.cfg.WebhookAllow, Own: own}), nil), nil
 }
 
-// webhooksPart takes up what the last run had in hand before it delivers.
+// webhooksPart releases the leases of the previous run before it starts to
+// deliver.
 func (n *node) webhooksPart(s *store.Store, d *webhook.Dispatcher) part {
 	return worker("webhooks", func(ctx context.Context) error {
 		err := n.prepare(ctx, "webhooks", func() error {

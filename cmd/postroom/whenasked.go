@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// whenAsked is a handler that is made for the first request: one that takes memory,
-// as the tools of MCP do, and that many installs never need.
+// whenAsked returns a handler that is built on the first request. The MCP tools
+// need memory that many installations can save.
 func whenAsked(log *slog.Logger, build func() (http.Handler, error)) http.Handler {
 	made := sync.OnceValues(build)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
