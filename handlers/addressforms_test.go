@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// M10 for the API and for what is stored: each address is taken or refused as
-// the package message has it, in each place where one can stand, and is
-// answered, kept and sent as it was taken.
+// M10 for the API and for stored data: each address field accepts and refuses
+// what package message does, and returns, stores and sends the address
+// unchanged.
 func TestM10AddressForms(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../internal/mail/testdata/addresses.json")
@@ -36,7 +36,7 @@ func TestM10AddressForms(t *testing.T) {
 			}
 			stored := s.do(t, http.MethodGet, "/v1/messages/"+res.str(t, "id"), "").want(t, http.StatusOK)
 			for _, list := range []string{"to", "reply_to", "recipients"} {
-				got := stored.strs(t, list, "email") // as written: letter case counts nowhere
+				got := stored.strs(t, list, "email") // as written: the comparison ignores case
 				if len(got) != 1 || !strings.EqualFold(got[0], f.Stored) {
 					t.Errorf("%s: %s is %q, want %q", f.Why, list, got, f.Stored)
 				}

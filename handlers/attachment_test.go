@@ -14,8 +14,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The contents of a large body stay in its file: what is sent is what was given
-// nevertheless, in the mail, in a draft and in what becomes of it.
+// The contents of a large body stay in its file. They are still sent unchanged,
+// in a message, in a draft and in an approved draft.
 func TestLargeAttachments(t *testing.T) {
 	t.Parallel()
 	first, second := bytes.Repeat([]byte("first\x00\xff"), 200_000), bytes.Repeat([]byte("second"), 50_000)
@@ -49,8 +49,8 @@ func TestLargeAttachments(t *testing.T) {
 	})
 }
 
-// A large body says the same as it would if it were small: it is the contents
-// that are compared, and not where they are kept.
+// Large bodies are compared by their contents, regardless of where those are
+// stored.
 func TestLargeAttachmentsAndIdempotency(t *testing.T) {
 	t.Parallel()
 	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("content"), 70_000))
@@ -75,7 +75,7 @@ func TestLargeAttachmentsAndIdempotency(t *testing.T) {
 	})
 }
 
-// What is wrong with a large content is told as of a small one.
+// Errors about large contents are the same as about small ones.
 func TestLargeAttachmentsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("content"), 200_000))
@@ -96,7 +96,7 @@ func TestLargeAttachmentsThatAreWrong(t *testing.T) {
 	})
 }
 
-// Emails are sent with what was given too.
+// The same holds for emails.
 func TestLargeAttachmentsOfEmails(t *testing.T) {
 	t.Parallel()
 	want := bytes.Repeat([]byte("content\x00\xff"), 200_000)

@@ -15,10 +15,9 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// BenchmarkAuthentication is what a request pays before its operation begins:
-// the key is looked up, its addresses and scopes are held against the request,
-// and the call is counted against the limits, those on sends too. The aim is
-// 50 µs on SQLite, and no write there.
+// BenchmarkAuthentication measures the work before an operation begins: the key
+// lookup, the checks of address and scopes, and the counts against the limits,
+// including that on sends. The aim is 50 µs on SQLite, without a write.
 func BenchmarkAuthentication(b *testing.B) {
 	for _, e := range storetest.Engines() {
 		b.Run(string(e), func(b *testing.B) {
@@ -27,7 +26,7 @@ func BenchmarkAuthentication(b *testing.B) {
 			now := func() time.Time { return begin.Add(time.Duration(calls.Load()) * 2 * time.Second) } // 30 in a window
 			st := storetest.Open(b, e, storetest.WithNow(now))
 			account := storetest.Account(b, st).Seq
-			for i := range 1000 { // others, so that there is something to look up
+			for i := range 1000 { // other keys in the table
 				storetest.Key(b, st, account, fmt.Sprint("other", i))
 			}
 			storetest.Key(b, st, account, "measured", func(k *store.Key) {
@@ -45,12 +44,12 @@ func BenchmarkAuthentication(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64((cpuTime(b)-spent).Nanoseconds())/float64(b.N), "cpu-ns/op") // on a machine with other work
+			b.ReportMetric(float64((cpuTime(b)-spent).Nanoseconds())/float64(b.N), "cpu-ns/op") // excludes other work of the machine
 		})
 	}
 }
 
-// cpuTime is what this process has had of the CPU.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

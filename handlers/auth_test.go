@@ -13,8 +13,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// H1: a wrong key is answered alike, however much of it is right. How long that
-// takes is measured by TestTimeDoesNotTellAKey.
+// H1: all wrong keys get the same response, even those that share a prefix with
+// a valid key. TestTimeDoesNotTellAKey compares the times.
 func TestWrongKeysAreAnsweredAlike(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -128,8 +128,8 @@ func TestAllowedAddresses(t *testing.T) {
 
 var pathParam = regexp.MustCompile(`\{\w+\}`)
 
-// Each operation opens to the scopes that the contract names, and to no other,
-// before anything else of the request is looked at.
+// Each operation accepts only the scopes in the contract and checks them before
+// the rest of the request.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -155,8 +155,8 @@ func TestScopes(t *testing.T) {
 	})
 }
 
-// Nothing tells what an operation does, or whether it is there yet, to who has
-// no key.
+// Without a key, no response reveals what an operation does or whether it
+// exists.
 func TestKeysComeFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -183,7 +183,7 @@ func (s *server) tryScopes(t *testing.T, op *contractcheck.Operation, roles []st
 	}
 	path := pathParam.ReplaceAllString(op.Path, "none")
 	if op.OperationID == "streamEvents" {
-		path += "?events=nonsense" // a right call has no end
+		path += "?events=nonsense" // a valid call would not end
 	}
 	for scope, key := range keys {
 		res := s.do(t, op.Method, path, body, broken, as(key))
@@ -200,7 +200,7 @@ func (s *server) tryScopes(t *testing.T, op *contractcheck.Operation, roles []st
 	}
 }
 
-// When a key was used is written soon after, and not by the request.
+// The last use of a key is written shortly after the request, not by it.
 func TestLastUseOfAKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -221,8 +221,8 @@ func TestLastUseOfAKey(t *testing.T) {
 	})
 }
 
-// H3: a revoked key is refused on every node at the next call, and a wait that
-// runs hands nothing out any more.
+// H3: every node refuses a revoked key at the next call, and a running wait
+// returns no message.
 func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	const waits = 100

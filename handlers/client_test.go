@@ -15,15 +15,16 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// The key in these tests is for ownAddress alone; the caller is at otherAddress,
-// and tries to look like the owner.
+// The key in these tests allows only ownAddress. The caller is at otherAddress
+// and pretends to be the owner.
 const (
 	ownAddress   = "203.0.113.7"
 	otherAddress = "198.51.100.9"
 	proxyAddress = "10.0.0.2"
 )
 
-// spoofs are headers, name and value in turn, that claim to be ownAddress.
+// spoofs are headers, as pairs of name and value, that claim to come from
+// ownAddress.
 var spoofs = map[string][]string{
 	"alone":                  {"X-Forwarded-For", ownAddress},
 	"left-most":              {"X-Forwarded-For", ownAddress + ", 192.0.2.1, 192.0.2.2"},
@@ -47,7 +48,7 @@ var spoofs = map[string][]string{
 	"10 KB":                  {"X-Forwarded-For", strings.Repeat(ownAddress+", ", 700) + ownAddress},
 }
 
-// addressed is a request from the peer with headers, and with a key.
+// addressed returns a request from the peer with a key and headers.
 func addressed(peer, key string, headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/v1/inboxes", nil)
 	r.RemoteAddr = netip.AddrPortFrom(netip.MustParseAddr(peer), 40000).String()
@@ -68,7 +69,7 @@ func behindProxies(c *handlers.Config) {
 	c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/64")}
 }
 
-// ownerKey is a key of a new account that is for those addresses.
+// ownerKey returns a key of a new account that allows only these addresses.
 func ownerKey(t *testing.T, st *store.Store, blocks ...string) string {
 	t.Helper()
 	name := fmt.Sprintf("owner %d", count.Add(1))
@@ -76,9 +77,9 @@ func ownerKey(t *testing.T, st *store.Store, blocks ...string) string {
 	return storetest.Secret(name)
 }
 
-// H4: 20 spoofs, each tried straight at the service, which may trust proxies
-// elsewhere, and through a proxy of either kind: one that adds to the header
-// that came, and one that adds a header of its own.
+// H4: 20 spoofs, each sent directly to the service, which may trust other
+// proxies, and through two kinds of proxy: one that appends to the header and
+// one that adds another header.
 func TestNoHeaderMakesAnotherAddress(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)
@@ -103,7 +104,7 @@ func TestNoHeaderMakesAnotherAddress(t *testing.T) {
 	}
 }
 
-// H4: through proxies that are trusted, the caller is who they say.
+// H4: trusted proxies determine the client address.
 func TestTrustedProxiesSayWhoCalls(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)
@@ -115,7 +116,7 @@ func TestTrustedProxiesSayWhoCalls(t *testing.T) {
 	}{
 		{ownAddress, "", 200},
 		{"::ffff:" + ownAddress, "", 200},
-		{proxyAddress, "", 403}, // the proxy itself
+		{proxyAddress, "", 403}, // the proxy as the client
 		{proxyAddress, ownAddress, 200},
 		{"::ffff:" + proxyAddress, ownAddress, 200},
 		{"fd00::1", ownAddress, 200},
@@ -125,13 +126,13 @@ func TestTrustedProxiesSayWhoCalls(t *testing.T) {
 		{proxyAddress, "2001:db8:1::5", 200},
 		{proxyAddress, "[2001:db8:1::5]", 200},
 		{proxyAddress, "[2001:db8:1::5]:443", 200},
-		{proxyAddress, otherAddress + ", " + ownAddress, 200}, // right-most untrusted
+		{proxyAddress, otherAddress + ", " + ownAddress, 200}, // right-most untrusted address
 		{proxyAddress, ownAddress + ", 10.1.2.3, fd00::9", 200},
 		{proxyAddress, ownAddress + ",10.1.2.3", 200},
-		{proxyAddress, "10.9.9.9, 10.1.2.3", 403}, // all of them proxies
+		{proxyAddress, "10.9.9.9, 10.1.2.3", 403}, // only proxies
 		{proxyAddress, otherAddress + ", 10.1.2.3", 403},
 		{proxyAddress, ownAddress + ", garbage, 10.1.2.3", 403},
-		{"192.0.2.1", ownAddress, 403}, // not a proxy of ours
+		{"192.0.2.1", ownAddress, 403}, // an untrusted proxy
 	}
 	for _, tt := range tests {
 		var headers []string
@@ -144,8 +145,8 @@ func TestTrustedProxiesSayWhoCalls(t *testing.T) {
 	}
 }
 
-// H5: neither headers nor the addresses of one IPv6 network get a caller
-// without a good key more than 60 tries a minute.
+// H5: a caller without a valid key gets at most 60 attempts per minute,
+// regardless of headers and of other addresses in the same IPv6 network.
 func TestBadKeysCannotChangeTheirAddress(t *testing.T) {
 	t.Parallel()
 	now := func() time.Time { return begin }

@@ -10,7 +10,7 @@ import (
 
 const ana = `{"email":"Ana@Example.org","first_name":"Ana","metadata":{"plan":"team","n":1.50,"deep":{"a":[null,true]}},"tags":{"source":"import"}}`
 
-// newContact makes the contact of a request and returns its path.
+// newContact creates a contact and returns its path.
 func (s *server) newContact(t *testing.T, body string) string {
 	t.Helper()
 	return "/v1/contacts/" + s.do(t, http.MethodPost, "/v1/contacts", body).want(t, http.StatusCreated).str(t, "id")

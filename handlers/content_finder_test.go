@@ -66,17 +66,17 @@ func TestContentFinder(t *testing.T) {
 	}
 }
 
-// A content is behind its own mark alone, and is what the text says.
+// Only its own mark stands for a content.
 func TestKeptContents(t *testing.T) {
 	t.Parallel()
-	for extra := range 3 { // each padding
+	for extra := range 3 { // each length of the padding
 		want := bytes.Repeat([]byte("y"), minContent+extra)
 		kept := keptOf(t, `{"attachments":[{"content":"`+base64.StdEncoding.EncodeToString(want)+`"}]}`, 1<<20)
 		s, ok := kept.behind(kept.markOf(0))
 		if !ok || s.size != int64(len(want)) {
 			t.Fatalf("%v, %d bytes", ok, s.size)
 		}
-		for range 2 { // a mail is written more than once
+		for range 2 { // a message is written more than once
 			r, err := kept.open(s)
 			if err != nil {
 				t.Fatal(err)
@@ -93,7 +93,7 @@ func TestKeptContents(t *testing.T) {
 	}
 }
 
-// keptOf is what is kept of a document that comes in pieces.
+// keptOf returns the contents found in a document that arrives in pieces.
 func keptOf(t *testing.T, doc string, piece int) *keptContents {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "body")

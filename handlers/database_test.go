@@ -8,15 +8,14 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// expire does to a message what retention does once it is built: its content
-// goes, the rest stays.
+// expire deletes the content of a message, as retention does.
 func (s *server) expire(t *testing.T, m store.Message) {
 	t.Helper()
 	s.exec(t, `UPDATE messages SET expired_at = created_at WHERE seq = $1`, m.Seq)
 	s.exec(t, `DELETE FROM contents WHERE message_seq = $1`, m.Seq)
 }
 
-// exec changes what no part of the program changes.
+// exec makes changes that the program never makes.
 func (s *server) exec(t *testing.T, query string, args ...any) {
 	t.Helper()
 	db := s.open(t)
@@ -26,7 +25,7 @@ func (s *server) exec(t *testing.T, query string, args ...any) {
 	}
 }
 
-// texts reads what no part of the program shows: one column of text.
+// texts reads one column of text that the API does not return.
 func (s *server) texts(t *testing.T, query string, args ...any) []string {
 	t.Helper()
 	db := s.open(t)
@@ -50,7 +49,7 @@ func (s *server) texts(t *testing.T, query string, args ...any) []string {
 	return all
 }
 
-// open opens the database beside the store.
+// open opens a second connection to the database.
 func (s *server) open(t *testing.T) *sql.DB {
 	t.Helper()
 	driver := "sqlite"

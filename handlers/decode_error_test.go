@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What callers read when they get something wrong, and where it says it is.
+// Errors say what is wrong with a request and where.
 func TestBodyErrors(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -16,7 +16,7 @@ func TestBodyErrors(t *testing.T) {
 		const keys, inboxes, batch = "/v1/api-keys", "/v1/inboxes", "/v1/emails/batch"
 		tests := []struct {
 			name, path, body string
-			param, message   string // message without the param before it
+			param, message   string // message without the leading param
 		}{
 			{"a missing field", send, `{"to":"a@b.example","text":"t"}`, "subject", "is required"},
 			{"an empty text", send, `{"to":"a@b.example","subject":"","text":"t"}`, "subject", "must not be empty"},
@@ -99,7 +99,7 @@ func TestBodyErrors(t *testing.T) {
 	})
 }
 
-// A whole character may be written as two escapes.
+// A character outside the BMP may be written as two escapes.
 func TestEscapedCharactersAreTaken(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -8,8 +8,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// What a message shows beside what it says is made once, when it is received, and
-// never again when it is read.
+// Derived fields of a message are computed once, when it is received, not when
+// it is read.
 func TestReadsShowWhatWasStored(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

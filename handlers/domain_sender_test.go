@@ -21,8 +21,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestSendersThatAreNotVerified is the first part of row O12: nothing is queued
-// that is from a domain of another, or from what only looks like one's own.
+// TestSendersThatAreNotVerified is the first part of row O12: nothing is sent
+// from the domain of another account or from a similar one.
 func TestSendersThatAreNotVerified(t *testing.T) {
 	t.Parallel()
 	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
@@ -73,7 +73,7 @@ func TestSendersThatAreNotVerified(t *testing.T) {
 	})
 }
 
-// fails lets a domain lose its token for three days.
+// fails removes the token of a domain for three days, so that it fails.
 func (s *server) fails(t *testing.T, zone *dns, d domain) {
 	t.Helper()
 	zone.withdraw(d, "OWNERSHIP")
@@ -86,9 +86,9 @@ func (s *server) fails(t *testing.T, zone *dns, d domain) {
 	s.do(t, http.MethodGet, "/v1/domains/"+d.ID, "").want(t, http.StatusOK).says(t, "status", `"failed"`)
 }
 
-// TestMailOfADomainThatGoes is the second part of row O12: what is queued or
-// scheduled when its domain is deleted, fails, or becomes another account's, fails
-// with an event, and no server is called.
+// TestMailOfADomainThatGoes is the second part of row O12: queued and scheduled
+// emails fail with an event and without a connection if their domain is
+// deleted, fails, or moves to another account.
 func TestMailOfADomainThatGoes(t *testing.T) {
 	t.Parallel()
 	for name, goes := range map[string]func(t *testing.T, s *server, zone *dns, d domain){
@@ -148,7 +148,7 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 	if diff := cmp.Diff(map[store.EventType]int{store.EventEmailFailed: 2, store.EventMessageFailed: 1}, got); diff != "" {
 		t.Errorf("events:\n%s", diff)
 	}
-	// What the other account sends is not held up, and signed by its own keys.
+	// The other account's emails are not delayed and are signed with its keys.
 	for _, mail := range mx.Mails() {
 		if !slices.Contains(mail.To, "x@out.example") || !strings.Contains(string(mail.Data), "DKIM-Signature:") {
 			t.Errorf("from %s to %v went out", mail.From, mail.To)
@@ -161,7 +161,7 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 	}
 }
 
-// deliver runs a queue that delivers out.example to mx until nothing is due.
+// deliver runs a queue that delivers out.example to mx until it is empty.
 func (s *server) deliver(t *testing.T, mx *smtptest.MX) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))

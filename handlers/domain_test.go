@@ -23,10 +23,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// signingKeys are made once: an RSA key takes longer than most tests.
+// signingKeys are shared: creating an RSA key takes longer than most tests.
 var signingKeys = sync.OnceValues(func() ([]store.DKIMKey, error) { return queue.NewKeys("") })
 
-// newDomains are domains that are looked up by the resolver.
+// newDomains returns domains that use the resolver.
 func newDomains(t *testing.T, st *store.Store, r *net.Resolver) *domains.Domains {
 	t.Helper()
 	d, err := domains.New(domains.Config{
@@ -53,10 +53,10 @@ type dns struct {
 	*smtptest.ChangingDNS
 	t     *testing.T
 	zones smtptest.Zones
-	asked *domains.Domains // that ask it
+	asked *domains.Domains // uses this server
 }
 
-// publish adds the records of the domain that are of these kinds.
+// publish adds the records of these kinds.
 func (d *dns) publish(of domain, kinds ...string) {
 	d.t.Helper()
 	d.zones = cloned(d.zones)
@@ -75,14 +75,14 @@ func (d *dns) publish(of domain, kinds ...string) {
 	d.Set(d.t, d.zones)
 }
 
-// cloned leaves the zones of a server that is being asked alone.
+// cloned returns a copy, because the server may be reading the zones.
 func cloned(zones smtptest.Zones) smtptest.Zones {
 	all := smtptest.Zones{}
 	maps.Copy(all, zones)
 	return all
 }
 
-// withdraw takes the records of the domain that are of these kinds away.
+// withdraw removes the records of these kinds.
 func (d *dns) withdraw(of domain, kinds ...string) {
 	d.t.Helper()
 	d.zones = cloned(d.zones)
@@ -149,8 +149,8 @@ func readDomain(t *testing.T, res response) domain {
 	return d
 }
 
-// statuses are those of the records, by what they are for. Of two keys the
-// first, the RSA one, counts.
+// statuses returns the status of each kind of record. Of the two keys it uses
+// the first one, RSA.
 func (d domain) statuses() map[string]string {
 	out := map[string]string{}
 	for _, r := range d.Records {
@@ -247,7 +247,7 @@ func TestDomainNamesAreChecked(t *testing.T) {
 }
 
 // TestDomainOfAnotherAccountIsNotThere also lets two accounts add the same
-// domain: it becomes that of the one whose token and key are published.
+// domain. It belongs to the one whose token and key are published.
 func TestDomainOfAnotherAccountIsNotThere(t *testing.T) {
 	t.Parallel()
 	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
@@ -303,8 +303,8 @@ func TestDeletedDomainSuspendsItsInboxes(t *testing.T) {
 	})
 }
 
-// TestFailedDomainSendsNothing lets a domain lose its token for three days: its
-// inboxes stay as they are, and send again when it is back.
+// TestFailedDomainSendsNothing removes the token of a domain for three days.
+// Its inboxes stay and can send again once it is back.
 func TestFailedDomainSendsNothing(t *testing.T) {
 	t.Parallel()
 	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
@@ -337,8 +337,8 @@ func TestFailedDomainSendsNothing(t *testing.T) {
 	})
 }
 
-// TestDegradedDomainIsTold: an endpoint is told once of what a domain has lost, as
-// it was then, though the records come back and the domain goes.
+// TestDegradedDomainIsTold: an endpoint gets one event with the records that a
+// domain has lost, even if the records come back or the domain is deleted.
 func TestDegradedDomainIsTold(t *testing.T) {
 	t.Parallel()
 	eachDomain(t, func(t *testing.T, s *server, zone *dns) {

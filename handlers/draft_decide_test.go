@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// keyID is the id of a key with that secret.
+// keyID returns the id of the key with this secret.
 func (s *server) keyID(t *testing.T, secret string) string {
 	t.Helper()
 	k, err := s.store.KeyByHash(t.Context(), store.HashKey(secret))
@@ -103,8 +103,7 @@ func TestRejectDraft(t *testing.T) {
 	})
 }
 
-// A rule that refuses leaves the draft as it was, and when it refuses no more
-// the draft is sent.
+// A refused send leaves the draft unchanged, so that it can be sent later.
 func TestRefusedDraftStaysPending(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -174,8 +173,7 @@ func TestDraftsBelongToTheirInboxes(t *testing.T) {
 	})
 }
 
-// Every change of a draft is told by an event, and a call that is repeated
-// changes nothing.
+// Every change of a draft creates an event. A repeated call changes nothing.
 func TestDraftEventsAndRepeats(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// draftFile fetches an attachment of a draft by its link.
+// draftFile downloads an attachment of a draft.
 func (s *server) draftFile(t *testing.T, d response, i int) response {
 	t.Helper()
 	path := draftPath(t, d, "/attachments/", d.str(t, fmt.Sprintf("attachments.%d.id", i)))
@@ -23,12 +23,12 @@ func (s *server) draftFile(t *testing.T, d response, i int) response {
 	return s.do(t, http.MethodGet, link.EscapedPath(), "", as(""))
 }
 
-// Who decides a draft can read its files, as they will be sent.
+// A reviewer can download the files of a draft exactly as they will be sent.
 func TestDraftAttachments(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyApproval))
-		large := strings.Repeat("large ", 80_000) // together they lie in a blob
+		large := strings.Repeat("large ", 80_000) // together they go into a blob
 		d := s.newDraft(t, in, `{"to":"ann@out.example","subject":"Order","text":"Please.","attachments":[
 			{"filename":"Größe.txt","content":"T3JkZXI="},
 			{"filename":"b.bin","content":"`+base64.StdEncoding.EncodeToString([]byte(large))+`","content_type":"text/html"}]}`)
@@ -64,7 +64,7 @@ func TestDraftAttachments(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.do(t, http.MethodPost, draftPath(t, d, "/reject"), "").want(t, http.StatusOK)
-		s.draftFile(t, d, 0).want(t, http.StatusOK) // what was rejected can be looked at still
+		s.draftFile(t, d, 0).want(t, http.StatusOK) // a rejected draft stays readable
 		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
 		s.do(t, http.MethodGet, one, "").wantError(t, http.StatusNotFound, "not_found")
 		s.do(t, http.MethodGet, link.EscapedPath(), "", as("")).wantError(t, http.StatusNotFound, "not_found")

@@ -11,9 +11,9 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Row H13, for drafts: of many equal calls at once one makes the draft, one
-// sends it and one rejects it. The others get its answer or are told to come
-// again. On PostgreSQL they reach two nodes.
+// Row H13 for drafts: of many equal concurrent calls one creates the draft, one
+// sends it and one rejects it. The others get the same response or are asked to
+// retry. On PostgreSQL they use two nodes.
 func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	const calls = 50
@@ -28,7 +28,7 @@ func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
 		for round := range onceRounds {
 			key := with(idempotencyKey, fmt.Sprint(round))
 			path := "/v1/inboxes/" + in.ID + "/messages"
-			for range 2 { // one to send and one to reject, which the second key is for
+			for range 2 { // one to send and one to reject with the second key
 				equalAtOnce(t, nodes, calls, path, plainSend, http.StatusAccepted, key)
 				key = with(idempotencyKey, fmt.Sprint(round, " again"))
 			}
@@ -47,8 +47,8 @@ func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
 	})
 }
 
-// equalAtOnce makes n equal calls with one idempotency key, to the nodes in
-// turn. All that are answered get the same answer, and one of them is the first.
+// equalAtOnce makes n equal calls with one idempotency key, using the nodes in
+// turn. All successful responses are equal, and one of them is the original.
 func equalAtOnce(t *testing.T, nodes []*server, n int, path, body string, status int, key option) {
 	t.Helper()
 	answers := make([]response, n)

@@ -9,8 +9,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Of two decisions about a draft at a time one wins, and the other is told. On
-// PostgreSQL they reach two nodes.
+// Of two concurrent decisions about a draft one wins, and the other gets an
+// error. On PostgreSQL they use two nodes.
 func TestDecisionsRace(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -21,7 +21,7 @@ func TestDecisionsRace(t *testing.T) {
 			other = s.node(t, storetest.OpenConfig(t, cfg))
 		}
 		in := s.newInbox(t, policy(store.PolicyApproval))
-		// both makes two calls about a new draft at one time, the second one to
+		// both makes two concurrent calls about a new draft, the second one to
 		// the other node.
 		both := func(first, second [2]string) (d, a, b response) {
 			d = s.newDraft(t, in, plainSend)
@@ -67,8 +67,8 @@ func TestDecisionsRace(t *testing.T) {
 	})
 }
 
-// oneOf fails the test unless one call did what it is for, and the other was
-// told that it came too late.
+// oneOf fails the test unless one call succeeded and the other was refused as
+// too late.
 func oneOf(t *testing.T, a response, done int, b response, alsoDone int) {
 	t.Helper()
 	if a.status == done {
@@ -78,8 +78,8 @@ func oneOf(t *testing.T, a response, done int, b response, alsoDone int) {
 	a.wantError(t, http.StatusConflict, "draft_not_pending")
 }
 
-// sentAndEdited fails the test unless the send and the edit were one after the
-// other, or one of them was refused. It says whether the mail was sent.
+// sentAndEdited fails the test unless the send and the edit ran one after the
+// other or one of them was refused. It reports whether the message was sent.
 func sentAndEdited(t *testing.T, d, send, edit response) bool {
 	t.Helper()
 	switch {

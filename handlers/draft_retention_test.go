@@ -10,9 +10,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Row C15, for drafts: their content goes with the retention of the inbox, a
-// forward's with the original, the rest later; and nothing is left of it
-// anywhere.
+// Row C15 for drafts: their content expires with the retention of the inbox,
+// that of a forward with its original, and the rest later. No trace remains.
 func TestDraftsExpire(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
@@ -30,7 +29,7 @@ func TestDraftsExpire(t *testing.T) {
 		s.clock.Add(24*time.Hour - time.Minute)
 		s.maintain(t)
 		s.wantDraft(t, forward, false)
-		s.clock.Add(2 * time.Minute) // two days after the original came
+		s.clock.Add(2 * time.Minute) // two days after the original arrived
 		s.maintain(t)
 		s.wantDraft(t, forward, true)
 		s.wantDraft(t, fresh, false)
@@ -59,7 +58,7 @@ func TestDraftsExpire(t *testing.T) {
 	})
 }
 
-// Drafts of a deleted inbox go at once.
+// Drafts of a deleted inbox are deleted at once.
 func TestDraftsOfDeletedInboxExpire(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {

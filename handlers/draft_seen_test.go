@@ -9,8 +9,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The name that a draft is sent under is the one that was there when it was created,
-// whatever becomes of the inbox's.
+// A draft keeps the sender name from its creation, even if that of the inbox
+// changes.
 func TestDraftKeepsItsSenderName(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -31,8 +31,7 @@ func TestDraftKeepsItsSenderName(t *testing.T) {
 	})
 }
 
-// What a draft shows is sanitized when it is created and when it is edited, and is
-// sent as it is shown.
+// A draft is sanitized when it is created or edited, and sent as shown.
 func TestDraftIsSanitized(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -51,7 +50,7 @@ func TestDraftIsSanitized(t *testing.T) {
 			t.Errorf("in a list: %d warnings, want %d", n, len(want))
 		}
 
-		// An edit of the text keeps what is known about the HTML.
+		// An edit of the text keeps the warnings about the HTML.
 		edited := s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"See https://other.example/x"}`).want(t, http.StatusOK)
 		wantWarnings(t, edited, append(want, `link https://other.example/x <nil>`)...)
 		edited = s.do(t, http.MethodPatch, draftPath(t, d), `{"html":"<b onclick=\"x()\">Hi</b><math><mi>x</mi></math>"}`).want(t, http.StatusOK)
@@ -79,8 +78,8 @@ func wantWarnings(t *testing.T, d response, want ...string) {
 	}
 }
 
-// A draft whose HTML was stored before drafts were sanitized is sanitized when it is
-// to be sent, and must be seen again.
+// A draft stored before drafts were sanitized is sanitized at the first send
+// and must be reviewed again.
 func TestOldDraftIsSeenAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

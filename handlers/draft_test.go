@@ -20,13 +20,13 @@ func policy(p store.SendPolicy) func(*store.Inbox) {
 
 const plainSend = `{"to":"ann@out.example","subject":"Order","text":"Please."}`
 
-// newDraft makes a draft by a send from the inbox.
+// newDraft creates a draft with a send from the inbox.
 func (s *server) newDraft(t *testing.T, in store.Inbox, body string, opts ...option) response {
 	t.Helper()
 	return s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", body, opts...).want(t, http.StatusAccepted)
 }
 
-// draftPath is the path of a draft, and of what can be done with it.
+// draftPath returns the path of a draft or of an action on it.
 func draftPath(t *testing.T, d response, what ...string) string {
 	t.Helper()
 	return "/v1/drafts/" + d.str(t, "id") + strings.Join(what, "")
@@ -114,7 +114,7 @@ func TestListDrafts(t *testing.T) {
 		}
 		s.do(t, http.MethodPost, "/v1/drafts/"+ids[0]+"/reject", "").want(t, http.StatusOK)
 		s.do(t, http.MethodPost, "/v1/drafts/"+ids[1]+"/send", "").want(t, http.StatusCreated)
-		s.account = s.otherInbox(t).AccountID // from here on, newInbox is another's
+		s.account = s.otherInbox(t).AccountID // from here on, newInbox creates inboxes of another account
 		theirs := as(s.newKey(t))
 		s.newDraft(t, s.newInbox(t, policy(store.PolicyApproval)), plainSend, theirs)
 		s.account = one.AccountID
@@ -155,7 +155,7 @@ func TestEditDraft(t *testing.T) {
 		in := s.newInbox(t, policy(store.PolicyApproval))
 		d := s.newDraft(t, in, plainSend)
 		s.clock.Add(time.Minute)
-		for _, body := range []string{`{}`, `{"subject":"Order","text":"Please.","html":null}`, `{"html":""}`} { // change nothing
+		for _, body := range []string{`{}`, `{"subject":"Order","text":"Please.","html":null}`, `{"html":""}`} { // these change nothing
 			s.do(t, http.MethodPatch, draftPath(t, d), body).want(t, http.StatusOK).wantSame(t, s.do(t, http.MethodGet, draftPath(t, d), ""))
 		}
 		s.do(t, http.MethodGet, draftPath(t, d), "").wantAt(t, "version", `1`)
@@ -190,7 +190,7 @@ func TestEditDraft(t *testing.T) {
 		} {
 			s.do(t, http.MethodPatch, draftPath(t, d), body, broken).wantError(t, http.StatusBadRequest, want)
 		}
-		for _, version := range []string{"5", "7"} { // that of who has read something else
+		for _, version := range []string{"5", "7"} { // of a reviewer who read another version
 			s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Mine.","version":`+version+`}`).wantError(t, http.StatusConflict, "draft_changed")
 		}
 		s.do(t, http.MethodGet, draftPath(t, d), "").wantAt(t, "version", `6`)
@@ -198,13 +198,12 @@ func TestEditDraft(t *testing.T) {
 	})
 }
 
-// What was approved is what is sent: all of it, whatever became of what it was
-// made from.
+// Exactly what was approved is sent, even if the sources have changed.
 func TestSentIsWhatWasApproved(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyApproval))
-		original := strings.Repeat("original ", 40_000) // of which the attachments lie in a blob
+		original := strings.Repeat("original ", 40_000) // its attachments go into a blob
 		pdf := base64.StdEncoding.EncodeToString([]byte(original))
 		tests := map[string]func(m store.Message) (path, body string){
 			"a send": func(store.Message) (string, string) {
@@ -228,7 +227,7 @@ func TestSentIsWhatWasApproved(t *testing.T) {
 			path, request := test(m)
 			d := s.do(t, http.MethodPost, path, request).want(t, http.StatusAccepted)
 
-			// The same call in an inbox that needs no approval says what to expect.
+			// The same call in an open inbox shows the expected message.
 			twin := s.receive(t, open, head+body)
 			wantPath := strings.NewReplacer(m.ID, twin.ID, in.ID, open.ID).Replace(path)
 			want := s.do(t, http.MethodPost, wantPath, request).want(t, http.StatusCreated)
@@ -252,8 +251,8 @@ func TestSentIsWhatWasApproved(t *testing.T) {
 
 const extras = `,"reply_to":"desk@mail.example","headers":{"X-B":"2","X-A":"1"},"attachments":[{"filename":"Größe.txt","content":"AP8KDQo=","content_type":"text/plain; charset=iso-8859-1"}]`
 
-// anonymous is a mail without what no two have in common: its identifier, its
-// boundaries, and the address of its inbox.
+// anonymous returns a message without the parts that differ in every message:
+// its identifier, its boundaries, and the address of its inbox.
 func anonymous(raw []byte, in store.Inbox) string {
 	out := strings.ReplaceAll(string(raw), in.Address, "OWN")
 	boundaries := 0

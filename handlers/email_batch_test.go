@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Large batches wait for each other, and small ones for nobody.
+// Large batches wait for each other; small ones do not wait.
 func TestBatchRoom(t *testing.T) {
 	t.Parallel()
 	of := semaphore.NewWeighted(1)

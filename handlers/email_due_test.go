@@ -19,8 +19,8 @@ func (s *server) release(t *testing.T) {
 	}
 }
 
-// A scheduled email is checked again when it is due: what would not be accepted then
-// does not leave. It fails with a reason and an event.
+// A scheduled email is checked again when it is due. If it would no longer be
+// accepted, it fails with a reason and an event.
 func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 	t.Parallel()
 	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
@@ -63,7 +63,7 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 				}
 			}},
 		} {
-			s.clock.Add(time.Minute) // the limit of calls begins anew
+			s.clock.Add(time.Minute) // resets the rate limit
 			in := s.newInbox(t)
 			key := s.do(t, http.MethodPost, "/v1/api-keys", `{"name":"robot"}`).want(t, http.StatusCreated)
 			from := in.Address
@@ -105,8 +105,8 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 	})
 }
 
-// A scheduled email becomes a draft when its inbox has come to need approval. The
-// draft holds all of it.
+// A scheduled email becomes a complete draft if its inbox requires approval
+// when it is due.
 func TestScheduledEmailBecomesADraft(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// jsonOf writes a value into a body.
+// jsonOf returns a value as JSON.
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -21,7 +21,7 @@ func jsonOf(t *testing.T, v any) string {
 	return string(b)
 }
 
-// templatePayloads are what other template languages run.
+// templatePayloads is code in other template languages.
 var templatePayloads = []string{
 	"{{constructor}}", "{{.}}", "{{range .}}x{{end}}", "{{{x}}}", "${7*7}", "<%= 7*7 %>", "#{7*7}", "{{a{{b}}}}", "{{7*7}}", "{{if x}}",
 	"{{#each x}}", "{{> x}}", "{{! x}}", "{{&x}}", "{{^x}}", "{{=<% %>=}}", "{{x | upper}}", "{{x()}}", "{{a[0]}}", "{{../x}}", "{{{{x}}}}",
@@ -29,8 +29,8 @@ var templatePayloads = []string{
 	"*{7*7}", "@(7*7)", "[[${7*7}]]", "#set($x=7)$x", "<#assign x=7>${x}", "$(id)", "<?php echo 7 ?>", "{{$x}}", "{{@index}}",
 }
 
-// Row T1 over the API: what other template languages run is text or refused, and
-// a value is never read as a template.
+// Row T1 over the API: code in other template languages is plain text or
+// refused, and values are never parsed as templates.
 func TestTemplatePayloadsOfEmails(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, storetest.Open(t, storetest.SQLite), storetest.NewClock(begin))
@@ -65,8 +65,8 @@ func TestTemplatePayloadsOfEmails(t *testing.T) {
 	}
 }
 
-// Row T2 over the API: values are escaped in html, literal in a text, refused in a
-// subject when they hold line breaks, and harmless as an address of a link.
+// Row T2 over the API: values are escaped in HTML, literal in text, refused in
+// a subject if they contain line breaks, and harmless in URLs.
 func TestHostileValuesOfEmails(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, storetest.Open(t, storetest.SQLite), storetest.NewClock(begin))
@@ -111,8 +111,8 @@ func TestHostileValuesOfEmails(t *testing.T) {
 	}
 }
 
-// Row T3 over the API: a template that becomes too long is refused before it is
-// long, also when a batch fills it in for each of a hundred.
+// Row T3 over the API: a template that would become too long is refused early,
+// also in a batch of a hundred recipients.
 func TestLargeTemplatesOfEmails(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, storetest.Open(t, storetest.SQLite), storetest.NewClock(begin))

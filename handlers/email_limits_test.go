@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// list is n times element, where %d is its number, in brackets.
+// list returns a JSON list of n elements, with %d replaced by their number.
 func list(n int, element string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -21,8 +21,8 @@ func list(n int, element string) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// What is at a limit is taken, and what is one over it is refused, by the name of
-// its field.
+// A value at the limit is accepted. One over it is refused with the name of its
+// field.
 func TestLimitsOfEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -81,7 +81,7 @@ func TestLimitsOfEmails(t *testing.T) {
 	})
 }
 
-// The attachments of an email have 25 MB together, decoded.
+// The attachments of an email may have 25 MB together, decoded.
 func TestLimitOfAttachmentsOfEmails(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, storetest.Open(t, storetest.SQLite), storetest.NewClock(begin))
@@ -93,8 +93,8 @@ func TestLimitOfAttachmentsOfEmails(t *testing.T) {
 	s.sendEmail(t, `"attachments":[`+half+`,`+half+`,`+file(1)+`]`).wantError(t, http.StatusBadRequest, "invalid_request attachments")
 }
 
-// The free plan has 3,000 emails in a month and 200 in a day, and a batch that
-// does not fit is refused as a whole.
+// The free plan allows 3,000 emails per month and 200 per day. A batch that
+// exceeds a limit is refused as a whole.
 func TestEmailsOfTheFreePlan(t *testing.T) {
 	t.Parallel()
 	free := []storetest.Option{storetest.WithConfig(func(c *store.Config) { c.DefaultPlan = "free" })}
@@ -126,8 +126,8 @@ func TestEmailsOfTheFreePlan(t *testing.T) {
 	})
 }
 
-// limitOn is the limit that one email too many of that day runs into; on the last
-// one it is that of the month, too.
+// limitOn returns the limit that the first refused email of the day exceeds. On
+// the last day it is the monthly limit.
 func limitOn(day int) string {
 	if day == 14 {
 		return "monthly_limit_reached"

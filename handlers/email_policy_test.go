@@ -12,20 +12,20 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// emailReached are the addresses, in lower case, that emails were really sent to,
-// or will be.
+// emailReached returns the addresses, in lower case, that emails were or will
+// be sent to. Test mode does not count.
 func (g *guarded) emailReached(t *testing.T) []string {
 	t.Helper()
 	return g.texts(t, `SELECT DISTINCT lower(r.email) AS email FROM recipients r JOIN emails e ON e.message_seq = r.message_seq
 		JOIN messages m ON m.seq = r.message_seq WHERE e.account_id = $1 AND NOT m.test_mode ORDER BY email`, g.account)
 }
 
-// emailBypass is one way to get mail out of an inbox that may not send it. FROM
+// emailBypass is an attempt to send from an inbox that may not send. FROM
 // stands for its address.
 type emailBypass struct{ name, body, want string }
 
-// Row O11 over emails and batches: who is not written to by an inbox is not
-// written to from its address either.
+// Row O11 for emails and batches: an email from the address of an inbox cannot
+// reach recipients that the inbox itself may not write to.
 func TestReplyOnlyHoldsForEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -73,8 +73,8 @@ func TestReplyOnlyHoldsForEmails(t *testing.T) {
 	})
 }
 
-// Row O11 over emails and batches: what has to be approved does not go out as an
-// email, by whatever key.
+// Row O11 for emails and batches: no key can send messages that need approval
+// as an email.
 func TestApprovalHoldsForEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -106,7 +106,7 @@ func TestApprovalHoldsForEmails(t *testing.T) {
 			res := s.do(t, http.MethodPost, "/v1/emails", g.emailBody(`"from":"FROM","to":"ann@out.example",`+said), as(s.newKey(t, edit)))
 			res.want(t, http.StatusForbidden).says(t, "error.code", `"recipient_not_allowed"`)
 		}
-		// What was answered before is answered again, and sends nothing again.
+		// A repeated call gets the cached response and sends nothing.
 		s.do(t, http.MethodPost, "/v1/emails", early, with(idempotencyKey, key)).want(t, http.StatusCreated).wantSame(t, first)
 		if all := g.emailReached(t); !slices.Equal(all, []string{"early@out.example"}) {
 			t.Errorf("mail was sent to %v", all)
@@ -128,7 +128,7 @@ func (g *guarded) tryEmails(t *testing.T, tests []emailBypass) {
 	}
 }
 
-// emailBody is a request with the forms of the inbox's address in it.
+// emailBody returns a request with forms of the inbox's address filled in.
 func (g *guarded) emailBody(fields string) string {
 	tagged := g.in.Name + "+tag@" + g.in.Domain
 	return "{" + strings.NewReplacer(

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Recipients on the list are left out of emails, which say so; when nobody is
-// left, the call is refused. Who wants no marketing gets everything else.
+// Emails skip suppressed recipients and show that. Without any other recipient
+// the call is refused. Unsubscribing from marketing affects marketing only.
 func TestSuppressedRecipientsOfEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -31,8 +31,8 @@ func TestSuppressedRecipientsOfEmails(t *testing.T) {
 	})
 }
 
-// A batch is sent to those who are left, each email with a state of its own, and
-// refused when nobody is left in the whole.
+// A batch skips suppressed recipients, each email with its own state. It is
+// refused if every recipient is suppressed.
 func TestSuppressedRecipientsOfBatches(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

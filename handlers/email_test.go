@@ -23,7 +23,7 @@ func (s *server) sendEmail(t *testing.T, fields string, opts ...option) response
 	return s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","subject":"Hi","text":"Hello.",`+fields+`}`, opts...)
 }
 
-// rawOfEmail is an email as it is queued, until the test ends.
+// rawOfEmail opens the raw form of a queued email until the test ends.
 func (s *server) rawOfEmail(t *testing.T, id string) *store.Raw {
 	t.Helper()
 	e, err := s.store.Email(t.Context(), s.account, nil, id)
@@ -34,11 +34,11 @@ func (s *server) rawOfEmail(t *testing.T, id string) *store.Raw {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = raw.Close() }) // it was only read
+	t.Cleanup(func() { _ = raw.Close() }) // read only
 	return raw
 }
 
-// queuedMail is the mail of an email as it will go out.
+// queuedMail returns a queued email, parsed.
 func (s *server) queuedMail(t *testing.T, id string) *mime.Message {
 	t.Helper()
 	m, err := mime.Parse(s.rawOfEmail(t, id), mail.DefaultLimits())
@@ -48,7 +48,7 @@ func (s *server) queuedMail(t *testing.T, id string) *mime.Message {
 	return m
 }
 
-// says is wantAt in a row.
+// says is wantAt for chaining.
 func (r response) says(t *testing.T, path, want string) response {
 	t.Helper()
 	r.wantAt(t, path, want)
@@ -123,8 +123,8 @@ func TestEmailsThatAreRefused(t *testing.T) {
 	})
 }
 
-// The policy of an inbox holds for emails from its address, and a key of some
-// inboxes sends from those and sees what they sent (O11).
+// The policy of an inbox applies to emails from its address. A key with
+// inbox_ids sends from its inboxes and sees their emails (O11).
 func TestEmailsFromInboxes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -230,7 +230,8 @@ func TestSendEmailBatch(t *testing.T) {
 	})
 }
 
-// Emails count for the month with what inboxes send, and those of test keys do not.
+// Emails and messages of inboxes count against the monthly limit, except in
+// test mode.
 func TestEmailsCountForTheMonth(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -247,8 +248,8 @@ func TestEmailsCountForTheMonth(t *testing.T) {
 	})
 }
 
-// Templates are filled in always, inline parts when there is data, and in a batch
-// always (T1).
+// Templates and batches always have variables; inline content has them if there
+// is data (T1).
 func TestEmailsWithVariables(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -44,7 +44,7 @@ func TestWrongMethods(t *testing.T) {
 	})
 }
 
-// An id that cannot be is one that is not there.
+// A malformed id is not found.
 func TestImpossibleIds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -84,7 +84,7 @@ func TestMediaTypes(t *testing.T) {
 	})
 }
 
-// maxBody is the largest body that the API takes.
+// maxBody is the largest body that the API accepts.
 const maxBody = 40 << 20
 
 func TestLargeBodies(t *testing.T) {
@@ -115,7 +115,7 @@ func TestLargeBodies(t *testing.T) {
 	})
 }
 
-// H6: a packed body could be any size when it is unpacked.
+// H6: a compressed body could have any size once decompressed.
 func TestPackedBodies(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -127,8 +127,8 @@ func TestPackedBodies(t *testing.T) {
 	})
 }
 
-// A body that ends before its length has no answer that anyone could read; the
-// server must go on.
+// The client of a truncated body cannot read a response; the server must keep
+// running.
 func TestBodyThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// toldTo makes an endpoint that is told of everything.
+// toldTo creates an endpoint for all events.
 func (s *server) toldTo(t *testing.T) store.Webhook {
 	t.Helper()
 	id := s.newWebhook(t, ``).str(t, "id")
@@ -24,8 +24,8 @@ func (s *server) toldTo(t *testing.T) store.Webhook {
 	return w
 }
 
-// bodies are what the endpoint is told with, by type, each type in order; each
-// is held against the contract.
+// bodies returns the events for the endpoint by type, in order. It validates
+// each against the contract.
 func (s *server) bodies(t *testing.T, w store.Webhook) map[store.EventType][]string {
 	t.Helper()
 	all := map[store.EventType][]string{}
@@ -109,7 +109,7 @@ func TestEventsAreToldAsTheContractSays(t *testing.T) {
 	})
 }
 
-// The events of emails are told with the whole email, once an email or once a
+// Events of emails contain the whole email. There is one per email or per
 // recipient.
 func TestEventsOfEmails(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestEventsOfEmails(t *testing.T) {
 	})
 }
 
-// An event keeps the status that it reports, whatever has come since.
+// An event keeps the status that it reports, regardless of later changes.
 func TestEventsHaveTheStatusOfTheirMoment(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -184,8 +184,8 @@ func TestEventsHaveTheStatusOfTheirMoment(t *testing.T) {
 	})
 }
 
-// The data of an event is the email as it was then, also when the whole delivery
-// is recorded at once: the status, the recipients, and what had a time.
+// The data of an event is the email at that time, even if the whole delivery is
+// recorded at once: the status, the recipients, and the times.
 func TestEventsShowTheEmailAsItWas(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -210,7 +210,7 @@ func TestEventsShowTheEmailAsItWas(t *testing.T) {
 		for typ, want := range map[store.EventType]string{
 			store.EventEmailScheduled: "scheduled, to be sent at " + after(time.Hour) + ": scheduled",
 			store.EventEmailQueued:    "queued: queued, queued, suppressed",
-			store.EventEmailFailed:    "queued: queued, queued, suppressed", // of the suppressed one
+			store.EventEmailFailed:    "queued: queued, queued, suppressed", // of the suppressed recipient
 			store.EventEmailSent:      "sent, sent: sent 1 sent said, sending 1, suppressed",
 			store.EventEmailDelivered: "delivered, sent, delivered: delivered 1 sent delivered said, sending 1, suppressed",
 			store.EventEmailOpened:    "opened, sent, delivered, opened: opened 1 sent delivered said, sending 1, suppressed",
@@ -228,7 +228,8 @@ func TestEventsShowTheEmailAsItWas(t *testing.T) {
 	})
 }
 
-// summaryOf says of the email in an event what changes with its delivery.
+// summaryOf returns the fields of the email in an event that change during
+// delivery.
 func summaryOf(t *testing.T, body string) string {
 	t.Helper()
 	type times struct {
@@ -278,8 +279,8 @@ func summaryOf(t *testing.T, body string) string {
 	return all
 }
 
-// The texts of an event are cut to what fits, and never to nothing: both of a
-// message, and those whose characters JSON escapes.
+// The texts of a large event are cut, but never to nothing: both texts of a
+// message, and those with characters that JSON escapes.
 func TestLargeEventsAreCut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

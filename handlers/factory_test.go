@@ -53,8 +53,8 @@ func (s *server) otherInbox(t *testing.T) store.Inbox {
 	return storetest.Inbox(t, s.store)
 }
 
-// mailOf returns a received message by its header fields, then an empty line, then
-// its text. Line ends become those of mail; From and To may be left out.
+// mailOf returns a received message from header fields, an empty line and text.
+// It converts line endings and adds From and To if missing.
 func mailOf(in store.Inbox, text string) string {
 	head, body, ok := strings.Cut(strings.Trim(text, "\n"), "\n\n")
 	if !ok {
@@ -69,7 +69,7 @@ func mailOf(in store.Inbox, text string) string {
 	return strings.ReplaceAll(head+"\n\n"+body+"\n", "\n", "\r\n")
 }
 
-// receive stores a mail as the SMTP server does: read, with what it yields.
+// receive stores a message like the SMTP server, with its derived fields.
 func (s *server) receive(t *testing.T, in store.Inbox, text string, edits ...func(*store.NewMessage)) store.Message {
 	t.Helper()
 	m := s.received(t, in, []byte(mailOf(in, text)))
@@ -88,7 +88,7 @@ func (s *server) add(t *testing.T, m *store.NewMessage) store.Message {
 	return ms[0]
 }
 
-// received reads raw mail into what the store takes.
+// received parses a raw message for the store.
 func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMessage {
 	t.Helper()
 	p, err := mime.Parse(bytes.NewReader(raw), mail.DefaultLimits())
@@ -138,5 +138,5 @@ func addresses(in []mail.Address) []mail.Address {
 	return out
 }
 
-// after is a time of the API some time after the clocks' first.
+// after formats the time d after the start of the clocks.
 func after(d time.Duration) string { return begin.Add(d).Format("2006-01-02T15:04:05.000Z07:00") }

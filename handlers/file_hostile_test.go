@@ -21,7 +21,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// logBuffer is a log that a test looks through.
+// logBuffer is a log that a test can search.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -39,11 +39,11 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// secretContent is what no request without a good link may see.
+// secretContent is content that only a valid link may return.
 const secretContent = "the-content-of-the-attachment"
 
-// fileServer is a server whose whole log is kept, with a mail that has two
-// attachments, and the tokens of its three links.
+// fileServer stores a message with two attachments and returns the tokens of
+// its three links.
 func fileServer(t *testing.T, s *server) (m store.Message, tokens []string) {
 	t.Helper()
 	m = s.receive(t, s.newInbox(t), "Subject: Files\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\n"+secretContent+
@@ -57,15 +57,14 @@ func fileServer(t *testing.T, s *server) (m store.Message, tokens []string) {
 	return m, tokens
 }
 
-// withLog gives a server a log that a test looks through.
+// withLog writes the log of a server to log.
 func withLog(log io.Writer) func(*handlers.Config) {
 	return func(c *handlers.Config) {
 		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 }
 
-// H10: of 10,000 tokens that were forged, cut or put together none serves a
-// byte.
+// H10: none of 10,000 forged, truncated or spliced tokens returns any content.
 func TestH10ForgedTokens(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -73,11 +72,11 @@ func TestH10ForgedTokens(t *testing.T) {
 		_, foreign := fileServer(t, newServer(t, s.store, s.clock, func(c *handlers.Config) { c.FileKey = bytes.Repeat([]byte("g"), 32) }))
 		served, answers, n, made := 0, map[int]int{}, 10_000, 0
 		if s.store.Engine() == "postgresql" {
-			n = 1000 // no forged token gets as far as the database
+			n = 1000 // forged tokens never reach the database
 		}
 		for token := range forgeries(m, tokens, foreign[0], n) {
 			client := s.web.Client()
-			if made++; made%50 == 1 { // to hold them all against the contract would take longer than all else
+			if made++; made%50 == 1 { // validating all against the contract would take too long
 				client = &http.Client{Transport: s.check.Transport(t, client.Transport)}
 			}
 			res, err := client.Get(s.url + "/v1/files/" + token)
@@ -98,19 +97,19 @@ func TestH10ForgedTokens(t *testing.T) {
 	})
 }
 
-// forgeries yields n tokens, or somewhat more, that nobody was given.
+// forgeries yields at least n tokens that were never issued.
 func forgeries(m store.Message, tokens []string, foreign string, n int) func(yield func(string) bool) {
 	r := rand.New(rand.NewPCG(1, 2))
 	enc := base64.RawURLEncoding
 	decoded := make([][]byte, len(tokens))
 	for i, token := range tokens {
-		decoded[i], _ = enc.DecodeString(token) // ours, it decodes
+		decoded[i], _ = enc.DecodeString(token) // valid, so it decodes
 	}
 	const mac = 32
 	made := []string{
 		foreign, enc.EncodeToString(decoded[0][mac:]), enc.EncodeToString(decoded[0][:mac]),
 		enc.EncodeToString(append(make([]byte, mac), decoded[0][mac:]...)),
-		enc.EncodeToString(append(bytes.Clone(decoded[0][:mac]), decoded[1][mac:]...)), // one link's signature on another file
+		enc.EncodeToString(append(bytes.Clone(decoded[0][:mac]), decoded[1][mac:]...)), // the signature of one link on another file
 		enc.EncodeToString(append(bytes.Clone(decoded[1][:mac]), decoded[2][mac:]...)),
 		base64.StdEncoding.EncodeToString(decoded[0]) + "==", tokens[0] + tokens[1], tokens[0] + "." + tokens[1],
 		m.ID, m.Content.Attachments.V[0].ID, "null", "undefined", "0",
@@ -128,11 +127,11 @@ func forgeries(m store.Message, tokens []string, foreign string, n int) func(yie
 			case 0: // one bit
 				b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 				token = enc.EncodeToString(b)
-			case 1: // cut
+			case 1: // truncated
 				token = token[:1+r.IntN(len(token)-1)]
-			case 2: // longer
+			case 2: // extended
 				token += string("ABCxyz019-_"[r.IntN(11)])
-			case 3: // anything
+			case 3: // random
 				for j := range b {
 					b[j] = byte(r.IntN(256)) //nolint:gosec // it fits
 				}
@@ -145,8 +144,8 @@ func forgeries(m store.Message, tokens []string, foreign string, n int) func(yie
 	}
 }
 
-// H10: a link is good for its 15 minutes, for its one file, as often as it is
-// followed, and what it serves no browser runs.
+// H10: a link works for 15 minutes, for one file, any number of times, and
+// browsers never run its content.
 func TestH10LinksServeOneFileFor15Minutes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -179,13 +178,13 @@ func TestH10LinksServeOneFileFor15Minutes(t *testing.T) {
 		s.clock.Add(2 * time.Second)
 		for _, token := range tokens {
 			s.do(t, http.MethodGet, "/v1/files/"+token, "", as("")).wantError(t, http.StatusForbidden, "link_invalid")
-			s.do(t, http.MethodGet, "/v1/files/"+token, "").wantError(t, http.StatusForbidden, "link_invalid") // nor with a key
+			s.do(t, http.MethodGet, "/v1/files/"+token, "").wantError(t, http.StatusForbidden, "link_invalid") // also with a key
 		}
 	})
 }
 
-// H10: there is one way to spell a link, and a token is in no log, however it
-// was spelt.
+// H10: a link has only one spelling, and no spelling of its token appears in a
+// log.
 func TestH10PathForms(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -229,7 +228,7 @@ func TestH10PathForms(t *testing.T) {
 	}, withLog(&log))
 }
 
-// raw sends a request for a path as it is written and returns the answer.
+// raw sends a request for an unescaped path and returns the raw response.
 func (s *server) raw(t *testing.T, path string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.web.Listener.Addr().String())
@@ -250,8 +249,8 @@ func (s *server) raw(t *testing.T, path string) string {
 	return string(answer)
 }
 
-// H11, for files: what is of another account, of an inbox that the key may not
-// see, deleted, or not there at all, looks the same.
+// H11 for files: files of another account, of a hidden inbox, deleted ones and
+// unknown ones all look the same.
 func TestH11FilesOfOthers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -19,7 +19,7 @@ func (s *server) rawLink(t *testing.T, m store.Message) string {
 	return s.linked(t, s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").want(t, http.StatusFound).header.Get("Location"))
 }
 
-// linked takes the server's address off a link.
+// linked removes the server's address from a link.
 func (s *server) linked(t *testing.T, link string) string {
 	t.Helper()
 	path, ours := strings.CutPrefix(link, s.url)
@@ -61,7 +61,7 @@ func TestRawMessage(t *testing.T) {
 	})
 }
 
-// An attachment is what it was before it was encoded for the mail.
+// A downloaded attachment equals the original file.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -201,12 +201,12 @@ func TestForgedLinks(t *testing.T) {
 			}
 		}
 		s.do(t, http.MethodGet, "/v1/files/"+strings.Repeat("a", 2001), "", as(""), broken).want(t, http.StatusNotFound)
-		s.do(t, http.MethodGet, link, "", as("sk_live_bad")).want(t, http.StatusOK) // the token alone counts
+		s.do(t, http.MethodGet, link, "", as("sk_live_bad")).want(t, http.StatusOK) // only the token counts
 	})
 }
 
-// The raw form of a sent mail is there too, without its signature until it is
-// signed.
+// The raw form of a sent message is available too, without its signature until
+// it is signed.
 func TestRawOfSentMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// fileNames are names as mail gives them to files (M7), and what is left of
-// each: one that names a file in whatever folder it is saved, and nothing else.
-// A name of which nothing is left is made up for the download.
+// fileNames are file names in messages (M7) and their safe forms, which name a
+// file in any folder and nothing else. An empty result gets a default name.
 var fileNames = []struct{ header, want string }{
 	{`filename="order.pdf"`, "order.pdf"},
 	{`filename=order.pdf`, "order.pdf"},
@@ -56,8 +55,8 @@ var fileNames = []struct{ header, want string }{
 	{`filename="` + strings.Repeat("x", 10_000) + `.pdf"`, strings.Repeat("x", 251) + ".pdf"},
 }
 
-// TestDownloadNames fetches files whose names are made to do harm: the header
-// names a file that is saved where it is to be, and is one header (M7).
+// TestDownloadNames downloads files with hostile names: the header is a single
+// field with a harmless name (M7).
 func TestDownloadNames(t *testing.T) {
 	t.Parallel()
 	if len(fileNames) != 40 {
@@ -84,7 +83,7 @@ func TestDownloadNames(t *testing.T) {
 	})
 }
 
-// checkDownloadName fetches an attachment and reads its name as a client does.
+// checkDownloadName downloads an attachment and parses its name like a client.
 func (s *server) checkDownloadName(t *testing.T, messageID, id, want string) {
 	t.Helper()
 	at := s.do(t, http.MethodGet, "/v1/messages/"+messageID+"/attachments/"+id, "").want(t, http.StatusOK)
@@ -103,8 +102,8 @@ func (s *server) checkDownloadName(t *testing.T, messageID, id, want string) {
 	}
 }
 
-// TestAttachmentsThatTheMailGivesNoName have one all the same, in the message
-// and in the download.
+// TestAttachmentsThatTheMailGivesNoName: attachments without a name get one, in
+// the message and in the download.
 func TestAttachmentsThatTheMailGivesNoName(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A whole number may be written with a fraction of zero, as JSON Schema has it.
+// A whole number may have a fraction of zero, as in JSON Schema.
 func TestWholeNumbersMayHaveAFraction(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -22,7 +22,7 @@ func TestWholeNumbersMayHaveAFraction(t *testing.T) {
 	})
 }
 
-// Times in requests may have the forms that programs write.
+// Times in requests may have any common ISO 8601 form.
 func TestTimesOfRequests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Whatever a mail says in its header, it can be answered and forwarded.
+// Messages with any header can be replied to and forwarded.
 func TestOddMailCanBeAnswered(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -110,7 +110,7 @@ func TestForwardOfHTML(t *testing.T) {
 	})
 }
 
-// A forward takes the original as it lies in a file too.
+// A forward also works if the original is stored in a file.
 func TestForwardOfLargeMail(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -9,8 +9,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// TestA5ForgedResults is row A5: what a mail brings along in our name is not
-// shown, and our own verdicts stand on top. The raw message stays as it came.
+// TestA5ForgedResults is row A5: forged Authentication-Results in our name are
+// hidden, and ours come first. The raw message stays unchanged.
 func TestA5ForgedResults(t *testing.T) {
 	t.Parallel()
 	forged := []string{
@@ -71,7 +71,7 @@ func TestA5ForgedResults(t *testing.T) {
 	})
 }
 
-// A message that nobody judged still hides verdicts in our name.
+// Forged results are hidden even in a message without results of ours.
 func TestA5ForgedResultsOfUnjudgedMail(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

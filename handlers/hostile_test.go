@@ -20,8 +20,7 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// H7: a name that is given twice is refused, wherever it stands and however it
-// is written.
+// H7: a duplicate name is refused, at any depth and in any spelling.
 func TestNamesGivenTwice(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -29,7 +28,7 @@ func TestNamesGivenTwice(t *testing.T) {
 		for i := range 20 {
 			fmt.Fprintf(&many, `"k%d":1,`, i)
 		}
-		tests := map[string]string{ // body: place
+		tests := map[string]string{ // body: path
 			`{"name":"a","name":"b"}`:                          "name",
 			`{"name":"a","n\u0061me":"b"}`:                     "name",
 			`{"metadata":{"run":1,"x":2,"run":1}}`:             "metadata.run",
@@ -47,7 +46,7 @@ func TestNamesGivenTwice(t *testing.T) {
 	})
 }
 
-// atoms are JSON, or not quite, that stands where something else belongs.
+// atoms are JSON values, some invalid, to put in the place of others.
 var atoms = func() []string {
 	all := []string{
 		`null`, `true`, `false`, `0`, `-1`, `-0`, `1.0`, `1.5`, `1e400`, `-1e400`, `1e-400`, `9223372036854775808`, `0x10`, `01`, `+1`, `.5`,
@@ -66,8 +65,8 @@ var atoms = func() []string {
 		`[`+strings.Repeat(`"a@b.example",`, 200)+`"a@b.example"]`)
 }()
 
-// hostile makes requests out of the contract: its operations with ids,
-// parameters and bodies that hold what does not belong there.
+// hostile generates requests from the contract with invalid ids, parameters and
+// bodies.
 type hostile struct {
 	rng *rand.Rand
 	ids map[string]string // of path parameters
@@ -83,10 +82,10 @@ func newHostile(t *testing.T, rng *rand.Rand, ids map[string]string) *hostile {
 	h := &hostile{rng: rng, ids: ids}
 	for _, op := range check.Operations() {
 		if ok := op.Responses.Status(http.StatusOK); op.OperationID == "waitForMessage" || ok != nil && ok.Value.Content["text/event-stream"] != nil {
-			continue // would wait, each time that it is allowed to
+			continue // it would wait
 		}
 		h.ops = append(h.ops, op)
-		for range 4 * len(bodyExamples(op)) { // bodies are where most can be wrong
+		for range 4 * len(bodyExamples(op)) { // most variants concern the body
 			h.ops = append(h.ops, op)
 		}
 	}
@@ -102,16 +101,16 @@ func bodyExamples(op *contractcheck.Operation) openapi3.Examples {
 
 const spotMark = "a mark that is replaced"
 
-// request is the next one.
+// request returns the next one.
 func (h *hostile) request(key string) *http.Request {
 	op := h.ops[h.rng.IntN(len(h.ops))]
 	examples := bodyExamples(op)
 	var body string
 	if len(examples) > 0 {
 		names := slices.Sorted(maps.Keys(examples))
-		text, _ := json.Marshal(examples[names[h.rng.IntN(len(names))]].Value.Value) // was read from JSON
+		text, _ := json.Marshal(examples[names[h.rng.IntN(len(names))]].Value.Value) // cannot fail
 		var doc any
-		_ = json.Unmarshal(text, &doc) // as above
+		_ = json.Unmarshal(text, &doc) // cannot fail
 		body = h.body(doc)
 	}
 	path := hostilePath.ReplaceAllStringFunc(op.Path, func(p string) string {
@@ -130,7 +129,8 @@ func (h *hostile) request(key string) *http.Request {
 	return r
 }
 
-// parameters sets some of the operation's, in the query and in headers.
+// parameters sets some of the operation's parameters in the query and in
+// headers.
 func (h *hostile) parameters(r *http.Request, op *contractcheck.Operation) {
 	query := url.Values{}
 	for _, p := range slices.Concat(op.Shared, op.Parameters) {
@@ -138,7 +138,7 @@ func (h *hostile) parameters(r *http.Request, op *contractcheck.Operation) {
 		case h.rng.IntN(3) > 0:
 		case p.Value.In == "query":
 			query.Add(p.Value.Name, value)
-		case p.Value.In == "header" && httpguts.ValidHeaderFieldValue(value): // net/http lets no others in
+		case p.Value.In == "header" && httpguts.ValidHeaderFieldValue(value): // net/http accepts no others
 			r.Header.Set(p.Value.Name, value)
 		}
 	}
@@ -148,19 +148,19 @@ func (h *hostile) parameters(r *http.Request, op *contractcheck.Operation) {
 	}
 }
 
-// text is an atom as it stands in a path or a parameter.
+// text returns an atom for a path or a parameter.
 func (h *hostile) text() string {
 	atom := atoms[h.rng.IntN(len(atoms))]
 	if len(atom) > 32<<10 {
-		return "x_00000000000000000000000000" // no head may be that large
+		return "x_00000000000000000000000000" // longer headers are too large
 	}
 	return strings.Trim(atom, `"`)
 }
 
 var hostilePath = regexp.MustCompile(`\{\w+\}`)
 
-// body puts something where it does not belong: in place of a value, before or
-// after the document, or into its bytes.
+// body puts an atom in place of a value, before or after the document, or
+// changes its bytes.
 func (h *hostile) body(doc any) string {
 	atom := atoms[h.rng.IntN(len(atoms))]
 	switch h.rng.IntN(10) {
@@ -181,7 +181,7 @@ func (h *hostile) body(doc any) string {
 	return strings.Replace(string(text), `"`+spotMark+`"`, atom, 1)
 }
 
-// marked is doc with the mark at a random place.
+// marked returns doc with the mark at a random position.
 func (h *hostile) marked(doc any) any {
 	switch v := doc.(type) {
 	case map[string]any:
@@ -205,8 +205,7 @@ func (h *hostile) marked(doc any) any {
 	return spotMark
 }
 
-// H7: whatever a request holds, the answer is never our fault, and an error is
-// JSON with a code.
+// H7: no request causes a 500 response, and every error is JSON with a code.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -17,7 +17,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// newHandler returns the API without a socket before it.
+// newHandler returns the API without a socket.
 func newHandler(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) http.Handler {
 	t.Helper()
 	cfg := handlers.Config{
@@ -35,13 +35,13 @@ func newHandler(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) 
 	return h
 }
 
-// A fault of ours is answered, and says nothing about itself.
+// A panic gets a response without details.
 func TestPanicIsAnswered(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/v1/inboxes", nil)
 	r.Header.Set("Authorization", "Bearer sk_live_any")
-	newHandler(t, nil).ServeHTTP(w, r) // no store at all: the first use of it panics
+	newHandler(t, nil).ServeHTTP(w, r) // panics at the first use of the store
 	if w.Code != http.StatusInternalServerError || w.Header().Get("X-Request-Id") == "" {
 		t.Errorf("answered %d", w.Code)
 	}
@@ -51,7 +51,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// socket remembers the deadlines that a handler sets.
+// socket records the deadlines that a handler sets.
 type socket struct {
 	*httptest.ResponseRecorder
 	read, write []time.Time
@@ -67,8 +67,8 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// A deadline for reading ends a wait, whose connection is read to see whether
-// the client is still there; it is only for bodies. Both follow the real clock.
+// Only requests with a body have a read deadline: it would end a wait, because
+// net/http keeps reading to detect a disconnect. Deadlines use the real clock.
 func TestDeadlinesOfTheSocket(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, storetest.OpenSQLite(t))
@@ -89,7 +89,7 @@ func TestDeadlinesOfTheSocket(t *testing.T) {
 		if len(w.read) != tt.reads || len(w.write) != 1 {
 			t.Fatalf("%s: deadlines %v and %v", tt.method, w.read, w.write)
 		}
-		for _, at := range w.read { // H6: a body of a byte a second is 408 in 30 s
+		for _, at := range w.read { // H6: a body of one byte per second gets 408 after 30 s
 			if left := at.Sub(before); left < 29*time.Second || left > 31*time.Second {
 				t.Errorf("%s: a body may take %v", tt.method, left)
 			}
@@ -100,8 +100,8 @@ func TestDeadlinesOfTheSocket(t *testing.T) {
 	}
 }
 
-// A fault of the database that nobody foresaw is ours, while a key is looked up
-// too: it must not read as a bad key.
+// An unknown database error is a 500, even during the key lookup. It must not
+// look like a bad key.
 func TestUnknownFaultOfTheStore(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -125,7 +125,7 @@ func TestUnknownFaultOfTheStore(t *testing.T) {
 	})
 }
 
-// slowly is a body that gives its bytes and then nothing until the deadline.
+// slowly returns its bytes and then blocks until the deadline.
 type slowly struct{ io.Reader }
 
 func (b slowly) Read(p []byte) (int, error) {
@@ -136,8 +136,7 @@ func (b slowly) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// H6: a body that does not arrive in time is told so, and the connection is of
-// no more use.
+// H6: a body that is too slow gets an error, and the connection is closed.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)
@@ -153,8 +152,8 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// A large body may take longer, as long as it goes on; what it may take in all
-// is bounded. Once it is there, nothing more is waited for.
+// A large body may take longer while it makes progress, up to a total limit.
+// After it there is no read deadline.
 func TestDeadlineOfALargeBodyMoves(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)

@@ -16,8 +16,8 @@ import (
 
 const idempotencyKey = "Idempotency-Key"
 
-// onceable are the built operations that take an idempotency key, with a body
-// and another one.
+// onceable lists the operations that accept an idempotency key, each with two
+// different bodies.
 func (s *server) onceable(t *testing.T) map[string]struct{ path, body, other string } {
 	t.Helper()
 	in := s.newInbox(t)
@@ -39,7 +39,7 @@ func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		calls := s.onceable(t)
-		for _, name := range slices.Sorted(maps.Keys(calls)) { // the message is kept for 7 days, each round takes one
+		for _, name := range slices.Sorted(maps.Keys(calls)) { // retention is 7 days, and each round takes one
 			call := calls[name]
 			key := with(idempotencyKey, name)
 			first := s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
@@ -71,7 +71,7 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// The key of a retry may move between the header and the body field.
+// A retry may move the key between the header and the body field.
 func TestIdempotencyKeyInHeaderOrBodyIsOneRequest(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -84,7 +84,7 @@ func TestIdempotencyKeyInHeaderOrBodyIsOneRequest(t *testing.T) {
 	})
 }
 
-// A test and a live request under one key are two requests.
+// The same key in test mode and live mode belongs to two requests.
 func TestTestKeysHaveSeparateIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -124,7 +124,7 @@ func TestIdempotencyKeysBelongToOneOperationOfOneAccount(t *testing.T) {
 	})
 }
 
-// A key that does not see an inbox gets no answer about it either.
+// A key that cannot see an inbox gets no cached response about it.
 func TestIdempotencyShowsNothingHidden(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -141,7 +141,7 @@ func TestIdempotencyShowsNothingHidden(t *testing.T) {
 	})
 }
 
-// Only what was done is kept: a call that failed can be made again.
+// Only successes are cached: a failed call can be repeated.
 func TestIdempotencyKeepsNoErrors(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -164,7 +164,7 @@ func TestIdempotencyKeepsNoErrors(t *testing.T) {
 	})
 }
 
-// What a stored answer tells of goes with the inbox.
+// Cached responses about an inbox are deleted with it.
 func TestIdempotencyForgetsDeletedInboxes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -181,8 +181,8 @@ func TestIdempotencyForgetsDeletedInboxes(t *testing.T) {
 	})
 }
 
-// H13: of a hundred equal calls at once, one has an effect; the others get its
-// answer, or are told to come again. On PostgreSQL they reach two nodes.
+// H13: of a hundred equal concurrent calls one has an effect. The others get
+// the same response or are asked to retry. On PostgreSQL they use two nodes.
 func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	const calls = 100
@@ -192,7 +192,7 @@ func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 		if s.store.Engine() == string(storetest.PostgreSQL) {
 			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
 		}
-		effects := map[string]int64{"sending": 1, "replying": 1, "forwarding": 1, "an email": 1, "a batch": 1} // recipients each
+		effects := map[string]int64{"sending": 1, "replying": 1, "forwarding": 1, "an email": 1, "a batch": 1} // in recipients
 		var sent int64
 		for round := range onceRounds {
 			for name, call := range s.onceable(t) {
@@ -212,8 +212,8 @@ func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 	})
 }
 
-// H13: the call that takes the last of what the plan allows is not told, by the
-// other node, that there was nothing left.
+// H13: a repeated call that reached the limit of the plan does not get a limit
+// error from the other node.
 func TestEqualCallsAtTheLimitOfThePlan(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -237,7 +237,7 @@ func TestEqualCallsAtTheLimitOfThePlan(t *testing.T) {
 	}, planned(store.Plan{Inboxes: 2, Daily: 1})...)
 }
 
-// H13: 255 characters are a key, 256 are not.
+// H13: a key has at most 255 characters.
 func TestIdempotencyKeyOfAnyLength(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -251,9 +251,9 @@ func TestIdempotencyKeyOfAnyLength(t *testing.T) {
 	})
 }
 
-// atOnce makes n equal calls with one idempotency key, to the nodes in turn, and
-// returns the ids that they were answered with, and how many were told to come
-// again.
+// atOnce makes n equal calls with one idempotency key, using the nodes in turn.
+// It returns the ids in the responses and the number of calls that were asked
+// to retry.
 func atOnce(t *testing.T, nodes []*server, n int, path, body, key string) (ids map[string]bool, conflicts int) {
 	t.Helper()
 	ids = map[string]bool{}

@@ -21,7 +21,7 @@ func TestLooseningAnInboxNeedsAdmin(t *testing.T) {
 			name    string
 			policy  store.SendPolicy
 			body    string
-			refused string // the parameter that a send key may not set like that
+			refused string // the parameter that a send key may not set to this value
 		}{
 			{"approval to open", "approval", `{"send_policy":"open"}`, "send_policy"},
 			{"approval to reply_only", "approval", `{"send_policy":"reply_only"}`, "send_policy"},

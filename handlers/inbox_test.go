@@ -17,7 +17,7 @@ func TestCreateInbox(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		tests := []struct {
 			name, body string
-			path, want string // what the answer holds
+			path, want string // part of the response
 		}{
 			{"without a body a random name is made", ``, "send_policy", `"open"`},
 			{"an empty object is the same", `{}`, "retention_days", `7`},
@@ -140,8 +140,8 @@ func TestDefaultSendPolicyIsConfigured(t *testing.T) {
 	}, func(c *handlers.Config) { c.SendPolicy = store.PolicyReplyOnly })
 }
 
-// Two random names that met would be a refused inbox, and a name that can be
-// guessed invites strangers.
+// Equal random names would make a create call fail, and predictable ones invite
+// spam.
 func TestRandomNamesDiffer(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -156,7 +156,7 @@ func TestRandomNamesDiffer(t *testing.T) {
 	})
 }
 
-// What an account cannot see is not there for it, whatever it asks.
+// Inboxes of other accounts are not found by any operation.
 func TestForeignInboxIsNotFound(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -207,7 +207,7 @@ func TestListInboxes(t *testing.T) {
 	})
 }
 
-// pages follows a list to its end and returns the ids on it.
+// pages follows a list to its end and returns all ids.
 func (s *server) pages(t *testing.T, path string, opts ...option) []string {
 	t.Helper()
 	var ids []string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Row M9 for answers, forwards, drafts and inboxes: no line break of any kind
-// gets into a header, and the answer names the field.
+// Row M9 for replies, forwards, drafts and inboxes: no kind of line break gets
+// into a header, and the error names the field.
 func TestHeaderInjectionOfAnswers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Row M9 for emails and batches: no line break of any kind gets into a header,
-// and the answer names the field.
+// Row M9 for emails and batches: no kind of line break gets into a header, and
+// the error names the field.
 func TestHeaderInjectionOfEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -37,7 +37,7 @@ func TestHeaderInjectionOfEmails(t *testing.T) {
 				}
 			}
 		}
-		for _, lineBreak := range []string{`\r\n`, `\n`, `\r`, `\u0085`, `\u2028`} { // of variables, which may hold them in a text
+		for _, lineBreak := range []string{`\r\n`, `\n`, `\r`, `\u0085`, `\u2028`} { // in variables, which texts may contain
 			value := `"a` + lineBreak + `Bcc: victim@z.example"`
 			s.do(t, http.MethodPost, one, from+`"to":"a@b.example","subject":"{{x}}","text":"t","data":{"x":`+value+`}}`).
 				wantError(t, http.StatusBadRequest, "invalid_request data.x")

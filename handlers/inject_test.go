@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Nothing that a caller writes becomes a header or a recipient of its own (row
-// M9).
+// No field of a request can add a header or a recipient (row M9).
 func TestHeaderInjection(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -56,7 +55,7 @@ func TestHeaderInjection(t *testing.T) {
 	})
 }
 
-// A body may hold what it likes: it stays in the body.
+// A body may contain anything and stays in the body.
 func TestBodiesAreFree(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

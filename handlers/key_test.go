@@ -14,10 +14,10 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// doors are the two ways to the same keys.
+// doors are the two paths for the same keys.
 var doors = []string{"/v1/api-keys", "/v1/keys"}
 
-// everyScope is each scope that a key may have.
+// everyScope lists all scopes.
 var everyScope = []string{
 	"*", "admin", "send", "read", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
 	"templates:read", "domains:write", "domains:read", "webhooks:manage", "keys:manage",
@@ -230,7 +230,7 @@ func TestListKeys(t *testing.T) {
 	})
 }
 
-// A key of some inboxes sees nothing of the others.
+// A key with inbox_ids sees nothing of other inboxes.
 func TestKeyOfSomeInboxes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -344,7 +344,7 @@ func TestKeyOfSomeInboxesManagesKeysOfTheseInboxes(t *testing.T) {
 		own := made(`,"inbox_ids":["`+one.ID+`"]`, manager)
 		both := made(`,"inbox_ids":["` + one.ID + `","` + two.ID + `"]`)
 		mixed := made(`,"inbox_ids":["` + one.ID + `","` + three.ID + `"]`)
-		for range 3 { // between those that are listed, so that pages have to be filled
+		for range 3 { // between the listed ones, so that a page needs several queries
 			made(``)
 			made(`,"inbox_ids":["` + three.ID + `"]`)
 		}

@@ -17,15 +17,15 @@ import (
 
 const (
 	timedRuns  = 10
-	timedCalls = 20_000 // of each group, in each run
+	timedCalls = 20_000 // per group and run
 )
 
-// sharedLengths are how many leading characters wrong keys share with a key that
-// there is: the groups whose times are compared.
+// sharedLengths are the lengths of the prefix that wrong keys share with a real
+// key. Each is a group whose times are compared.
 var sharedLengths = []int{0, 10, 20, 30, 40}
 
-// H1: how long a wrong key takes to be refused does not tell how much of it is
-// right. One of ten runs may look otherwise by chance: two do so in 4 of 1,000.
+// H1: the time to refuse a wrong key does not reveal how much of it is right.
+// One of ten runs may differ by chance: two do so in 4 of 1,000 cases.
 func TestTimeDoesNotTellAKey(t *testing.T) {
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for _, e := range storetest.Engines() {
@@ -53,8 +53,8 @@ func TestTimeDoesNotTellAKey(t *testing.T) {
 	}
 }
 
-// timesOf is how long wrong keys took, by group. The groups come in random
-// order, so that what else the machine does meets all of them alike.
+// timesOf measures wrong keys by group. The order is random, so that other work
+// of the machine affects all groups alike.
 func timesOf(t *testing.T, rng *rand.Rand, h http.Handler, secret string) [][]float64 {
 	t.Helper()
 	order := make([]int, 0, len(sharedLengths)*timedCalls)
@@ -75,7 +75,7 @@ func timesOf(t *testing.T, rng *rand.Rand, h http.Handler, secret string) [][]fl
 	return times
 }
 
-// wrongKey has so many leading characters of secret, and its length.
+// wrongKey returns a key of the same length that shares a prefix with secret.
 func wrongKey(rng *rand.Rand, secret string, shared int) string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	key := []byte(secret)
@@ -96,9 +96,10 @@ func medians(groups [][]float64) []time.Duration {
 	return all
 }
 
-// sameDistribution is the p of the test of Kruskal and Wallis: how likely groups
-// of the same distribution differ at least as much as these do. With five
-// groups its statistic is as chi-squared of four degrees of freedom.
+// sameDistribution returns the p-value of the Kruskal-Wallis test: the
+// probability that groups of the same distribution differ at least this much.
+// For five groups the statistic is approximately chi-squared with four degrees
+// of freedom.
 func sameDistribution(groups [][]float64) float64 {
 	type value struct {
 		v     float64
@@ -133,7 +134,7 @@ func sameDistribution(groups [][]float64) float64 {
 	return math.Exp(-h/2) * (1 + h/2)
 }
 
-// The comparison sees one group that is slower by a hundredth.
+// The test detects a group that is one percent slower.
 func TestSameDistribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	groups := func(last float64) [][]float64 {
@@ -144,7 +145,7 @@ func TestSameDistribution(t *testing.T) {
 				if g == len(all)-1 {
 					v *= last
 				}
-				all[g] = append(all[g], math.Round(v/40)*40) // a clock has its grain
+				all[g] = append(all[g], math.Round(v/40)*40) // clock resolution
 			}
 		}
 		return all

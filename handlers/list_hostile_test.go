@@ -20,8 +20,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// H8: a cursor that is not ours, or of another list, filter or account, is 400
-// and shows nothing.
+// H8: a forged cursor, or one of another list, filter or account, gets 400 and
+// reveals nothing.
 func TestCursorsThatAreNotOurs(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -66,7 +66,7 @@ func TestCursorsThatAreNotOurs(t *testing.T) {
 			for _, bad := range flipped(t, cursor) {
 				refused(list, bad)
 				if flips++; flips%200 == 0 {
-					break // enough of this list
+					break // enough for this list
 				}
 			}
 		}
@@ -83,7 +83,7 @@ func TestCursorsThatAreNotOurs(t *testing.T) {
 	})
 }
 
-// flipped are cursors that differ from this one in one bit.
+// flipped returns cursors that differ from cursor in one bit.
 func flipped(t *testing.T, cursor string) []string {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -99,8 +99,8 @@ func flipped(t *testing.T, cursor string) []string {
 	return all
 }
 
-// H19: nothing that is asked for is an operator, a wildcard or SQL: it has its
-// literal meaning, the same on both databases, and never fails.
+// H19: no search input is an operator, a wildcard or SQL. It has its literal
+// meaning on both databases and never fails.
 func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
 	t.Parallel()
 	mails := hostileMails()
@@ -122,7 +122,7 @@ func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
 				for i, q := range asked {
 					got = append(got, strings.Join(s.subjectsOf(t, in, q.params), "|"))
 					if i%20 > 0 {
-						continue // what is below HTTP is the same for all
+						continue // below HTTP all are the same
 					}
 					if d := cmp.Diff(got[i], strings.Join(s.found(t, "/v1/messages", q.params), "|")); d != "" {
 						t.Errorf("%s: the API answers (-want +got):\n%s", q.params.Encode(), d)
@@ -152,7 +152,7 @@ func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
 	}
 }
 
-// subjectsOf are the subjects of what the store answers to a list with these
+// subjectsOf returns the subjects that the store finds for these list
 // parameters.
 func (s *server) subjectsOf(t *testing.T, in store.Inbox, params url.Values) []string {
 	t.Helper()
@@ -178,7 +178,7 @@ type hostileMail struct {
 	folded              [2]string // subject and text, as searched
 }
 
-// hostileMails have in them what the queries are made of.
+// hostileMails contain the parts of the queries.
 func hostileMails() []hostileMail {
 	froms := []string{"a%b@x_y.example", "axb@xzy.example", "a_b@sub.x_y.example", `o'hara@quote.example`, "star+tag@example.org"}
 	subjects := []string{
@@ -197,13 +197,14 @@ func hostileMails() []hostileMail {
 	return mails
 }
 
-// hostileQuery is a question, and who answers it without a database.
+// hostileQuery is a query with its expected result, computed without a
+// database.
 type hostileQuery struct {
 	params url.Values
 	match  func(hostileMail) bool
 }
 
-// hostileQueries are questions in the languages of FTS5, tsquery, LIKE and SQL.
+// hostileQueries are queries in the syntax of FTS5, tsquery, LIKE and SQL.
 func hostileQueries() []hostileQuery {
 	pieces := []string{
 		"AND", "OR", "NOT", "NEAR", "NEAR(", "NEAR/3", "(", ")", "((", "))", "*", "alpha*", "^alpha", `"`, `""`, `"alpha beta"`, `"beta alpha`, ":", "words:alpha",
@@ -245,7 +246,7 @@ func hostileQueries() []hostileQuery {
 	return all
 }
 
-// literally says whether a mail has the words and phrases of q, by reading it.
+// literally reports whether a message contains the words and phrases of q.
 func literally(q string) func(hostileMail) bool {
 	var phrases []string
 	for i, part := range strings.Split(q, `"`) {

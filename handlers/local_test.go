@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A person decides drafts under their own id. A page, however many calls it makes,
-// counts as one request.
+// A person decides drafts under their own id. A page counts as one request,
+// even with many calls.
 func TestPersonCallsTheAPI(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -32,7 +32,7 @@ func TestPersonCallsTheAPI(t *testing.T) {
 			t.Errorf("rejected: %+v, %v; want it by usr_1", got, err)
 		}
 		person := handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}
-		page := func() error { // of three calls, one request
+		page := func() error { // three calls, one request
 			ctx := handlers.AsPerson(t.Context(), person)
 			for range 3 {
 				if _, err := api.GetUsage(ctx); err != nil {
@@ -54,7 +54,7 @@ func TestPersonCallsTheAPI(t *testing.T) {
 	}, func(c *handlers.Config) { c.RateLimits = true })
 }
 
-// A redirect of the API is the response, and is not followed.
+// The local client returns redirects instead of following them.
 func TestLocalClientReturnsRedirects(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -72,7 +72,7 @@ func TestLocalClientReturnsRedirects(t *testing.T) {
 	})
 }
 
-// Nobody becomes a caller within the process by a request from outside.
+// No request from outside becomes a local call.
 func TestLocalCallNeedsACaller(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -13,8 +13,8 @@ import (
 	"github.com/postroom/postroom/handlers"
 )
 
-// echoMCP answers with what it was sent, after a call of the API with the same
-// body that the API refuses.
+// echoMCP returns the body it receives, after sending the same body to the API,
+// which refuses it.
 func echoMCP(local http.RoundTripper) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -36,14 +36,14 @@ func echoMCP(local http.RoundTripper) (http.Handler, error) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // the caller may have gone
+		_, _ = w.Write(body) // the client may have disconnected
 	}), nil
 }
 
 func withEcho(c *handlers.Config) { c.MCP = echoMCP }
 
-// Large calls of tools come whole, with the contents of attachments, and many at
-// once do not keep each other, or the calls that they make, waiting for room.
+// Large tool calls arrive complete, with the contents of attachments. Many
+// concurrent ones do not block each other or their own calls.
 func TestLargeCallsOfTools(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -62,7 +62,7 @@ func TestLargeCallsOfTools(t *testing.T) {
 	}, withEcho)
 }
 
-// Pages of others may not call, by whatever name and through whatever proxy.
+// Foreign pages may not call, by any host name or through any proxy.
 func TestOriginOfMCP(t *testing.T) { // H18
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -110,7 +110,7 @@ func TestOriginOfMCP(t *testing.T) { // H18
 	}, withEcho, func(c *handlers.Config) { c.BaseURL = &url.URL{Scheme: "https", Host: "mail.example.com"} })
 }
 
-// What the MCP server says in plain text has the body of all errors.
+// Plain text errors of the MCP server get the body that all errors share.
 func TestFaultsOfMCP(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]struct {

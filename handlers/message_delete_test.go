@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// A deleted message is nowhere: not in lists, links, threads, stored answers or
-// blobs, and not in the draft that it was.
+// A deleted message is gone from lists, links, threads, cached responses, blobs
+// and its former draft.
 func TestDeleteMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -73,7 +73,7 @@ func TestDeleteMessage(t *testing.T) {
 	})
 }
 
-// What is deleted before it was delivered is not delivered.
+// A message deleted before its delivery is not delivered.
 func TestDeletedMailIsNotSent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -86,8 +86,8 @@ func TestDeletedMailIsNotSent(t *testing.T) {
 	})
 }
 
-// The content of a sent draft is that of its message, and goes with it. A
-// pending draft of a deleted message is a mail of its own.
+// The content of a sent draft is deleted with its message. A pending draft
+// based on a deleted message stays.
 func TestDeletedMessageAndItsDrafts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -111,7 +111,8 @@ func TestDeletedMessageAndItsDrafts(t *testing.T) {
 	})
 }
 
-// wantDraft fails the test unless the content of a draft is gone, or there.
+// wantDraft fails the test unless the content of a draft is gone or present, as
+// wanted.
 func (s *server) wantDraft(t *testing.T, d response, gone bool) {
 	t.Helper()
 	got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// listed is an account with two inboxes and some mail, a minute apart.
+// listed is an account with two inboxes and several messages, a minute apart.
 type listed struct {
 	one, two store.Inbox
 	byName   map[string]store.Message
@@ -35,7 +35,7 @@ func (s *server) listed(t *testing.T) listed {
 	return l
 }
 
-// names turns a page of messages into the names they have in l.
+// names returns the names in l of a page of messages.
 func (l listed) names(t *testing.T, r response) []string {
 	t.Helper()
 	out := []string{}
@@ -117,7 +117,8 @@ func TestListMessagesAcrossInboxes(t *testing.T) {
 			}
 		}
 		s.do(t, http.MethodGet, "/v1/messages?inbox_id=ibx_0", "").wantError(t, http.StatusNotFound, "not_found inbox_id")
-		// These filters are of the list across inboxes alone; elsewhere they are unknown.
+		// Only the list across inboxes has these filters; elsewhere they are
+		// unknown.
 		if got := l.names(t, s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages?status=queued", "")); len(got) != 4 {
 			t.Errorf("the list of an inbox took the filter status: %v", got)
 		}
@@ -154,8 +155,8 @@ func TestListMessagesPages(t *testing.T) {
 	})
 }
 
-// A cursor holds for the list, the filters and the account that it was made
-// for, and nobody else makes one.
+// A cursor works only with its own list, filters and account, and cannot be
+// forged.
 func TestForeignCursors(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -204,7 +205,7 @@ func TestListsAreSortedAlike(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
 		var ids []string
-		for range 4 { // all at one time
+		for range 4 { // all at the same time
 			ids = append(ids, s.receive(t, in, "Subject: a").ID)
 		}
 		slices.Reverse(ids)

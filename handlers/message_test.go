@@ -133,7 +133,8 @@ func TestOddMessages(t *testing.T) {
 	})
 }
 
-// Past its retention a message keeps who and when, and loses what.
+// After its retention a message keeps its addresses and times and loses its
+// content.
 func TestExpiredMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

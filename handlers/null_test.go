@@ -38,7 +38,7 @@ func strip(v any) any {
 	return v
 }
 
-// Every field of a request that may be null takes null, and null means the same as
+// Every nullable field of a request accepts null, which means the same as
 // leaving the field out.
 func TestNullIsTheSameAsAbsent(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 			return prefix + string(rune('a'+n/26)) + string(rune('a'+n%26)) + suffix
 		}
 		inbox := "/v1/inboxes/" + in.ID
-		// The requests, each complete without any one of the fields that may be null.
+		// Requests that are complete without any of their nullable fields.
 		requests := map[string]struct {
 			path func() string
 			body func() string
@@ -178,10 +178,10 @@ func TestNullDoesNotConflict(t *testing.T) {
 	})
 }
 
-// separate are the nullable fields that other tests try.
+// separate lists the nullable fields that other tests cover.
 var separate = map[string]bool{
 	"updateDraft.text": true, "updateDraft.html": true, // null removes the part
-	"simulateMessage.from": true, // needed, unless there is raw
+	"simulateMessage.from": true, // required, unless raw is set
 }
 
 func at(text string) func() string { return func() string { return text } }

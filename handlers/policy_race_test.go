@@ -11,9 +11,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A policy counts from the moment that it is there, in the midst of a send too:
-// at each moment at which the send looks at the clock, the policy is changed once
-// (O11).
+// A policy applies at once, even during a send: the test changes it at each
+// point where the send reads the clock (O11).
 func TestPolicyThatComesDuringASend(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -24,8 +23,8 @@ func TestPolicyThatComesDuringASend(t *testing.T) {
 	})
 }
 
-// The same holds for emails that are from the address of an inbox: what only is
-// to go out when somebody has approved it does not go out as an email (O11).
+// The same holds for emails from the address of an inbox: a message that needs
+// approval does not leave as an email (O11).
 func TestPolicyThatComesDuringAnEmail(t *testing.T) {
 	t.Parallel()
 	for path, rest := range map[string]string{
@@ -44,7 +43,7 @@ func TestPolicyThatComesDuringAnEmail(t *testing.T) {
 	}
 }
 
-// policyRace is a server that does something at each look at the clock.
+// policyRace is a server that runs a function each time the clock is read.
 type policyRace struct {
 	*server
 	atClock atomic.Value // func()
@@ -65,11 +64,11 @@ func newPolicyRace(t *testing.T, cfg store.Config) *policyRace {
 	return r
 }
 
-// run sends again and again, from a new inbox each time, whose policy becomes
-// approval one look at the clock later than the time before. Until the mail is
-// stored that must stop it, which is to be seen at least so many times. send
-// returns the answer and what it is held to when the policy came in time; sent
-// counts what was stored.
+// run sends repeatedly, each time from a new inbox whose policy becomes
+// approval one clock read later than before. Until the message is stored, this
+// must stop it, at least the given number of times. send returns the response
+// and the expected result if the policy came in time. sent counts the stored
+// messages.
 func (r *policyRace) run(
 	t *testing.T, atLeast int, sent func(*server, *testing.T, store.Inbox) int,
 	send func(*server, store.Inbox) (response, func(response)),

@@ -13,12 +13,12 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// guarded is an inbox with a policy, and what the ways around it start from.
+// guarded is an inbox with a policy and the data for attempts to bypass it.
 type guarded struct {
 	*server
 	in       store.Inbox
-	received store.Message // from ann, who wants answers to go to eve, and with eve among its readers
-	earlier  response      // sent to eve, when the policy was open
+	received store.Message // from ann, with Reply-To eve and a copy to eve
+	earlier  response      // sent to eve while the policy was open
 	paths    *strings.Replacer
 }
 
@@ -39,15 +39,16 @@ func (s *server) guard(t *testing.T, p store.SendPolicy) guarded {
 	return g
 }
 
-// reached are the addresses, in lower case, that mail was really sent to, but
-// for the earlier one.
+// reached returns the addresses, in lower case, that live messages were sent
+// to, except the earlier one.
 func (g *guarded) reached(t *testing.T) []string {
 	t.Helper()
 	return g.texts(t, `SELECT DISTINCT lower(r.email) AS email FROM recipients r JOIN messages m ON m.seq = r.message_seq
 		WHERE m.inbox_seq = $1 AND NOT m.test_mode AND m.id <> $2 ORDER BY email`, g.in.Seq, g.earlier.str(t, "id"))
 }
 
-// Row O11: nobody who has not written is written to.
+// Row O11: an inbox with reply_only writes only to addresses that have written
+// to it.
 func TestReplyOnlyHasNoWayAround(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -109,10 +110,10 @@ func TestReplyOnlyHasNoWayAround(t *testing.T) {
 			t.Errorf("mail was sent to: -want +got:\n%s", d)
 		}
 
-		// What was answered before is answered again, and sends nothing again.
+		// A repeated call gets the cached response and sends nothing.
 		s.do(t, http.MethodPost, g.paths.Replace("SEND"), `{"to":"eve@evil.example","subject":"s","text":"t"}`, with(idempotencyKey, "earlier")).
 			want(t, http.StatusCreated).wantSame(t, g.earlier)
-		// A test key may write to whom it has simulated, and reaches nobody.
+		// A test key may write to simulated senders, and nothing is delivered.
 		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
 		s.do(t, http.MethodPost, g.paths.Replace("SEND"), g.body("SEND", `"to":"mallory@evil.example"`), test).
 			want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
@@ -122,7 +123,7 @@ func TestReplyOnlyHasNoWayAround(t *testing.T) {
 	})
 }
 
-// body is a request for one of the ways to send, with some fields of its own.
+// body returns a request for one of the ways to send, with some extra fields.
 func (g *guarded) body(path, fields string) string {
 	all := []string{`"text":"t"`}
 	if path == "SEND" && !strings.Contains(fields, `"subject"`) {
@@ -134,8 +135,8 @@ func (g *guarded) body(path, fields string) string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// refusal is a status, and of recipient_not_allowed the field; "4xx" for
-// anything that is refused with it, when that is all that is wanted.
+// refusal returns the status and, for recipient_not_allowed, the field; or
+// "4xx" for any refusal if that is what want says.
 func refusal(t *testing.T, res response, want string) string {
 	t.Helper()
 	switch {
@@ -147,8 +148,8 @@ func refusal(t *testing.T, res response, want string) string {
 	return fmt.Sprint(res.status)
 }
 
-// Row O11: nothing leaves that nobody with the scope has approved, as they have
-// seen it.
+// Row O11: nothing leaves unless a key with the scope has approved it exactly
+// as shown.
 func TestApprovalHasNoWayAround(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -192,7 +193,7 @@ func TestApprovalHasNoWayAround(t *testing.T) {
 		elsewhere := as(s.newKey(t, scopes("admin"), onlyInboxes(ours.ID)))
 		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", elsewhere).want(t, http.StatusNotFound)
 		s.do(t, http.MethodPatch, draftPath(t, d), `{"to":"mallory@evil.example"}`, agent, broken).want(t, http.StatusBadRequest)
-		// Edited by the agent after the administrator has looked.
+		// The agent edits the draft after the administrator has read it.
 		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Other."}`, agent).want(t, http.StatusOK)
 		s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":1}`).wantError(t, http.StatusConflict, "draft_changed")
 		if all := g.reached(t); len(all) != 0 {
@@ -200,7 +201,7 @@ func TestApprovalHasNoWayAround(t *testing.T) {
 		}
 
 		m := s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":2}`, with(idempotencyKey, "k")).want(t, http.StatusCreated)
-		for range 2 { // the same send, and the same decision, again
+		for range 2 { // repeats the send and the decision
 			s.do(t, http.MethodPost, g.paths.Replace("SEND"), g.body("SEND", `"to":"eve@evil.example"`), agent, with(idempotencyKey, "k")).
 				want(t, http.StatusAccepted).wantSame(t, d)
 			s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":2}`, with(idempotencyKey, "k")).want(t, http.StatusCreated).wantSame(t, m)
@@ -215,7 +216,7 @@ func TestApprovalHasNoWayAround(t *testing.T) {
 	})
 }
 
-// Reply-To is followed as far as those in it have written.
+// A reply follows Reply-To only for addresses that have written.
 func TestReplyOnlyFollowsReplyTo(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -236,8 +237,7 @@ func TestReplyOnlyFollowsReplyTo(t *testing.T) {
 	})
 }
 
-// Who writes from an address that only looks like another in lower case has
-// written from no other.
+// A sender whose address only looks the same in lower case is another sender.
 func TestReplyOnlyTellsLettersApart(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -257,7 +257,7 @@ func TestReplyOnlyTellsLettersApart(t *testing.T) {
 	})
 }
 
-// A thread takes 20 messages from us in an hour, however they are sent at once.
+// A thread accepts 20 of our messages per hour, even with concurrent sends.
 func TestThreadLoopsEnd(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -290,7 +290,7 @@ func TestThreadLoopsEnd(t *testing.T) {
 	})
 }
 
-// Row S20, as far as it is ours: a machine does not answer a machine.
+// Row S20, our part: automatic messages get no automatic replies.
 func TestMachinesDoNotAnswerMachines(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -308,7 +308,7 @@ func TestMachinesDoNotAnswerMachines(t *testing.T) {
 						t.Errorf("a person is not answered: %d %s", res.status, res.body)
 					}
 				}
-				for _, body := range []string{`{"text":"t"}`, `{"text":"t","headers":{"Auto-Submitted":"no"}}`} { // by hand
+				for _, body := range []string{`{"text":"t"}`, `{"text":"t","headers":{"Auto-Submitted":"no"}}`} { // not automatic
 					if res := s.do(t, http.MethodPost, path, body); res.status >= 300 {
 						t.Errorf("%s: %d %s", header, res.status, res.body)
 					}
@@ -318,8 +318,8 @@ func TestMachinesDoNotAnswerMachines(t *testing.T) {
 	})
 }
 
-// An error names a recipient by place: the address may hold words for the agent that
-// reads the error.
+// Errors name a recipient by position: the address may contain instructions for
+// the agent that reads the error.
 func TestRecipientsAreNamedByPlace(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

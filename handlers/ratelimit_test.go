@@ -13,7 +13,7 @@ import (
 
 func limited(c *handlers.Config) { c.RateLimits = true }
 
-// wantBudget fails the test unless the answer says what is left.
+// wantBudget fails the test unless the rate limit headers have these values.
 func (r response) wantBudget(t *testing.T, limit, remaining, reset int) {
 	t.Helper()
 	for name, want := range map[string]int{"RateLimit-Limit": limit, "RateLimit-Remaining": remaining, "RateLimit-Reset": reset} {
@@ -23,7 +23,7 @@ func (r response) wantBudget(t *testing.T, limit, remaining, reset int) {
 	}
 }
 
-// obey waits, on the server's clock, as long as a refused call was told to.
+// obey advances the clock by the Retry-After of a refused call.
 func (s *server) obey(t *testing.T, r response) {
 	t.Helper()
 	seconds, err := strconv.Atoi(r.header.Get("Retry-After"))
@@ -40,7 +40,7 @@ func TestRequestsOfAKeyAreLimited(t *testing.T) {
 		s.clock.Add(1500 * time.Millisecond)
 		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 598, 59)
 		for i := range 598 {
-			if i%100 == 0 { // a call that is refused for another reason counts too
+			if i%100 == 0 { // calls refused for other reasons count too
 				s.do(t, http.MethodGet, "/v1/inboxes/none", "").want(t, http.StatusNotFound)
 				continue
 			}
@@ -94,7 +94,7 @@ func TestBadKeysAreLimitedByAddress(t *testing.T) {
 			spoof := with("X-Forwarded-For", "203.0.113."+strconv.Itoa(i))
 			s.do(t, http.MethodGet, "/v1/inboxes", "", tries[i%len(tries)], spoof).want(t, http.StatusUnauthorized)
 		}
-		for range 10 { // links share the count
+		for range 10 { // links share the limit
 			s.do(t, http.MethodGet, "/v1/files/forged", "", as("")).wantError(t, http.StatusForbidden, "link_invalid")
 		}
 		refused := s.do(t, http.MethodGet, "/v1/inboxes", "", as("")).wantError(t, http.StatusTooManyRequests, "rate_limited")
@@ -107,11 +107,11 @@ func TestBadKeysAreLimitedByAddress(t *testing.T) {
 	}, limited)
 }
 
-// The window begins with the first call; the clock may also go back.
+// The window begins with the first call, even if the clock goes back.
 func TestWindowOfALimit(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		s.clock.Add(59*time.Second + 999*time.Millisecond) // an odd moment is as good as any
+		s.clock.Add(59*time.Second + 999*time.Millisecond) // an arbitrary time
 		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
 		s.clock.Add(59*time.Second + 999*time.Millisecond)
 		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 598, 1)
@@ -136,8 +136,8 @@ func TestNoBudgetWithoutLimits(t *testing.T) {
 	})
 }
 
-// A key that is used from an address it does not allow spends the limit of that
-// address, not the budget of its owner.
+// A key used from an address that it does not allow counts against that
+// address, not against the key.
 func TestForeignAddressIsLimited(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -150,8 +150,8 @@ func TestForeignAddressIsLimited(t *testing.T) {
 	}, limited)
 }
 
-// Requests to paths and methods that do not exist count against the limit of the
-// address, with a valid key too.
+// Requests to unknown paths and methods count against the address, even with a
+// valid key.
 func TestUnknownPathsAndMethodsAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -19,9 +19,9 @@ import (
 	"github.com/postroom/postroom/smtp/inbound"
 )
 
-// M11: every mail that comes in over SMTP is downloaded byte for byte as it was
-// sent: the fixtures, and the files of the folder in POSTROOM_CORPUS. Mail that
-// SMTP cannot carry is refused, and not stored in another form.
+// M11: every message received over SMTP can be downloaded byte for byte: the
+// fixtures and the files in the folder POSTROOM_CORPUS. A message that SMTP
+// cannot carry is refused, not changed.
 func TestM11RawIsByteEqual(t *testing.T) {
 	t.Parallel()
 	mails := fixtures(t, "../internal/mail/testdata/mail")
@@ -32,7 +32,7 @@ func TestM11RawIsByteEqual(t *testing.T) {
 		in := s.newInbox(t)
 		mx := s.mx(t)
 		var taken []rawMail
-		for start := 0; start < len(mails); start += 100 { // as one connection may send
+		for start := 0; start < len(mails); start += 100 { // the limit of one connection
 			taken = append(taken, mx.sendAll(t, in.Name, mails[start:min(start+100, len(mails))], start)...)
 		}
 		ids := s.byTag(t, "/v1/inboxes/"+in.ID+"/messages?limit=100")
@@ -41,7 +41,7 @@ func TestM11RawIsByteEqual(t *testing.T) {
 		}
 		for i, m := range taken {
 			if i%50 == 0 {
-				s.clock.Add(time.Minute) // download links have a limit
+				s.clock.Add(time.Minute) // download links have a rate limit
 			}
 			link := s.do(t, http.MethodGet, "/v1/messages/"+ids[m.tag]+"/raw", "").want(t, http.StatusFound).header.Get("Location")
 			got := s.do(t, http.MethodGet, s.linked(t, link), "", as("")).want(t, http.StatusOK).body
@@ -58,8 +58,8 @@ type rawMail struct {
 	raw       []byte
 }
 
-// fixtures reads all files of a folder that may be mail, with the line ends of
-// mail.
+// fixtures reads all files of a folder that may be messages, with CRLF line
+// endings.
 func fixtures(t *testing.T, folder string) (mails []rawMail) {
 	t.Helper()
 	files := os.DirFS(folder)
@@ -71,7 +71,7 @@ func fixtures(t *testing.T, folder string) (mails []rawMail) {
 		if err != nil {
 			return err
 		}
-		if bytes.HasPrefix(raw, []byte("From ")) { // of a mailbox file
+		if bytes.HasPrefix(raw, []byte("From ")) { // from a mailbox file
 			_, raw, _ = bytes.Cut(raw, []byte("\n"))
 		}
 		text := strings.NewReplacer("\r\n", "\r\n", "\r", "\r\n", "\n", "\r\n").Replace(string(raw))
@@ -87,7 +87,7 @@ func fixtures(t *testing.T, folder string) (mails []rawMail) {
 	return mails
 }
 
-// mailServer is the receiving half of SMTP before the store of a server.
+// mailServer is an SMTP receiver for the store of a server.
 type mailServer struct{ addr string }
 
 func (s *server) mx(t *testing.T) mailServer {
@@ -118,8 +118,8 @@ func (s *server) mx(t *testing.T) mailServer {
 	return mailServer{listener.Addr().String()}
 }
 
-// sendAll sends mails to the inbox, each with its number as the tag, and
-// returns those that were taken.
+// sendAll sends the messages to the inbox, each with its number as the tag, and
+// returns the accepted ones.
 func (s mailServer) sendAll(t *testing.T, inbox string, mails []rawMail, first int) (taken []rawMail) {
 	t.Helper()
 	var conn net.Conn
@@ -142,7 +142,7 @@ func (s mailServer) sendAll(t *testing.T, inbox string, mails []rawMail, first i
 		default:
 			t.Errorf("%s: %s", m.name, answer)
 		}
-		_ = conn.Close() // it may have been closed from the other side
+		_ = conn.Close() // the server may have closed it
 		conn = nil
 	}
 	if conn != nil {
@@ -163,7 +163,7 @@ func (s mailServer) hello(t *testing.T) (net.Conn, *bufio.Reader) {
 	return conn, answers
 }
 
-// say sends what it is given and returns the answer, of one line.
+// say sends a line and returns the reply, which must be a single line.
 func say(t *testing.T, conn net.Conn, answers *bufio.Reader, want, text string) string {
 	t.Helper()
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -186,7 +186,7 @@ func longestLine(raw []byte) (longest int) {
 	return longest
 }
 
-// byTag returns the ids of a list of messages by their tags.
+// byTag returns the ids of the listed messages by tag.
 func (s *server) byTag(t *testing.T, path string) map[string]string {
 	t.Helper()
 	ids := map[string]string{}

@@ -14,8 +14,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A call that is to happen once in 10 seconds does, on two nodes together, however
-// often and wherever it is made; and again as soon as they have passed (H18).
+// A call that may happen once in 10 seconds does, across two nodes, and again
+// after that (H18).
 func TestRepeatedCallHappensOnce(t *testing.T) {
 	t.Parallel()
 	const within = 10 * time.Second
@@ -89,8 +89,8 @@ func localClient(t *testing.T, s *server) *gen.Client {
 	return api
 }
 
-// secondNode is the same store on SQLite, which has one node, and another on the
-// same database on PostgreSQL.
+// secondNode returns the same store on SQLite, which has one node, and a second
+// store on the same database on PostgreSQL.
 func secondNode(t *testing.T, cfg store.Config, st *store.Store) *store.Store {
 	t.Helper()
 	if st.Engine() == string(storetest.SQLite) {

@@ -56,8 +56,7 @@ func TestReplyGoesTo(t *testing.T) {
 	})
 }
 
-// Whoever writes the mail that is answered does not decide how many are written
-// to.
+// The sender of the original cannot cause a reply to too many recipients.
 func TestReplyHasNoMoreRecipientsThanASend(t *testing.T) {
 	t.Parallel()
 	some := func(n int) string {
@@ -135,7 +134,7 @@ func TestReplyStaysInItsThread(t *testing.T) {
 				t.Parallel()
 				in := s.newInbox(t)
 				m := s.receive(t, in, tt.header, func(m *store.NewMessage) { m.HeaderID = strings.TrimSpace(m.HeaderID) })
-				for range 2 { // a second answer is one too
+				for range 2 { // a second reply gets the same headers
 					res := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).want(t, http.StatusCreated)
 					if got := res.str(t, "thread_id"); got != m.ThreadID {
 						t.Errorf("thread %s, want %s", got, m.ThreadID)
@@ -161,8 +160,8 @@ func TestReplyStaysInItsThread(t *testing.T) {
 	})
 }
 
-// Two mails without an id and with nothing in common: an answer to the first
-// must not land in the thread of the second.
+// Of two unrelated messages without an id, a reply to the first must not join
+// the thread of the second.
 func TestReplyWithoutIdsFindsItsThread(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -181,7 +180,7 @@ func TestReplyWithoutIdsFindsItsThread(t *testing.T) {
 	})
 }
 
-// A long chain keeps its first reference and the newest ones.
+// A long References chain keeps the first and the newest entries.
 func TestReferencesAreBounded(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// want fails the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (r response) want(t *testing.T, status int) response {
 	t.Helper()
 	if r.status != status {
@@ -20,8 +20,8 @@ func (r response) want(t *testing.T, status int) response {
 	return r
 }
 
-// wantError fails the test unless the answer is that error. code and param may
-// be joined by a space; without a param there must be none.
+// wantError fails the test unless the response is this error: a code or,
+// separated by a space, a code and a param. Without a param there must be none.
 func (r response) wantError(t *testing.T, status int, codeAndParam string) response {
 	t.Helper()
 	r.want(t, status)
@@ -91,7 +91,7 @@ func (r response) strs(t *testing.T, path, field string) []string {
 		t.Fatalf("%s is no list: %s", path, r.body)
 	}
 	out := make([]string, len(items))
-	for i, item := range items { // the body is read once, however long it is
+	for i, item := range items { // reads the body only once
 		v, _ := valueAt(item, field)
 		if out[i], ok = v.(string); !ok {
 			t.Fatalf("%s of %s.%d is no text: %s", field, path, i, r.body)
@@ -112,8 +112,8 @@ func (r response) wantAt(t *testing.T, path, want string) {
 	}
 }
 
-// notFound is how a 404 of path reads: it names the query parameter inbox_id, and
-// no part of a path.
+// notFound returns the error of a 404: it names the query parameter inbox_id,
+// but no part of the path.
 func notFound(path string) string {
 	if strings.Contains(path, "?inbox_id=") {
 		return "not_found inbox_id"
@@ -121,7 +121,7 @@ func notFound(path string) string {
 	return "not_found"
 }
 
-// wantSame fails the test unless both answers say the same.
+// wantSame fails the test unless both responses are equal.
 func (r response) wantSame(t *testing.T, other response) {
 	t.Helper()
 	var a, b any

@@ -26,15 +26,15 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// mark is a word that stands in all that a message says, and nowhere else.
+// mark is a word that appears only in the content of messages.
 const mark = "zq7vanishingzq7"
 
-// trace is a word that stands in all that is kept of a message without its
-// content: subject, addresses, Message-IDs.
+// trace is a word that appears only in what outlives the content: subject,
+// addresses, Message-IDs.
 const trace = "zq8lastingzq8"
 
-// marked is a mail with the mark in every place that content has, and an
-// attachment of a size.
+// marked returns a message with the mark in every part of its content and an
+// attachment of the given size.
 func marked(size int) string {
 	content := strings.Repeat(mark+"\r\n", 1+size/len(mark))
 	return "Subject: " + trace + "\nFrom: " + trace + " <" + trace + "@out.example>\nMessage-ID: <" + store.NewID(trace, time.Now()) +
@@ -46,8 +46,8 @@ func marked(size int) string {
 		"Content-Transfer-Encoding: base64\n\n" + lines(base64.StdEncoding.EncodeToString([]byte(content))) + "--b--"
 }
 
-// retained is a server whose retention a test runs, and whose rows and blobs it
-// looks through.
+// retained is a server with functions to run retention and to search rows and
+// blobs.
 type retained struct {
 	*server
 	db        *sqlx.DB
@@ -58,7 +58,7 @@ type retained struct {
 }
 
 // eachRetained runs test on each engine with the blobs in a folder, and once
-// with them in S3-compatible storage, whose objects are files in a folder too.
+// with S3-compatible storage, which also keeps its objects in a folder.
 func eachRetained(t *testing.T, test func(t *testing.T, s retained)) {
 	t.Helper()
 	for _, e := range storetest.Engines() {
@@ -76,10 +76,10 @@ func eachRetained(t *testing.T, test func(t *testing.T, s retained)) {
 	})
 }
 
-// newFileClock returns a clock that starts at the time that new files have.
+// newFileClock returns a clock that starts now, like the times of new files.
 func newFileClock() *storetest.Clock { return storetest.NewClock(time.Now()) }
 
-// bucket opens the bucket of a server. The clock dates the keys.
+// bucket opens the bucket of a server. clock provides the dates in keys.
 func bucket(t *testing.T, s3 *s3test.Server, clock *storetest.Clock, more ...string) store.Blobs {
 	t.Helper()
 	cfg, err := s3blob.Parse(s3.Address(more...))
@@ -116,7 +116,7 @@ func newRetained(t *testing.T, e storetest.Engine, blobs string, clock *storetes
 	}
 }
 
-// maintain does what the service does by itself.
+// maintain runs the background work of the service.
 func (s retained) maintain(t *testing.T) {
 	t.Helper()
 	_, err := s.retention.RunOnce(t.Context())
@@ -126,14 +126,14 @@ func (s retained) maintain(t *testing.T) {
 	}
 }
 
-// remnantsIn are the columns of a table that hold a text, once for each row.
+// remnantsIn returns the columns of a table that contain a text, once per row.
 func (s retained) remnantsIn(t *testing.T, table, text string) (found []string) {
 	t.Helper()
 	rows, err := s.db.QueryxContext(t.Context(), `SELECT * FROM `+table)
 	if err != nil {
 		t.Fatalf("%s: %v", table, err)
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err returns its error
 	for rows.Next() {
 		row := map[string]any{}
 		if err := rows.MapScan(row); err != nil {
@@ -151,8 +151,8 @@ func (s retained) remnantsIn(t *testing.T, table, text string) (found []string) 
 	return found
 }
 
-// remnants are the places where a text is found, letter case aside: columns of
-// tables and blobs. All tables are looked through, those of indexes too.
+// remnants returns where a text occurs, ignoring case: columns of all tables,
+// including those of indexes, and blobs.
 func (s retained) remnants(t *testing.T, text string) (found []string) {
 	t.Helper()
 	for _, table := range s.tables(t) {
@@ -174,8 +174,8 @@ func (s retained) remnants(t *testing.T, text string) (found []string) {
 	return found
 }
 
-// wantIn says that a text is found in these places, whatever letters are added
-// to their names, and perhaps in others.
+// wantIn fails the test unless a text occurs in these places. Their names may
+// have a suffix, and other places may have it too.
 func (s retained) wantIn(t *testing.T, text string, places ...string) {
 	t.Helper()
 	found := strings.Join(s.remnants(t, text), "\n")
@@ -198,7 +198,7 @@ func (s retained) tables(t *testing.T) (names []string) {
 	return names
 }
 
-// count is the number of rows about a message.
+// count returns the number of rows about a message.
 func (s retained) count(t *testing.T, table string, seq int64) (n int) {
 	t.Helper()
 	column := map[string]string{"messages": "seq"}[table]
@@ -211,8 +211,8 @@ func (s retained) count(t *testing.T, table string, seq int64) (n int) {
 	return n
 }
 
-// What the API shows of a message whose content is deleted, and what it can
-// still be used for.
+// The API shows the rest of a message whose content is deleted, and some
+// operations still work.
 func TestExpiredMessages(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
@@ -248,7 +248,7 @@ func TestExpiredMessages(t *testing.T) {
 		s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").wantError(t, http.StatusGone, "message_expired")
 		s.do(t, http.MethodGet, attachment, "").wantError(t, http.StatusGone, "message_expired")
 		s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/forward", `{"to":"bob@out.example"}`).wantError(t, http.StatusGone, "message_expired")
-		for _, link := range links { // made a minute ago
+		for _, link := range links { // created a minute ago
 			s.do(t, http.MethodGet, link, "", as("")).wantError(t, http.StatusNotFound, "not_found")
 		}
 		reply := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"Thanks."}`).want(t, http.StatusCreated)
@@ -262,8 +262,7 @@ func TestExpiredMessages(t *testing.T) {
 	})
 }
 
-// C15: of deleted content nothing is left, anywhere, and 35 days later nothing
-// of the record.
+// C15: no trace remains of deleted content and, 35 days later, of the record.
 func TestC15RetentionLeavesNothing(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
@@ -315,7 +314,7 @@ func TestC15RetentionLeavesNothing(t *testing.T) {
 	})
 }
 
-// fill puts marked messages of every kind into an inbox, and returns them.
+// fill stores marked messages of every kind in an inbox and returns them.
 func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 	t.Helper()
 	for _, size := range []int{0, 32 << 10, store.RawInRow} {
@@ -361,7 +360,7 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 	}
 }
 
-// fillDrafts puts marked drafts of every state into an inbox.
+// fillDrafts stores marked drafts of every state in an inbox.
 func (s retained) fillDrafts(t *testing.T, in store.Inbox) {
 	t.Helper()
 	s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"send_policy":"approval"}`).want(t, http.StatusOK)
@@ -382,7 +381,7 @@ func (s retained) fillDrafts(t *testing.T, in store.Inbox) {
 		want(t, http.StatusAccepted)
 }
 
-// Of a deleted inbox everything goes at once, and its address stays taken.
+// A deleted inbox loses everything at once, but its address stays taken.
 func TestC15DeletedInboxLeavesNothing(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
@@ -401,8 +400,7 @@ func TestC15DeletedInboxLeavesNothing(t *testing.T) {
 	})
 }
 
-// An inbox past its expires_at stays readable; its mail goes when it would have
-// gone otherwise.
+// An inbox past its expires_at stays readable. Its messages expire as usual.
 func TestExpiredInboxKeepsItsMail(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
@@ -428,7 +426,7 @@ func TestExpiredInboxKeepsItsMail(t *testing.T) {
 	})
 }
 
-// Without links of ours there is still the bucket's own, if it has some; the
+// Without our own links, only the bucket's links remain, if it has any. A
 // folder has none.
 func TestFilesOff(t *testing.T) {
 	t.Parallel()
@@ -449,8 +447,9 @@ func TestFilesOff(t *testing.T) {
 	}, func(c *handlers.Config) { c.NoFiles = true })
 }
 
-// The raw form of large mail comes from the bucket itself, where the install
-// says that clients reach it; all else comes from us, unless links are off.
+// The raw form of a large message comes from the bucket itself, if the
+// installation says that clients can reach it. Other files come from us, unless
+// links are off.
 func TestRawLinkOfABucket(t *testing.T) {
 	t.Parallel()
 	s3 := s3test.Start(t)

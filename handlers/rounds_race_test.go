@@ -2,7 +2,7 @@
 
 package handlers_test
 
-// Under the race detector everything takes ten times as long.
+// The race detector makes everything ten times slower.
 const (
 	raceRounds      = 240
 	manyWaits       = 200

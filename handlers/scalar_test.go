@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wantExactly fails the test unless the field of the response holds the JSON, its
-// numbers as they are written.
+// wantExactly fails the test unless the field has exactly this JSON, including
+// the spelling of numbers.
 func (r response) wantExactly(t *testing.T, field, want string) {
 	t.Helper()
 	exact := func(text []byte) (v map[string]any) {
@@ -65,8 +65,8 @@ func TestMetadataAndTagsHoldScalars(t *testing.T) {
 	})
 }
 
-// Tags may be strings, numbers or booleans and are returned as given. Their names
-// may hold colons, and a filter finds them all.
+// Tags may be strings, numbers or booleans and come back unchanged. Their names
+// may contain colons, and a filter finds them all.
 func TestTagsKeepTheirType(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// index fills the full-text index with at most n messages.
+// index adds at most n messages to the full-text index.
 func (s *server) index(t *testing.T, n int) {
 	t.Helper()
 	for n > 0 {
@@ -28,7 +28,7 @@ func (s *server) index(t *testing.T, n int) {
 	}
 }
 
-// found are the subjects of what a list with these parameters answers.
+// found returns the subjects of a list with these parameters.
 func (s *server) found(t *testing.T, path string, params url.Values) []string {
 	t.Helper()
 	return s.do(t, http.MethodGet, path+"?"+params.Encode(), "").want(t, http.StatusOK).strs(t, "data", "subject")
@@ -60,7 +60,7 @@ func TestSearch(t *testing.T) {
 			{"red shoes", []string{address, invoice}},
 			{`"red shoes"`, []string{address, invoice}},
 			{`"shoes red"`, nil},
-			{`"4711 your"`, nil}, // the subject ends there
+			{`"4711 your"`, nil}, // the subject ends before "your"
 			{"invoic", nil},
 			{"cafe weissstrasse marz", []string{rechnung}},
 			{"CAFÉ", []string{rechnung}},
@@ -156,8 +156,8 @@ func TestSearchWithFilters(t *testing.T) {
 	})
 }
 
-// A mail is found by its words as soon as it is stored, which is when its 250
-// goes out, though nobody fills the index; and once only when somebody does.
+// A message can be searched as soon as the SMTP server sends 250, even if the
+// indexer is stopped, and is found only once after indexing.
 func TestMailIsFoundAtOnceWithTheIndexerStopped(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -180,8 +180,7 @@ func TestMailIsFoundAtOnceWithTheIndexerStopped(t *testing.T) {
 	})
 }
 
-// C15: what retention deletes is found by no word, whether it was indexed or
-// not.
+// C15: search does not find deleted content, indexed or not.
 func TestExpiredMailIsNotFound(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

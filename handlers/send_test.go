@@ -17,7 +17,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// sent reads the raw form of a message that was accepted.
+// sent parses the raw form of an accepted message.
 func (s *server) sent(t *testing.T, res response) *mime.Message {
 	t.Helper()
 	m, err := mime.Parse(bytes.NewReader(s.sentRaw(t, res)), mail.DefaultLimits())
@@ -113,7 +113,7 @@ func TestSendShapes(t *testing.T) {
 		in := s.newInbox(t)
 		tests := []struct {
 			name, fields string
-			to, cc, bcc  string // as answered, addresses joined by spaces
+			to, cc, bcc  string // in the response, joined by spaces
 		}{
 			{"one text", `"to":"a@b.example"`, "a@b.example", "", ""},
 			{"one object", `"to":{"email":"a@b.example"}`, "a@b.example", "", ""},
@@ -205,7 +205,7 @@ func TestTextIsMadeFromHTML(t *testing.T) {
 	})
 }
 
-// maxAttached is what the attachments of a mail may have together.
+// maxAttached limits the attachments of a message together.
 const maxAttached = 25 << 20
 
 func TestAttachmentLimit(t *testing.T) {
@@ -257,7 +257,7 @@ func TestTestKeysSendInTestMode(t *testing.T) {
 	})
 }
 
-// A store that fails says so, and takes nothing half.
+// A failing store causes an error and no partial change.
 func TestSendWithoutStore(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -270,8 +270,8 @@ func TestSendWithoutStore(t *testing.T) {
 	})
 }
 
-// A text reads back as it was given, with and without a line end, whatever else
-// the mail holds.
+// A text reads back unchanged, with and without a final line break, in any kind
+// of message.
 func TestTextReadsBackAsGiven(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("line\n", 8<<10)

@@ -24,14 +24,13 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// mailDomain is the install's own mail domain in these tests.
+// mailDomain is the mail domain of the installation in these tests.
 const mailDomain = "mail.example"
 
-// begin is what the clocks of the servers show at first.
+// begin is the start time of the servers' clocks.
 var begin = time.Date(2026, 9, 23, 10, 0, 0, 0, time.UTC)
 
-// checker is one for all tests: reading the contract takes longer than most of
-// them.
+// checker is shared: parsing the contract takes longer than most tests.
 var checker = sync.OnceValues(func() (*contractcheck.Checker, error) {
 	doc, err := contractcheck.Load("../gen/openapi.json")
 	if err != nil {
@@ -40,18 +39,18 @@ var checker = sync.OnceValues(func() (*contractcheck.Checker, error) {
 	return contractcheck.New(doc)
 })
 
-// server is the API over a real store, behind a real socket, with an account
-// and a key that reaches everything.
+// server is the API with a real store and socket, an account, and a key with
+// all scopes.
 type server struct {
 	url      string
-	database string // of the store
+	database string // connection string or path of the store
 	store    *store.Store
 	clock    *storetest.Clock
 	account  int64
 	key      string
 	check    *contractcheck.Checker
 	stopping chan struct{}
-	// endStreams ends the streams of events, as a shutdown does.
+	// endStreams ends the event streams, like a shutdown.
 	endStreams func()
 	web        *httptest.Server
 
@@ -59,13 +58,13 @@ type server struct {
 	waitContext   atomic.Value // func(context.Context) context.Context, for waits
 }
 
-// each runs test on both engines, each time with a server of its own.
+// each runs test on both engines, each with its own server.
 func each(t *testing.T, test func(t *testing.T, s *server), edits ...func(*handlers.Config)) {
 	t.Helper()
 	eachStore(t, nil, test, edits...)
 }
 
-// eachStore is each with a store that is opened in another way.
+// eachStore is each with a different way to open the store.
 func eachStore(
 	t *testing.T, opts []storetest.Option, test func(t *testing.T, s *server), edits ...func(*handlers.Config),
 ) {
@@ -79,7 +78,7 @@ func eachStore(
 	}, opts...)
 }
 
-// newFeedback makes the links in mail.
+// newFeedback returns a signer for links in mail.
 func newFeedback(t testing.TB) *feedback.Signer {
 	t.Helper()
 	s, err := feedback.NewSigner(bytes.Repeat([]byte("k"), 32))
@@ -132,7 +131,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	return s
 }
 
-// node starts another server over the same database: st is opened on it.
+// node starts another server on the same database, with st as its store.
 func (s *server) node(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) *server {
 	t.Helper()
 	n := newServer(t, st, s.clock, edits...)
@@ -140,7 +139,7 @@ func (s *server) node(t *testing.T, st *store.Store, edits ...func(*handlers.Con
 	return n
 }
 
-// response is an answer that has been read to its end.
+// response is a response with its whole body.
 type response struct {
 	status int
 	header http.Header
@@ -150,7 +149,7 @@ type response struct {
 // option changes a request before it is sent.
 type option func(*http.Request) *http.Request
 
-// as sends a request with another key, or with none.
+// as sends a request with another key, or without one if key is empty.
 func as(key string) option {
 	return func(r *http.Request) *http.Request {
 		r.Header.Del("Authorization")
@@ -168,10 +167,10 @@ func with(header, value string) option {
 	}
 }
 
-// broken marks a request that is meant to break the contract.
+// broken marks a request that violates the contract on purpose.
 func broken(r *http.Request) *http.Request { return r.WithContext(contractcheck.Broken(r.Context())) }
 
-// brokenIf is for tables: requests that are to be refused may break the
+// brokenIf is for tables: requests that expect an error may violate the
 // contract.
 func brokenIf(status int) option {
 	return func(r *http.Request) *http.Request {
@@ -183,7 +182,7 @@ func brokenIf(status int) option {
 	}
 }
 
-// do sends one request, with a body when it is not empty, and holds the
+// do sends one request, with a body if it is not empty, and validates the
 // exchange against the contract.
 func (s *server) do(t *testing.T, method, path, body string, opts ...option) response {
 	t.Helper()
@@ -194,7 +193,7 @@ func (s *server) do(t *testing.T, method, path, body string, opts ...option) res
 	return res
 }
 
-// try is do for requests that may have no answer.
+// try is do for requests that may get no response.
 func (s *server) try(ctx context.Context, t *testing.T, method, path, body string, opts ...option) (response, error) {
 	t.Helper()
 	var content io.Reader

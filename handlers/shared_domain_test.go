@@ -19,7 +19,7 @@ func TestSendersOnTheSharedDomain(t *testing.T) {
 		first := as(s.key)
 		s.account = storetest.Account(t, s.store).Seq
 		second, theirs := as(s.newKey(t)), s.newInbox(t)
-		suspect := s.newInbox(t, func(in *store.Inbox) { in.Address = "bounce@" + mailDomain }) // older than its reservation
+		suspect := s.newInbox(t, func(in *store.Inbox) { in.Address = "bounce@" + mailDomain }) // older than the reservation of the name
 		send := func(from string, key option) response {
 			return s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+from+`","to":"ann@out.example","subject":"s","text":"t"}`, key)
 		}
@@ -31,7 +31,7 @@ func TestSendersOnTheSharedDomain(t *testing.T) {
 			"POSTMASTER", "admin+tag", "bounce+tag",
 		} {
 			from := name + "@" + mailDomain
-			if lower := strings.ToLower(name); lower != "bounce" && lower != "bounce+tag" { // whose inbox is the second account's here
+			if lower := strings.ToLower(name); lower != "bounce" && lower != "bounce+tag" { // the inbox of the second account in this test
 				send(from, first).want(t, http.StatusCreated)
 				batch(from, first).want(t, http.StatusCreated)
 			}

@@ -41,7 +41,7 @@ func TestSimulateMessage(t *testing.T) {
 		}
 		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?has=code", "").want(t, http.StatusOK).wantAt(t, "message.id", `"`+m.str(t, "id")+`"`)
 
-		// A whole message, whatever its line ends.
+		// A whole message, with any line endings.
 		for _, end := range []string{"\n", "\r\n", "\r"} {
 			raw := strings.ReplaceAll("From: bob@out.example\nMessage-ID: <b@out.example>\nIn-Reply-To: "+m.str(t, "rfc_message_id")+
 				"\nSubject: Re: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHello\n--b\n"+
@@ -96,8 +96,8 @@ func TestSimulateRefuses(t *testing.T) {
 	})
 }
 
-// A simulated mail is no reason to be counted, or to be believed: a live send to
-// who was simulated is refused by reply_only.
+// A simulated message does not count as received mail: reply_only refuses a
+// live send to its sender.
 func TestSimulatedMailIsNoMail(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -14,15 +14,15 @@ import (
 	"github.com/postroom/postroom/internal/stream"
 )
 
-// patient is far longer than anything about a stream may take.
+// patient is much longer than any step of a stream takes.
 const patient = 30 * time.Second
 
-// runStreams runs the hub until the test is over or s.endStreams is called.
+// runStreams runs the hub until the test ends or s.endStreams is called.
 func runStreams(t *testing.T, hub *stream.Hub, s *server) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = hub.Run(ctx) }) // it returns nil
+	running.Go(func() { _ = hub.Run(ctx) }) // always nil
 	s.endStreams = func() {
 		cancel()
 		running.Wait()
@@ -43,10 +43,10 @@ type listener struct {
 // event is one event of a stream.
 type event struct {
 	id, typ, data string
-	comment       string // in the place of the others
+	comment       string // instead of the other fields
 }
 
-// envelope is what the tests read of an event.
+// envelope has the event fields that the tests read.
 type envelope struct {
 	ID       string  `json:"id"`
 	Type     string  `json:"type"`
@@ -60,8 +60,8 @@ type envelope struct {
 	} `json:"data"`
 }
 
-// listen opens a stream and reads its head: whatever happens after that is to
-// come.
+// listen opens a stream and reads its first frame. It then receives all later
+// events.
 func (s *server) listen(t *testing.T, query string, opts ...option) *listener {
 	t.Helper()
 	l, res := s.tryListen(t, query, opts...)
@@ -71,7 +71,7 @@ func (s *server) listen(t *testing.T, query string, opts ...option) *listener {
 	return l
 }
 
-// tryListen is listen for streams that may be refused.
+// tryListen is listen for a stream that may be refused.
 func (s *server) tryListen(t *testing.T, query string, opts ...option) (*listener, response) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func (s *server) tryListen(t *testing.T, query string, opts ...option) (*listene
 	}
 	t.Cleanup(func() { _ = res.Body.Close() })
 	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(res.Body) // what there is of it is shown
+		body, _ := io.ReadAll(res.Body) // for the failure message only
 		return nil, response{res.StatusCode, res.Header, body}
 	}
 	l := &listener{t: t, server: s, res: res, lines: bufio.NewReader(res.Body), hangUp: cancel}
@@ -103,8 +103,8 @@ func (s *server) tryListen(t *testing.T, query string, opts ...option) (*listene
 	return l, response{}
 }
 
-// read returns what comes next, events and comments, or io.EOF at the end. It
-// fails the test when nothing comes.
+// read returns the next event or comment, or io.EOF at the end. It fails the
+// test after a timeout.
 func (l *listener) read() (event, error) {
 	l.t.Helper()
 	late := time.AfterFunc(patient, l.hangUp)
@@ -137,7 +137,7 @@ func (l *listener) read() (event, error) {
 	}
 }
 
-// next returns the next event, which is held against its schema.
+// next returns the next event, validated against its schema.
 func (l *listener) next() envelope {
 	l.t.Helper()
 	for {
@@ -162,7 +162,7 @@ func (l *listener) next() envelope {
 	}
 }
 
-// want wants the next events to be of these types.
+// want fails the test unless the next events have these types.
 func (l *listener) want(types ...string) (all []envelope) {
 	l.t.Helper()
 	for _, typ := range types {
@@ -175,7 +175,7 @@ func (l *listener) want(types ...string) (all []envelope) {
 	return all
 }
 
-// wantEnd wants the stream to end in order.
+// wantEnd fails the test unless the stream ends cleanly.
 func (l *listener) wantEnd() {
 	l.t.Helper()
 	for {

@@ -70,8 +70,8 @@ func TestStreamFilters(t *testing.T) {
 	})
 }
 
-// A test of a webhook endpoint shows its address, which may be a secret: it is
-// for the endpoint alone.
+// A webhook test event contains the URL of the endpoint, which may be secret.
+// Only the endpoint gets it.
 func TestStreamTellsNoWebhookTests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -97,7 +97,7 @@ func TestStreamResumes(t *testing.T) {
 		s.receive(t, in, "Subject: 0")
 		l.want("message.received")
 		l.hangUp()
-		const missed = 300 // more than are read at a time
+		const missed = 300 // more than one read returns
 		for i := range missed {
 			s.receive(t, in, fmt.Sprintf("Subject: %d", i+1))
 			if i%10 == 0 {
@@ -114,7 +114,7 @@ func TestStreamResumes(t *testing.T) {
 	})
 }
 
-// What is deleted is not told, and yet its event is a place to go on from.
+// Events of deleted messages are not sent, but a client can resume from them.
 func TestStreamResumesAfterWhatIsDeleted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -209,8 +209,7 @@ func TestStreamsEndWhenTheServiceStops(t *testing.T) {
 	})
 }
 
-// Only live streams count: clients that hang up and come back all get in at
-// once.
+// Only open streams count: clients that disconnect can reconnect at once.
 func TestStreamsOfAKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

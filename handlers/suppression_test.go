@@ -8,7 +8,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// suppress puts an address on the list of the server's account.
+// suppress adds a suppression to the server's account.
 func (s *server) suppress(t *testing.T, email string) {
 	t.Helper()
 	s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"`+email+`"}`).want(t, http.StatusCreated)
@@ -68,7 +68,7 @@ func TestSuppressedAreNotSentTo(t *testing.T) {
 		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
 		s.do(t, http.MethodPost, path, all, test).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
 		s.do(t, http.MethodDelete, "/v1/suppressions/gone@out.example", "").want(t, http.StatusOK)
-		s.do(t, http.MethodPost, path, all, once).want(t, http.StatusCreated) // what was refused is not kept
+		s.do(t, http.MethodPost, path, all, once).want(t, http.StatusCreated) // errors are not cached
 	})
 }
 
@@ -86,8 +86,8 @@ func TestDraftToTheSuppressedStaysPending(t *testing.T) {
 	})
 }
 
-// An address that is suppressed for emails gets none of POST /v1/emails. Sends and
-// replies of inboxes reach it.
+// An address suppressed for emails gets none from POST /v1/emails. Messages of
+// inboxes reach it.
 func TestSuppressedForEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -11,7 +11,7 @@ import (
 
 const welcome = `{"name":"welcome","subject":"Hello, {{name}}","html":"<p>Hello, {{name}}.</p>","text":"Hello, {{name}}."}`
 
-// newTemplate makes the template welcome and returns its path.
+// newTemplate creates the template welcome and returns its path.
 func (s *server) newTemplate(t *testing.T) string {
 	t.Helper()
 	return "/v1/templates/" + s.do(t, http.MethodPost, "/v1/templates", welcome).want(t, http.StatusCreated).str(t, "id")

@@ -68,8 +68,8 @@ func TestThreadsThatAreNotThere(t *testing.T) {
 	})
 }
 
-// A thread whose latest message lost its content keeps all but the snippet; one
-// without a message is gone.
+// A thread whose latest message lost its content loses only the snippet. A
+// thread without messages is gone.
 func TestThreadsOfWhatIsDeleted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -89,8 +89,7 @@ func TestThreadsOfWhatIsDeleted(t *testing.T) {
 	})
 }
 
-// Of a long thread the latest messages are shown, and the list goes through
-// all.
+// A long thread shows its latest messages; the list returns all.
 func TestLongThreads(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -22,10 +22,10 @@ import (
 
 func tracking(c *handlers.Config) { c.TrackOpens, c.TrackClicks = true, true }
 
-// person is what a reader's browser says of itself.
+// person is the User-Agent of a browser.
 var person = with("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
 
-// sentHTML sends an email and returns its id and the html that goes out.
+// sentHTML sends an email and returns its id and its final HTML.
 func (s *server) sentHTML(t *testing.T, body string, opts ...option) (id, html string) {
 	t.Helper()
 	res := s.do(t, http.MethodPost, "/v1/emails", body, opts...).want(t, http.StatusCreated)
@@ -56,7 +56,7 @@ func (s *server) sentHTML(t *testing.T, body string, opts ...option) (id, html s
 	return id, m.HTML
 }
 
-// handOver delivers what is queued, and lets some time pass.
+// handOver delivers the queue and advances the clock.
 func (s *server) handOver(t *testing.T) {
 	t.Helper()
 	claimed, err := s.store.ClaimRecipients(t.Context(), 100, time.Minute, nil)
@@ -71,8 +71,8 @@ func (s *server) handOver(t *testing.T) {
 	}
 }
 
-// engagements are the opens and clicks that were told, such as "email.clicked bot
-// https://a.example".
+// engagements returns the events of opens and clicks, such as "email.clicked
+// bot https://a.example".
 func (s *server) engagements(t *testing.T) []string {
 	t.Helper()
 	all, err := s.store.EventsOf(t.Context(), s.account, 0, math.MaxInt64, 1000)
@@ -102,8 +102,8 @@ var tracked = regexp.MustCompile(`(?:href|src)="([^"]*)(/t/[oc]/[^"]*)"`)
 const trackedEmail = `{"from":"hello@` + mailDomain + `","to":"ann@out.example","subject":"s",` +
 	`"html":"<p><a href='https://shop.example/?a=1&amp;b=2'>Shop</a> <a href='mailto:a@b.example'>Write</a></p>"}`
 
-// Opens and clicks are told by who did them; a machine moves nothing, HEAD is
-// neither, and the reader gets where the link led (O14).
+// Events say whether a person or a machine opened or clicked. Machines change
+// no status, HEAD does not count, and the redirect always works (O14).
 func TestOpensAndClicks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -117,10 +117,10 @@ func TestOpensAndClicks(t *testing.T) {
 			t.Helper()
 			s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK).wantAt(t, "status", `"`+want+`"`)
 		}
-		s.follow(t, http.MethodGet, open, "", person).want(t, http.StatusOK) // by a machine on the way
+		s.follow(t, http.MethodGet, open, "", person).want(t, http.StatusOK) // automatic: before the delivery
 		status("queued")
 		s.handOver(t)
-		s.follow(t, http.MethodGet, click, "", person).want(t, http.StatusFound) // at once: nobody reads so fast
+		s.follow(t, http.MethodGet, click, "", person).want(t, http.StatusFound) // automatic: too soon after the delivery
 		s.clock.Add(time.Minute)
 		s.follow(t, http.MethodHead, click, "", person).want(t, http.StatusFound)
 		s.follow(t, http.MethodHead, open, "", person).want(t, http.StatusOK)
@@ -152,7 +152,7 @@ func TestOpensAndClicks(t *testing.T) {
 	}, tracking)
 }
 
-// Links lead to where the mail led, and nowhere else (O14).
+// Links redirect only to the target in the message (O14).
 func TestNoOpenRedirect(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -180,8 +180,7 @@ func TestNoOpenRedirect(t *testing.T) {
 	})
 }
 
-// Nothing is changed in mail unless an operator asks for it, and then only where
-// one recipient can be told from another.
+// Tracking is off by default and applies only to emails with one recipient.
 func TestWhatIsTracked(t *testing.T) {
 	t.Parallel()
 	without := func(s string) string { return strings.Replace(trackedEmail, `"ann@out.example"`, s, 1) }

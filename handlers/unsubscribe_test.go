@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// follow asks for an address as somebody with a mail program does: without key
-// or cookies, and without the contract, which these addresses are no part of.
+// follow opens a link like a mail client: without key or cookies, and without
+// validation, because these links are not part of the contract.
 func (s *server) follow(t *testing.T, method, path, body string, opts ...option) response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
@@ -39,7 +39,7 @@ func (s *server) follow(t *testing.T, method, path, body string, opts ...option)
 	return response{res.StatusCode, res.Header, b}
 }
 
-// onList is the server's account's entry for an address, nil for none.
+// onList returns the suppression of an address, or nil.
 func (s *server) onList(t *testing.T, account int64, email string) *store.Suppression {
 	t.Helper()
 	l, err := s.store.ListSuppressions(t.Context(), account, store.Page{Limit: 100})
@@ -56,8 +56,8 @@ func (s *server) onList(t *testing.T, account int64, email string) *store.Suppre
 
 const oneClick = "List-Unsubscribe=One-Click"
 
-// Whoever only looks at the link stays subscribed; who posts is unsubscribed, from
-// the marketing mail of that account alone (O7, O8).
+// Opening the link changes nothing. Posting unsubscribes from the marketing
+// email of that account only (O7, O8).
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -85,14 +85,14 @@ func TestUnsubscribe(t *testing.T) {
 		s.do(t, http.MethodPost, "/v1/emails", strings.Replace(marketing, "marketing", "transactional", 1)).want(t, http.StatusCreated)
 		s.do(t, http.MethodDelete, "/v1/suppressions/ann@out.example", "").want(t, http.StatusOK)
 		s.do(t, http.MethodPost, "/v1/emails", marketing).want(t, http.StatusCreated)
-		s.follow(t, http.MethodPost, link, "").want(t, http.StatusOK) // multipart, or nothing: it is the link that counts
+		s.follow(t, http.MethodPost, link, "").want(t, http.StatusOK) // multipart or empty: only the link counts
 		if s.onList(t, s.account, "ann@out.example") == nil {
 			t.Error("the link works once only")
 		}
 	})
 }
 
-// The page needs nothing from elsewhere, runs nothing, and shows an address as
+// The page loads no other resources, runs no scripts, and shows the address as
 // text.
 func TestUnsubscribePage(t *testing.T) {
 	t.Parallel()
@@ -159,7 +159,7 @@ func TestForgedUnsubscribeLinks(t *testing.T) {
 	})
 }
 
-// Guesses count against the client's address, and a real link then works still.
+// Guesses count against the client address. A real link still works.
 func TestGuessedLinksAreLimited(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// planned makes plan that of all accounts.
+// planned sets the plan of all accounts.
 func planned(plan store.Plan) []storetest.Option {
 	plan.Name = "small"
 	return []storetest.Option{storetest.WithConfig(func(c *store.Config) { c.Plans, c.DefaultPlan = []store.Plan{plan}, plan.Name })}

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// moments is the context of a wait that can be asked whether it is done: the
-// wait and the database driver do so again and again, and the n-th time
-// something happens.
+// moments is the context of a wait. It counts how often the wait and the
+// database driver check for the end, and runs a function at the n-th check.
 type moments struct {
 	context.Context
 	asked atomic.Int64
@@ -36,9 +35,9 @@ func (s *server) watch(m *moments) {
 	})
 }
 
-// Mail is stored at each moment of a wait in turn: before it subscribes,
-// between each two steps of its looking, and when it has begun to sleep. It is
-// answered at once, and not only when it looks again at its end (row H15).
+// A message arrives at each point of a wait in turn: before it subscribes,
+// between any two steps of its query, and while it sleeps. The wait returns at
+// once, not only at its end (row H15).
 func TestArrivalAtEachMomentOfAWait(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -55,7 +54,7 @@ func TestArrivalAtEachMomentOfAWait(t *testing.T) {
 	})
 }
 
-// arriveAt stores mail at the n-th moment of a wait, or, when the wait sleeps
+// arriveAt stores a message at the n-th check of a wait or, if the wait sleeps
 // before that, then.
 func (s *server) arriveAt(t *testing.T, n int64) {
 	t.Helper()
@@ -72,7 +71,7 @@ func (s *server) arriveAt(t *testing.T, n int64) {
 	}
 }
 
-// sleeps says whether the wait has stopped asking before its mail came.
+// sleeps reports whether the wait stopped checking before the message arrived.
 func (m *moments) sleeps(id *atomic.Value) bool {
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()

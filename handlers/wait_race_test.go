@@ -10,9 +10,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// A wait and its mail come at one time, so that the mail is stored before,
-// after, and just while the wait looks for it: it is always found (row H15). A
-// wait that missed it would time out.
+// A message arrives at the same time as the wait for it: before, during and
+// after its query. The wait always finds it (row H15); otherwise it would time
+// out.
 func TestArrivalRacesWithWait(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -34,16 +34,16 @@ func TestArrivalRacesWithWait(t *testing.T) {
 	})
 }
 
-// raceLane is one inbox with one mail and one wait at a time.
+// raceLane is an inbox with one message and one wait at a time.
 type raceLane struct {
 	in     store.Inbox
 	random *rand.Rand
-	took   time.Duration // about how long a mail takes to be stored
-	after  string        // the mail before
+	took   time.Duration // approximate time to store a message
+	after  string        // the previous message
 }
 
-// run begins to store a mail, and a wait at some moment until a little after
-// the mail is likely to be there.
+// run starts to store a message and, at a random time until shortly after it is
+// likely stored, a wait.
 func (l *raceLane) run(t *testing.T, s *server) (got response, id string) {
 	t.Helper()
 	begun := time.Now()

@@ -15,12 +15,12 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// waiting is a wait that runs.
+// waiting is a running wait.
 type waiting struct {
 	answered chan response
 }
 
-// wait starts a wait and returns when the server has it.
+// wait starts a wait and returns once the server has received it.
 func (s *server) wait(ctx context.Context, t *testing.T, in store.Inbox, query string) waiting {
 	t.Helper()
 	before := s.waits.Load()
@@ -38,7 +38,7 @@ func (s *server) wait(ctx context.Context, t *testing.T, in store.Inbox, query s
 	return w
 }
 
-// answer returns the answer of a wait, which must come soon.
+// answer returns the response of a wait, which must come soon.
 func (w waiting) answer(t *testing.T) response {
 	t.Helper()
 	select {
@@ -53,7 +53,7 @@ func (w waiting) answer(t *testing.T) response {
 	}
 }
 
-// until looks again and again whether the condition holds.
+// until polls until the condition holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
@@ -70,7 +70,7 @@ func until(t *testing.T, what string, holds func() bool) {
 func TestWaitFindsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		l := s.listed(t) // the clock is five minutes later
+		l := s.listed(t) // the clock is five minutes ahead
 		at := func(name string) string { return url.QueryEscape(l.byName[name].CreatedAt.Format(time.RFC3339Nano)) }
 		tests := []struct{ name, query, want string }{
 			{"the oldest match since a time", "since=" + at("welcome"), "welcome"},
@@ -155,8 +155,8 @@ func TestWaitMeetsMail(t *testing.T) {
 	})
 }
 
-// A client chains its calls by after and gets all mail, once and in order,
-// however long it thinks in between and however much comes at one time.
+// A client that chains its waits by after gets every message, once and in
+// order, even with long pauses and many messages at the same time.
 func TestWaitsInAChain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -181,8 +181,8 @@ func TestWaitsInAChain(t *testing.T) {
 	})
 }
 
-// A client that deletes each message as soon as it has it still gets all mail,
-// once and in order. A deleted message of another inbox stays unknown.
+// A client that deletes each message at once still gets every message, once and
+// in order. A deleted message of another inbox stays unknown.
 func TestWaitAfterADeletedMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -199,7 +199,7 @@ func TestWaitAfterADeletedMessage(t *testing.T) {
 			wait("after="+id).wantError(t, http.StatusBadRequest, "invalid_request after")
 		}
 		var want, got []string
-		for i := range 6 { // all at one time
+		for i := range 6 { // all at the same time
 			want = append(want, s.receive(t, in, fmt.Sprintf("Subject: %d", i)).ID)
 		}
 		query := "since=2026-01-01T00:00:00Z"
@@ -211,7 +211,7 @@ func TestWaitAfterADeletedMessage(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("-want +got:\n%s", d)
 		}
-		// Long after, the place is forgotten, and the time in the id counts.
+		// Much later the position is forgotten, and the time in the id counts.
 		s.clock.Add(store.DeletedTTL + time.Hour)
 		if n, err := s.store.SweepDeleted(t.Context()); err != nil || n != 7 {
 			t.Errorf("swept %d places, %v", n, err)
@@ -252,7 +252,7 @@ func TestWaitsEndWhenTheServiceStops(t *testing.T) {
 	})
 }
 
-// A client that goes away frees what waits for it.
+// A disconnected client frees its wait.
 func TestWaitEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -291,7 +291,7 @@ func TestManyWaitsAtOnce(t *testing.T) {
 	})
 }
 
-// Waiters of one inbox are all told, each what it asked for.
+// All waits on one inbox get a result, each for its own filter.
 func TestManyWaitsOnOneInbox(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -312,7 +312,7 @@ func TestManyWaitsOnOneInbox(t *testing.T) {
 	})
 }
 
-// countWaits counts the waits that the server has had and has answered.
+// countWaits counts the waits that have begun and ended.
 func (s *server) countWaits(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/messages/wait") {

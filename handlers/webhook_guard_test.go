@@ -27,8 +27,8 @@ func (h hostTable) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// Whatever leads to a private address is refused when an endpoint is made and
-// when it is changed, with an answer that names no address (W1).
+// URLs that lead to a private address are refused on create and update, with an
+// error that names no address (W1).
 func TestPrivateWebhookTargetsAreRefused(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../internal/netguard/testdata/refused.txt")

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// anyTarget lets all URLs through but those of one host.
+// anyTarget accepts all URLs except those of one host.
 type anyTarget struct{}
 
 func (anyTarget) Check(_ context.Context, url string) error {
@@ -24,7 +24,7 @@ func (anyTarget) Check(_ context.Context, url string) error {
 	return nil
 }
 
-// stubTester answers for the endpoints, but for those whose path is /dead.
+// stubTester simulates the endpoints. Those with the path /dead fail.
 type stubTester struct{ store *store.Store }
 
 func (s stubTester) Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error) {
@@ -77,8 +77,8 @@ func TestWebhookLife(t *testing.T) {
 	})
 }
 
-// Null events mean all types, now and later, on creation and on PATCH, and GET
-// shows them as null.
+// Null events mean all types, now and later, on create and update. GET shows
+// them as null.
 func TestWebhookEventsNullMeansAllTypes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -152,8 +152,8 @@ func TestWebhookTestIsListedAsADelivery(t *testing.T) {
 	})
 }
 
-// A key that sees some inboxes makes endpoints that are told of those alone, and
-// neither sees nor turns away the others.
+// Endpoints of a key with inbox_ids get only events of those inboxes. The key
+// neither sees nor changes other endpoints.
 func TestWebhooksOfANarrowKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -231,7 +231,7 @@ func TestRevokedKeyTurnsItsWebhooksOff(t *testing.T) {
 		s.do(t, http.MethodGet, foreign, "").want(t, http.StatusOK).wantAt(t, "active", `true`)
 		s.do(t, http.MethodPatch, paths[0], `{"active":true}`).want(t, http.StatusOK).wantAt(t, "disabled_reason", `null`)
 
-		// A key that is revoked while it creates an endpoint leaves none behind.
+		// A key revoked while it creates an endpoint leaves none behind.
 		id := s.keyID(t, s.newKey(t))
 		if err := s.store.RevokeKey(t.Context(), s.account, id); err != nil {
 			t.Fatal(err)
