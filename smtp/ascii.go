@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// ASCIIDomain is the form of a domain that the DNS knows.
+// ASCIIDomain returns the A-label form of a domain, as DNS uses it.
 func ASCIIDomain(domain string) (string, error) {
 	if IsASCII(domain) {
 		return strings.ToLower(domain), nil

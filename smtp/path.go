@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// ParsePath reads a path in angle brackets (RFC 5321 section 4.1.2) and returns
-// its mailbox as it is written, "" for the null path, and the parameters behind
-// it. A source route is read over, as section 4.1.1.3 asks for.
+// ParsePath parses a path in angle brackets (RFC 5321 section 4.1.2). It returns
+// the mailbox as written, "" for the null path, and the parameters after it. It
+// ignores a source route, as section 4.1.1.3 requires.
 func ParsePath(s string) (mailbox, params string, ok bool) {
 	if !strings.HasPrefix(s, "<") {
 		return "", "", false
@@ -31,7 +31,7 @@ func ParsePath(s string) (mailbox, params string, ok bool) {
 	return mailbox, params, true
 }
 
-// closing finds the bracket that closes the one that s begins with.
+// closing returns the index of the bracket that closes the first one.
 func closing(s string) int {
 	quoted := false
 	for i := 1; i < len(s); i++ {
@@ -47,7 +47,7 @@ func closing(s string) int {
 	return -1
 }
 
-// isMailbox says whether s is a local part, an "@" and a domain or an address
+// isMailbox reports whether s is a local part, an "@" and a domain or address
 // literal.
 func isMailbox(s string) bool {
 	if len(s) > MaxPath || !utf8.ValidString(s) {
@@ -57,7 +57,7 @@ func isMailbox(s string) bool {
 	return ok && (isDotString(local) || isQuoted(local)) && IsDomain(domain)
 }
 
-// splitMailbox cuts s at the "@" that is not quoted.
+// splitMailbox splits s at the "@" that is not quoted.
 func splitMailbox(s string) (local, domain string, ok bool) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -66,15 +66,15 @@ func splitMailbox(s string) (local, domain string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// isDotString follows RFC 5321 section 4.1.2 but for where dots may stand, which
-// some servers do not care about.
+// isDotString follows RFC 5321 section 4.1.2, but allows dots anywhere, because
+// some servers do.
 func isDotString(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune(`()<>[]:;@\,"`, r)
 	})
 }
 
-// isQuoted says whether s is a quoted string with something in it.
+// isQuoted reports whether s is a non-empty quoted string.
 func isQuoted(s string) bool {
 	if len(s) < 3 || s[0] != '"' || s[len(s)-1] != '"' {
 		return false
@@ -93,7 +93,7 @@ func isQuoted(s string) bool {
 	return true
 }
 
-// unquote takes the quotes and backslashes off a quoted local part.
+// unquote removes the quotes and backslashes of a quoted local part.
 func unquote(local string) string {
 	if !isQuoted(local) {
 		return local
@@ -120,8 +120,8 @@ func IsDomain(s string) bool {
 	})
 }
 
-// Parameters reads what stands behind a path, such as SIZE=1000. Names are in
-// upper case. No name may stand there twice.
+// Parameters parses the parameters after a path, such as SIZE=1000. Names are
+// converted to upper case. ok is false if a name occurs twice.
 func Parameters(s string) (map[string]string, bool) {
 	fields := strings.Fields(s)
 	if len(fields) == 0 {

@@ -8,7 +8,7 @@ import (
 // CRLF ends every line of SMTP and of a message.
 var CRLF = []byte("\r\n")
 
-// FirstLineEnd is where the first CR or LF of b is, or its length.
+// FirstLineEnd returns the index of the first CR or LF in b, or len(b).
 func FirstLineEnd(b []byte) int {
 	if lf := bytes.IndexByte(b, '\n'); lf >= 0 {
 		b = b[:lf]
@@ -19,7 +19,7 @@ func FirstLineEnd(b []byte) int {
 	return len(b)
 }
 
-// Truncate returns at most the first n bytes of s, cut between characters.
+// Truncate returns at most the first n bytes of s, and does not split characters.
 func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s

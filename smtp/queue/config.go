@@ -14,68 +14,67 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// LocalDelivery puts mail into an inbox of this install. Receiver is the real
-// one: see Receiver.DeliverLocal.
+// LocalDelivery delivers to inboxes of this installation. Receiver implements it:
+// see Receiver.DeliverLocal.
 type LocalDelivery interface {
 	DeliverLocal(ctx context.Context, env smtp.Envelope, rawMail io.Reader, size int64, attempts []*store.Attempt) error
 }
 
-// Config is what a Queue needs. Store, Local, Domain and HELO are
-// required.
+// Config configures a Queue. Store, Local, Domain and HELO are required.
 type Config struct {
 	// Store holds the queue.
 	Store *store.Store
-	// Local takes what is for Domain, and for domains whose MX host is HELO.
+	// Local receives messages for Domain, and for domains whose MX host is HELO.
 	Local LocalDelivery
-	// Domain is the mail domain of the install.
+	// Domain is the mail domain of the installation.
 	Domain string
-	// Resolver finds the servers of other domains; nil means NewResolver("").
+	// Resolver looks up the servers of other domains; nil means NewResolver("").
 	Resolver dns.Resolver
-	// Guard says which addresses mail may be sent to; nil means public ones. The
-	// relay is not asked about.
+	// Guard decides which addresses we may connect to; nil means public ones. It
+	// does not apply to the relay.
 	Guard *netguard.Guard
-	// Relay takes all mail for other domains; nil means direct to their MX.
+	// Relay is the smarthost for other domains; nil means direct delivery to
+	// their MX hosts.
 	Relay *outbound.Relay
-	// RootCAs are who may have signed the certificates of the relay, of MX hosts
-	// under an MTA-STS policy, and of policy hosts; nil means those that the system
-	// trusts.
+	// RootCAs are the certificate authorities for the relay, for MX hosts with an
+	// MTA-STS policy, and for policy hosts; nil means the system's.
 	RootCAs *x509.CertPool
 	// PolicyPort is the port of MTA-STS policy hosts; 0 means 443.
 	PolicyPort uint16
 	// MXPort is the port of MX hosts; 0 means 25.
 	MXPort uint16
-	// HELO is what we call ourselves: a name that resolves to our address.
+	// HELO is our host name in EHLO. It should resolve to our address.
 	HELO string
-	// Signer signs what is sent; nil sends it unsigned.
+	// Signer signs outbound messages; nil sends them unsigned.
 	Signer *Signer
-	// Feedback makes the return path and the unsubscribe link of what is sent; nil
-	// sends it with the address that it is from, and without a link.
+	// Feedback creates reverse-paths and unsubscribe links; nil uses the From
+	// address and no link.
 	Feedback *Feedback
-	// DraftOf makes the draft that a scheduled email becomes whose inbox has come to
-	// need approval; nil means that the email fails.
+	// DraftOf creates the draft of a scheduled email whose inbox now requires
+	// approval; nil means that the email fails.
 	DraftOf func(ctx context.Context, e store.Email) (store.NewDraft, error)
-	// MaxPerDomain is how many transactions the servers of one domain get at the
-	// same time; 0 means 5.
+	// MaxPerDomain is the number of concurrent transactions per domain; 0 means
+	// 5.
 	MaxPerDomain int
-	// MaxConns is how many transactions with other servers there are at the same
-	// time, and how many idle connections are kept besides; 0 means 50.
+	// MaxConns is the number of concurrent transactions with other servers, and
+	// the number of idle connections in addition; 0 means 50.
 	MaxConns int
-	// MailsPerConn is how many mails go over one connection, one after the other;
-	// 0 means 100. A server may want fewer (RFC 9422).
+	// MailsPerConn is the number of messages per connection; 0 means 100. A
+	// server may set a lower limit (RFC 9422).
 	MailsPerConn int
-	// Lease is for how long a claimed recipient is ours alone; 0 means 90
-	// seconds. Run renews it while the recipient waits or is being delivered to.
-	// After a crash it is how long mail that was being sent waits, and by less
-	// than half of it the clocks of nodes may differ.
+	// Lease is how long a claim lasts; 0 means 90 seconds. Run renews it while
+	// the recipient waits or is being delivered. After a crash, messages wait for
+	// the rest of the lease. The clocks of nodes must differ by less than half of
+	// it.
 	Lease time.Duration
-	// Grace is how long Run waits for transactions when it is told to end; 0
-	// means 15 seconds.
+	// Grace is how long Run waits for transactions after ctx ends; 0 means 15
+	// seconds.
 	Grace time.Duration
-	// Timeouts of each step; zero means those of RFC 5321.
+	// Timeouts bound each step; zero fields mean those of RFC 5321.
 	Timeouts outbound.Timeouts
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes every attempt; nil means slog.Default().
+	// Log receives every attempt; nil means slog.Default().
 	Log *slog.Logger
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// deliver makes the attempt of a job. When ctx is cancelled or the claim is lost,
-// the attempt is cancelled; its own time limit is a deadline.
+// deliver performs the attempt of a job. It cancels the attempt when ctx is
+// cancelled or the claim is lost; the time limit of the attempt is a deadline.
 func (q *Queue) deliver(ctx context.Context, j *job) outcome {
 	if !j.holding.ours(q.now()) {
-		// It is claimed again, if it is not already.
+		// Another claim will deliver it, or already does.
 		q.log.DebugContext(ctx, "claim expired before delivery", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
 		return outcome{}
 	}
@@ -23,8 +23,8 @@ func (q *Queue) deliver(ctx context.Context, j *job) outcome {
 	return outcome{q.attempt(attempt, j)}
 }
 
-// brokenOff says whether an attempt ends because the queue does, or because its
-// recipients are another's.
+// brokenOff reports whether the attempt was cancelled, because the queue stops or
+// the claim was lost.
 func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), context.Canceled) }
 
 // attempt returns a verdict for each recipient of the job.
@@ -44,8 +44,8 @@ func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
 	return q.deliverRemote(ctx, j)
 }
 
-// mayLeave says whether the domain that the mail is from is still the sender's:
-// the install's own, or verified for the account. Otherwise it comes with the
+// mayLeave reports whether the sender may still use the From domain: the
+// installation's own, or one verified for the account. Otherwise it returns the
 // verdict.
 func (q *Queue) mayLeave(ctx context.Context, j *job) (verdict, bool) {
 	from := j.mail.message.FromEmail
@@ -66,10 +66,10 @@ func (q *Queue) mayLeave(ctx context.Context, j *job) (verdict, bool) {
 	return verdictLocal, false
 }
 
-// isOurs says whether we are the MX host that a domain wants to be tried first,
-// as for an account's domain with inboxes here. Calling ourselves would be a loop
-// to any other host, and is refused. What cannot be looked up is not ours: then
-// it is the way to the MX hosts that fails.
+// isOurs reports whether this host is the first MX host of a domain, as for
+// account domains with inboxes here. Connecting to ourselves would be a loop, and
+// is refused. If the lookup fails, isOurs returns false, and the delivery to the
+// MX hosts fails.
 func (q *Queue) isOurs(ctx context.Context, domain string) bool {
 	hosts, err := q.dir.Hosts(ctx, domain)
 	return err == nil && len(hosts) > 0 && strings.EqualFold(strings.TrimSuffix(hosts[0], "."), q.dialer.HELO)
@@ -83,8 +83,8 @@ func each(j *job, f func(store.Claimed) verdict) []verdict {
 	return verdicts
 }
 
-// deliverLocal puts the mail into our own inboxes, into each of them once,
-// whatever tags it is addressed with.
+// deliverLocal delivers to our own inboxes, once to each, whatever tags the
+// recipients have.
 func (q *Queue) deliverLocal(ctx context.Context, j *job) []verdict {
 	verdicts := make([]verdict, len(j.rcpts))
 	for _, same := range byInbox(j.rcpts) {
@@ -100,7 +100,7 @@ func (q *Queue) deliverLocal(ctx context.Context, j *job) []verdict {
 	return verdicts
 }
 
-// byInbox puts the places of those recipients together that name one inbox.
+// byInbox groups the indexes of the recipients by inbox.
 func byInbox(rcpts []store.Claimed) [][]int {
 	type inbox struct{ local, domain string }
 	var groups [][]int
@@ -118,15 +118,16 @@ func byInbox(rcpts []store.Claimed) [][]int {
 	return groups
 }
 
-// deliverInto puts the mail into one of our own inboxes, which rcpts are names
-// of. The transaction that receives it also records the attempts, so that it
+// deliverInto delivers to one of our own inboxes, which rcpts name. The
+// transaction that stores the message also records the attempts, so that it
 // cannot arrive twice.
 func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) verdict {
 	if !j.holding.ours(q.now()) {
 		return verdictLost
 	}
-	// Before: a renewal that finds one recorded and not settled takes the rest of
-	// the job for lost. That the lease may end now is no harm: the transaction looks.
+	// Settle first: a renewal that finds a recorded recipient still open would
+	// end the claim for the rest of the job. If the lease expires now, the
+	// transaction detects it.
 	for _, c := range rcpts {
 		j.holding.settle(c.Seq)
 	}
@@ -149,12 +150,12 @@ func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) 
 	}
 }
 
-// errOpen means that the mail is not to be had.
+// errOpen means that the message could not be opened.
 type errOpen struct{ error }
 
 func (e errOpen) Unwrap() error { return e.error }
 
-// receive hands the mail to the receive path.
+// receive passes the message to the receive path.
 func (q *Queue) receive(ctx context.Context, j *job, rcpts []store.Claimed) ([]*store.Attempt, error) {
 	mail, err := q.open(ctx, j.mail)
 	if err != nil {
@@ -172,8 +173,8 @@ func (q *Queue) receive(ctx context.Context, j *job, rcpts []store.Claimed) ([]*
 	return attempts, q.local.DeliverLocal(ctx, env, mail, mail.size, attempts)
 }
 
-// localFault is the verdict of an error of the receive path. ours means that
-// nothing is wrong with the mail or its recipient.
+// localFault returns the verdict for an error of the receive path. ours reports
+// that neither the message nor the recipient is at fault.
 func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, ours bool) {
 	if open, ok := errors.AsType[errOpen](err); ok {
 		return q.cannotOpen(ctx, j, open.error), false
@@ -198,7 +199,7 @@ func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, o
 	return verdictLocal, true
 }
 
-// cannotOpen is the verdict when the bytes of the mail are not to be had.
+// cannotOpen returns the verdict for a message whose bytes cannot be read.
 func (q *Queue) cannotOpen(ctx context.Context, j *job, err error) verdict {
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// destState is what is going on with a destination. One that has jobs, or that
-// was found dead, has a state.
+// destState is the state of a destination with jobs, or of an unreachable one.
 //
-// A destination is dead when none of its servers answers. For a while its mail is
-// then put off without a call, with what the last call found out. After that one
-// job at a time finds out whether it is back.
+// A destination is unreachable (dead) when none of its servers responds. During a
+// pause its jobs are deferred without an attempt, with the last error. After the
+// pause, one job at a time tries again.
 type destState struct {
 	waiting, running int
-	inside           int // of running: those that have a connection
+	inside           int // running jobs that have a connection
 
-	reached  uint64    // how often it was
-	failures int       // pauses in a row
-	until    time.Time // the end of the last one
-	response string    // why
+	reached  uint64    // number of successful connections
+	failures int       // consecutive pauses
+	until    time.Time // end of the last pause
+	response string    // the last error
 }
 
 func (s *destState) idle() bool { return s.running == 0 && s.waiting == 0 }
 
-// held says whether the destination is left alone.
+// held reports whether the destination is in a pause.
 func (s *destState) held(now time.Time) bool { return s.failures > 0 && now.Before(s.until) }
 
-// dead says whether it is to be found out if the destination is back.
+// dead reports whether the pause is over and a job should try the destination
+// again.
 func (s *destState) dead(now time.Time) bool { return s.failures > 0 && !now.Before(s.until) }
 
-// limit is how many jobs may run, of the usual number.
+// limit returns how many jobs may run; usual is the number for a healthy
+// destination.
 func (s *destState) limit(usual int, now time.Time) int {
 	if s.dead(now) {
 		return 1
@@ -37,8 +38,8 @@ func (s *destState) limit(usual int, now time.Time) int {
 	return usual
 }
 
-// enter notes that a job is connected to its destination, and leave that it no
-// longer uses that connection.
+// enter records that a job is connected to its destination, and leave that it has
+// finished with the connection.
 func (d *dispatcher) enter(j *job) { d.connected(j, 1) }
 func (d *dispatcher) leave(j *job) { d.connected(j, -1) }
 
@@ -48,9 +49,9 @@ func (d *dispatcher) connected(j *job, n int) {
 	d.dests[j.dest].inside += n
 }
 
-// unreachable notes that a job could not reach its destination. It is not dead
-// when another job is connected, or has reached it meanwhile: then it only takes
-// fewer connections than we made.
+// unreachable records that a job could not connect. The destination is not dead
+// if another job is connected or has connected since: then it only accepts fewer
+// connections than we opened.
 func (d *dispatcher) unreachable(j *job, response string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,16 +60,16 @@ func (d *dispatcher) unreachable(j *job, response string) {
 	}
 }
 
-// silent notes that a job was answered no more in the middle of a mail, as others
-// that are connected may be too.
+// silent records that a server stopped responding during a transaction, which may
+// affect the other connections too.
 func (d *dispatcher) silent(j *job, response string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hold(d.dests[j.dest], j, response)
 }
 
-// hold begins a pause, unless there is one, or another job has reached the
-// destination since j began. The caller holds the lock.
+// hold begins a pause, unless one is in progress or another job has connected
+// since j began. The caller holds the lock.
 func (d *dispatcher) hold(s *destState, j *job, response string) {
 	now := d.now()
 	if s.reached != j.reached || s.held(now) {
@@ -84,7 +85,7 @@ func (d *dispatcher) hold(s *destState, j *job, response string) {
 	d.signal()
 }
 
-// reachable notes that a server of the job's destination has answered.
+// reachable records that a server of the job's destination has responded.
 func (d *dispatcher) reachable(j *job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +97,8 @@ func (d *dispatcher) reachable(j *job) {
 	}
 }
 
-// givenUp says whether the job's destination is left alone, and why.
+// givenUp reports whether the job's destination is in a pause, and its last
+// error.
 func (d *dispatcher) givenUp(j *job) (response string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,8 +106,8 @@ func (d *dispatcher) givenUp(j *job) (response string, ok bool) {
 	return s.response, s.held(d.now())
 }
 
-// remember makes room for one more dead destination without jobs, and says
-// whether there is. The caller holds the lock.
+// remember makes room for one more dead destination without jobs, and reports
+// whether there is any. The caller holds the lock.
 func (d *dispatcher) remember() bool {
 	if len(d.dests) <= maxDead {
 		return true

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// destKind is how mail gets to a destination.
+// destKind is the kind of a destination.
 type destKind int
 
 const (
-	toMX     destKind = iota // to the servers of a domain
-	toRelay                  // all to one server
-	toInbox                  // to our own inboxes
+	toMX     destKind = iota // the MX hosts of a domain
+	toRelay                  // the relay
+	toInbox                  // our own inboxes
 	toNobody                 // test mode
 )
 
-// dest is where jobs compete for the same connections.
+// dest is a destination. Jobs with the same destination share its connection
+// limit.
 type dest struct {
 	kind   destKind
 	domain string // of toMX
@@ -25,11 +26,10 @@ type dest struct {
 
 func (d dest) network() bool { return d.kind == toMX || d.kind == toRelay }
 
-// dispatcher runs jobs, each in a goroutine of its own, and no more at a time
-// than the limits allow: a number for each destination, and limits.network or
-// limits.local over all. The others wait in the order in which they came; one
-// whose destination is busy holds up nobody behind it, and destinations that
-// were found dead never use more than half of the network's places.
+// dispatcher runs each job in its own goroutine, within limits per destination
+// and in total (limits.network or limits.local). Other jobs wait in order. A job
+// with a busy destination does not delay later jobs, and unreachable destinations
+// use at most half of the network limit.
 type dispatcher struct {
 	limits dispatchLimits
 	now    func() time.Time
@@ -37,26 +37,27 @@ type dispatcher struct {
 	mu        sync.Mutex
 	waiting   []*job
 	dests     map[dest]*destState
-	running   map[bool]int // by dest.network
-	probing   int          // running jobs of destinations that were found dead
-	recording int          // jobs that are not running any more, and not recorded
-	swept     time.Time    // when room was last made among the dead
+	running   map[bool]int // running jobs, by dest.network
+	probing   int          // running jobs of unreachable destinations
+	recording int          // jobs that have finished but are not recorded
+	swept     time.Time    // last cleanup of unreachable destinations
 	all       map[*job]struct{}
-	claimed   int // recipients in jobs that wait, run or are being recorded
+	claimed   int // recipients in waiting, running and recording jobs
 	jobs      sync.WaitGroup
-	// freed receives when there may be room for jobs that there was none for.
+	// freed receives a value when there may be room for more jobs.
 	freed chan struct{}
 }
 
 type dispatchLimits struct {
-	domain  int // jobs at a time to the servers of one domain
-	relay   int // jobs at a time to the relay
-	network int // jobs at a time that use the network
-	local   int // jobs at a time that do not
-	claimed int // recipients in hand
+	domain  int // concurrent jobs per domain
+	relay   int // concurrent jobs to the relay
+	network int // concurrent jobs on the network
+	local   int // concurrent local jobs
+	claimed int // claimed recipients
 }
 
-// atLeast is for how many recipients there must be room before more are claimed.
+// atLeast returns for how many recipients there must be room before more are
+// claimed.
 func (l dispatchLimits) atLeast() int { return max(1, l.claimed/10) }
 
 func (l dispatchLimits) of(d dest) int {
@@ -80,7 +81,7 @@ func newDispatcher(limits dispatchLimits, now func() time.Time) *dispatcher {
 	}
 }
 
-// add takes jobs and starts those that may run.
+// add adds jobs and starts those that may run.
 func (d *dispatcher) add(jobs []*job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +98,7 @@ func (d *dispatcher) add(jobs []*job) {
 	d.start()
 }
 
-// start starts what may run. The caller holds the lock.
+// start starts all jobs that may run. The caller holds the lock.
 func (d *dispatcher) start() {
 	now := d.now()
 	left := d.waiting[:0]
@@ -132,8 +133,8 @@ func (d *dispatcher) slots(network bool) int {
 	return d.limits.local
 }
 
-// run makes the attempt of a job and records the outcome. Its place is another's
-// before that, so that connections have work while the database writes.
+// run performs the attempt of a job and records the result. It frees the job's
+// slot before recording, so that connections are used while the database writes.
 func (d *dispatcher) run(j *job, probe bool) {
 	o := j.attempt()
 	early := d.mayRecordLater()
@@ -152,9 +153,9 @@ func (d *dispatcher) run(j *job, probe bool) {
 	d.forget(j)
 }
 
-// mayRecordLater counts a job that gives up its place before its outcome is
-// recorded. So may as many as there are connections: what is not recorded when
-// the process dies is sent again.
+// mayRecordLater counts a job that frees its slot before its result is recorded,
+// and reports whether it may. At most as many jobs as there are connections may,
+// because unrecorded results are sent again after a crash.
 func (d *dispatcher) mayRecordLater() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,7 +166,7 @@ func (d *dispatcher) mayRecordLater() bool {
 	return true
 }
 
-// vacate gives the place of a job to another one.
+// vacate frees the slot of a job.
 func (d *dispatcher) vacate(j *job, probe bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +179,7 @@ func (d *dispatcher) vacate(j *job, probe bool) {
 	d.start()
 }
 
-// leaveAlone forgets a destination that has no more jobs, unless it is dead. The
+// leaveAlone forgets a destination without jobs, unless it is unreachable. The
 // caller holds the lock.
 func (d *dispatcher) leaveAlone(to dest) {
 	if s := d.dests[to]; s.idle() && (s.failures == 0 || !d.remember()) {
@@ -186,8 +187,7 @@ func (d *dispatcher) leaveAlone(to dest) {
 	}
 }
 
-// forget ends the account of a job that is recorded, or given back. The caller
-// holds the lock.
+// forget removes a job that is recorded or released. The caller holds the lock.
 func (d *dispatcher) forget(j *job) {
 	before := d.free()
 	d.claimed -= len(j.rcpts)
@@ -205,8 +205,8 @@ func (d *dispatcher) signal() {
 	}
 }
 
-// room is how many more recipients may be claimed. It is 0 until there is room
-// for a good number: a claim of many costs little more than one of few.
+// room returns how many more recipients may be claimed. It returns 0 for small
+// numbers, because a large claim costs little more than a small one.
 func (d *dispatcher) room() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *dispatcher) room() int {
 
 func (d *dispatcher) free() int { return d.limits.claimed - d.claimed }
 
-// crowded says whether a destination has enough jobs waiting.
+// crowded reports whether a destination has enough waiting jobs.
 func (d *dispatcher) crowded() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,8 +231,8 @@ func (d *dispatcher) crowded() bool {
 	return false
 }
 
-// busy are the domains whose destination has enough jobs waiting: what else is
-// due for them is better left to a node that has nothing to do.
+// busy returns the domains whose destination has enough waiting jobs. Other nodes
+// should claim further recipients of these domains.
 func (d *dispatcher) busy() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,14 +249,14 @@ func (d *dispatcher) busy() []string {
 	return slices.Sorted(maps.Keys(domains))
 }
 
-// held are the jobs that wait, run or are being recorded.
+// held returns the jobs that wait, run or are being recorded.
 func (d *dispatcher) held() []*job {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Keys(d.all))
 }
 
-// drop gives back the jobs that wait; they will not be run.
+// drop removes and returns the waiting jobs.
 func (d *dispatcher) drop() []*job {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -270,5 +270,5 @@ func (d *dispatcher) drop() []*job {
 	return jobs
 }
 
-// wait waits until no job is in hand.
+// wait waits until all jobs are done.
 func (d *dispatcher) wait() { d.jobs.Wait() }

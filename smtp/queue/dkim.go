@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// DKIMKeys is where the signing keys of a domain are. Store is one.
+// DKIMKeys provides the signing keys of a domain. Store implements it.
 type DKIMKeys interface {
 	DKIMKeys(ctx context.Context, accountID int64, domain string) ([]store.DKIMKey, error)
 }
@@ -28,8 +28,8 @@ type Signer struct {
 	parsed map[ownDomain]parsedKeys // at most maxParsed
 }
 
-// ownDomain is a domain of an account, or of store.TheInstall. Another account
-// that has the domain later has keys of its own.
+// ownDomain is the domain of an account, or of store.TheInstall. If another
+// account verifies the domain later, it has its own keys.
 type ownDomain struct {
 	account int64
 	name    string
@@ -45,7 +45,7 @@ type signingKey struct {
 	key      crypto.Signer
 }
 
-// NewSigner returns a signer that keeps parsed keys for a minute. now is the
+// NewSigner returns a signer that caches parsed keys for a minute. now is the
 // clock; nil means time.Now.
 func NewSigner(keys DKIMKeys, now func() time.Time) *Signer {
 	if now == nil {
@@ -54,10 +54,10 @@ func NewSigner(keys DKIMKeys, now func() time.Time) *Signer {
 	return &Signer{keys: keys, now: now, parsed: map[ownDomain]parsedKeys{}}
 }
 
-// Sign reads a message once and returns the DKIM-Signature fields to put in
-// front of it: one for each key that the account has for domain. It returns an
-// error if the domain has no keys, so that no message goes out unsigned. Memory
-// does not grow with the body.
+// Sign reads a message once and returns one DKIM-Signature field for each of the
+// account's keys of the domain, to be put before the message. It returns an error
+// if the domain has no keys, so that no message is sent unsigned. Memory use does
+// not depend on the size of the body.
 func (s *Signer) Sign(ctx context.Context, accountID int64, domain string, raw io.Reader) (string, error) {
 	domain = strings.ToLower(domain)
 	keys, err := s.keysOf(ctx, ownDomain{accountID, domain})
@@ -91,7 +91,7 @@ func (s *Signer) keysOf(ctx context.Context, domain ownDomain) ([]signingKey, er
 		keys = append(keys, signingKey{k.Selector, key})
 	}
 	if len(s.parsed) >= maxParsed {
-		clear(s.parsed) // which is read again in a minute anyway
+		clear(s.parsed) // entries expire after a minute anyway
 	}
 	s.parsed[domain] = parsedKeys{keys, now.Add(keysLife)}
 	return keys, nil

@@ -14,20 +14,20 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The selectors of the keys that EnsureKeys makes.
+// Selectors of the keys that EnsureKeys creates.
 const (
 	selectorRSA     = "postroom-rsa"
 	selectorEd25519 = "postroom-ed25519"
 )
 
-// DKIMKeyStore keeps signing keys. Store is one.
+// DKIMKeyStore stores signing keys. Store implements it.
 type DKIMKeyStore interface {
 	DKIMKeys
 	AddDKIMKeys(ctx context.Context, keys ...store.DKIMKey) error
 }
 
-// EnsureKeys makes an RSA-2048 and an Ed25519 key for domain, unless it has
-// keys. When nodes start together, the keys of the first stay.
+// EnsureKeys creates an RSA-2048 and an Ed25519 key for domain, unless it has
+// keys. If nodes start at the same time, the first node's keys are kept.
 func EnsureKeys(ctx context.Context, keys DKIMKeyStore, domain string) error {
 	domain = strings.ToLower(domain)
 	have, err := keys.DKIMKeys(ctx, store.TheInstall, domain)
@@ -41,9 +41,9 @@ func EnsureKeys(ctx context.Context, keys DKIMKeyStore, domain string) error {
 	return keys.AddDKIMKeys(ctx, made...)
 }
 
-// NewKeys makes an RSA-2048 and an Ed25519 key for domain, which is in lower
-// case, under selectors that nobody else has: several accounts may ask for one
-// domain, and a key's successor is published beside it.
+// NewKeys creates an RSA-2048 and an Ed25519 key for domain, which must be in
+// lower case. The selectors are unique, because several accounts may add one
+// domain and a new key is published beside the old one.
 func NewKeys(domain string) ([]store.DKIMKey, error) {
 	prefix := "pr-" + strings.ToLower(rand.Text()[:8])
 	return makeKeys(domain, prefix+"-rsa", prefix+"-ed25519")
@@ -78,20 +78,19 @@ func makeKeys(domain, rsaSelector, edSelector string) ([]store.DKIMKey, error) {
 
 // Record is a DNS record to publish.
 type Record struct {
-	Name  string // without a dot at the end
+	Name  string // without a trailing dot
 	Type  string
-	Value string // of TXT: the whole value; see SplitTXT
+	Value string // of a TXT record: the whole value; see SplitTXT
 }
 
-// PublicKeys is where the public halves of the mail domain's keys are. Store is
-// one.
+// PublicKeys provides the public keys of the mail domain. Store implements it.
 type PublicKeys interface {
 	InstallKeys(ctx context.Context, domain string) ([]store.DomainKey, error)
 }
 
-// Records returns the TXT records with the public keys of the mail domain (RFC
-// 6376 section 3.6.1, RFC 8463 section 4), of those too that wait to sign or are
-// retired. None when it has no keys.
+// Records returns the TXT records with the public keys of the mail domain,
+// including pending and retired ones (RFC 6376 section 3.6.1, RFC 8463 section
+// 4).
 func Records(ctx context.Context, keys PublicKeys, domain string) ([]Record, error) {
 	domain = strings.ToLower(domain)
 	stored, err := keys.InstallKeys(ctx, domain)
@@ -114,7 +113,7 @@ func KeyRecord(k store.DKIMKey) Record {
 	}
 }
 
-// publicKey is what stands in p=: the bare key for Ed25519, and a
+// publicKey returns the value of the p= tag: the raw key for Ed25519, a
 // SubjectPublicKeyInfo for RSA.
 func publicKey(key crypto.Signer) ([]byte, error) {
 	if ed, ok := key.Public().(ed25519.PublicKey); ok {
@@ -123,9 +122,8 @@ func publicKey(key crypto.Signer) ([]byte, error) {
 	return x509.MarshalPKIXPublicKey(key.Public())
 }
 
-// SplitTXT cuts the value of a TXT record into the strings of at most 255 bytes
-// that it is made of (RFC 1035 section 3.3.14). Readers put them together
-// without anything between.
+// SplitTXT splits the value of a TXT record into strings of at most 255 bytes
+// (RFC 1035 section 3.3.14). Readers concatenate them.
 func SplitTXT(value string) []string {
 	var parts []string
 	for len(value) > 255 {

@@ -18,33 +18,33 @@ type job struct {
 	dest  dest
 	rcpts []store.Claimed
 
-	attempt func() outcome // makes the attempt
-	record  func(outcome)  // stores its outcome
+	attempt func() outcome // performs the attempt
+	record  func(outcome)  // stores its result
 
 	holding *holding
-	reached uint64 // how often the destination was, when the job began
+	reached uint64 // dest's reached counter when the job began
 }
 
-// outcome is the result of an attempt: a verdict for each recipient of the job. The
-// zero outcome records nothing.
+// outcome is the result of an attempt: a verdict for each recipient of the job.
+// The zero outcome records nothing.
 type outcome struct{ verdicts []verdict }
 
-// sameOutcome is an outcome with one verdict for all recipients of a job.
+// sameOutcome returns an outcome with the same verdict for all recipients.
 func sameOutcome(j *job, v verdict) outcome { return outcome{all(len(j.rcpts), v)} }
 
-// outgoing is a message that is being delivered. The jobs of one claim share
-// it, so that it is signed once, unless it is not the same for all recipients.
+// outgoing is a message that is being delivered. The jobs of one claim share it,
+// so that it is signed only once, unless it differs by recipient.
 type outgoing struct {
 	message store.Message
-	from    string // reverse-path, where nobody is to answer
-	fields  string // of the header, for one recipient alone
+	from    string // reverse-path, without feedback addresses
+	fields  string // header fields for one recipient
 
 	mu        sync.Mutex
 	signed    bool
 	signature string
 }
 
-// jobsOf makes jobs of what was claimed.
+// jobsOf groups claimed recipients into jobs.
 func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 	type key struct {
 		message int64
@@ -83,7 +83,7 @@ func (q *Queue) destOf(c store.Claimed) dest {
 	return dest{kind: toMX, domain: c.Domain}
 }
 
-// signedMail is a message with its signature in front, as it goes out.
+// signedMail is a message with its signature, as it is sent.
 type signedMail struct {
 	io.Reader
 	size int64
@@ -92,9 +92,9 @@ type signedMail struct {
 
 func (s *signedMail) Close() error { return s.raw.Close() }
 
-// open opens the bytes that go out. A message is signed when it is first sent;
-// every later attempt finds the signature stored and sends the same bytes. One
-// with fields for its recipient is signed for each attempt. The caller closes it.
+// open opens the bytes to send. A message is signed on the first attempt; later
+// attempts use the stored signature and send the same bytes. A message with
+// fields for its recipient is signed for each attempt. The caller closes it.
 func (q *Queue) open(ctx context.Context, m *outgoing) (*signedMail, error) {
 	raw, err := q.store.Raw(ctx, m.message.Seq)
 	if err != nil {
@@ -114,8 +114,8 @@ func (q *Queue) open(ctx context.Context, m *outgoing) (*signedMail, error) {
 	}, nil
 }
 
-// sign returns the signature that the jobs of one claim share, and leaves raw
-// at its beginning.
+// sign returns the signature that the jobs of one claim share. It leaves raw at
+// its start.
 func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (string, error) {
 	if q.signer == nil {
 		return "", nil
@@ -141,7 +141,8 @@ func (q *Queue) sign(ctx context.Context, m *outgoing, raw io.ReadSeeker) (strin
 	return signature, nil
 }
 
-// newSignature is what this claim has signed for all recipients, to be stored.
+// newSignature returns the signature of this claim for all recipients, to be
+// stored.
 func (m *outgoing) newSignature() string {
 	if m.fields != "" {
 		return ""

@@ -8,14 +8,14 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// holding is the claim of a job on its recipients. It ends with the lease unless
-// that is renewed, and at once when another process has claimed one of them.
+// holding is the claim of a job on its recipients. It ends when the lease expires
+// without renewal, or when another process claims one of the recipients.
 type holding struct {
 	mu     sync.Mutex
-	until  time.Time       // when the lease ends, less a margin
-	open   map[int64]int64 // fences of those without a recorded outcome, by recipient
+	until  time.Time       // end of the lease, less a margin
+	open   map[int64]int64 // fences of recipients without a recorded result, by recipient
 	lost   bool
-	giveUp context.CancelFunc // ends the attempt; nil before it begins
+	giveUp context.CancelFunc // cancels the attempt; nil before it begins
 }
 
 func newHolding(rcpts []store.Claimed, until time.Time) *holding {
@@ -26,16 +26,16 @@ func newHolding(rcpts []store.Claimed, until time.Time) *holding {
 	return h
 }
 
-// ours says whether nobody else can have claimed the recipients by now. Both
-// clocks are asked: the monotonic one stands still while the machine sleeps, and
-// the wall clock may be set back.
+// ours reports whether the lease is still valid. It checks both clocks: the
+// monotonic clock stops while the machine sleeps, and the wall clock may be set
+// back.
 func (h *holding) ours(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.lost && now.Before(h.until) && now.Round(0).Before(h.until.Round(0))
 }
 
-// begin names what ends the attempt when the claim is lost.
+// begin sets the function that cancels the attempt when the claim is lost.
 func (h *holding) begin(giveUp context.CancelFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +45,7 @@ func (h *holding) begin(giveUp context.CancelFunc) {
 	}
 }
 
-// settle notes that the outcome of a recipient is recorded, or never will be.
+// settle removes a recipient whose result is recorded or never will be.
 func (h *holding) settle(rcpt int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,8 +68,8 @@ func (h *holding) extend(until time.Time) {
 	h.until = until
 }
 
-// lose ends the claim when rcpt has no outcome yet. An attempt for recipients of
-// whom one is another's would hand over that one's mail too.
+// lose ends the claim if rcpt has no result yet. The whole attempt ends, because
+// it would also send to the recipient that another process has claimed.
 func (h *holding) lose(rcpt int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,12 +82,12 @@ func (h *holding) lose(rcpt int64) {
 	}
 }
 
-// leaseEnd is until when a lease that was asked for at now is relied on. The
-// margin is for clocks of nodes that differ, and for the last bytes of a mail.
+// leaseEnd returns when a lease requested at now ends. The margin allows for
+// clock differences and for the last bytes of a message.
 func (q *Queue) leaseEnd(now time.Time) time.Time { return now.Add(q.lease * 9 / 10) }
 
-// renewLeases renews once. When it cannot, the leases go on to lapse: then no
-// mail is handed over any more until it can.
+// renewLeases renews all leases once. If it fails, the leases expire, and no
+// messages are sent until a renewal succeeds.
 func (q *Queue) renewLeases(ctx context.Context) {
 	jobs := map[store.Lease]*job{}
 	var leases []store.Lease

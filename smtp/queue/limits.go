@@ -47,8 +47,8 @@ const (
 
 // Destinations that do not respond.
 const (
-	// firstHold is the pause after a destination was found dead. It doubles up to
-	// mostHold and varies by holdJitter.
+	// firstHold is the pause after a destination was found unreachable. It
+	// doubles up to mostHold and varies by holdJitter.
 	firstHold  = 30 * time.Second
 	mostHold   = 5 * time.Minute
 	holdJitter = 0.1

@@ -14,32 +14,31 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Queue delivers accepted mail. Any number of them, on any number of nodes, can
-// run on one store.
+// Queue delivers accepted messages. Several queues, also on several nodes, can
+// share one store.
 //
-// Each recipient has an outcome of its own:
+// Each recipient has its own result:
 //
-//   - The server of its domain, or our own inbox, takes the mail: delivered. The
-//     relay takes it: sent.
-//   - A server refuses it for good (5yz), the domain does not exist or takes no
-//     mail, or all its servers are at addresses that mail is not sent to:
-//     bounced, and never tried again.
-//   - Anything else (4yz, no answer, no DNS, a fault of ours): tried again on
-//     the schedule of nextAttempt, for 24 hours or, if it is marketing, 72, and
-//     then bounced with the last answer.
-//   - The content of the message is gone, or the domain that it is from is no
-//     longer verified for the account that sends: failed.
+//   - Delivered: the server of its domain, or our own inbox, accepted the message.
+//     Sent: the relay accepted it.
+//   - Bounced, without retry: a server replied 5yz, the domain does not exist or
+//     accepts no mail, or all its servers have addresses that we do not send to.
+//   - Deferred: anything else (4yz, no reply, DNS failure, our own faults). It is
+//     retried on the schedule of nextAttempt for 24 hours, or 72 hours for
+//     marketing, and then bounces with the last reply.
+//   - Failed: the content of the message is gone, or its From domain is no longer
+//     verified for the account.
 //
-// Before each round the scheduled emails whose time has come are queued, so that
-// they are at most as late as the poll is long.
+// Before each round, due scheduled emails are queued, so that they are late by at
+// most one poll interval.
 //
-// To a domain that says by MTA-STS (RFC 8461) how its servers are known, mail goes
-// only to those, and only encrypted; what cannot go that way is tried again.
-// DANE (RFC 7672) is not looked at: it needs a resolver that validates.
+// If a domain has an MTA-STS policy (RFC 8461), its mail is sent only to the
+// servers in the policy, and only over TLS; otherwise it is deferred. DANE (RFC
+// 7672) is not supported, because it needs a validating resolver.
 //
-// A mail is handed over at least once. It may be twice when a server took it and
-// its answer never came (RFC 1047), or when this process died before it could
-// record the answer; both times with the same bytes and Message-ID.
+// A message is sent at least once. It may be sent twice if the reply of the
+// server is lost (RFC 1047), or if the process dies before it records the reply;
+// both times with the same bytes and Message-ID.
 type Queue struct {
 	store    *store.Store
 	local    LocalDelivery
@@ -63,8 +62,8 @@ type Queue struct {
 	tally    queueTally
 }
 
-// New returns a queue that does nothing until Run or RunOnce. It must be
-// closed, which Run does at its end.
+// New returns a queue that does nothing until Run or RunOnce. The caller must
+// close it, unless it calls Run.
 func New(cfg Config) (*Queue, error) {
 	if cfg.Store == nil || cfg.Local == nil || cfg.Domain == "" || cfg.HELO == "" {
 		return nil, errors.New("queue: store, local delivery, domain and HELO name are required")
@@ -98,9 +97,9 @@ func New(cfg Config) (*Queue, error) {
 	return q, nil
 }
 
-// Run delivers what is due until ctx ends. Then it claims nothing more, gives
-// back what it has not begun, lets transactions finish for the time of Grace,
-// breaks off the others, and returns when nothing of it runs any more.
+// Run delivers due recipients until ctx ends. It then claims nothing more,
+// releases waiting jobs, lets transactions finish for at most Grace, cancels the
+// rest, and returns when everything has stopped.
 func (q *Queue) Run(ctx context.Context) error {
 	defer q.Close()
 	wake := q.store.WakeQueue()
@@ -109,8 +108,8 @@ func (q *Queue) Run(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
 	defer breakOff()
-	// Short leases that are renewed let another node soon take over the messages of
-	// a node that died, however long a delivery may take.
+	// Short leases that are renewed let another node soon claim the messages of a
+	// node that died, however long a delivery may take.
 	keeping.Go(func() { work.Every(deliveries, q.lease/leasesPerLife, q.renewLeases) })
 	work.Due(ctx, func(ctx context.Context) time.Duration { return q.round(ctx, deliveries) }, wake.C, q.jobs.freed)
 	q.drain(deliveries, breakOff)
@@ -125,7 +124,7 @@ func (q *Queue) round(ctx, deliveries context.Context) time.Duration {
 		q.log.WarnContext(ctx, "queue cannot claim recipients", "error", err)
 	}
 	if err == nil && n > 0 {
-		return 0 // there may be more
+		return 0 // there may be more work
 	}
 	if q.jobs.crowded() {
 		work.Pause(ctx, min(pause, crowdedPause), q.jobs.freed)
@@ -134,20 +133,19 @@ func (q *Queue) round(ctx, deliveries context.Context) time.Duration {
 	return pause
 }
 
-// RunOnce does one round: it claims what is due, up to a batch, delivers it, and
-// returns when every outcome is recorded, and how many recipients it claimed.
+// RunOnce claims and delivers one batch of due recipients. It returns their
+// number when every result is recorded.
 func (q *Queue) RunOnce(ctx context.Context) (int, error) {
 	n, _, err := q.claim(ctx, ctx)
 	q.jobs.wait()
 	return n, err
 }
 
-// Close closes the connections that are kept for more mail.
+// Close closes the idle connections.
 func (q *Queue) Close() { q.conns.Close() }
 
-// claim takes what is due and hands it to the dispatcher. work is the context
-// of the deliveries. pause is how long there is nothing to claim, as far as is
-// known.
+// claim claims due recipients and passes them to the dispatcher. work is the
+// context of the deliveries. pause is how long to wait before the next claim.
 func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, err error) {
 	if n, err := q.store.ReleaseScheduled(work, q.due); err != nil {
 		q.log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
@@ -167,8 +165,8 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if wait := due.Sub(now); wait > 0 {
 		return 0, min(wait, pollEvery), nil
 	}
-	// Not with ctx: what is claimed at the moment when that ends, and not known
-	// to be, could not be given back and would wait for the end of its lease.
+	// Do not use ctx: if it ended during the claim, the claimed recipients would
+	// be unknown and blocked until their lease expires.
 	claiming, cancel := context.WithTimeout(work, claimTimeout)
 	defer cancel()
 	claimed, err := q.store.ClaimRecipients(claiming, min(room, q.batch), q.lease, busy)
@@ -181,7 +179,7 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 		send, skip = nil, claimed
 	}
 	ended := verdictSuppressed
-	if err != nil { // who must not get it is not known
+	if err != nil { // the suppressed recipients are unknown
 		ended = verdictLocal
 	}
 	q.dispatch(work, q.jobsOf(send), now, func(j *job) outcome { return q.begin(ctx, work, j) })
@@ -199,7 +197,7 @@ func (q *Queue) dispatch(work context.Context, jobs []*job, claimed time.Time, a
 	q.jobs.add(jobs)
 }
 
-// begin runs a job, unless ctx has ended while it waited for its turn.
+// begin runs a job, unless ctx ended while the job waited.
 func (q *Queue) begin(ctx, work context.Context, j *job) outcome {
 	if ctx.Err() != nil {
 		return sameOutcome(j, verdictUntried)

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// record stores the outcome of a job, recipient by recipient.
+// record stores the result of a job for each recipient.
 func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 	var recording sync.WaitGroup
 	for i, v := range o.verdicts {
@@ -28,9 +28,9 @@ func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 	recording.Wait()
 }
 
-// recordOne stores one outcome, and goes on trying: a mail that was taken and
-// not recorded would be sent again. When another process has claimed the
-// recipient before, it is.
+// recordOne stores one result and retries on errors, because an unrecorded
+// message would be sent again. It stops if another process has claimed the
+// recipient.
 func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdict) {
 	a := q.attemptOf(j, c, v)
 	wait := 50 * time.Millisecond
@@ -55,7 +55,8 @@ func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdic
 	}
 }
 
-// recordAttempt does not end with the queue: what is known is written.
+// recordAttempt ignores cancellation, so that known results are stored during
+// shutdown.
 func (q *Queue) recordAttempt(ctx context.Context, a store.Attempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -66,9 +67,8 @@ func databaseAway(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// attemptOf is the row of an outcome. A transient one is put off, until it has
-// been tried for long enough; then it is a soft bounce, with the last words of
-// the server.
+// attemptOf returns the database row of a result. A transient failure is deferred
+// until the retries end; then it is a soft bounce with the server's last reply.
 func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
 	a := &store.Attempt{
 		RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence,
@@ -105,7 +105,7 @@ func (q *Queue) logAttempt(ctx context.Context, j *job, c store.Claimed, a *stor
 		"attempt", c.Attempts, "status", a.Status, "smtp_code", code)
 }
 
-// logLost tells of a claim that another process has taken over.
+// logLost logs a claim that another process has taken over.
 func (q *Queue) logLost(ctx context.Context, j *job) {
 	q.log.WarnContext(ctx, "recipient claimed by another node", "message_id", j.mail.message.ID,
 		"rcpt_domain", j.rcpts[0].Domain)

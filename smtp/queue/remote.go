@@ -18,8 +18,8 @@ import (
 // errLeaseOver means that another process may have claimed the recipient.
 var errLeaseOver = errors.New("lease is over")
 
-// deliverRemote hands the mail to the first server of the destination that
-// takes the transaction, and returns what it says of each recipient.
+// deliverRemote sends the message to the first server of the destination that
+// accepts the transaction, and returns its verdicts.
 func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 	n := len(j.rcpts)
 	endpoints, policy, v := q.route(ctx, j.dest)
@@ -62,9 +62,9 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 	return unlessBrokenOff(ctx, all(n, overall))
 }
 
-// noteServer notes how the server of a transaction is. One that says nothing any
-// more in the middle of it is as good as dead, and would hold up every mail for
-// its domain.
+// noteServer records the state of the transaction's server. A server that stops
+// responding during a transaction counts as unreachable, because it would delay
+// all mail for its domain.
 func (q *Queue) noteServer(ctx context.Context, j *job, p *outbound.Peer) {
 	switch {
 	case brokenOff(ctx):
@@ -75,8 +75,7 @@ func (q *Queue) noteServer(ctx context.Context, j *job, p *outbound.Peer) {
 	}
 }
 
-// unlessBrokenOff turns the failures of an attempt that we ourselves have
-// broken off into what they are: no attempt at all.
+// unlessBrokenOff marks the failures of a cancelled attempt as untried.
 func unlessBrokenOff(ctx context.Context, verdicts []verdict) []verdict {
 	if !brokenOff(ctx) {
 		return verdicts
@@ -89,8 +88,8 @@ func unlessBrokenOff(ctx context.Context, verdicts []verdict) []verdict {
 	return verdicts
 }
 
-// transact hands the mail to a server. A fault means that the server has said
-// nothing about any recipient, so that another one may be asked.
+// transact sends the message to a server. A fault means that the server gave no
+// reply about any recipient, so that another server can be tried.
 func (q *Queue) transact(ctx context.Context, p *outbound.Peer, j *job) ([]verdict, *outbound.Fault) {
 	defer q.conns.Put(p)
 	if q.feedback != nil {
@@ -141,9 +140,9 @@ func (q *Queue) together(ctx context.Context, p *outbound.Peer, j *job) ([]verdi
 	return fill(verdicts, accepted, q.hand(ctx, p, j, mail, taken)), nil
 }
 
-// senderFault is the fault in a server's refusal of MAIL, nil when the refusal
-// is about the mail. A relay that asks for a password does not judge the mail, nor
-// does a server that asks for TLS, which has failed (RFC 3207 section 4).
+// senderFault returns the fault if a server's refusal of MAIL is not about the
+// message, else nil. Examples are a relay that requires authentication, or a
+// server that requires TLS after TLS failed (RFC 3207 section 4).
 func (q *Queue) senderFault(ctx context.Context, e outbound.Endpoint, r outbound.Response) *outbound.Fault {
 	var err error = &outbound.ResponseError{Response: r}
 	switch {
@@ -159,7 +158,7 @@ func (q *Queue) senderFault(ctx context.Context, e outbound.Endpoint, r outbound
 	return &f
 }
 
-// hand sends the mail itself.
+// hand sends the message data.
 func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signedMail, taken store.RecipientStatus) verdict {
 	r, err := p.Data(mail, func() error {
 		if !j.holding.ours(q.now()) {
@@ -184,8 +183,8 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 	return said(r, taken)
 }
 
-// newTransaction is the envelope for those recipients that p can be asked
-// about: left are their places in the job. The others have their verdict.
+// newTransaction returns the envelope for the recipients that p can accept; left
+// are their indexes in the job. The others already have a verdict.
 func newTransaction(p *outbound.Peer, j *job, from string, size int64) (verdicts []verdict, tx outbound.Transaction, left []int) {
 	verdicts = make([]verdict, len(j.rcpts))
 	tx = outbound.Transaction{From: from, Size: size, UTF8: !smtp.IsASCII(from), Notify: from != j.mail.from && j.dest.kind == toRelay}
@@ -207,8 +206,8 @@ func newTransaction(p *outbound.Peer, j *job, from string, size int64) (verdicts
 	return verdicts, tx, left
 }
 
-// wireAddress is an address as RCPT takes it: the domain in ASCII, so that a
-// server needs SMTPUTF8 only for a local part that cannot be written otherwise.
+// wireAddress returns an address for RCPT. The domain is in ASCII, so that
+// SMTPUTF8 is needed only for a non-ASCII local part.
 func wireAddress(email string) (string, bool) {
 	if mail.ValidAddress(email) != nil || strings.ContainsAny(email, "\r\n\x00<>") {
 		return "", false
@@ -221,9 +220,8 @@ func wireAddress(email string) (string, bool) {
 	return email[:at+1] + domain, true
 }
 
-// headerIsUTF8 says whether the header names a local part that is not ASCII. Such
-// a mail is for servers with SMTPUTF8 alone, whoever it is for (RFC 6531 section
-// 3.4).
+// headerIsUTF8 reports whether the header contains a non-ASCII local part. The
+// message then requires SMTPUTF8, whatever its recipients (RFC 6531 section 3.4).
 func headerIsUTF8(as mail.Addresses) bool {
 	named := slices.Concat(as.To, as.Cc, as.ReplyTo)
 	if as.From != nil {
@@ -234,7 +232,7 @@ func headerIsUTF8(as mail.Addresses) bool {
 	})
 }
 
-// fill sets the verdicts of the recipients at the given places.
+// fill sets the verdicts of the recipients at these indexes.
 func fill(verdicts []verdict, at []int, v verdict) []verdict {
 	for _, i := range at {
 		verdicts[i] = v

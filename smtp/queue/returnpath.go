@@ -12,18 +12,18 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Feedback is how those who get our mail can answer it.
+// Feedback creates the reverse-paths and unsubscribe links of outbound messages.
 type Feedback struct {
-	// Signer makes the addresses.
+	// Signer signs the addresses.
 	Signer *feedback.Signer
-	// BaseURL is where links begin; nil means that mail gets none.
+	// BaseURL is the prefix of links; nil disables them.
 	BaseURL *url.URL
 }
 
-// apart runs a transaction for each recipient of the job, as each has a return
-// path of their own, and records what came of one while the next is served: what
-// is not recorded when the process dies is sent again. Those that the server did
-// not get to are left for another connection.
+// apart runs one transaction per recipient, because each has its own
+// reverse-path. It records each result while the next transaction runs: what is
+// not recorded when the process dies is sent again. Recipients that the server
+// did not get to are left for another connection.
 func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]verdict, *outbound.Fault) {
 	verdicts := all(len(j.rcpts), verdictUntried)
 	var recording sync.WaitGroup
@@ -42,8 +42,8 @@ func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]verdict,
 		case i == len(j.rcpts)-1 || v[0].recorded:
 			verdicts[i] = v[0]
 		default:
-			// No lease is renewed any more of what is recorded: to do so would look
-			// as if another process had claimed it.
+			// Stop renewing the lease of a recorded recipient: the renewal would
+			// fail and look like a lost claim.
 			j.holding.settle(j.rcpts[i].Seq)
 			came := unlessBrokenOff(ctx, v)[0]
 			recording.Go(func() { q.recordOne(ctx, j, j.rcpts[i], came) })
@@ -53,9 +53,9 @@ func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]verdict,
 	return verdicts, nil
 }
 
-// reversePath is the envelope's sender: a return path for the one recipient, on
-// the sender's own domain where that is set up for it, so that SPF is aligned
-// with the From address (RFC 7489 section 3.1.2).
+// reversePath returns the reverse-path for the one recipient. It is on the
+// sender's domain if that is configured for it, so that SPF is aligned with the
+// From address (RFC 7489 section 3.1.2).
 func (q *Queue) reversePath(ctx context.Context, j *job) string {
 	if q.feedback == nil {
 		return j.mail.from
@@ -65,8 +65,8 @@ func (q *Queue) reversePath(ctx context.Context, j *job) string {
 	return q.feedback.Signer.ReturnPath(to, q.returnDomain(ctx, j))
 }
 
-// returnDomain is the domain of the return path: the install's own when that of
-// the sender has none, or nobody can tell.
+// returnDomain returns the domain of the reverse-path. It is the installation's
+// own if the sender's domain has none or the lookup fails.
 func (q *Queue) returnDomain(ctx context.Context, j *job) string {
 	_, domain, _ := strings.Cut(j.mail.message.FromEmail, "@")
 	if domain == q.domain {
@@ -79,8 +79,8 @@ func (q *Queue) returnDomain(ctx context.Context, j *job) string {
 	return cmp.Or(host, q.domain)
 }
 
-// fieldsOf is what stands in the header of a mail for one recipient alone: how
-// they unsubscribe from marketing mail. The same for every attempt.
+// fieldsOf returns the header fields for one recipient: the unsubscribe link of
+// marketing mail. They are the same in every attempt.
 func (q *Queue) fieldsOf(c store.Claimed) string {
 	if q.feedback == nil || q.feedback.BaseURL == nil || c.Category != store.CategoryMarketing {
 		return ""

@@ -11,9 +11,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// route returns the servers to try, in order, and what the domain asks of them,
-// or the verdict when there are none. The relay is the operator's own, and under
-// nobody's policy.
+// route returns the servers to try, in order, and the policy of the domain, or
+// the verdict if there are none. The relay has no policy.
 func (q *Queue) route(ctx context.Context, to dest) ([]outbound.Endpoint, mtasts.Policy, *verdict) {
 	if to.kind == toRelay {
 		return []outbound.Endpoint{q.relay.At}, mtasts.Policy{}, nil
@@ -47,7 +46,7 @@ func (q *Queue) route(ctx context.Context, to dest) ([]outbound.Endpoint, mtasts
 	return endpoints, policy, nil
 }
 
-// hosts returns the MX hosts of a destination, or the verdict when it has none.
+// hosts returns the MX hosts of a destination, or the verdict if it has none.
 func (q *Queue) hosts(ctx context.Context, to dest) ([]string, *verdict) {
 	hosts, err := q.dir.Hosts(ctx, to.domain)
 	switch {
@@ -62,9 +61,9 @@ func (q *Queue) hosts(ctx context.Context, to dest) ([]string, *verdict) {
 	return hosts, nil
 }
 
-// peers yields connections that are ready for a transaction, or why there is
-// none, until enough addresses were tried. Who takes a connection gives it back
-// to q.conns.
+// peers yields connections that are ready for a transaction, or the fault of a
+// server, until enough addresses were tried. The caller returns connections to
+// q.conns.
 func (q *Queue) peers(ctx context.Context, endpoints []outbound.Endpoint) iter.Seq2[*outbound.Peer, *outbound.Fault] {
 	return func(yield func(*outbound.Peer, *outbound.Fault) bool) {
 		tries := 0
@@ -110,8 +109,8 @@ func (q *Queue) call(ctx context.Context, e outbound.Endpoint, addr netip.Addr) 
 	return nil, &f
 }
 
-// noteUnmet tells of a server that is not what its domain's policy asks for: it
-// got nothing, or it got the mail because the domain is testing.
+// noteUnmet records a server that does not meet its domain's policy. In mode
+// testing it is used nevertheless, otherwise it is not.
 func (q *Queue) noteUnmet(ctx context.Context, mode mtasts.Mode, e outbound.Endpoint, why error) {
 	q.log.InfoContext(ctx, "MTA-STS policy is not met", "mx_host", e.Name(), "mode", mode, "error", why)
 	if mode == mtasts.Testing {

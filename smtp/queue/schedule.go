@@ -6,7 +6,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// retriesEnd is when the last attempt for a recipient is made.
+// retriesEnd returns the time of the last attempt for a recipient.
 func retriesEnd(c store.Claimed) time.Time {
 	if c.Category == store.CategoryMarketing {
 		return c.CreatedAt.Add(retryMarketingFor)
@@ -14,9 +14,9 @@ func retriesEnd(c store.Claimed) time.Time {
 	return c.CreatedAt.Add(retryFor)
 }
 
-// nextAttempt returns when a recipient is tried again after its attempts (1 or
-// more) failed for now. ok is false when that was the last one: the very last is
-// made at end. jitter is from -1 to 1.
+// nextAttempt returns the time of the next attempt after attempts (1 or more)
+// transient failures. The last attempt is at end; ok is false after it. jitter is
+// from -1 to 1.
 func nextAttempt(attempts int, end, now time.Time, jitter float64) (next time.Time, ok bool) {
 	if !now.Before(end) {
 		return time.Time{}, false

@@ -6,11 +6,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// simulate is what comes of a test-mode recipient: the local part, or the last
-// tag in it, says what. No network is touched.
+// simulate returns the result for a test-mode recipient. The local part, or the
+// last tag in it, selects the result. It uses no network.
 //
-// A message of an inbox has no states for "opened" and "clicked": those
-// recipients are delivered. "delayed" is put off once and then delivered, "softbounce" bounces
+// Inbox messages have no states for "opened" and "clicked": those recipients are
+// delivered. "delayed" is deferred once and then delivered. "softbounce" bounces
 // at once, as if its retries were used up.
 func simulate(r store.Claimed) verdict {
 	local, _, _ := strings.Cut(strings.ToLower(r.Email), "@")

@@ -9,10 +9,10 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// suppressionOf is why a recipient is not to be sent to any more after an
-// attempt, and empty when it may be: a permanent answer about the address, or a
-// complaint. What is simulated says nothing about anybody, and that we have no such
-// inbox holds only until it is made or revived: asking ourselves again costs nobody.
+// suppressionOf returns the reason to suppress a recipient after an attempt, or
+// "": a permanent failure of the address, or a complaint. Simulated results do
+// not count. Failures of our own inboxes do not count either, because the inbox
+// may be created later and a retry is cheap.
 func suppressionOf(c store.Claimed, v verdict) store.SuppressionReason {
 	switch {
 	case c.Message.TestMode, v.own:
@@ -24,13 +24,13 @@ func suppressionOf(c store.Claimed, v verdict) store.SuppressionReason {
 	return ""
 }
 
-// aboutRecipient says whether an answer ends the attempts because of the address.
-// By the enhanced code (RFC 3463 section 3) what a server has against the mail,
-// against us, or against the way that it came says nothing about the address:
-// neither does 5.1.7 or 5.1.8, about the sender's, nor 5.2.3, about the size.
+// aboutRecipient reports whether a permanent failure concerns the recipient's
+// address. By the enhanced code (RFC 3463 section 3), failures of content, policy
+// or transport do not, nor do 5.1.7 and 5.1.8 (sender's address) and 5.2.3
+// (size).
 func aboutRecipient(response string) bool {
 	if !strings.HasPrefix(response, "5") {
-		return false // a soft bounce: the retries are used up
+		return false // a soft bounce after the last retry
 	}
 	enhanced := enhancedOf(response)
 	class, isEnhanced := strings.CutPrefix(enhanced, "5.")
@@ -44,16 +44,16 @@ func aboutRecipient(response string) bool {
 	}
 }
 
-// enhancedOf is the enhanced status code of a response such as 550 5.1.1 No.
+// enhancedOf returns the enhanced status code of a response such as 550 5.1.1 No.
 func enhancedOf(response string) string {
 	_, rest, _ := strings.Cut(response, " ")
 	enhanced, _, _ := strings.Cut(rest, " ")
 	return enhanced
 }
 
-// splitSuppressed takes those out of what was claimed who are on the list of
-// their account: who bounced, complained or unsubscribed after the mail was
-// accepted gets it no more, also when it is scheduled or tried again.
+// splitSuppressed separates the suppressed recipients from the rest. Addresses
+// that bounced, complained or unsubscribed after the message was accepted receive
+// nothing more, even if it was scheduled or is retried.
 func (q *Queue) splitSuppressed(ctx context.Context, claimed []store.Claimed) (send, skip []store.Claimed, err error) {
 	about := make([]store.Addressee, len(claimed))
 	for i, c := range claimed {

@@ -5,23 +5,23 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// verdict is what came of one attempt for one recipient.
+// verdict is the result of one attempt for one recipient.
 type verdict struct {
-	// status is RecipientQueued when it failed for now.
+	// status is RecipientQueued after a transient failure.
 	status   store.RecipientStatus
 	response string
-	// recorded means that the transaction that received the mail has stored it
-	// already, or that it must not be stored.
+	// recorded means that the receiving transaction has already stored the
+	// result, or that it must not be stored.
 	recorded bool
-	// untried means that the attempt was given up before anything was learnt:
-	// it can be made again at once.
+	// untried means that the attempt was cancelled before it had a result. It can
+	// be repeated at once.
 	untried bool
-	// own means that it is the word of our own receive path.
+	// own means that our own receive path decided.
 	own bool
 }
 
-// said is the verdict of a server's answer; taken is the status that a positive
-// one means.
+// said returns the verdict for a server's reply; taken is the status for a
+// positive reply.
 func said(r outbound.Response, taken store.RecipientStatus) verdict {
 	v := verdict{status: store.RecipientQueued, response: r.String()}
 	switch {
@@ -33,7 +33,7 @@ func said(r outbound.Response, taken store.RecipientStatus) verdict {
 	return v
 }
 
-// Verdicts of our own, in the words of SMTP (RFC 3463).
+// Verdicts of our own, in SMTP form (RFC 3463).
 var (
 	verdictLocal    = verdict{status: store.RecipientQueued, response: "451 4.3.0 Local error, will be tried again"}
 	verdictGone     = verdict{status: store.RecipientFailed, response: "554 5.6.0 The content of the message is deleted"}
@@ -47,7 +47,7 @@ var (
 	verdictSuppressed = verdict{status: store.RecipientSuppressed, response: "Suppressed: the address is on the suppression list"}
 )
 
-// all gives each of n recipients the same verdict.
+// all returns n copies of a verdict.
 func all(n int, v verdict) []verdict {
 	vs := make([]verdict, n)
 	for i := range vs {
@@ -56,8 +56,8 @@ func all(n int, v verdict) []verdict {
 	return vs
 }
 
-// verdictOf is what the faults of all the servers mean for a recipient: it is
-// given up only when none of them may be better later.
+// verdictOf combines the faults of all servers into a verdict. It is permanent
+// only if all faults are.
 func verdictOf(faults []outbound.Fault) verdict {
 	v := verdict{status: store.RecipientQueued, response: "451 4.4.1 No server could be reached"}
 	for i, f := range faults {

@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// ChangingDNS is a DNS server, over UDP alone, whose zones can be set anew while
-// it is being asked. It passes questions on to a server that has the zones of the
-// moment.
+// ChangingDNS is a DNS server over UDP whose zones can be replaced while it runs.
+// It forwards queries to a server with the current zones.
 type ChangingDNS struct {
 	conn   net.PacketConn
 	server atomic.Value // host:port
 }
 
-// NewChangingDNS starts a DNS server that knows nothing yet.
+// NewChangingDNS starts a DNS server without zones.
 func NewChangingDNS(t testing.TB) *ChangingDNS {
 	t.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("fake DNS: %v", err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // of the socket alone
+	t.Cleanup(func() { _ = conn.Close() }) // test socket
 	d := &ChangingDNS{conn: conn}
 	d.Set(t, nil)
 	go d.serve()
@@ -33,13 +32,13 @@ func NewChangingDNS(t testing.TB) *ChangingDNS {
 // Addr is the server's host:port.
 func (d *ChangingDNS) Addr() string { return d.conn.LocalAddr().String() }
 
-// Set replaces all zones. They must not be changed any more.
+// Set replaces all zones. The caller must not change them afterwards.
 func (d *ChangingDNS) Set(t testing.TB, zones Zones) {
 	t.Helper()
 	d.server.Store(NewDNS(t, zones))
 }
 
-// serve passes questions on until the socket is closed.
+// serve forwards queries until the socket is closed.
 func (d *ChangingDNS) serve() {
 	buf := make([]byte, 1<<16)
 	for {
@@ -51,19 +50,19 @@ func (d *ChangingDNS) serve() {
 	}
 }
 
-// pass answers one question; without an answer the client asks again.
+// pass forwards one query. If it fails, the client retries.
 func (d *ChangingDNS) pass(question []byte, from net.Addr) {
 	conn, err := new(net.Dialer).DialContext(context.Background(), "udp", d.server.Load().(string)) //nolint:forcetypeassert // nothing else is stored
 	if err != nil {
 		return
 	}
-	defer func() { _ = conn.Close() }() // of the socket alone
+	defer func() { _ = conn.Close() }() // test socket
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 	if _, err := conn.Write(question); err != nil {
 		return
 	}
 	answer := make([]byte, 1<<16)
 	if n, err := conn.Read(answer); err == nil {
-		_, _ = d.conn.WriteTo(answer[:n], from) // the client may have gone
+		_, _ = d.conn.WriteTo(answer[:n], from) // the client may have disconnected
 	}
 }

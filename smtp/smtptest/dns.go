@@ -9,16 +9,16 @@ import (
 	"github.com/foxcpp/go-mockdns"
 )
 
-// Zone is what the DNS knows of a name. Err makes it answer SERVFAIL.
+// Zone holds the records of a name. Err causes SERVFAIL.
 type Zone = mockdns.Zone
 
-// Zones are names, each with a dot at the end.
+// Zones maps names, each with a trailing dot, to records.
 type Zones map[string]Zone
 
-// MXRecords is a name with MX records.
+// MXRecords returns a zone with MX records.
 func MXRecords(records ...net.MX) Zone { return Zone{MX: records} }
 
-// A is the addresses of a name.
+// A returns a zone with addresses.
 func A(ips ...string) Zone { return Zone{A: ips} }
 
 // Domain adds a domain whose only MX host is at ip.
@@ -28,15 +28,15 @@ func (z Zones) Domain(name, ip string) Zones {
 	return z
 }
 
-// Resolver answers as NewDNS does, without a network between and so with answers
-// of any length.
+// Resolver returns the results of NewDNS without a network, and so without a size
+// limit.
 func (z Zones) Resolver() *mockdns.Resolver { return &mockdns.Resolver{Zones: z} }
 
 // NewDNS starts a DNS server and returns its host:port.
 func NewDNS(t testing.TB, zones Zones) string {
 	t.Helper()
 	srv, err := mockdns.NewServerWithLogger(zones, noLog{}, false)
-	for range 10 { // it wants one port for both TCP and UDP, and takes it of TCP's
+	for range 10 { // TCP and UDP need the same port; the TCP port may be taken for UDP
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}

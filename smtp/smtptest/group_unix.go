@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the process the leader of a group of its own.
+// ownGroup starts the process in its own process group.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

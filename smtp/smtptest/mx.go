@@ -1,6 +1,6 @@
-// Package smtptest gives tests the rest of the mail world: servers that take
-// mail and remember it, servers that answer what a test tells them to, and a
-// DNS. They listen on loopback addresses and are gone when the test ends.
+// Package smtptest provides the other hosts of a mail system for tests: SMTP
+// servers that store messages, servers with scripted replies, and a DNS server.
+// They listen on loopback addresses and stop at the end of the test.
 package smtptest
 
 import (
@@ -21,47 +21,46 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 )
 
-// Mail is one mail that an MX took.
+// Mail is a message that an MX accepted.
 type Mail struct {
 	From string
-	To   []string // those that were accepted
-	Data []byte   // with CRLF, as it came
+	To   []string // accepted recipients
+	Data []byte   // as received, with CRLF
 	HELO string
 	TLS  bool
-	UTF8 bool   // MAIL said SMTPUTF8
-	User string // who logged in
-	Peer string // address of the client: one for each connection
+	UTF8 bool   // MAIL had SMTPUTF8
+	User string // authenticated user
+	Peer string // address of the client, different for each connection
 }
 
-// MXConfig says how an MX behaves. The zero value takes everything.
+// MXConfig configures an MX. The zero value accepts everything.
 type MXConfig struct {
-	// Listener is where it listens; nil means a free port of 127.0.0.1.
+	// Listener is the listener; nil means a free port of 127.0.0.1.
 	Listener net.Listener
-	// Name is what it calls itself; empty means mx.test.
+	// Name is the server's host name; empty means mx.test.
 	Name string
-	// TLS, when set, makes it offer STARTTLS; with Implicit, it speaks TLS from
-	// the first byte.
+	// TLS enables STARTTLS; with Implicit, TLS from the first byte.
 	TLS      *tls.Config
 	Implicit bool
-	// Users makes it ask for AUTH PLAIN: a password for each name.
+	// Users requires AUTH PLAIN; it maps names to passwords.
 	Users map[string]string
-	// UTF8 makes it offer SMTPUTF8.
+	// UTF8 enables SMTPUTF8.
 	UTF8 bool
-	// MaxSize is the largest mail that it takes, in bytes; 0 means any.
+	// MaxSize is the maximum size of a message in bytes; 0 means unlimited.
 	MaxSize int64
-	// Mail, Rcpt and Data, when set, are asked before it answers. An error that
-	// Refuse made is its answer.
+	// Mail, Rcpt and Data, if set, run before the reply. An error from Refuse
+	// becomes the reply.
 	Mail func(from string) error
 	Rcpt func(rcpt string) error
 	Data func(m Mail) error
 }
 
-// Refuse is an answer such as 550 5.1.1.
+// Refuse returns an error for a reply such as 550 5.1.1.
 func Refuse(code int, enhanced [3]int, text string) error {
 	return &gosmtp.SMTPError{Code: code, EnhancedCode: enhanced, Message: text}
 }
 
-// MX is an SMTP server that keeps what it takes in memory.
+// MX is an SMTP server that stores messages in memory.
 type MX struct {
 	cfg   MXConfig
 	addr  *net.TCPAddr
@@ -71,7 +70,7 @@ type MX struct {
 
 	mu      sync.Mutex
 	mails   []Mail
-	arrived chan struct{} // closed and replaced with each mail
+	arrived chan struct{} // closed and replaced with each message
 }
 
 // NewMX starts an MX.
@@ -101,30 +100,30 @@ func NewMX(t testing.TB, cfg MXConfig) *MX {
 	return m
 }
 
-// Port is where it listens.
+// Port returns the listening port.
 func (m *MX) Port() uint16 { return uint16(m.addr.Port) } //nolint:gosec // a port fits
 
-// IP is where it listens.
+// IP returns the listening address.
 func (m *MX) IP() string { return m.addr.IP.String() }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (m *MX) Addr() string { return m.addr.String() }
 
-// Conns is how many connections were made to it.
+// Conns returns the number of connections so far.
 func (m *MX) Conns() int { return int(m.conns.Load()) }
 
-// MostConns is how many connections it had at the same time.
+// MostConns returns the maximum number of simultaneous connections.
 func (m *MX) MostConns() int { return int(m.most.Load()) }
 
-// Mails are those that it took, oldest first.
+// Mails returns the accepted messages, oldest first.
 func (m *MX) Mails() []Mail {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.mails)
 }
 
-// Wait waits until it has taken n mails and returns them. The test fails when
-// that takes longer than 20 seconds.
+// Wait waits until n messages have arrived and returns them. It fails the test
+// after 20 seconds.
 func (m *MX) Wait(t testing.TB, n int) []Mail {
 	t.Helper()
 	timeout := time.After(20 * time.Second)
@@ -254,12 +253,12 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 func (quiet) Println(...any)        {}
 
-// Listen listens on the same free port of every ip. More loopback addresses
-// than 127.0.0.1 exist on Linux alone: elsewhere such a test is skipped.
+// Listen listens on the same free port of every ip. Only Linux has loopback
+// addresses other than 127.0.0.1; elsewhere the test is skipped.
 func Listen(t testing.TB, ips ...string) []net.Listener {
 	t.Helper()
 	var err error
-	for range 50 { // the port may be in use on one of the others
+	for range 50 { // the port may be in use on another address
 		var listeners []net.Listener
 		if listeners, err = listen(t, ips); err == nil {
 			for _, l := range listeners {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// PolicyHost serves an MTA-STS policy over https on a free port of 127.0.0.1,
-// whatever name it is called by.
+// PolicyHost serves an MTA-STS policy over HTTPS on a free port of 127.0.0.1,
+// under any host name.
 type PolicyHost struct {
 	port uint16
 
@@ -21,14 +21,14 @@ type PolicyHost struct {
 	calls  int
 }
 
-// NewPolicyHost starts a host that answers with the policy.
+// NewPolicyHost starts a host that serves the policy.
 func NewPolicyHost(t testing.TB, cfg *tls.Config, policy string) *PolicyHost {
 	t.Helper()
 	h := &PolicyHost{}
 	h.SetPolicy(policy)
 	srv := httptest.NewUnstartedServer(h)
 	srv.TLS = cfg.Clone()
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // failed handshakes
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	h.port = uint16(srv.Listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port fits
@@ -48,27 +48,27 @@ func (h *PolicyHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// Port is where it listens.
+// Port returns the listening port.
 func (h *PolicyHost) Port() uint16 { return h.port }
 
-// Calls is how often it was asked.
+// Calls returns the number of requests.
 func (h *PolicyHost) Calls() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.calls
 }
 
-// Set makes it answer so.
+// Set replaces the handler.
 func (h *PolicyHost) Set(answer http.HandlerFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.answer = answer
 }
 
-// SetPolicy makes it answer with the policy.
+// SetPolicy replaces the policy.
 func (h *PolicyHost) SetPolicy(policy string) {
 	h.Set(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, policy) // the client may have gone
+		_, _ = io.WriteString(w, policy) // the client may have disconnected
 	})
 }

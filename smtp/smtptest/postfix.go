@@ -21,31 +21,31 @@ import (
 	"github.com/postroom/postroom/internal/skiptest"
 )
 
-// PostfixConfig says what a Postfix takes.
+// PostfixConfig configures a Postfix.
 type PostfixConfig struct {
-	// TLS is the certificate that it offers STARTTLS with.
+	// TLS is the certificate for STARTTLS.
 	TLS *tls.Config
-	// Mailboxes are the addresses that there are.
+	// Mailboxes are the existing addresses.
 	Mailboxes []string
-	// Access are its answers to other recipients, such as "450 4.2.1 later". An
-	// address of the same domains that is nowhere is unknown.
+	// Access maps other recipients to replies, such as "450 4.2.1 later". Other
+	// addresses of the same domains are unknown.
 	Access map[string]string
-	// MaxSize is the largest mail that it takes, in bytes.
+	// MaxSize is the maximum size of a message in bytes.
 	MaxSize int
-	// BadSubject, when set, is a word in a Subject for which it refuses a mail
-	// after it has read it.
+	// BadSubject, if set, is a word in the Subject. Postfix refuses a message
+	// with it after DATA.
 	BadSubject string
 }
 
-// Postfix is a real Postfix on a free port of 127.0.0.1, with a queue, settings
-// and mailboxes in a folder of its own.
+// Postfix is a real Postfix on a free port of 127.0.0.1, with its own queue,
+// configuration and mailboxes.
 type Postfix struct {
 	dir  string
 	addr string
 }
 
-// mainCF takes mail for mailboxes in a folder from this machine, and nothing
-// else. Clients that pipeline what they must not are refused.
+// mainCF delivers messages from this machine to mailboxes in a folder. It refuses
+// clients that pipeline commands illegally.
 const mainCF = `compatibility_level = 3.6
 queue_directory = %[1]s/spool
 data_directory = %[1]s/data
@@ -96,23 +96,22 @@ anvil unix - - n - 1 anvil
 postlog unix-dgram n - n - 1 postlogd
 `
 
-// postfixLife bounds how long a Postfix outlives a test that was killed, in
-// seconds.
+// postfixLife bounds, in seconds, how long a Postfix outlives a killed test.
 const postfixLife = "600"
 
-// NewPostfix starts a Postfix. Where there is none, or it may not be started, the
-// test is skipped, but in CI it fails.
+// NewPostfix starts a Postfix. If Postfix is missing or cannot be started, the
+// test is skipped, or fails in CI.
 func NewPostfix(t testing.TB, cfg PostfixConfig) *Postfix {
 	t.Helper()
 	owner, err := user.Lookup("postfix")
 	if _, noMaster := os.Stat("/usr/lib/postfix/sbin/master"); err != nil || noMaster != nil || os.Getuid() != 0 {
 		skiptest.OutsideCI(t, "this test starts a Postfix: it needs the package postfix, and root")
 	}
-	dir, err := os.MkdirTemp("", "postroom-postfix-") // others than root must get into it
+	dir, err := os.MkdirTemp("", "postroom-postfix-") // accessible for other users
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // or the system does
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the system removes it otherwise
 	l := Listen(t, "127.0.0.1")[0]
 	p := &Postfix{dir: dir, addr: l.Addr().String()}
 	_ = l.Close() // the port stays free for a moment
@@ -121,7 +120,7 @@ func NewPostfix(t testing.TB, cfg PostfixConfig) *Postfix {
 	return p
 }
 
-// write writes the settings.
+// write writes the configuration.
 func (p *Postfix) write(t testing.TB, cfg PostfixConfig, owner *user.User) {
 	t.Helper()
 	var boxes, access strings.Builder
@@ -168,21 +167,21 @@ func (p *Postfix) write(t testing.TB, cfg PostfixConfig, owner *user.User) {
 	}
 }
 
-// start starts it and waits until it listens.
+// start starts Postfix and waits until it listens.
 func (p *Postfix) start(t testing.TB) {
 	t.Helper()
-	// A check makes the folders of the queue.
+	// The check creates the queue folders.
 	if out, err := exec.CommandContext(t.Context(), "/usr/sbin/postfix", "-c", p.dir, "check").CombinedOutput(); err != nil { //nolint:gosec // a folder of ours
 		t.Fatalf("check Postfix: %v: %s", err, out)
 	}
 	master := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/lib/postfix/sbin/master", "-c", p.dir, "-d", "-e", postfixLife) //nolint:gosec // as above
-	ownGroup(master)                                                                                                                        // which it ends as a whole
+	ownGroup(master)                                                                                                                        // ended as a whole
 	if err := master.Start(); err != nil {
 		t.Fatalf("start Postfix: %v", err)
 	}
 	t.Cleanup(func() {
 		_ = master.Process.Signal(syscall.SIGTERM)
-		_ = master.Wait() // it was told to end
+		_ = master.Wait() // it exits on a signal
 		if t.Failed() {
 			t.Logf("what Postfix said:\n%s", p.Log(t))
 		}
@@ -214,10 +213,10 @@ func pemOf(t testing.TB, cfg *tls.Config) (cert, key string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (p *Postfix) Addr() string { return p.addr }
 
-// Port is where it listens.
+// Port returns the listening port.
 func (p *Postfix) Port(t testing.TB) uint16 {
 	t.Helper()
 	_, port, _ := strings.Cut(p.addr, ":")
@@ -228,7 +227,7 @@ func (p *Postfix) Port(t testing.TB) uint16 {
 	return uint16(n)
 }
 
-// Log is what it has said.
+// Log returns the log.
 func (p *Postfix) Log(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "log"))
@@ -238,8 +237,8 @@ func (p *Postfix) Log(t testing.TB) string {
 	return string(text)
 }
 
-// Mails waits until a mailbox has n mails and returns all that are in it, with
-// CRLF, and with the fields that Postfix puts before what it was given.
+// Mails waits until a mailbox has n messages and returns all of them, with CRLF
+// and with the fields that Postfix adds.
 func (p *Postfix) Mails(t testing.TB, box string, n int) [][]byte {
 	t.Helper()
 	late := time.After(20 * time.Second)

@@ -8,23 +8,21 @@ import (
 	"testing"
 )
 
-// What a script can do instead of answering.
+// Actions that replace a reply.
 const (
-	// Hang says nothing more and leaves the connection open.
+	// Hang stops replying and keeps the connection open.
 	Hang = "\x00hang"
 	// Close closes the connection.
 	Close = "\x00close"
 )
 
-// Script is a server that answers what it is told to, whether that is SMTP or
-// not.
+// Script is a server with scripted replies, SMTP or not.
 type Script struct {
-	// Banner is what it says first.
+	// Banner is the greeting.
 	Banner string
-	// Reply is asked for the answer to each line. After it answered DATA with
-	// 354, the lines up to the dot are one line, with CRLF between them. Lines of
-	// an answer are separated by "\n". It is called by one goroutine for each
-	// connection.
+	// Reply returns the reply to a line. After a 354 reply to DATA, the lines up
+	// to the dot are passed as one, separated by CRLF. Lines of a reply are
+	// separated by "\n". Each connection calls it from one goroutine.
 	Reply func(line string) string
 }
 
@@ -82,8 +80,8 @@ func (s Script) talk(conn net.Conn) {
 	}
 }
 
-// say returns false when there is nothing more to talk about. A connection that
-// hangs is closed at the end of the test.
+// say sends a reply. It returns false when the dialog ends. A hanging connection
+// is closed at the end of the test.
 func say(conn net.Conn, answer string) bool {
 	switch answer {
 	case Hang:
@@ -110,8 +108,8 @@ func readData(r *bufio.Reader) (string, bool) {
 	}
 }
 
-// Replies answers by the verb of a line: the first word, or "." for the data.
-// Verbs that are not there get 250.
+// Replies returns a function that selects the reply by verb: the first word of a
+// line, or "." for the data. Other verbs get 250.
 func Replies(answers map[string]string) func(line string) string {
 	return func(line string) string {
 		verb, _, _ := strings.Cut(line, " ")

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// NewTLS makes a certificate for the names and addresses, for a server, and the
-// pool that makes a client trust it.
+// NewTLS creates a server certificate for the names and addresses, and a pool
+// that trusts it.
 func NewTLS(t testing.TB, names ...string) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	return NewTLSUntil(t, time.Now().Add(24*time.Hour), names...)
 }
 
-// NewTLSUntil is NewTLS with a certificate that is good until then.
+// NewTLSUntil is like NewTLS, with an expiry time.
 func NewTLSUntil(t testing.TB, until time.Time, names ...string) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
