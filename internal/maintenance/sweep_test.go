@@ -85,7 +85,7 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 		t.Error(err)
 	}
 	if _, err := s.CachedResponse(ctx, in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the old answer is still given: %v", err)
+		t.Errorf("the old response is still returned: %v", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestRunOnceSaysWhatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := newSweeper(t, s, 0).RunOnce(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "sweep blobs") || !strings.Contains(err.Error(), "sweep stored answers") {
+	if err == nil || !strings.Contains(err.Error(), "sweep blobs") || !strings.Contains(err.Error(), "sweep cached responses") {
 		t.Errorf("error %v: want both failures", err)
 	}
 }
