@@ -1,4 +1,6 @@
-// Package httpapi is the HTTP side of the API that no single operation owns.
+// Package httpapi has the parts of the HTTP API that are independent of its
+// operations: client addresses, text checks, and descriptions of invalid
+// requests.
 package httpapi
 
 import (
@@ -40,8 +42,8 @@ func NewContract(openAPI []byte) *Contract {
 
 const contractURL = "https://contract.invalid/openapi.json"
 
-// A pattern that excludes control characters. The served description leaves the
-// two line separators out of it, because they break JavaScript.
+// These patterns exclude control characters. The served description allows the
+// two Unicode line separators, because they break JavaScript.
 const (
 	servedOneLine = `^[^\x00-\x1F\x7F\x85]*$`
 	strictOneLine = `^[^\x00-\x1F\x7F\x85\x{2028}\x{2029}]*$`
@@ -78,7 +80,7 @@ func (c *Contract) read() error {
 	return c.compiler.AddResource(contractURL, c.doc)
 }
 
-// formats are checked as the generated server checks them.
+// formats mirror the checks of the generated server.
 var formats = map[string]func(string) error{
 	"email":     validate.String{Email: true}.Validate,
 	"byte":      func(s string) error { _, err := base64.StdEncoding.DecodeString(s); return err },
@@ -86,8 +88,8 @@ var formats = map[string]func(string) error{
 	"uri":       func(string) error { return nil }, // the handler checks it
 }
 
-// adapt restores patterns, and removes the rules about several fields: handlers
-// check and explain those.
+// adapt restores strict patterns and removes the rules about several fields.
+// Handlers check and explain those.
 func adapt(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -136,8 +138,8 @@ func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 
 var errNoSuchSchema = errors.New("the API description has no such schema")
 
-// operation returns the operation with its pointer, and the path that it belongs
-// to.
+// operation returns the operation with its pointer and the path item that it
+// belongs to.
 func (c *Contract) operation(id string) (op, item map[string]any, pointer string) {
 	if c.load() != nil {
 		return nil, nil, ""
@@ -161,7 +163,7 @@ func pointerTo(base string, names ...string) string {
 	return base
 }
 
-// at returns what a JSON pointer of the description points to.
+// at returns the value at a JSON pointer of the description.
 func (c *Contract) at(pointer string) any {
 	var v any = c.doc
 	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "#/"), "/") {
@@ -182,8 +184,8 @@ func (c *Contract) at(pointer string) any {
 	return v
 }
 
-// Body returns the faults of a JSON body of an operation, at most MaxFaults in
-// the order of the body. There may be none that the schemas can find.
+// Body returns the faults of a JSON body, at most MaxFaults, in the order of
+// the body. The list is empty if the schemas find none.
 func (c *Contract) Body(operationID string, body []byte) ([]Fault, error) {
 	op, _, pointer := c.operation(operationID)
 	media := object(op, "requestBody", "content", "application/json")
@@ -201,8 +203,7 @@ func (c *Contract) Body(operationID string, body []byte) ([]Fault, error) {
 	return c.faults(schema, doc), nil
 }
 
-// Param returns the faults of a parameter of an operation that was given these
-// values.
+// Param returns the faults of a parameter with these values.
 func (c *Contract) Param(operationID, in, name string, values []string) ([]Fault, error) {
 	op, item, pointer := c.operation(operationID)
 	param, base := c.findParam(op, pointer, in, name)
@@ -243,8 +244,7 @@ func (c *Contract) findParam(owner map[string]any, pointer, in, name string) (ma
 	return nil, ""
 }
 
-// paramValue returns the JSON value of a parameter, or what is wrong with its
-// form.
+// paramValue returns the JSON value of a parameter, or the fault in its form.
 func paramValue(schema *jsonschema.Schema, values []string) (v any, fault string) {
 	for schema.Ref != nil {
 		schema = schema.Ref

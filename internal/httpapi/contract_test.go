@@ -78,8 +78,8 @@ func TestRulesAboutSeveralFieldsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A body that is full of faults takes little memory, and the true lengths are
-// reported.
+// A body with very many faults takes little memory, and the errors report the
+// true lengths.
 func TestBodiesFullOfFaults(t *testing.T) {
 	t.Parallel()
 	const n = 2_000_000

@@ -19,11 +19,11 @@ const (
 	maxDigits = 32
 )
 
-// document is a JSON body, cut to what is worth validating.
+// document is a JSON body without the items and fields beyond the limits.
 type document struct {
 	root    any
-	order   map[string]int // the place of each field of the root
-	lengths map[string]int // the true lengths of arrays and objects that are cut
+	order   map[string]int // the position of each field of the root
+	lengths map[string]int // the true lengths of truncated arrays and objects
 }
 
 // parseDocument reads a body. It takes time and memory linear in the body.
@@ -36,7 +36,7 @@ func parseDocument(body []byte) (document, error) {
 
 type documentParser struct {
 	doc   document
-	items int // that may still be added
+	items int // how many may still be added
 	path  []string
 }
 
@@ -101,7 +101,7 @@ func (p *documentParser) array(d *jx.Decoder) (any, error) {
 
 func lengthKey(path []string) string { return strings.Join(path, "\x00") }
 
-// number returns a JSON number that can be compared in little time.
+// number returns a JSON number in a form that is cheap to compare.
 func number(text string) any {
 	if len(text) <= maxDigits && !strings.ContainsAny(text, "eE") {
 		return json.Number(text)

@@ -6,9 +6,9 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// DuplicateField returns the path of the first field that an object of a JSON
-// document has more than once. Parsers disagree about such documents (RFC 8259
-// section 4), so one could see what another does not. The document must be valid.
+// DuplicateField returns the path of the first duplicate field in an object of
+// a JSON document. Parsers disagree about duplicates (RFC 8259 section 4), so
+// one may miss what another sees. The document must be valid.
 func DuplicateField(doc []byte) (path string, found bool) {
 	f := duplicateFinder{}
 	_ = f.value(jx.DecodeBytes(doc), "") // the document is valid
@@ -20,7 +20,7 @@ type duplicateFinder struct {
 	found bool
 }
 
-// fewNames is the number of names up to which an object needs no map.
+// fewNames is the largest number of names that an object checks without a map.
 const fewNames = 16
 
 func (f *duplicateFinder) value(d *jx.Decoder, path string) error {

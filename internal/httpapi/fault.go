@@ -25,7 +25,7 @@ type Fault struct {
 // MaxFaults limits how many faults of one request are listed.
 const MaxFaults = 20
 
-// patternRules say in words what the patterns of the contract allow.
+// patternRules describe the patterns of the contract.
 var patternRules = map[string]string{
 	strictOneLine:                         "must not contain line breaks or other control characters",
 	`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`: "may only have letters, digits, hyphens and underscores, and single dots between them",
@@ -36,7 +36,7 @@ var patternRules = map[string]string{
 	`^[!-9;-~]{1,76}$`:                    "must have 1 to 76 visible ASCII characters and no colon",
 }
 
-// found is a fault before it is put in order.
+// found is a fault before sorting.
 type found struct {
 	path []string
 	say  string
@@ -61,7 +61,7 @@ func (c *Contract) faults(schema *jsonschema.Schema, doc document) []Fault {
 	return out
 }
 
-// comparePaths orders by the place of the outermost field in the body, with
+// comparePaths sorts by the position of the outermost field in the body, with
 // missing fields last.
 func comparePaths(a, b []string, order map[string]int) int {
 	for i := range min(len(a), len(b)) {
@@ -89,7 +89,7 @@ func placeOf(name string, order map[string]int) int {
 	return len(order) + 1
 }
 
-// pathOf writes a path as to[1].email.
+// pathOf formats a path as to[1].email.
 func pathOf(path []string, root any) string {
 	out := ""
 	for _, name := range path {
@@ -132,8 +132,8 @@ func (c *Contract) collect(e *jsonschema.ValidationError, doc document) []found 
 	return all
 }
 
-// closest returns the faults of the alternative whose type the value has. If it
-// has the type of none, it says which types there are.
+// closest returns the faults of the alternative that has the type of the value.
+// If there is none, the fault lists the allowed types.
 func (c *Contract) closest(e *jsonschema.ValidationError, doc document) []found {
 	var want []string
 	actual := ""
@@ -150,7 +150,7 @@ func (c *Contract) closest(e *jsonschema.ValidationError, doc document) []found 
 	return []found{{path: e.InstanceLocation, say: typeMessage(actual, want)}}
 }
 
-// typeFault returns the fault of a value, at that depth, whose type is wrong.
+// typeFault returns the fault of the value at that depth if its type is wrong.
 func typeFault(e *jsonschema.ValidationError, depth int) *kind.Type {
 	if t, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == depth {
 		return t
@@ -173,7 +173,7 @@ func typeFault(e *jsonschema.ValidationError, depth int) *kind.Type {
 	return nil
 }
 
-// describe says what one error means.
+// describe explains one validation error.
 func (c *Contract) describe(e *jsonschema.ValidationError, doc document) []found {
 	say, rank := "is not valid", 5
 	switch k := e.ErrorKind.(type) {
@@ -193,7 +193,7 @@ func (c *Contract) describe(e *jsonschema.ValidationError, doc document) []found
 		say, rank = atMost(k.Want, k.Got, "character"), 2
 	case *kind.MinItems:
 		if doc.lengths[lengthKey(e.InstanceLocation)] > k.Got {
-			return nil // the items were cut off
+			return nil // the items were truncated
 		}
 		say, rank = atLeast(k.Want, k.Got, "item"), 2
 	case *kind.MaxItems:
@@ -216,7 +216,7 @@ func (c *Contract) describe(e *jsonschema.ValidationError, doc document) []found
 	return []found{{e.InstanceLocation, say, rank}}
 }
 
-// each is a fault of each named field below an object.
+// each returns a fault for each named field of an object.
 func each(e *jsonschema.ValidationError, names []string, say string) []found {
 	var all []found
 	for _, name := range slices.Sorted(slices.Values(names))[:min(len(names), MaxFaults)] {
@@ -225,8 +225,7 @@ func each(e *jsonschema.ValidationError, names []string, say string) []found {
 	return all
 }
 
-// unknownField says what is wrong with the name of a field that a schema does not
-// allow.
+// unknownField explains why a schema does not allow a field.
 func (c *Contract) unknownField(schemaURL string) string {
 	_, pointer, _ := strings.Cut(schemaURL, "#")
 	for pattern := range object(object(c.at("#" + pointer))["patternProperties"]) {
@@ -278,7 +277,7 @@ func typeMessage(got string, want []string) string {
 	return "must be " + either(names) + ", not " + typeNames[got]
 }
 
-// either lists alternatives.
+// either joins alternatives with "or".
 func either(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -319,11 +318,11 @@ func listOf(values []any) string {
 	return strings.Join(names, ", ")
 }
 
-// maxValue limits the values that messages repeat.
+// maxValue limits the length of values in messages.
 const maxValue = 60
 
-// value repeats a short text after a message, so that the reader sees what
-// arrived.
+// value formats a short text to append to a message, so that the reader sees
+// what arrived.
 func value(v any) string {
 	if s, ok := v.(string); ok && s != "" && len(s) <= maxValue {
 		return ": " + strconv.Quote(s)
@@ -331,7 +330,7 @@ func value(v any) string {
 	return ""
 }
 
-// got repeats a short text before a message.
+// got formats a short text to put before a message.
 func got(v any) string {
 	if text := value(v); text != "" {
 		return "is " + strings.TrimPrefix(text, ": ") + ", but "

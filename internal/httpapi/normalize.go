@@ -19,17 +19,17 @@ import (
 // internal/timeform.
 
 var (
-	// timeMembers are the fields and parameters of requests that are times.
+	// timeMembers are the request fields and parameters that contain times.
 	timeMembers = map[string]bool{"expires_at": true, "scheduledAt": true, "since": true}
-	// freeMembers hold JSON of the client, which is not rewritten.
+	// freeMembers contain JSON of the client, which stays unchanged.
 	freeMembers = map[string]bool{
 		"metadata": true, "tags": true, "data": true, "templateData": true, "variables": true, "headers": true,
 	}
-	// otherForm finds what may need rewriting. Most bodies hold none.
+	// otherForm matches bodies that may need rewriting. Most do not match.
 	otherForm = regexp.MustCompile(`:\s*-?[0-9]+(?:\.[0-9]|[eE])|"(?:expires_at|scheduledAt|since)"`)
 )
 
-// maxWhole bounds the numbers that float64 holds exactly.
+// maxWhole limits the numbers to those that float64 represents exactly.
 const maxWhole = 1 << 53
 
 // NormalizeBody rewrites the times and whole numbers of a JSON body. It returns a
@@ -91,13 +91,13 @@ func NormalizeBody(body []byte) []byte {
 
 // member is the position of a token in a JSON document.
 type member struct {
-	name   string // of the member that the token is or stands in
-	object bool   // the token stands in an object, else in an array or alone
-	named  bool   // the name has been read, and its value follows
+	name   string // of the current or enclosing member
+	object bool   // the token is directly in an object
+	named  bool   // the name has been read; its value follows
 	free   bool   // within a free member
 }
 
-// wholeNumber writes a number such as 7.0 or 1e2 as an integer, if it is one.
+// wholeNumber converts a whole number such as 7.0 or 1e2 to an integer.
 func wholeNumber(s string) (string, bool) {
 	if !strings.ContainsAny(s, ".eE") {
 		return "", false

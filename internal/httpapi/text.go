@@ -18,8 +18,8 @@ func mayBeUnclean(doc []byte) bool {
 	return !utf8.Valid(doc) || bytes.Contains(doc, []byte(`\u0000`)) || bytes.Contains(doc, []byte(`\ud`)) || bytes.Contains(doc, []byte(`\uD`))
 }
 
-// UncleanText returns the path of the first string of a JSON document that is not
-// clean text, however it is escaped. The document must be valid.
+// UncleanText returns the path of the first string of a JSON document that is
+// not clean text, in any escaping. The document must be valid.
 func UncleanText(doc []byte) (path string, found bool) {
 	if !mayBeUnclean(doc) {
 		return "", false
@@ -58,7 +58,7 @@ func (f *textFinder) value(d *jx.Decoder, path string) error {
 		})
 	case jx.Object:
 		return d.Obj(func(d *jx.Decoder, key string) error {
-			// The decoder replaces half characters in names by this rune.
+			// The decoder replaces unpaired surrogates in names with this rune.
 			f.note(path, !CleanText(key) || strings.ContainsRune(key, utf8.RuneError))
 			return f.value(d, JoinPath(path, key))
 		})
@@ -67,8 +67,7 @@ func (f *textFinder) value(d *jx.Decoder, path string) error {
 	}
 }
 
-// halfCharacter reports whether a JSON string escapes one half of a surrogate pair
-// without the other, which is not a character.
+// halfCharacter reports whether a JSON string escapes an unpaired surrogate.
 func halfCharacter(raw []byte) bool {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -88,7 +87,7 @@ func halfCharacter(raw []byte) bool {
 	return false
 }
 
-// escaped reads an escape such as \u00e4.
+// escaped parses an escape such as \u00e4.
 func escaped(raw []byte) (r rune, ok bool) {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return 0, false
