@@ -18,14 +18,14 @@ import (
 const (
 	defaultTries  = 4
 	defaultWithin = 90 * time.Second
-	// firstPause is how long is waited before the second try, unless the server
-	// says it; each further pause is twice as long, up to maxPause.
+	// firstPause is the pause before the second attempt, unless the server sets
+	// it. Each further pause is twice as long, up to maxPause.
 	firstPause = 500 * time.Millisecond
 	maxPause   = 20 * time.Second
 )
 
-// caller makes requests, and makes them again where that helps and does no harm.
-// It implements the HTTP client that the generated client calls by.
+// caller sends requests and retries them where that is safe. It implements the
+// HTTP client of the generated client.
 type caller struct {
 	http   *http.Client
 	base   *url.URL
@@ -55,8 +55,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Do sends the request and returns its answer, or an *Error when the server
-// refuses it. See the package comment for what is tried again.
+// Do sends the request. It returns an *Error if the server refuses it. The
+// package comment says which requests it retries.
 func (c *caller) Do(r *http.Request) (*http.Response, error) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), c.base.EscapedPath())
 	r.Header.Set("User-Agent", c.agent)
@@ -82,22 +82,22 @@ func (c *caller) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// once makes the request and reads a JSON answer whole, so that one that is cut
-// off counts as none.
+// once makes one attempt. It reads a JSON response completely, so that a
+// truncated one is an error.
 func (c *caller) once(r *http.Request, path string) (*http.Response, error) {
 	res, err := c.http.Do(r)
 	if err != nil {
 		return nil, err
 	}
 	if !expected(res.StatusCode, path) {
-		defer func() { _ = res.Body.Close() }() // what was read of it counts
+		defer func() { _ = res.Body.Close() }() // only the bytes read matter
 		return nil, errorOf(res, c.now())
 	}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
 		return res, nil
 	}
 	body, err := io.ReadAll(res.Body)
-	_ = res.Body.Close() // read to its end, or of no use
+	_ = res.Body.Close() // no longer needed
 	if err != nil {
 		return nil, &brokenOffError{err}
 	}
@@ -105,14 +105,14 @@ func (c *caller) once(r *http.Request, path string) (*http.Response, error) {
 	return res, nil
 }
 
-// expected says whether a status is not one of an error. The raw message is a
-// redirect to its bytes, and a health that is bad is an answer too.
+// expected reports whether a status is not an error. The raw form of a message
+// is a redirect, and 503 is a regular response of the health check.
 func expected(status int, path string) bool {
 	return status < 300 || status == http.StatusFound && strings.HasSuffix(path, "/raw") ||
 		status == http.StatusServiceUnavailable && path == "/health"
 }
 
-// brokenOffError is of an answer that began and did not end.
+// brokenOffError is the error for a truncated response.
 type brokenOffError struct{ cause error }
 
 func (e *brokenOffError) Error() string {
@@ -120,7 +120,7 @@ func (e *brokenOffError) Error() string {
 }
 func (e *brokenOffError) Unwrap() error { return e.cause }
 
-// fits says whether another try after the pause is within the bounds.
+// fits reports whether the next attempt is within the time limits.
 func (c *caller) fits(ctx context.Context, start time.Time, pause time.Duration) bool {
 	within := c.within
 	if w, ok := ctx.Value(withinKey{}).(time.Duration); ok {
@@ -131,10 +131,10 @@ func (c *caller) fits(ctx context.Context, start time.Time, pause time.Duration)
 	return !next.After(start.Add(within)) && (!ok || next.Before(deadline))
 }
 
-// withinKey is the context's key of a tighter bound than the client's.
+// withinKey is the context key of a limit shorter than the client's.
 type withinKey struct{}
 
-// repeatable says whether it does no harm to make the request twice.
+// repeatable reports whether it is safe to send the request twice.
 func repeatable(r *http.Request) bool {
 	if r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
 		return false
@@ -143,7 +143,7 @@ func repeatable(r *http.Request) bool {
 		r.Header.Get(idempotencyHeader) != ""
 }
 
-// fresh is the request with its body from the beginning.
+// fresh returns a copy of the request with its body at the start.
 func fresh(r *http.Request) (*http.Request, error) {
 	again := r.Clone(r.Context())
 	if r.GetBody == nil {
@@ -154,8 +154,7 @@ func fresh(r *http.Request) (*http.Request, error) {
 	return again, err
 }
 
-// pauseAfter says whether a call that ended with err is worth another try, and
-// after how long.
+// pauseAfter reports whether to retry after err, and the pause before it.
 func pauseAfter(err error, try int) (time.Duration, bool) {
 	backoff := min(maxPause, firstPause<<min(try-1, 10))
 	backoff = backoff/2 + rand.N(backoff/2+1) //nolint:gosec // clients are not to come back together; nothing is secret
@@ -168,8 +167,8 @@ func pauseAfter(err error, try int) (time.Duration, bool) {
 	return backoff, lost(err)
 }
 
-// lost says that a request may never have been answered because of the network
-// or of a server that stopped, and not because of what this program asked for.
+// lost reports whether the error is due to the network or a stopped server, so
+// that the response may be missing, and not due to the request itself.
 func lost(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

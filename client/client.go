@@ -1,24 +1,23 @@
-// Package client speaks to a Postroom server: it makes inboxes, waits for mail,
-// sends and answers it, follows events and verifies webhooks.
+// Package client calls a Postroom server: it creates inboxes, waits for
+// messages, sends and replies, follows events and verifies webhooks.
 //
-// A Client has a method for each operation of the contract, and some that save
-// steps: iterators over lists
-// (Messages), waiting for as long as it takes (WaitForCode), downloads, the
-// stream of events (Events). What it promises:
+// A Client has a method for each operation of the API and some for common
+// tasks: iterators over lists (Messages), waits of any length (WaitForCode),
+// downloads (Download) and the event stream (Events).
 //
-//   - A call is tried again when the server asks for that (429 rate_limited,
-//     503, with Retry-After) or could not be reached or hung up before it
-//     answered, a few times and within bounds (WithRetries). A POST is tried
-//     again only under an Idempotency-Key; the client makes one up where the
-//     operation takes one and none was given, so that nothing is sent twice. A
-//     DELETE that was done and whose answer was lost ends with ErrNotFound.
-//   - What the server refuses is an *Error, which errors.Is compares with the
-//     codes: errors.Is(err, client.ErrNotFound). A limit of the plan is never
-//     waited out.
-//   - Values, fields and event types that are newer than the client are taken as
-//     they come.
+//   - The client retries a call if the server asks for it (429 rate_limited or
+//     503, with Retry-After), cannot be reached, or disconnects before it
+//     responds. WithRetries sets the limits. The client retries a POST only with
+//     an Idempotency-Key, which it adds where the operation accepts one, so that
+//     nothing is sent twice. A DELETE that succeeded without a response may end
+//     with ErrNotFound.
+//   - Error responses are an *Error. Compare its code with errors.Is:
+//     errors.Is(err, client.ErrNotFound). The client does not retry after a limit
+//     of the plan.
+//   - The client accepts values, fields and event types that are newer than
+//     itself.
 //
-// A Client may be used by many goroutines.
+// A Client is safe for concurrent use.
 package client
 
 import (
@@ -34,20 +33,20 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// Client calls a server with a key. New makes one.
+// Client calls a server with a key. New creates one.
 type Client struct {
 	api    *gen.Client
 	caller *caller
 	stream streamTimes
 }
 
-// Option changes what New makes.
+// Option configures a Client.
 type Option func(*caller)
 
-// WithHTTPClient has calls made by h, for a proxy or certificates of one's own.
-// Its redirect policy is not used: the API redirects nowhere but to downloads. A
-// Timeout shorter than two minutes cuts waits off, and any breaks streams of
-// events, which are opened again.
+// WithHTTPClient makes calls with h, for example to use a proxy or special
+// certificates. Its redirect policy is ignored: the API redirects only to
+// downloads. A Timeout below two minutes interrupts waits, and any Timeout
+// interrupts event streams, which reconnect.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *caller) {
 		own := *h
@@ -55,21 +54,21 @@ func WithHTTPClient(h *http.Client) Option {
 	}
 }
 
-// WithRetries bounds how often a call is tried, the first time included, and for
-// how long after its start it may be tried again. The default is 4 tries in 90
-// seconds; 1 means never again.
+// WithRetries limits the attempts of a call, including the first one, and the
+// time after its start in which it may be retried. The default is 4 attempts in
+// 90 seconds. 1 disables retries.
 func WithRetries(tries int, within time.Duration) Option {
 	return func(c *caller) { c.tries, c.within = max(1, tries), within }
 }
 
-// WithUserAgent names the program in the User-Agent header.
+// WithUserAgent sets the User-Agent header.
 func WithUserAgent(name string) Option {
 	return func(c *caller) { c.agent = name }
 }
 
 // New returns a client of the server at baseURL, such as
-// https://mail.example.com, which may have a path but not the /v1 of the
-// operations. It makes no call: a wrong key shows at the first one.
+// https://mail.example.com. The URL may have a path, but without the /v1 of the
+// operations. New makes no call, so only the first call reports an invalid key.
 func New(baseURL, key string, opts ...Option) (*Client, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {
@@ -93,8 +92,7 @@ func New(baseURL, key string, opts ...Option) (*Client, error) {
 	return &Client{api: api, caller: c, stream: defaultStreamTimes}, nil
 }
 
-// parseBase checks the address of a server. Its errors do not show what may be a
-// password.
+// parseBase checks the URL of a server. Its errors never show a password.
 func parseBase(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(text), "/"))
 	switch {
@@ -110,7 +108,7 @@ func parseBase(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// bearer is a key as the generated client wants it.
+// bearer passes the key to the generated client.
 type bearer string
 
 // BearerAuth implements gen.SecuritySource.
@@ -118,12 +116,11 @@ func (b bearer) BearerAuth(context.Context, gen.OperationName) (gen.BearerAuth, 
 	return gen.BearerAuth{Token: string(b)}, nil
 }
 
-// newTransport is the default one with bounds: a server that is not there is
-// given up after 10 seconds, and an answer is begun within the longest wait and
-// half a minute.
+// newTransport returns the default transport with timeouts: 10 seconds to
+// connect, and the longest wait plus 30 seconds until the response begins.
 func newTransport() http.RoundTripper {
 	d, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // the program has put its own there
+	if !ok { // the program has replaced it
 		return http.DefaultTransport
 	}
 	t := d.Clone()

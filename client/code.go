@@ -2,15 +2,15 @@ package client
 
 import "github.com/postroom/postroom/gen"
 
-// Code says what is wrong with a call, in one word. It is an error so that
-// errors.Is compares it with what calls return; a server that is newer may
-// answer codes that are not listed here.
+// Code is the error code of a response. It implements error, so that errors.Is
+// can compare it with the error of a call. A newer server may return codes that
+// are not listed here.
 type Code string
 
-// Error is the code itself.
+// Error returns the code.
 func (c Code) Error() string { return string(c) }
 
-// The codes of this version.
+// Error codes of this version.
 const (
 	ErrInvalidRequest          = Code(gen.ErrorCodeInvalidRequest)
 	ErrInvalidJSON             = Code(gen.ErrorCodeInvalidJson)

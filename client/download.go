@@ -10,8 +10,8 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// Raw returns the bytes of a message as they came, or as they were sent. The
-// caller closes them.
+// Raw returns the raw message, as received or as sent. The caller must close
+// it.
 func (c *Client) Raw(ctx context.Context, messageID string) (io.ReadCloser, error) {
 	res, err := c.GetMessageRaw(ctx, gen.GetMessageRawParams{MessageID: messageID})
 	if err != nil {
@@ -20,8 +20,8 @@ func (c *Client) Raw(ctx context.Context, messageID string) (io.ReadCloser, erro
 	return c.Download(ctx, res.Location)
 }
 
-// Attachment returns what is known of an attachment, and its bytes, which the
-// caller closes.
+// Attachment returns the metadata and the content of an attachment. The caller
+// must close the content.
 func (c *Client) Attachment(ctx context.Context, messageID, attachmentID string) (*gen.AttachmentDownload, io.ReadCloser, error) {
 	a, err := c.GetAttachment(ctx, gen.GetAttachmentParams{MessageID: messageID, AttachmentID: attachmentID})
 	if err != nil {
@@ -31,8 +31,9 @@ func (c *Client) Attachment(ctx context.Context, messageID, attachmentID string)
 	return a, body, err
 }
 
-// Download returns the bytes behind a signed link, which may lead to where the
-// server keeps them. The key is not sent there. The caller closes the bytes.
+// Download returns the content at a signed link, which may be outside the
+// server. The request does not contain the key. The caller must close the
+// content.
 func (c *Client) Download(ctx context.Context, link url.URL) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, link.String(), http.NoBody)
 	if err != nil {

@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// Error is what a server answers to a call that it refuses. Calls return it
-// wrapped: errors.As gets it out, errors.Is compares its code.
+// Error is an error response of the server. Calls return it wrapped: use
+// errors.As to get it and errors.Is to compare its code.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Code says what is wrong. Empty when the answer is not one of Postroom's, as
-	// from a proxy that does not reach it.
+	// Code is the error code. It is empty if the response is not from Postroom,
+	// for example from a proxy that cannot reach it.
 	Code Code
-	// Message says it in words for a developer. The wording may change.
+	// Message describes the error for developers. The wording may change.
 	Message string
 	// Param is the field or parameter at fault, if there is one.
 	Param string
-	// Details are all the faults, when there is more than one.
+	// Details lists all faults if there is more than one.
 	Details []Fault
-	// RequestID names the call in the server's log.
+	// RequestID identifies the call in the server's log.
 	RequestID string
-	// RetryAfter is how long the server asks to wait before the next try, or 0.
+	// RetryAfter is the pause that the server requests before a retry, or 0.
 	RetryAfter time.Duration
 }
 
-// Fault is one thing that is wrong with a request.
+// Fault is one fault of a request.
 type Fault struct {
 	Param   string `json:"param"`
 	Message string `json:"message"`
 }
 
-// Error says what the server said.
+// Error returns the code and the message.
 func (e *Error) Error() string {
 	text := string(e.Code) + ": " + e.Message
 	if e.Code == "" {
@@ -50,15 +50,15 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is says whether target is the code of e.
+// Is reports whether target is the code of e.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code == e.Code && code != ""
 }
 
-// Temporary says whether the same call may succeed later by itself, within a
-// minute or so: too many requests, a server that is starting or stopping, a
-// proxy that does not reach one. A limit of the plan is not temporary.
+// Temporary reports whether the same call may succeed within about a minute:
+// too many requests, a server that starts or stops, or a proxy that cannot
+// reach it. A limit of the plan is not temporary.
 func (e *Error) Temporary() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests:
@@ -73,13 +73,13 @@ func (e *Error) Temporary() bool {
 	return false
 }
 
-// maxErrorBody is more than any error of Postroom's.
+// maxErrorBody is larger than any error body of Postroom.
 const maxErrorBody = 1 << 20
 
-// errorOf reads the answer to a call that was refused.
+// errorOf reads an error response.
 func errorOf(res *http.Response, now time.Time) *Error {
 	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), RetryAfter: retryAfter(res.Header, now)}
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // a part says what it says
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // a truncated body still helps
 	var answer struct {
 		Error struct {
 			Code      Code    `json:"code"`
@@ -100,7 +100,7 @@ func errorOf(res *http.Response, now time.Time) *Error {
 	return e
 }
 
-// foreign says in words what somebody else answered.
+// foreign describes a response that is not from Postroom.
 func foreign(res *http.Response, body []byte) string {
 	if to := res.Header.Get("Location"); to != "" {
 		return fmt.Sprintf("it redirects to %q: use the address that it is at", to)
@@ -113,7 +113,8 @@ func foreign(res *http.Response, body []byte) string {
 	return strconv.Quote(words)
 }
 
-// retryAfter reads the header, which is in seconds or a date (RFC 9110, 10.2.3).
+// retryAfter parses Retry-After, in seconds or as a date (RFC 9110 section
+// 10.2.3).
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {

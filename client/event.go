@@ -9,24 +9,26 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// StreamGap is the type of an event that the stream begins with when others
-// before it are lost: the place that it was to go on from is not known any more.
+// StreamGap is the type of the first event of a stream if earlier events are
+// lost, because the server no longer knows the position to resume from.
 const StreamGap = "stream.gap"
 
-// Event tells of something that happened, in the stream and to webhooks.
+// Event is an event of the stream or a webhook.
 type Event struct {
-	// ID is the same in every stream, endpoint and attempt. A StreamGap has none.
+	// ID is the same in every stream, endpoint and attempt. It is empty for
+	// StreamGap.
 	ID string `json:"id"`
-	// Type is one of gen.EventType, StreamGap, or newer than this client.
+	// Type is one of gen.EventType, StreamGap, or a type newer than this
+	// client.
 	Type      string    `json:"type"`
 	CreatedAt time.Time `json:"created_at"`
 	TestMode  bool      `json:"test_mode"`
 	// InboxID is the inbox of message and draft events, or empty.
 	InboxID string `json:"inbox_id"`
-	// Data is the resource that it happened to, with what the type adds:
-	// recipient, bounce_type. Decode and the methods after it read it.
+	// Data is the resource of the event plus the fields of the type, such as
+	// recipient and bounce_type. Use Decode or the methods after it to read it.
 	Data json.RawMessage `json:"data"`
-	// JSON is the whole event as it came.
+	// JSON is the whole event as received.
 	JSON json.RawMessage `json:"-"`
 }
 
@@ -41,7 +43,7 @@ func parseEvent(text []byte) (Event, error) {
 	return e, nil
 }
 
-// Decode reads the data into v, as json.Unmarshal does.
+// Decode unmarshals the data into v, like json.Unmarshal.
 func (e Event) Decode(v any) error {
 	if err := json.Unmarshal(e.Data, v); err != nil {
 		return fmt.Errorf("postroom: the data of %s %s: %w", e.Type, e.ID, err)
@@ -49,19 +51,19 @@ func (e Event) Decode(v any) error {
 	return nil
 }
 
-// Message is the message of a message event, without its HTML.
+// Message returns the message of a message event, without its HTML.
 func (e Event) Message() (*gen.Message, error) { return dataOf[gen.Message](e, "message") }
 
-// Email is the email of an email event, without its HTML.
+// Email returns the email of an email event, without its HTML.
 func (e Event) Email() (*gen.Email, error) { return dataOf[gen.Email](e, "email") }
 
-// Draft is the draft of a draft event.
+// Draft returns the draft of a draft event.
 func (e Event) Draft() (*gen.Draft, error) { return dataOf[gen.Draft](e, "draft") }
 
-// Domain is the domain of a domain event.
+// Domain returns the domain of a domain event.
 func (e Event) Domain() (*gen.Domain, error) { return dataOf[gen.Domain](e, "domain") }
 
-// Recipient is the address that an event about one recipient is about, or empty.
+// Recipient returns the address of an event about one recipient, or "".
 func (e Event) Recipient() string {
 	var d struct {
 		Recipient string `json:"recipient"`

@@ -12,8 +12,8 @@ import (
 const (
 	// maxFrame limits one event. The server cuts event bodies at 256 KB.
 	maxFrame = 4 << 20
-	// maxUnread limits what is read without finding the end of an event. Comments
-	// that keep the stream open count, so it is several years of them.
+	// maxUnread limits how much is read without an event. It allows several
+	// years of the comments that keep the stream open.
 	maxUnread = 16 * maxFrame
 )
 

@@ -11,8 +11,8 @@ import (
 
 const idempotencyHeader = "Idempotency-Key"
 
-// idempotent are the paths of the POSTs that take an Idempotency-Key, as
-// path.Match has them. A test holds them against the contract.
+// idempotent lists the POST paths that accept an Idempotency-Key, as patterns
+// of path.Match. A test compares them with the contract.
 var idempotent = []string{
 	"/v1/inboxes",
 	"/v1/inboxes/*/messages",
@@ -42,11 +42,11 @@ func takesIdempotencyKey(method, escapedPath string) bool {
 	return false
 }
 
-// newIdempotencyKey returns a key that nobody has used.
+// newIdempotencyKey returns a new random key.
 func newIdempotencyKey() string { return "go-" + rand.Text() }
 
-// SendEmail implements POST /v1/emails. The key of the request's body goes into
-// the header too, where the client would put one of its own.
+// SendEmail calls POST /v1/emails. It copies the key of the request body to the
+// header, so that the client does not add another one.
 func (c *Client) SendEmail(ctx context.Context, req *gen.EmailSend, params gen.SendEmailParams, options ...gen.RequestOption) (*gen.EmailCreated, error) {
 	if !params.IdempotencyKey.Set {
 		params.IdempotencyKey = req.IdempotencyKey

@@ -8,15 +8,15 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// page is one answer of a list.
+// page is one page of a list.
 type page[T any] interface {
 	GetData() []T
 	GetHasMore() bool
 	GetCursor() gen.NilString
 }
 
-// each ranges over a list from the page of first on, and fetches the next page
-// when it is needed. An error ends it.
+// each ranges over a list starting at the page of first and fetches further
+// pages as needed. It stops at an error.
 func each[T any, P page[T]](first gen.OptString, fetch func(cursor gen.OptString) (P, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -44,7 +44,7 @@ func each[T any, P page[T]](first gen.OptString, fetch func(cursor gen.OptString
 	}
 }
 
-// The lists. Limit is the size of the pages that they are fetched by.
+// In the list methods, Limit is the page size.
 
 // Inboxes ranges over inboxes, newest first.
 func (c *Client) Inboxes(ctx context.Context, p gen.ListInboxesParams, options ...gen.RequestOption) iter.Seq2[gen.Inbox, error] {
@@ -172,7 +172,7 @@ func (c *Client) Keys(ctx context.Context, p gen.ListKeysParams, options ...gen.
 	})
 }
 
-// APIKeys ranges over keys, by the other door to them, newest first.
+// APIKeys ranges over the same keys with GET /v1/api-keys, newest first.
 func (c *Client) APIKeys(ctx context.Context, p gen.ListApiKeysParams, options ...gen.RequestOption) iter.Seq2[gen.ApiKey, error] {
 	return each(p.Cursor, func(cursor gen.OptString) (*gen.ApiKeyList, error) {
 		p := p

@@ -7,33 +7,33 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// Sent is what became of a send, a reply or a forward: a message in the queue,
-// or, where the inbox's policy asks for approval, a draft that waits for it. One
-// of the two is not nil.
+// Sent is the result of a send, a reply or a forward: a queued message or, if
+// the inbox requires approval, a pending draft. Exactly one of the two is not
+// nil.
 type Sent struct {
 	Message *gen.Message
 	Draft   *gen.Draft
 }
 
-// NewInbox makes an inbox. The zero value of in is one with an address that is
-// made up.
+// NewInbox creates an inbox. With the zero value of in, it has a random
+// address.
 func (c *Client) NewInbox(ctx context.Context, in gen.InboxCreate) (*gen.Inbox, error) {
 	return c.CreateInbox(ctx, gen.NewOptInboxCreate(in), gen.CreateInboxParams{})
 }
 
-// Send sends a message from an inbox, which begins a new thread.
+// Send sends a message from an inbox and starts a new thread.
 func (c *Client) Send(ctx context.Context, inboxID string, m gen.MessageSend) (Sent, error) {
 	res, err := c.SendMessage(ctx, &m, gen.SendMessageParams{InboxID: inboxID})
 	return sentOf(res, err)
 }
 
-// Reply answers a message, in its thread.
+// Reply replies to a message in its thread.
 func (c *Client) Reply(ctx context.Context, messageID string, m gen.MessageReply) (Sent, error) {
 	res, err := c.ReplyToMessage(ctx, &m, gen.ReplyToMessageParams{MessageID: messageID})
 	return sentOf(res, err)
 }
 
-// Forward sends a message on, with its attachments unless told otherwise.
+// Forward forwards a message, by default with its attachments.
 func (c *Client) Forward(ctx context.Context, messageID string, m gen.MessageForward) (Sent, error) {
 	res, err := c.ForwardMessage(ctx, &m, gen.ForwardMessageParams{MessageID: messageID})
 	return sentOf(res, err)
@@ -59,7 +59,7 @@ func Text(s string) gen.OptString { return gen.NewOptString(s) }
 // text of a message.
 func Body(s string) gen.OptNilString { return gen.NewOptNilString(s) }
 
-// To are the recipients of a message.
+// To returns the recipients of a message.
 func To(addresses ...string) gen.Recipients {
 	all := make(gen.AddressArray, 0, len(addresses))
 	for _, a := range addresses {
@@ -68,8 +68,8 @@ func To(addresses ...string) gen.Recipients {
 	return gen.NewAddressArrayRecipients(all)
 }
 
-// Copy are further recipients of a message, for Cc, Bcc and ReplyTo. None is
-// none.
+// Copy returns further recipients for Cc, Bcc and ReplyTo. Without addresses,
+// the field stays unset.
 func Copy(addresses ...string) gen.OptOptionalRecipients {
 	if len(addresses) == 0 {
 		return gen.OptOptionalRecipients{}

@@ -14,39 +14,39 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// Stream says which events are followed. The zero value means all from now on.
+// Stream selects events. The zero value selects all events from now on.
 type Stream struct {
-	// InboxID leaves one inbox.
+	// InboxID limits the events to one inbox.
 	InboxID string
-	// Types leaves these types.
+	// Types limits the events to these types.
 	Types []gen.EventType
-	// LastEventID goes on after this event, for as long as the server remembers
-	// it, 24 hours.
+	// LastEventID resumes after this event, which the server remembers for 24
+	// hours.
 	LastEventID string
 }
 
-// streamTimes are the times of a stream, for tests to change.
+// streamTimes are the time limits of a stream. Tests change them.
 type streamTimes struct {
-	// silence is after how long without a word the line is taken for dead; the
-	// server says something every 20 seconds.
+	// silence is the time without data after which the connection counts as
+	// broken. The server sends something every 20 seconds.
 	silence time.Duration
-	// tries is how often in a row the stream is opened again without getting
-	// anything, with pauses of up to longest: some 10 minutes.
+	// tries limits the consecutive attempts to reconnect, with pauses of up to
+	// longest: about 10 minutes in all.
 	tries   int
 	longest time.Duration
 }
 
 var defaultStreamTimes = streamTimes{silence: time.Minute, tries: 25, longest: 30 * time.Second}
 
-// unknownEvent is the id of no event. A stream that goes on from it begins with a
-// gap, and replays all that the server remembers.
+// unknownEvent is an id that no event has. A stream that resumes from it begins
+// with a gap and replays all events that the server remembers.
 const unknownEvent = "evt_0"
 
-// Events ranges over what happens, in order, each event once, until ctx ends. A
-// stream that breaks is opened again where it was; when the server does not
-// remember that place any more, an event of type StreamGap comes first. The last
-// pair is always an error: that of ctx, what the server refuses the stream with,
-// or why it could not be reached for some 10 minutes.
+// Events ranges over the events in order, each once, until ctx ends. A broken
+// stream reconnects and resumes. If the server no longer knows the position, an
+// event of type StreamGap comes first. The last pair is always an error: that
+// of ctx, an error response of the server, or a connection error after about 10
+// minutes of attempts.
 func (c *Client) Events(ctx context.Context, s Stream) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		l := listener{client: c, want: s, last: s.LastEventID, retry: defaultRetry}
@@ -63,27 +63,27 @@ func (c *Client) Events(ctx context.Context, s Stream) iter.Seq2[Event, error] {
 	}
 }
 
-// defaultRetry is the pause before a stream is opened again, unless the server
-// says it.
+// defaultRetry is the pause before a stream reconnects, unless the server sets
+// it.
 const defaultRetry = 3 * time.Second
 
-// errLeft is of a loop that was left.
+// errLeft reports that the caller left the loop.
 var errLeft = errors.New("the loop was left")
 
-// listener is a stream over all the times that it is opened.
+// listener reads a stream across reconnects.
 type listener struct {
 	client *Client
 	want   Stream
-	last   string        // id of the event that was read last
-	began  bool          // it was opened once
-	opened time.Time     // when that was, by the server's clock, if it says so
-	quiet  bool          // what was before that is replayed, and not for the caller
-	failed int           // tries in a row that did not open it
-	retry  time.Duration // the pause that the server asks for
+	last   string        // id of the last event
+	began  bool          // it has been open before
+	opened time.Time     // time of the first open by the server's clock, if known
+	quiet  bool          // skip replayed events from before opened
+	failed int           // consecutive failed attempts
+	retry  time.Duration // pause set by the server
 }
 
-// goOn returns nil when the stream, which ended with err, is to be opened again,
-// after a pause.
+// goOn pauses before a reconnect and returns nil, or an error if the stream
+// must end. err is the error that ended the connection.
 func (l *listener) goOn(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
@@ -100,8 +100,8 @@ func (l *listener) goOn(ctx context.Context, err error) error {
 	return l.client.caller.sleep(ctx, min(pause, l.client.stream.longest))
 }
 
-// listen opens the stream once and hands on its events. It ends with an error
-// always.
+// listen opens the stream once and yields its events. It always returns an
+// error.
 func (l *listener) listen(ctx context.Context, yield func(Event, error) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -109,7 +109,7 @@ func (l *listener) listen(ctx context.Context, yield func(Event, error) bool) er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Body.Close() }() // it has ended, or is of no use any more
+	defer func() { _ = res.Body.Close() }() // ended or no longer needed
 	alive := time.AfterFunc(l.client.stream.silence, func() { cancel(errSilent) })
 	defer alive.Stop()
 	frames := newFrames(res.Body, l.retry, func() { alive.Reset(l.client.stream.silence) })
@@ -136,12 +136,12 @@ func (l *listener) listen(ctx context.Context, yield func(Event, error) bool) er
 
 var errSilent = errors.New("postroom: the stream of events went silent")
 
-// open asks for the stream.
+// open requests the stream.
 func (l *listener) open(ctx context.Context) (*http.Response, error) {
 	p := gen.StreamEventsParams{Events: l.want.Types}
 	setIf(l.want.InboxID, p.InboxID.SetTo)
 	setIf(l.last, p.LastEventID.SetTo)
-	if l.last == "" && l.began { // it broke before the first event
+	if l.last == "" && l.began { // broken before the first event
 		p.LastEventID.SetTo(unknownEvent)
 		l.quiet = !l.opened.IsZero()
 	}
@@ -155,14 +155,13 @@ func (l *listener) open(ctx context.Context) (*http.Response, error) {
 	}
 	if !l.began {
 		l.began = true
-		l.opened, _ = http.ParseTime(raw.Response.Header.Get("Date")) // zero when it is not there
+		l.opened, _ = http.ParseTime(raw.Response.Header.Get("Date")) // zero if missing
 	}
 	l.failed = 0
 	return raw.Response, nil
 }
 
-// event reads the data of f. The result is false for an event that the caller
-// does not get.
+// event parses the data of f. It returns false for an event to skip.
 func (l *listener) event(f sse.Event) (Event, bool, error) {
 	text := []byte(f.Data)
 	if f.Type == StreamGap {

@@ -12,37 +12,37 @@ import (
 )
 
 const (
-	// maxWait is the longest that one call waits.
+	// maxWait is the longest wait of one call.
 	maxWait = 120 * time.Second
-	// firstWait and firstWithin are for a call that leaves the cut-off to the
-	// server, a minute before the call comes in. It must come in, at the last try
-	// too, less than a minute after it was meant to, or the cut-off would be after
-	// that. What the call answers says the cut-off for the calls after it.
+	// firstWait and firstWithin apply to calls without Since, for which the
+	// server uses a cut-off one minute before the call arrives. All retries
+	// must arrive within that minute, or the cut-off would be later than the
+	// start of the wait. The response contains the cut-off for later calls.
 	firstWait   = 15 * time.Second
 	firstWithin = 40 * time.Second
 )
 
-// Wait says which messages are waited for. The zero value means any that was
-// received in the last minute or comes from now on.
+// Wait selects messages. The zero value selects messages received in the last
+// minute or later.
 type Wait struct {
-	// From is the header From, an address, *@domain or *@*.domain.
+	// From matches the header From: an address, *@domain or *@*.domain.
 	From string
-	// Subject is a part of the subject. Case does not matter.
+	// Subject is part of the subject, ignoring case.
 	Subject string
-	// Has asks for messages with an extracted code or link.
+	// Has selects messages with an extracted code or link.
 	Has gen.WaitHas
-	// Direction is gen.WaitDirectionIn unless set.
+	// Direction defaults to gen.WaitDirectionIn.
 	Direction gen.WaitDirection
-	// Since leaves out what was received (in) or created (out) before it. The
+	// Since excludes messages received (in) or created (out) before it. The
 	// default is one minute before the call, by the server's clock.
 	Since time.Time
-	// After is the id of a message. Only later ones match.
+	// After is the id of a message. Only later messages match.
 	After string
 }
 
-// WaitForMessage returns the oldest message that matches, as soon as there is
-// one. It waits until ctx ends, with as many calls as that takes; no message is
-// lost between them. The message's HTML is null: GetMessage has it.
+// WaitForMessage returns the oldest matching message as soon as there is one.
+// It waits until ctx ends, with as many calls as necessary, and misses no
+// message between them. The HTML of the message is null; GetMessage returns it.
 func (c *Client) WaitForMessage(ctx context.Context, inboxID string, w Wait) (*gen.Message, error) {
 	for m, err := range c.NewMessages(ctx, inboxID, w) {
 		if err != nil {
@@ -50,11 +50,11 @@ func (c *Client) WaitForMessage(ctx context.Context, inboxID string, w Wait) (*g
 		}
 		return &m, nil
 	}
-	return nil, errors.New("postroom: no message, and no error") // NewMessages ends with an error alone
+	return nil, errors.New("postroom: no message, and no error") // NewMessages ends only with an error
 }
 
-// WaitForCode returns the code to type in of the first matching message that has
-// one. Messages whose code is in doubt are passed over.
+// WaitForCode returns the one-time code of the first matching message that has
+// one. It skips messages with an ambiguous code.
 func (c *Client) WaitForCode(ctx context.Context, inboxID string, w Wait) (string, error) {
 	m, err := c.waitForCode(ctx, inboxID, w)
 	if err != nil {
@@ -76,9 +76,9 @@ func (c *Client) waitForCode(ctx context.Context, inboxID string, w Wait) (*gen.
 	return nil, errors.New("postroom: no message, and no error") // as above
 }
 
-// NewMessages ranges over the messages that match, oldest first, each once, and
-// waits for more until ctx ends. Its last pair is always an error. The messages
-// may be deleted while the loop goes on.
+// NewMessages ranges over the matching messages, oldest first, each once, and
+// waits for more until ctx ends. The last pair is always an error. The loop may
+// delete the messages.
 func (c *Client) NewMessages(ctx context.Context, inboxID string, w Wait) iter.Seq2[gen.Message, error] {
 	return func(yield func(gen.Message, error) bool) {
 		f := follower{client: c, inbox: inboxID, wait: w}
@@ -95,28 +95,28 @@ func (c *Client) NewMessages(ctx context.Context, inboxID string, w Wait) iter.S
 	}
 }
 
-// follower goes from one message to the next.
+// follower iterates over the messages.
 type follower struct {
 	client *Client
 	inbox  string
 	wait   Wait
-	// last is when the newest of seen came, and seen all that came at that
-	// moment: they tell what is new when the last one is deleted, and After of no
-	// use.
+	// last is the time of the newest message, and seen lists the messages of
+	// that time. They identify new messages if the last one is deleted, so that
+	// After no longer works.
 	last time.Time
 	seen []string
-	// answered is set by the first call, and failed counts those in a row since
-	// that could not be made, as while the server starts again.
+	// answered is set after the first response. failed counts consecutive
+	// failed calls, for example while the server restarts.
 	answered bool
 	failed   int
 }
 
-// maxFailed is how many such calls, each tried more than once, end the wait:
-// after some two minutes.
+// maxFailed is the number of consecutive failed calls, each with its own
+// retries, that ends the wait, after about two minutes.
 const maxFailed = 8
 
-// next makes one call. It returns nil when that has found nothing new, or is
-// worth another.
+// next makes one call. It returns nil if there is nothing new or the call
+// should be repeated.
 func (f *follower) next(ctx context.Context) (*gen.Message, error) {
 	p, callCtx := f.params(ctx)
 	res, err := unwrap(f.client.api.WaitForMessage(callCtx, p))
@@ -132,21 +132,21 @@ func (f *follower) next(ctx context.Context) (*gen.Message, error) {
 		return &m, nil
 	}
 	asked := time.Duration(p.Timeout.Value) * time.Second
-	if !ok && time.Duration(res.WaitedMs)*time.Millisecond < asked/2 { // the server is about to stop
+	if !ok && time.Duration(res.WaitedMs)*time.Millisecond < asked/2 { // the server is stopping
 		return nil, f.client.caller.sleep(ctx, firstPause)
 	}
 	return nil, nil //nolint:nilnil // nothing new came within this call
 }
 
-// goOn returns nil when the next call may do better than the one that ended with
-// err, after a pause where it needs one.
+// goOn returns nil if the next call may succeed despite err. It pauses first if
+// necessary.
 func (f *follower) goOn(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}
 	refused, ok := errors.AsType[*Error](err)
 	if ok && refused.Code == ErrInvalidRequest && refused.Param == "after" && !f.last.IsZero() {
-		f.wait.After, f.wait.Since = "", f.last // the message is deleted
+		f.wait.After, f.wait.Since = "", f.last // the message was deleted
 		return nil
 	}
 	pause, again := pauseAfter(err, f.failed+1)
@@ -156,7 +156,7 @@ func (f *follower) goOn(ctx context.Context, err error) error {
 	return f.client.caller.sleep(ctx, pause)
 }
 
-// take remembers the message, and says whether it is new.
+// take records the message and reports whether it is new.
 func (f *follower) take(m gen.Message) bool {
 	f.wait.After = m.ID
 	at := m.ReceivedAt.Or(m.CreatedAt)
@@ -170,7 +170,7 @@ func (f *follower) take(m gen.Message) bool {
 	return true
 }
 
-// params are those of the next call, and its context.
+// params returns the parameters and the context of the next call.
 func (f *follower) params(ctx context.Context) (gen.WaitForMessageParams, context.Context) {
 	longest, p := maxWait, gen.WaitForMessageParams{InboxID: f.inbox}
 	if f.wait.Since.IsZero() {
@@ -190,7 +190,7 @@ func (f *follower) params(ctx context.Context) (gen.WaitForMessageParams, contex
 	return p, ctx
 }
 
-// setIf sets what is not empty.
+// setIf calls set unless v is empty.
 func setIf[T ~string](v T, set func(T)) {
 	if v != "" {
 		set(v)

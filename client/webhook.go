@@ -14,26 +14,28 @@ import (
 )
 
 const (
-	// webhookTolerance is how far from now a webhook may say that it was sent.
+	// webhookTolerance limits the difference between the timestamp of a webhook
+	// and now.
 	webhookTolerance = 5 * time.Minute
-	// maxWebhook is more than any event: their bodies are cut at 256 KB.
+	// maxWebhook is larger than any event: the server cuts event bodies at 256
+	// KB.
 	maxWebhook = 1 << 20
 )
 
-// ErrWebhook is what a webhook that is not from the server, or too old, is
-// refused with. Answer it with 401 or so, and believe nothing that it says.
+// ErrWebhook is the error for a webhook that is forged or too old. Respond with
+// 401 and ignore the content.
 var ErrWebhook = errors.New("postroom: the webhook is not signed as it should be")
 
-// WebhookVerifier tells the events that a server posts from those that somebody
-// else does (https://www.standardwebhooks.com). An event may come more than once:
-// its ID is the same each time.
+// WebhookVerifier checks the signatures of webhooks
+// (https://www.standardwebhooks.com). An event may arrive more than once, with
+// the same ID each time.
 type WebhookVerifier struct {
 	keys [][]byte
 	now  func() time.Time
 }
 
-// NewWebhookVerifier returns a verifier that believes what is signed with one of
-// the secrets, whsec_... as the endpoint was created or rotated with.
+// NewWebhookVerifier returns a verifier for signatures with any of the secrets,
+// in the form whsec_... from the creation or rotation of the endpoint.
 func NewWebhookVerifier(secrets ...string) (*WebhookVerifier, error) {
 	v := &WebhookVerifier{now: time.Now}
 	for _, s := range secrets {
@@ -49,8 +51,8 @@ func NewWebhookVerifier(secrets ...string) (*WebhookVerifier, error) {
 	return v, nil
 }
 
-// Event reads the event that a request to a webhook endpoint carries. The error
-// is ErrWebhook unless the body could not be read.
+// Event verifies a webhook request and returns its event. The error is
+// ErrWebhook unless reading or parsing the body failed.
 func (v *WebhookVerifier) Event(r *http.Request) (Event, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxWebhook+1))
 	if err != nil {
@@ -65,8 +67,8 @@ func (v *WebhookVerifier) Event(r *http.Request) (Event, error) {
 	return parseEvent(body)
 }
 
-// Verify returns nil when a request with this header and body is from the
-// server, and else ErrWebhook with the reason.
+// Verify checks the signature of a request with this header and body. The error
+// is an ErrWebhook with the reason.
 func (v *WebhookVerifier) Verify(header http.Header, body []byte) error {
 	id, at := header.Get("webhook-id"), header.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(at, 10, 64)
@@ -82,8 +84,8 @@ func (v *WebhookVerifier) Verify(header http.Header, body []byte) error {
 	return nil
 }
 
-// signed says whether one of the signatures is by one of the keys. It takes the
-// same time wherever a signature differs.
+// signed reports whether one of the signatures matches one of the keys. It
+// compares in constant time.
 func (v *WebhookVerifier) signed(prefix string, body []byte, signatures []string) bool {
 	ok := false
 	for _, key := range v.keys {
