@@ -2,22 +2,22 @@ package mail
 
 import "github.com/postroom/postroom/internal/cpubudget"
 
-// Limits bound the work that one message can cause.
+// Limits limit the work for one message.
 type Limits struct {
-	Depth       int // nested multiparts; what lies deeper is one opaque part
-	Parts       int // leaf parts that are read
-	HeaderBytes int // the header of the message, and all part headers together
-	TextBytes   int // decoded bytes of Text, and as many of HTML
-	Links       int // links that Extract keeps
-	Addresses   int // addresses kept of one header field
+	Depth       int // nested multiparts; a deeper one becomes one opaque part
+	Parts       int // leaf parts
+	HeaderBytes int // header of the message, and all part headers together
+	TextBytes   int // decoded bytes of the plain text, and of the HTML
+	Links       int // links kept
+	Addresses   int // addresses kept per header field
 
-	// Budget is the processor time that is left for reading the message, in
-	// [cpubudget.Budget.Run]. When it runs out, reading stops. nil sets no bound.
+	// Budget is the processor time left for reading the message, see
+	// [cpubudget.Budget.Run]. Reading stops when it runs out. Nil means no
+	// limit.
 	Budget *cpubudget.Budget
 }
 
-// DefaultLimits returns the limits that every mail met in practice stays
-// within.
+// DefaultLimits returns limits that real messages do not reach.
 func DefaultLimits() Limits {
 	return Limits{
 		Depth:       100,

@@ -6,12 +6,12 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// maxHiddenClasses bounds what is kept of the style sheets of a page.
+// maxHiddenClasses is the maximum number of hidden classes kept per page.
 const maxHiddenClasses = 100
 
-// hiddenClasses adds the classes that a style sheet takes off the screen, by
-// rules of a class alone: ".preheader { display: none }". Rules within "@media"
-// and the like hold for some screens only and do not count.
+// hiddenClasses adds to known the classes that a style sheet hides, from rules
+// with plain class selectors: ".preheader { display: none }". It ignores rules
+// within "@media" and similar, which apply to some screens only.
 func hiddenClasses(css []byte, known map[string]bool) map[string]bool {
 	for len(css) > 0 && len(known) < maxHiddenClasses {
 		open := bytes.IndexByte(css, '{')
@@ -36,8 +36,8 @@ func hiddenClasses(css []byte, known map[string]bool) map[string]bool {
 	return known
 }
 
-// afterComment returns what stands behind the last comment, or the rule that
-// is closed before, without the space around it.
+// afterComment returns the trimmed text after the last comment or closed rule
+// in s.
 func afterComment(s []byte) []byte {
 	for _, mark := range []string{"*/", "-->", "<!--", ";", "}"} {
 		if i := bytes.LastIndex(s, []byte(mark)); i >= 0 {
@@ -47,7 +47,7 @@ func afterComment(s []byte) []byte {
 	return bytes.TrimSpace(s)
 }
 
-// skipBlock returns what follows the block that s is inside of.
+// skipBlock returns the text after the block that s starts in.
 func skipBlock(s []byte) []byte {
 	for depth := 1; depth > 0; {
 		i := bytes.IndexAny(s, "{}")
@@ -64,8 +64,8 @@ func skipBlock(s []byte) []byte {
 	return s
 }
 
-// addClasses adds those of the selectors that are a class alone, or one of an
-// element.
+// addClasses adds the selectors that consist of a class, with or without an
+// element name.
 func addClasses(known map[string]bool, selectors []byte) map[string]bool {
 	for selector := range bytes.SplitSeq(selectors, []byte(",")) {
 		tag, class, ok := bytes.Cut(bytes.TrimSpace(selector), []byte("."))
@@ -80,7 +80,7 @@ func addClasses(known map[string]bool, selectors []byte) map[string]bool {
 	return known
 }
 
-// isName reports whether s is nothing but a name, possibly empty.
+// isName reports whether s contains only name characters. It may be empty.
 func isName(s []byte) bool {
 	for _, c := range s {
 		if !plaintext.IsAlnum(c) && c != '-' && c != '_' {

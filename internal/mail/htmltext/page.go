@@ -13,32 +13,32 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// A Page is what a reader sees of an HTML mail.
+// A Page is the visible content of an HTML message.
 type Page struct {
 	Text  []byte // lines; the cells of a table row are separated by tabs
 	Links []Link
-	// preview is the beginning of what is hidden: mail programs show it beside the
-	// subject.
+	// Preview is the beginning of the hidden text. Email clients show it next
+	// to the subject.
 	Preview []byte
 }
 
-// Link is one that can be clicked.
+// Link is a link with a target.
 type Link struct {
 	Href       string
-	Start, End int    // of its words in page.text
-	label      string // of the picture it consists of, or what it is titled
+	Start, End int    // position of the link text in Page.Text
+	label      string // alternative text of its image, or its title
 }
 
-// Mode is what is written besides what a reader sees.
+// Mode selects what Read adds to the visible text.
 type Mode int
 
 const (
 	OnlyVisible Mode = iota
-	WithTargets      // each link's address after its words
-	WithMarks        // lines that say where an email client put a quotation or a signature
+	WithTargets      // the target of each link after its text
+	WithMarks        // marker lines where an email client put a quotation or signature
 )
 
-// LinkText returns what the link says.
+// LinkText returns the text of the link, or its label.
 func (p *Page) LinkText(l *Link) string {
 	if s := strings.TrimSpace(string(p.Text[l.Start:l.End])); s != "" {
 		return s
@@ -46,16 +46,16 @@ func (p *Page) LinkText(l *Link) string {
 	return l.label
 }
 
-// Read reads HTML in one pass over its tags, without building a tree, so
-// that nesting cannot cost more than length. At most maxLinks links are kept.
-// Reading stops when the budget runs out.
+// Read reads HTML in one pass without building a tree, so deep nesting costs no
+// extra time. It keeps at most maxLinks links and stops when the budget runs
+// out.
 func Read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
 	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1}
 	r.w.buf = make([]byte, 0, len(src)/4+64)
 	for !budget.Spent() {
 		switch r.z.Next() {
 		case html.ErrorToken:
-			// io.EOF, or a token larger than the tokenizer takes.
+			// io.EOF, or a token that exceeds the tokenizer's limit.
 			if errors.Is(r.z.Err(), io.EOF) || len(r.z.Raw()) == 0 {
 				return r.end()
 			}
@@ -80,14 +80,14 @@ func Read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
 	return r.end()
 }
 
-// end returns what was read.
+// end finishes the page.
 func (r *pageReader) end() *Page {
 	r.endLink()
 	r.page.Text = r.w.buf
 	return &r.page
 }
 
-// pageReader knows where in the document it is.
+// pageReader is the state of Read.
 type pageReader struct {
 	z        *html.Tokenizer
 	w        pageWriter
@@ -100,17 +100,17 @@ type pageReader struct {
 	linkAt   int             // index of the open link in page.links, or -1
 	quotes   []int           // lengths of stack below the open quotations
 	pre      int             // open <pre>
-	classes  map[string]bool // that are hidden
+	classes  map[string]bool // hidden classes
 	sizes    textSizes
 }
 
-// attributes are those that matter of one tag.
+// attributes are the relevant attributes of one tag.
 type attributes struct {
 	href, label    string
-	value          string // of an input
+	value          string // of an input element
 	hidden, quoted bool
 	size           fontSize
-	mark           string // of an email client, "" for none
+	mark           string // marker of an email client's element, or ""
 }
 
 func (r *pageReader) open() {
@@ -129,7 +129,7 @@ func (r *pageReader) open() {
 		return
 	}
 	if tag == atom.Table && attr.size == sameSize {
-		attr.size = someSize // it does not take that of what it stands in
+		attr.size = someSize // a table does not inherit the font size
 	}
 	if !isVoid(tag) {
 		r.sizes.open(below, attr.size)
@@ -147,8 +147,8 @@ func (r *pageReader) open() {
 	r.begin(tag, &attr, below)
 }
 
-// begin notes what an element that is seen begins; below is how many are open
-// around it.
+// begin handles the start of a visible element. below is the number of open
+// elements around it.
 func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 	switch tag {
 	case atom.A, atom.Area:
@@ -178,13 +178,13 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 	}
 }
 
-// attributes reads those of the current tag.
+// attributes returns the relevant attributes of the current tag.
 func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = r.z.TagAttr()
 		if string(key) == "class" && a.size == sameSize {
-			a.size = someSize // a style sheet may give it one
+			a.size = someSize // a style sheet may set its size
 		}
 		if len(r.classes) > 0 && string(key) == "class" {
 			for class := range bytes.FieldsSeq(val) {
@@ -220,18 +220,18 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	return a
 }
 
-// maxPreview bounds page.preview, in bytes.
+// maxPreview is the maximum length of Page.Preview in bytes.
 const maxPreview = 512
 
-// maxAlt is the length of the longest alternative text that is read for a code, in
-// bytes.
+// maxAlt is the maximum length, in bytes, of an alternative text that may
+// contain a code.
 const maxAlt = 120
 
-// saysCode reports whether the text in place of an image or in a field may hold a
-// code, or one digit of it.
+// saysCode reports whether the alternative text of an image or the value of an
+// input may contain a code, or one digit of it.
 func saysCode(text string) bool { return len(text) <= maxAlt && plaintext.HasDigit(text) }
 
-// maxUnclosed is how far up an end tag looks for its element.
+// maxUnclosed is the number of open elements that an end tag is compared with.
 const maxUnclosed = 64
 
 func (r *pageReader) close(tag atom.Atom) {
@@ -274,8 +274,8 @@ func (r *pageReader) cut(n int) {
 	}
 }
 
-// imply closes what the start of an element closes by the rules of HTML. Only
-// the innermost element is read.
+// imply closes the elements that the start of tag closes implicitly, as HTML
+// defines. It checks only the innermost open element each time.
 func (r *pageReader) imply(tag atom.Atom) {
 	for len(r.stack) > 0 {
 		top := r.stack[len(r.stack)-1]

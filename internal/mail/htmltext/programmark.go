@@ -2,8 +2,8 @@ package htmltext
 
 import "bytes"
 
-// programMark returns the mark for the class or the id of an element that a
-// mail program puts about what it quotes, or about a signature, "" for others.
+// programMark returns the marker for the class or id of an element with which
+// email clients wrap a quotation or a signature, or "".
 func programMark(name []byte) string {
 	for _, known := range []string{"gmail_quote", "gmail_attr", "divRplyFwdMsg", "yahoo_quoted", "moz-cite-prefix", "protonmail_quote", "zmail_extra", "OLK_SRC_BODY_SECTION", "reply-intro", "tutanota_quote", "ms-outlook-mobile-reference-message"} {
 		if bytes.Contains(name, []byte(known)) {
@@ -18,8 +18,8 @@ func programMark(name []byte) string {
 	return ""
 }
 
-// Lines that stand in the text of a page where an email client put what it
-// quotes, or the signature of the writer. They have a NUL, which no text has.
+// Marker lines in the text of a page where an email client put a quotation or a
+// signature. They contain a NUL, which does not occur in other text.
 const (
 	QuoteMark     = "\x00quote"
 	SignatureMark = "\x00signature"

@@ -16,7 +16,7 @@ func isVoid(tag atom.Atom) bool {
 	return false
 }
 
-// isUnseen reports whether the content of an element is not shown.
+// isUnseen reports whether the content of an element is never shown.
 func isUnseen(tag atom.Atom) bool {
 	switch tag {
 	case atom.Script, atom.Style, atom.Title, atom.Noscript, atom.Template, atom.Iframe,
@@ -27,7 +27,7 @@ func isUnseen(tag atom.Atom) bool {
 	return false
 }
 
-// isBlock reports whether an element stands on lines of its own.
+// isBlock reports whether an element starts and ends a line.
 func isBlock(tag atom.Atom) bool {
 	switch tag {
 	case atom.Div, atom.Tr, atom.Li, atom.Section, atom.Header, atom.Footer, atom.Article, atom.Nav,
@@ -38,7 +38,7 @@ func isBlock(tag atom.Atom) bool {
 	return isParagraph(tag)
 }
 
-// isParagraph reports whether there is space above and below an element.
+// isParagraph reports whether an element has space above and below it.
 func isParagraph(tag atom.Atom) bool {
 	switch tag {
 	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Blockquote, atom.Pre,
@@ -48,18 +48,17 @@ func isParagraph(tag atom.Atom) bool {
 	return false
 }
 
-// fontSize is what an element says of the size of its text.
+// fontSize is the font size that an element sets.
 type fontSize int
 
 const (
 	sameSize fontSize = iota
 	someSize
-	zeroSize // layouts set it around text that sets its own
+	zeroSize // layouts set it around text with a size of its own
 )
 
-// readStyle reports whether a style attribute takes an element off the
-// screen, as newsletters do with the line meant for the list of messages, and
-// what size the text in it has.
+// readStyle reports whether a style attribute hides an element, as newsletters
+// do with their preview line, and which font size it sets.
 func readStyle(style []byte) (hidden bool, size fontSize) {
 	var clipped, flat bool
 	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
@@ -88,7 +87,7 @@ func readStyle(style []byte) (hidden bool, size fontSize) {
 	return hidden || clipped && flat, size
 }
 
-// isZeroLength reports whether val is 0, 0px, 0.0em or the like.
+// isZeroLength reports whether val is zero, such as 0, 0px or 0.0em.
 func isZeroLength(val []byte) bool {
 	digits := bytes.TrimRight(val, "abcdefghijklmnopqrstuvwxyz% ")
 	return len(digits) > 0 && len(bytes.Trim(digits, "0.")) == 0

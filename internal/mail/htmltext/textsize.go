@@ -1,18 +1,18 @@
 package htmltext
 
-// textSizes are the elements that set the size of their text, from one without
-// any size on: nothing is kept of pages that hide no text in this way.
+// textSizes is the stack of open elements that set a font size, from the first
+// one of size zero on. It is empty on pages that hide no text by size.
 type textSizes []sizedElement
 
 type sizedElement struct {
-	below int // the length of the stack below it
+	below int // length of the element stack below it
 	zero  bool
 }
 
-// seen reports whether text at this place is shown.
+// seen reports whether text is visible here.
 func (s textSizes) seen() bool { return len(s) == 0 || !s[len(s)-1].zero }
 
-// open takes an element with so many others open around it.
+// open records the font size of an element with below open elements around it.
 func (s *textSizes) open(below int, size fontSize) {
 	if size == zeroSize || size == someSize && !s.seen() {
 		*s = append(*s, sizedElement{below, size == zeroSize})

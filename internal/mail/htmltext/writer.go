@@ -10,12 +10,12 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// pageWriter sets the text of a page: white space folded, blocks on lines of
-// their own, the cells of a row separated by a tab, quotations marked as in
+// pageWriter writes the text of a page. It folds white space, puts blocks on
+// lines of their own, separates table cells by tabs and marks quotations as in
 // plain text.
 type pageWriter struct {
 	buf   []byte
-	gap   gap // what is to stand before the next word
+	gap   gap // white space before the next word
 	quote int // depth of quotation
 }
 
@@ -32,7 +32,7 @@ const (
 
 func (w *pageWriter) need(g gap) { w.gap = max(w.gap, g) }
 
-// breakFor notes the space that goes with the start or the end of an element.
+// breakFor records the white space for the start or end of an element.
 func (w *pageWriter) breakFor(tag atom.Atom) {
 	switch {
 	case tag == atom.Br:
@@ -46,7 +46,7 @@ func (w *pageWriter) breakFor(tag atom.Atom) {
 	}
 }
 
-// lineBreak ends a line; the second one in a row leaves an empty line.
+// lineBreak ends a line; two in a row leave an empty line.
 func (w *pageWriter) lineBreak() {
 	if w.gap == lineGap {
 		w.gap = paragraphGap
@@ -89,7 +89,7 @@ func (w *pageWriter) text(s []byte, pre bool) {
 	}
 }
 
-// plainRun returns the length of the ASCII word that s begins with.
+// plainRun returns the length of the ASCII word at the start of s.
 func plainRun(s []byte) int {
 	n := 0
 	for n < len(s) && s[n] > ' ' && s[n] < 0x7f {
@@ -119,7 +119,7 @@ func (w *pageWriter) startWord() {
 	w.gap = noGap
 }
 
-// maxQuoteMarks bounds the marks of one line, however deep it is quoted.
+// maxQuoteMarks is the maximum number of quotation marks on a line.
 const maxQuoteMarks = 10
 
 func (w *pageWriter) startLine() {
@@ -128,7 +128,7 @@ func (w *pageWriter) startLine() {
 	}
 }
 
-// mark writes a line that no text can have.
+// mark writes a marker line.
 func (w *pageWriter) mark(m string) {
 	w.need(lineGap)
 	w.startWord()
@@ -136,7 +136,7 @@ func (w *pageWriter) mark(m string) {
 	w.need(lineGap)
 }
 
-// endsWithColon reports whether the last word ends like "X wrote:".
+// endsWithColon reports whether the text ends with a colon, as in "X wrote:".
 func (w *pageWriter) endsWithColon() bool {
 	return len(w.buf) > 0 && w.buf[len(w.buf)-1] == ':'
 }

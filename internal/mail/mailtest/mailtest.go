@@ -1,5 +1,5 @@
-// Package mailtest has the fixtures and checks that the tests of the message packages
-// share.
+// Package mailtest has fixtures and checks for the tests of the message
+// packages.
 package mailtest
 
 import (
@@ -15,8 +15,8 @@ import (
 // Date is the date of messages in tests.
 var Date = time.Date(2026, 11, 13, 9, 14, 20, 0, time.UTC)
 
-// EachMessage calls read with each message of the fixtures in a folder, and with two
-// more.
+// EachMessage calls read with each message in a directory of fixtures, and with
+// two more.
 func EachMessage(f testing.TB, dir string, read func(raw []byte)) {
 	f.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
@@ -34,7 +34,7 @@ func EachMessage(f testing.TB, dir string, read func(raw []byte)) {
 	read([]byte(Nested(5, "\n", "text")))
 }
 
-// CheckText checks what all text that is read must be.
+// CheckText checks that s is valid UTF-8 without NUL.
 func CheckText(t testing.TB, what, s string) {
 	t.Helper()
 	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
@@ -42,7 +42,7 @@ func CheckText(t testing.TB, what, s string) {
 	}
 }
 
-// Nested returns a message of n multiparts within each other about a text.
+// Nested returns a message of n nested multiparts around a text.
 func Nested(n int, eol, text string) string {
 	var b strings.Builder
 	for i := range n {
@@ -55,7 +55,7 @@ func Nested(n int, eol, text string) string {
 	return b.String()
 }
 
-// TextMessage is an everyday mail of 4 KB with a code in it.
+// TextMessage returns a typical message of 4 KB with a verification code.
 func TextMessage() []byte {
 	var b strings.Builder
 	b.WriteString("Received: from mail.example.com (mail.example.com [192.0.2.7]) by mx.example.net with ESMTPS id 4f2a91c0b7 for <agent@example.net>; Fri, 13 Nov 2026 09:14:22 +0000\r\n" +
@@ -71,7 +71,7 @@ func TextMessage() []byte {
 	return []byte(b.String())
 }
 
-// OddHTML has documents that tell readers of HTML apart.
+// OddHTML has documents that HTML parsers read differently.
 var OddHTML = []string{
 	"<p>One<p>Two", "<div style='display:none'>x</div>y", "<a href=https://a.example/><img alt=x></a>", "<blockquote type=cite>a<br>b</blockquote>",
 	"<table><tr><td>a<td>b</table>", "<pre>a\n b</pre>", "<!-- <p> -->&amp;&#x0;", "<style>.p{display:none}@media x{.q{display:none}}</style><p class=p>x<p class=q>y", "<div>x<div class=gmail_quote>On<blockquote>y</blockquote>z</div>", "<p>x<div id=divRplyFwdMsg>y<div class=gmail_signature>z",

@@ -9,7 +9,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// address returns what an item stands for; false when that is not a mailbox.
+// address returns the mailbox of an item, or false if it is not a mailbox.
 func (it *addressItem) address() (mail.Address, bool) {
 	name, email := it.phrase.String(), it.route
 	if !it.angle {
@@ -28,10 +28,10 @@ func (it *addressItem) address() (mail.Address, bool) {
 	return a, true
 }
 
-// maxName bounds a display name, in bytes.
+// maxName is the maximum length of a display name in bytes.
 const maxName = 1 << 10
 
-// cleanName returns a display name as people read it.
+// cleanName decodes and cleans a display name.
 func cleanName(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.IndexByte(s, '"') >= 0 {
@@ -40,8 +40,8 @@ func cleanName(s string) string {
 	return strings.TrimSpace(plaintext.Truncate(plaintext.FoldSpace(plaintext.OneLine(decodeWords(s))), maxName))
 }
 
-// withoutComments returns s without what stands in parentheses, if they all
-// end.
+// withoutComments returns s without text in parentheses, or s itself if a
+// parenthesis is not closed.
 func withoutComments(s string) string {
 	out, depth := make([]byte, 0, len(s)), 0
 	for _, c := range []byte(s) {
@@ -60,8 +60,8 @@ func withoutComments(s string) string {
 	return string(out)
 }
 
-// cleanEmail returns an address without the spaces, comments and route that
-// may stand in it, the domain in lower case.
+// cleanEmail returns an address without spaces, comments and source route, its
+// domain in lower case.
 func cleanEmail(s string) string {
 	s = strings.TrimSpace(s)
 	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
@@ -85,7 +85,7 @@ func cleanEmail(s string) string {
 		}, s)
 	}
 	s = strings.Trim(plaintext.OneLine(s), "<>")
-	if len(s) > 2 && s[0] == '\'' && s[len(s)-1] == '\'' { // some programs quote it so
+	if len(s) > 2 && s[0] == '\'' && s[len(s)-1] == '\'' { // some clients quote it like this
 		s = s[1 : len(s)-1]
 	}
 	at := strings.LastIndexByte(s, '@')

@@ -6,15 +6,14 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// MaxAddressBytes is longer than any address that mail can be sent to; what
-// exceeds it is not an address.
+// MaxAddressBytes is the maximum length of an address in bytes. It exceeds the
+// limit of SMTP.
 const MaxAddressBytes = 320
 
-// ParseAddressList reads the addresses of a header field (RFC 5322 section
-// 3.4), unfolded, at most limit of them. Groups are flattened. It is tolerant: whatever
-// stands before "<" is the name, a comment is the name where there is none,
-// quotes and brackets that do not end are taken as text. more says that there
-// are further addresses.
+// ParseAddressList returns at most limit addresses of an unfolded header field
+// (RFC 5322 section 3.4). It flattens groups. It is lenient: text before "<" is
+// the name, a comment is the name if there is no other, and unclosed quotes and
+// brackets are text. more reports that there are further addresses.
 func ParseAddressList(s string, limit int) (list []mail.Address, more bool) {
 	sc := addressScanner{s: s}
 	for {
@@ -33,7 +32,7 @@ func ParseAddressList(s string, limit int) (list []mail.Address, more bool) {
 	}
 }
 
-// addressScanner cuts an address list at its commas.
+// addressScanner splits an address list at its commas.
 type addressScanner struct {
 	s       string
 	pos     int
@@ -45,15 +44,16 @@ type addressScanner struct {
 
 // An addressItem is one mailbox as written.
 type addressItem struct {
-	phrase  strings.Builder // what is neither comment nor in angle brackets
-	name    string          // what stood before a bracket that does not end
-	route   string          // what is in the angle brackets
+	phrase  strings.Builder // text outside of comments and angle brackets
+	name    string          // text before an unclosed bracket
+	route   string          // text in angle brackets
 	angle   bool
 	comment string
 }
 
-// next reads the next item; false at the end. It reads every character
-// once or twice: what does not end is remembered, not searched for again.
+// next reads the next item, or returns false at the end. It records which
+// closing marks are missing instead of searching for them again, so it reads
+// every character at most twice.
 func (sc *addressScanner) next(item *addressItem) bool {
 	if sc.done {
 		return false
@@ -67,21 +67,21 @@ func (sc *addressScanner) next(item *addressItem) bool {
 			seenAt = true
 		case '"':
 			sc.pos = sc.skipQuoted(i)
-		case '=': // in an encoded word nothing has a meaning
+		case '=': // skip an encoded word
 			sc.pos = i + max(1, encodedWordLen(sc.s[i:]))
 		case '(', '<':
 			switch end := sc.skipBracket(i, item); {
 			case end > 0:
 				item.phrase.WriteString(sc.s[start:i])
 				start, sc.pos = end, end
-			case sc.s[i] == '<' && !item.angle: // a bracket that does not end
+			case sc.s[i] == '<' && !item.angle: // an unclosed bracket
 				item.phrase.WriteString(sc.s[start:i])
 				item.name = item.phrase.String()
 				item.phrase.Reset()
 				start = i + 1
 			}
 		case ':':
-			if !item.angle && !seenAt { // what stood before is a group's name
+			if !item.angle && !seenAt { // the text before is a group name
 				item.phrase.Reset()
 				start = i + 1
 			}
@@ -95,8 +95,8 @@ func (sc *addressScanner) next(item *addressItem) bool {
 	return true
 }
 
-// skipBracket takes the comment or the angle brackets at i and returns the
-// position after it, 0 when it does not end.
+// skipBracket reads the comment or angle brackets at i. It returns the position
+// after them, or 0 if they are not closed.
 func (sc *addressScanner) skipBracket(i int, item *addressItem) int {
 	if sc.s[i] == '(' {
 		end := sc.commentEnd(i)
@@ -129,8 +129,8 @@ func (sc *addressScanner) skipQuoted(i int) int {
 	return i + 1
 }
 
-// commentEnd returns the position after the comment at i, which may hold
-// others.
+// commentEnd returns the position after the comment at i, which may contain
+// others, or 0 if it is not closed.
 func (sc *addressScanner) commentEnd(i int) int {
 	if sc.noParen {
 		return 0
@@ -152,7 +152,8 @@ func (sc *addressScanner) commentEnd(i int) int {
 	return 0
 }
 
-// angleEnd returns the position after the angle brackets at i.
+// angleEnd returns the position after the angle brackets at i, or 0 if they are
+// not closed.
 func (sc *addressScanner) angleEnd(i int) int {
 	if sc.noAngle {
 		return 0

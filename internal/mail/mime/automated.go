@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// noReplyNames are local parts, in lower case, of senders that are programs. Local
-// parts that begin with "bounce" are too.
+// noReplyNames are local parts of automated senders, in lower case. A local
+// part that begins with "bounce" is one too.
 var noReplyNames = []string{"no-reply", "noreply", "donotreply", "do-not-reply", "mailer-daemon", "notifications"}
 
-// Automated reports whether a program rather than a person sent the message, so that
-// no program should reply to it (RFC 3834): by Auto-Submitted, Precedence, a List-*
-// field, the null reverse-path of its envelope, or the local part of its sender.
+// Automated reports whether a program sent the message, so that no program
+// should reply to it (RFC 3834). It checks Auto-Submitted, Precedence, List-*
+// fields, the null reverse-path, and the local part of From.
 func (m *Message) Automated(nullReversePath bool) bool {
 	if nullReversePath || m.HasListField || m.From != nil && isNoReply(m.From.Email) {
 		return true
@@ -26,8 +26,8 @@ func (m *Message) Automated(nullReversePath bool) bool {
 	return false
 }
 
-// isNoReply reports whether the local part of an address is one of a program. A tag
-// behind "+" does not count.
+// isNoReply reports whether the local part of an address, without a "+" tag,
+// belongs to an automated sender.
 func isNoReply(address string) bool {
 	local, _, _ := strings.Cut(address, "@")
 	local, _, _ = strings.Cut(local, "+")

@@ -9,11 +9,10 @@ import (
 	"golang.org/x/text/encoding/japanese"
 )
 
-// ToUTF8 decodes data, written in the charset that a message names, to valid
-// UTF-8 without NUL. A charset that is unknown, or that claims ASCII where
-// there is more, is guessed: UTF-8 when the bytes are that, else
-// windows-1252. So is one that the bytes plainly are not written in. Bytes
-// that mean nothing become U+FFFD; no text is lost.
+// ToUTF8 decodes data in charset to valid UTF-8 without NUL. If the charset is
+// unknown, or is ASCII but data is not, it guesses: UTF-8 if data is valid
+// UTF-8, else windows-1252. It also guesses if data is clearly in another
+// charset. Invalid bytes become U+FFFD.
 func ToUTF8(data []byte, charset string) string {
 	c := lookupCharset(charset)
 	switch {
@@ -31,9 +30,8 @@ func ToUTF8(data []byte, charset string) string {
 	return ValidUTF8(out)
 }
 
-// decodeSaidUTF8 decodes what is said to be UTF-8. Where no character but
-// ASCII is written in it, and more than one byte has no meaning, the bytes are
-// those of another charset.
+// decodeSaidUTF8 decodes data labelled as UTF-8. If data has no multibyte
+// character but several invalid bytes, it is in another charset.
 func decodeSaidUTF8(data []byte) string {
 	if utf8.Valid(data) || countMultibyte(data, 1) > 0 || countHigh(data) < 2 {
 		return ValidUTF8(data)
@@ -41,7 +39,7 @@ func decodeSaidUTF8(data []byte) string {
 	return guessUTF8(data)
 }
 
-// countHigh counts the bytes that are not ASCII.
+// countHigh counts non-ASCII bytes.
 func countHigh(data []byte) (n int) {
 	for _, c := range data {
 		if c >= utf8.RuneSelf {
@@ -51,9 +49,9 @@ func countHigh(data []byte) (n int) {
 	return n
 }
 
-// isPlainlyUTF8 reports whether text is UTF-8, though it is said to be of
-// another charset. Such bytes make sense in hardly any other: the more of them
-// there have to be, the more bytes its characters have.
+// isPlainlyUTF8 reports whether data with another charset label is UTF-8. Valid
+// multibyte sequences are rare in other charsets. How many are required depends
+// on the kind of the charset.
 func (k charsetKind) isPlainlyUTF8(data []byte) bool {
 	least := 0
 	switch k {
@@ -69,8 +67,7 @@ func (k charsetKind) isPlainlyUTF8(data []byte) bool {
 	return utf8.Valid(data) && countMultibyte(data, least) >= least
 }
 
-// countMultibyte counts the characters that are written in UTF-8 with more
-// than one byte, up to most.
+// countMultibyte counts the multibyte UTF-8 characters in data, up to most.
 func countMultibyte(data []byte, most int) (n int) {
 	for i := 0; i < len(data) && n < most; {
 		if data[i] < utf8.RuneSelf {
@@ -86,7 +83,7 @@ func countMultibyte(data []byte, most int) (n int) {
 	return n
 }
 
-// guessUTF8 decodes text whose charset is not told, or told wrongly.
+// guessUTF8 decodes text whose charset is missing or wrong.
 func guessUTF8(data []byte) string {
 	if text, ok := decodeISO2022(data); ok {
 		return text
@@ -101,8 +98,8 @@ func guessUTF8(data []byte) string {
 	return ValidUTF8(out)
 }
 
-// decodeISO2022 decodes ISO-2022-JP and ISO-2022-KR, which show themselves by
-// their escape sequences and otherwise are ASCII.
+// decodeISO2022 decodes ISO-2022-JP and ISO-2022-KR, which are recognized by
+// their escape sequences. It returns false for other text.
 func decodeISO2022(data []byte) (string, bool) {
 	if !bytes.Contains(data, []byte("\x1b$")) {
 		return "", false
@@ -120,8 +117,8 @@ func decodeISO2022(data []byte) (string, bool) {
 	return ValidUTF8(out), true
 }
 
-// metaCharset returns the charset that an HTML document names for itself near
-// its beginning, for a part that does not tell.
+// metaCharset returns the charset that an HTML document declares near its
+// beginning, or "".
 func metaCharset(html []byte) string {
 	html = bytes.ToLower(html[:min(len(html), 1024)])
 	i := bytes.Index(html, []byte("charset="))
@@ -135,8 +132,8 @@ func metaCharset(html []byte) string {
 	return string(name)
 }
 
-// ValidUTF8 returns data as a string with U+FFFD for what is not UTF-8, and
-// without NUL, which PostgreSQL does not store, and byte order mark.
+// ValidUTF8 returns data as a string with U+FFFD for invalid bytes, without a
+// byte order mark, and without NUL, which PostgreSQL cannot store.
 func ValidUTF8(data []byte) string {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	if !utf8.Valid(data) {

@@ -18,27 +18,27 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// charsetKind is how a charset writes what is not ASCII.
+// charsetKind is how a charset encodes non-ASCII characters.
 type charsetKind int
 
 const (
-	charsetUnknown charsetKind = iota // none is named, or an unknown one
+	charsetUnknown charsetKind = iota // missing or unknown
 	charsetUTF8
-	charsetLatin   // single bytes, mostly letters with accents
-	charsetSingle  // single bytes of other alphabets
-	charsetDouble  // two bytes and more
+	charsetLatin   // single bytes, mostly accented letters
+	charsetSingle  // single bytes, other alphabets
+	charsetDouble  // two or more bytes
 	charsetEscaped // ASCII with escape sequences
-	charsetWide    // two or four bytes for each character
+	charsetWide    // two or four bytes per character
 )
 
-// charset is one that text can be decoded from.
+// charset is a supported charset.
 type charset struct {
 	kind   charsetKind
 	decode func([]byte) ([]byte, error)
 }
 
-// lookupCharset finds a charset by the name that a message gives it: those of the
-// web and of IANA, and what programs make of them.
+// lookupCharset returns the charset for a name in a message: a web or IANA
+// name, or a common variant of one.
 func lookupCharset(name string) charset {
 	switch name {
 	case "utf-8", "UTF-8":
@@ -56,8 +56,8 @@ func lookupCharset(name string) charset {
 	return registeredCharset(name, key)
 }
 
-// charsetKey returns a name with what programs write differently left out.
-// What stands before the "3D" is an "=" that was written quoted-printable.
+// charsetKey returns a name without the characters that programs write
+// differently. It drops a leading "3D", a quoted-printable "=".
 func charsetKey(name string) string {
 	name = strings.ToLower(strings.Trim(name, " \t\r\n\"'"))
 	name, _, _ = strings.Cut(name, ";")
@@ -71,7 +71,7 @@ func charsetKey(name string) string {
 	return string(key)
 }
 
-// registeredCharset asks the indexes of the web and of IANA.
+// registeredCharset looks up a name in the web and IANA indexes.
 func registeredCharset(name, key string) charset {
 	name = strings.ToLower(strings.Trim(name, " \t\r\n\"'"))
 	names := []string{name, strings.ReplaceAll(name, "_", "-")}
@@ -98,8 +98,8 @@ func encoded(kind charsetKind, enc encoding.Encoding) charset {
 	return charset{kind, func(data []byte) ([]byte, error) { return enc.NewDecoder().Bytes(data) }}
 }
 
-// usualCharsets are those that most mail is written in, and those that the
-// indexes lack or know otherwise, by key.
+// usualCharsets maps keys to the most common charsets and those that the
+// indexes lack or define differently.
 var usualCharsets = sync.OnceValue(func() map[string]charset {
 	m := map[string]charset{}
 	add := func(c charset, keys string) {
@@ -143,20 +143,19 @@ var usualCharsets = sync.OnceValue(func() map[string]charset {
 	add(encoded(charsetDouble, korean.EUCKR), "euckr ksc5601 ksc56011987 ksc56011989 korean uhc cp949 ms949 windows949 xwindows949 ks56011987 isoir149 cseuckr")
 	add(charset{charsetEscaped, func(data []byte) ([]byte, error) { return decodeShifted(data, shiftedKorean) }}, "iso2022kr csiso2022kr")
 	add(charset{charsetEscaped, func(data []byte) ([]byte, error) { return decodeShifted(data, shiftedChinese) }}, "iso2022cn iso2022cnext")
-	// GB 18030 contains both of the older ones, whose names are used for it.
+	// GB 18030 contains both older charsets.
 	add(encoded(charsetDouble, simplifiedchinese.GB18030), "gb2312 gb23121980 gb231280 gb18030 gbk cp936 ms936 windows936 xgbk euccn chinese isoir58 csgb2312 cngb xcp936 gb")
 	add(encoded(charsetEscaped, simplifiedchinese.HZGB2312), "hzgb2312 hz")
 	add(encoded(charsetDouble, traditionalchinese.Big5), "big5 big5hkscs cnbig5 xxbig5 big5eten cp950 ms950 windows950 csbig5 big5tw")
 	return m
 })
 
-// Charsets that decodeShifted decodes with their high bits set.
+// Charsets for decodeShifted.
 var shiftedKorean, shiftedChinese encoding.Encoding = korean.EUCKR, simplifiedchinese.GBK
 
-// decodeShifted decodes ISO-2022-KR (RFC 1557) and what of ISO-2022-CN
-// (RFC 1922) is GB 2312: two-byte characters stand between SO and SI, at the
-// latest until the end of the line, and the escape sequences only announce
-// them.
+// decodeShifted decodes ISO-2022-KR (RFC 1557) and the GB 2312 part of
+// ISO-2022-CN (RFC 1922). Two-byte characters are between SO and SI or the end
+// of the line. It ignores the escape sequences that announce them.
 func decodeShifted(data []byte, enc encoding.Encoding) ([]byte, error) {
 	const so, si, esc = 0x0e, 0x0f, 0x1b
 	eight := make([]byte, 0, len(data))

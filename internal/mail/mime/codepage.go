@@ -2,11 +2,11 @@ package mime
 
 import "unicode/utf8"
 
-// codePage is a charset of single bytes that the standard encodings lack: its
-// upper half, in order. The lower half is ASCII.
+// codePage is the upper half of a single-byte charset that the standard
+// encodings lack, in order. The lower half is ASCII.
 type codePage string
 
-// decode returns text in UTF-8, with U+FFFD for a byte that stands for nothing.
+// decode returns data in UTF-8, with U+FFFD for undefined bytes.
 func (p codePage) decode(data []byte) []byte {
 	var upper [utf8.RuneSelf]rune
 	i := 0
@@ -25,8 +25,8 @@ func (p codePage) decode(data []byte) []byte {
 	return out
 }
 
-// codePages are what older systems wrote mail in: DOS, the Macintosh, and
-// Vietnam before Unicode.
+// codePages are charsets of older systems: DOS, the Macintosh, and Vietnamese
+// before Unicode.
 var codePages = map[string]codePage{
 	"cp737": "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλμνξοπρσςτυφχψ░▒▓│┤╡╢╖╕╣║╗╝╜╛┐" +
 		"└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀ωάέήϊίόύϋώΆΈΉΊΌΎΏ±≥≤ΪΫ÷≈°∙·√ⁿ²■\u00A0",

@@ -2,7 +2,8 @@ package mime
 
 import "bytes"
 
-// delimiter reports whether a line is a delimiter, and if so goes there.
+// delimiter reports whether a line is a delimiter. If so, it moves the walker
+// there.
 func (w *walker) delimiter(line []byte) bool {
 	i, last := w.findDelimiter(line)
 	switch {
@@ -19,8 +20,8 @@ func (w *walker) delimiter(line []byte) bool {
 	return true
 }
 
-// findDelimiter returns the index of the multipart whose delimiter a line is,
-// -1 for none, and whether it is the last one of it.
+// findDelimiter returns the index of the multipart that a delimiter line
+// belongs to, or -1, and whether it is the closing delimiter.
 func (w *walker) findDelimiter(line []byte) (i int, last bool) {
 	inner := len(w.stack) - 1
 	if inner < 0 || len(line) < 3 || line[0] != '-' || line[1] != '-' {
@@ -42,7 +43,7 @@ func (w *walker) findDelimiter(line []byte) (i int, last bool) {
 	return -1, false
 }
 
-// name gives a multipart its delimiter.
+// name sets the delimiter of a multipart.
 func (w *walker) name(i int, delimiter string) {
 	if w.index == nil {
 		w.index = make(map[string]int)
@@ -55,7 +56,7 @@ func (w *walker) name(i int, delimiter string) {
 	w.index[delimiter] = i
 }
 
-// leave closes all multiparts but the outermost n.
+// leave closes all but the outermost n multiparts.
 func (w *walker) leave(n int) {
 	for i := len(w.stack) - 1; i >= n; i-- {
 		switch m := w.stack[i]; {

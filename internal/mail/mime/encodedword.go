@@ -8,10 +8,9 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// decodeWords decodes the encoded words (RFC 2047) of an unfolded header
-// value. Characters split between two words of one charset are put together
-// again, as many programs split them. Raw 8-bit text is UTF-8 or
-// windows-1252. The result is valid UTF-8.
+// decodeWords decodes the encoded words (RFC 2047) of an unfolded header value
+// to valid UTF-8. It joins characters that programs split between adjacent
+// words of one charset. Raw 8-bit text is read as UTF-8 or windows-1252.
 func decodeWords(s string) string {
 	if !strings.Contains(s, "=?") {
 		if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
@@ -28,7 +27,7 @@ func decodeWords(s string) string {
 		w, ok := cutWord(s[at:])
 		if !ok {
 			if w.unterminated {
-				break // nor is any later one
+				break // no later word is terminated either
 			}
 			d.plain(s[:at+2])
 			s = s[at+2:]
@@ -52,10 +51,10 @@ type encodedWord struct {
 	unterminated bool
 }
 
-// maxCharset is longer than the name of any charset.
+// maxCharset is longer than any charset name.
 const maxCharset = 64
 
-// cutWord cuts the encoded word off the beginning of s.
+// cutWord splits the encoded word at the start of s from the rest.
 func cutWord(s string) (w encodedWord, ok bool) {
 	body := s[2:]
 	q := strings.IndexByte(plaintext.Truncate(body, maxCharset), '?')
@@ -80,11 +79,11 @@ func cutWord(s string) (w encodedWord, ok bool) {
 	return w, true
 }
 
-// maxEncodedWord is longer than encoded words may be, and those that are met.
+// maxEncodedWord is longer than any valid or common encoded word.
 const maxEncodedWord = 1000
 
-// encodedWordLen returns the length of the encoded word that s begins with, 0
-// for none.
+// encodedWordLen returns the length of the encoded word at the start of s, or
+// 0.
 func encodedWordLen(s string) int {
 	s = s[:min(len(s), maxEncodedWord)]
 	if !strings.HasPrefix(s, "=?") {
@@ -114,7 +113,7 @@ func decodeQ(s string) []byte {
 	return out
 }
 
-// decodeB decodes base64, broken or not.
+// decodeB decodes base64, skipping invalid characters if it is malformed.
 func decodeB(s string) []byte {
 	if out, err := base64.StdEncoding.DecodeString(s); err == nil {
 		return out
@@ -123,8 +122,8 @@ func decodeB(s string) []byte {
 	return d.finish(d.decode(nil, []byte(s)))
 }
 
-// wordDecoder puts the decoded words together. It holds the bytes of the last
-// words until another charset or plain text follows.
+// wordDecoder joins decoded words. It buffers their bytes until another charset
+// or plain text follows.
 type wordDecoder struct {
 	out     strings.Builder
 	charset string
@@ -132,8 +131,8 @@ type wordDecoder struct {
 	hasHeld bool
 }
 
-// between takes the text between two words; white space alone does not count
-// (RFC 2047 section 6.2).
+// between adds the text between two words. White space alone is dropped (RFC
+// 2047 section 6.2).
 func (d *wordDecoder) between(s string) {
 	if d.hasHeld && strings.Trim(s, " \t") == "" {
 		return

@@ -8,19 +8,19 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// usualFields is how many fields most headers have.
+// usualFields is the typical number of fields in a header.
 const usualFields = 24
 
-// Field is one field of a message's header as it stands there.
+// Field is one header field as written.
 type Field struct {
 	Name  []byte // without the colon
-	Raw   []byte // the whole field with name, line breaks and line end
-	value []byte // without the spaces around it
+	Raw   []byte // the whole field: name, folds and line ending
+	value []byte // without surrounding white space
 }
 
-// ReadHeader reads the header of a message as Parse does, and returns its fields
-// in order. What follows the header is left in body, which reads on from r.
-// The error is ErrHeaderTooLarge or that of r.
+// ReadHeader reads the header of a message as Parse does, and returns its
+// fields in order. body reads the rest of r. The error is ErrHeaderTooLarge or
+// that of r.
 func ReadHeader(r io.Reader, lim mail.Limits) (fields []Field, body io.Reader, err error) {
 	w := newWalker(r, lim)
 	if err := w.readHeader(); err != nil {
@@ -34,7 +34,7 @@ func ReadHeader(r io.Reader, lim mail.Limits) (fields []Field, body io.Reader, e
 	return fields, w.lines.rest(), nil
 }
 
-// Is reports whether the field has a name, which must be in lower case.
+// Is reports whether the field has the given name, which must be in lower case.
 func (f Field) Is(name string) bool {
 	if len(f.Name) != len(name) {
 		return false
@@ -50,8 +50,8 @@ func (f Field) Is(name string) bool {
 	return true
 }
 
-// Value returns what follows the colon, as written, without the spaces around
-// it.
+// Value returns the text after the colon as written, without surrounding white
+// space.
 func (f Field) Value() []byte { return f.value }
 
 // Unfolded returns the value on one line (RFC 5322 section 2.2.3).
@@ -72,12 +72,12 @@ func (f Field) Unfolded() string {
 	return string(out)
 }
 
-// Text returns the value as text to read: unfolded, encoded words decoded,
-// on one line.
+// Text returns the value for display: unfolded, on one line, with encoded words
+// decoded.
 func (f Field) Text() string { return plaintext.OneLine(decodeWords(f.Unfolded())) }
 
-// Addresses returns the addresses in the field, at most limit of them, as Parse
-// reads them. more reports that the field has others.
+// Addresses returns at most limit addresses in the field, as Parse reads them.
+// more reports that the field has others.
 func (f Field) Addresses(limit int) (list []mail.Address, more bool) {
 	return ParseAddressList(f.Unfolded(), limit)
 }

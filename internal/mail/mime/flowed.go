@@ -2,14 +2,13 @@ package mime
 
 import "strings"
 
-// unflow puts the lines of a text in the format of RFC 3676 together again. A
-// line that ends with a space goes on in the next one of the same depth of
-// quotation; with delSp that space is only there to say so. A space before a
-// line keeps it from being taken for something else and goes.
+// unflow joins the lines of format=flowed text (RFC 3676). A line that ends
+// with a space continues on the next line of the same quote depth. With delSp
+// that space is removed. It also removes space-stuffing.
 func unflow(text string, delSp bool) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	open, depth := false, 0 // of the paragraph that may go on
+	open, depth := false, 0 // the paragraph that may continue, and its quote depth
 	for line := range strings.Lines(text) {
 		line, end := strings.CutSuffix(line, "\n")
 		quotes := len(line) - len(strings.TrimLeft(line, ">"))

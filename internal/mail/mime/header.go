@@ -25,8 +25,8 @@ func Fields(block []byte, yield func(Field)) {
 	}
 }
 
-// fieldEnd returns the length of the first field of block with the lines
-// that continue it.
+// fieldEnd returns the length of the first field of block, including its
+// continuation lines.
 func fieldEnd(block []byte) int {
 	end := 0
 	for {
@@ -41,7 +41,8 @@ func fieldEnd(block []byte) int {
 	}
 }
 
-// IsFieldName reports whether name is one of RFC 5322 section 3.6.8.
+// IsFieldName reports whether name is a valid field name (RFC 5322 section
+// 3.6.8).
 func IsFieldName(name []byte) bool {
 	for _, c := range name {
 		if c <= ' ' || c >= 0x7f || c == ':' {
@@ -51,8 +52,8 @@ func IsFieldName(name []byte) bool {
 	return len(name) > 0
 }
 
-// IsHeaderLine reports whether a line can belong to a header: it has a field
-// name, or continues a field.
+// IsHeaderLine reports whether a line may belong to a header: it has a field
+// name or continues a field.
 func IsHeaderLine(line []byte) bool {
 	if line[0] == ' ' || line[0] == '\t' {
 		return true
@@ -61,10 +62,10 @@ func IsHeaderLine(line []byte) bool {
 	return colon > 0 && IsFieldName(bytes.TrimRight(line[:colon], " \t"))
 }
 
-// parseDate reads a Date field, in the zone UTC. It returns the zero time for
-// one that cannot be read.
+// parseDate parses a Date field and returns it in UTC, or the zero time if it
+// is malformed.
 func parseDate(s string) time.Time {
-	t, err := time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", s) // nearly all
+	t, err := time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", s) // the most common form
 	if err != nil {
 		t, err = mail.ParseDate(s)
 	}
@@ -77,7 +78,7 @@ func parseDate(s string) time.Time {
 	return t.UTC()
 }
 
-// parseOddDate reads dates that are not of RFC 5322 but met in mail.
+// parseOddDate parses date formats that violate RFC 5322 but occur in messages.
 func parseOddDate(s string) (t time.Time, err error) {
 	s, _, _ = strings.Cut(s, " (")
 	s = strings.Join(strings.Fields(s), " ")
@@ -102,14 +103,14 @@ func parseOddDate(s string) (t time.Time, err error) {
 }
 
 const (
-	maxMessageID  = 900 // bytes; a longer one fits no header line
-	maxReferences = 100 // of one field: the newest, and the oldest
-	maxRoots      = 10  // how many the oldest are
+	maxMessageID  = 900 // bytes; a longer one does not fit on a header line
+	maxReferences = 100 // identifiers kept per field: the oldest and the newest
+	maxRoots      = 10  // number of the oldest
 )
 
-// MessageIDs returns the message identifiers of a field (RFC 5322 section
-// 3.6.4) with their angle brackets. What is not printable ASCII is not an
-// identifier, so that each can be written into a reply.
+// MessageIDs returns the message identifiers in a field (RFC 5322 section
+// 3.6.4) with angle brackets. It skips identifiers that are not printable
+// ASCII, so that all can be used in a reply.
 func MessageIDs(s string) []string {
 	var ids []string
 	for rest := s; ; {
@@ -136,8 +137,8 @@ func MessageIDs(s string) []string {
 	return newestAndOldest(ids)
 }
 
-// newestAndOldest cuts a list down from its middle: the oldest is the root of
-// the thread, the newest are the likeliest to be known.
+// newestAndOldest removes the middle of a long list. The oldest identifies the
+// thread, and the newest are the most likely to be known.
 func newestAndOldest(ids []string) []string {
 	if len(ids) <= maxReferences {
 		return ids
@@ -145,7 +146,7 @@ func newestAndOldest(ids []string) []string {
 	return slices.Delete(ids, maxRoots, len(ids)-maxReferences+maxRoots)
 }
 
-// ValidMessageID reports whether id is "<x>" of printable ASCII.
+// ValidMessageID reports whether id is printable ASCII in angle brackets.
 func ValidMessageID(id string) bool {
 	if len(id) < 3 || len(id) > maxMessageID || id[0] != '<' || id[len(id)-1] != '>' {
 		return false

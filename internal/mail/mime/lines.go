@@ -6,13 +6,13 @@ import (
 	"io"
 )
 
-// lineReader reads a message line by line. It gives lines longer than its buffer
-// in pieces, so that its memory is bounded whatever it reads.
+// lineReader reads a message line by line. It returns lines longer than its
+// buffer in pieces, so its memory is bounded.
 type lineReader struct {
 	r      io.Reader
 	buf    []byte
-	start  int // of what is not yet given
-	end    int // of what is read
+	start  int // start of unread data in buf
+	end    int // end of data in buf
 	err    error
 	middle bool // the next piece continues a line
 }
@@ -22,7 +22,7 @@ const (
 	maxLineBuffer = 64 << 10
 )
 
-// newLineReader returns a reader whose buffer is as small as r allows.
+// newLineReader returns a reader with the smallest sufficient buffer for r.
 func newLineReader(r io.Reader) *lineReader {
 	size := maxLineBuffer
 	if l, ok := r.(interface{ Len() int }); ok {
@@ -31,9 +31,9 @@ func newLineReader(r io.Reader) *lineReader {
 	return &lineReader{r: r, buf: make([]byte, size)}
 }
 
-// next returns the next line with its line end, valid until the next call.
-// first tells whether it begins a line. The error is io.EOF after the last
-// line, or what the reader returned.
+// next returns the next line with its line ending, valid until the next call.
+// first reports whether line begins a line rather than continues one. The error
+// is io.EOF after the last line, or that of the reader.
 func (l *lineReader) next() (line []byte, first bool, err error) {
 	searched := 0
 	for {
@@ -51,17 +51,16 @@ func (l *lineReader) next() (line []byte, first bool, err error) {
 	}
 }
 
-// unread returns the number of bytes in the buffer that are not yet given.
+// unread returns the number of unread bytes in the buffer.
 func (l *lineReader) unread() int { return l.end - l.start }
 
-// rest returns a reader of what next has not given yet. Then next must not be
-// called any more.
+// rest returns a reader for the unread data. Do not call next after it.
 func (l *lineReader) rest() io.Reader {
 	return io.MultiReader(bytes.NewReader(l.buf[l.start:l.end]), l.r)
 }
 
-// unreadLine restores the line that next returned last. It must have been the
-// beginning of a line.
+// unreadLine undoes the last next, which must have returned the beginning of a
+// line.
 func (l *lineReader) unreadLine(line []byte) {
 	l.start -= len(line)
 	l.middle = false
@@ -75,7 +74,7 @@ func (l *lineReader) take(n int) (line []byte, first bool, err error) {
 	return line, first, nil
 }
 
-// maxEmptyReads is how often a reader may return nothing, as in bufio.
+// maxEmptyReads is the number of empty reads before an error, as in bufio.
 const maxEmptyReads = 100
 
 func (l *lineReader) fill() {
@@ -98,7 +97,7 @@ func (l *lineReader) fill() {
 	l.err = io.ErrNoProgress
 }
 
-// readError returns the error of the reader, nil for the end of the message.
+// readError returns err, or nil for io.EOF.
 func readError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -1,11 +1,11 @@
 // Package mime reads messages in the Internet Message Format (RFC 5322, MIME RFC
 // 2045-2049): header fields, parts, charsets, attachments.
 //
-// Reading never fails because a message is malformed. Real messages have missing
-// boundaries, wrong charsets and broken encodings, and a service that refuses them
-// loses mail. Every reader here decodes as much as it can. [mail.Limits] bound the
-// work; a message that reaches a limit is returned all the same, marked
-// [Message.Truncated].
+// Reading never fails because a message is malformed. Real messages have
+// missing boundaries, wrong charsets and broken encodings, and a service that
+// rejects them loses mail. All functions decode as much as they can.
+// [mail.Limits] limits the work. A message that exceeds a limit is still
+// returned, with [Message.Truncated] set.
 package mime
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// Errors that the readers return.
+// Errors of the readers.
 var (
-	// ErrHeaderTooLarge says that the header of the message is larger than
-	// Limits.HeaderBytes, so that nothing about it can be relied on.
+	// ErrHeaderTooLarge means that the message header exceeds
+	// Limits.HeaderBytes, so its fields are unreliable.
 	ErrHeaderTooLarge = errors.New("message header too large")
-	// ErrNoPart says that the message has no leaf part of that number.
+	// ErrNoPart means that the message has no leaf part with this number.
 	ErrNoPart = errors.New("no such part")
 )
 
-// Message is what a message says, decoded.
+// Message is a decoded message.
 type Message struct {
 	HeaderID   string   // the header Message-ID with angle brackets, or ""
 	InReplyTo  []string // with angle brackets
@@ -43,5 +43,5 @@ type Message struct {
 	Precedence    string
 	HasListField  bool // a List-* field (RFC 2369, RFC 2919)
 
-	Truncated bool // a limit was reached; some of the message is not shown here
+	Truncated bool // a limit was reached; some content is missing
 }

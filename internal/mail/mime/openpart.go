@@ -7,9 +7,9 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// OpenPart returns the decoded content of the leaf part of that number, which
-// [Parse] gave as Attachment.Part. It reads r as far as the content is read
-// and takes the memory of some lines. The error is ErrNoPart or that of r.
+// OpenPart returns the decoded content of the leaf part with the given number
+// ([mail.Attachment.Part]). It reads r as needed and buffers only some lines.
+// The error is ErrNoPart or that of r.
 func OpenPart(r io.Reader, part int, lim mail.Limits) (io.Reader, error) {
 	w := newWalker(r, lim)
 	for {
@@ -26,17 +26,17 @@ func OpenPart(r io.Reader, part int, lim mail.Limits) (io.Reader, error) {
 	}
 }
 
-// partReader pulls what the walker would push.
+// partReader reads the body of a leaf part on demand.
 type partReader struct {
 	w       *walker
 	decoder transferDecoder
-	buf     []byte // decoded; its beginning is read
-	read    int    // bytes of buf that are read
-	held    []byte // a line end that may belong to a delimiter
+	buf     []byte // decoded
+	read    int    // bytes of buf already read
+	held    []byte // a line ending that may belong to a delimiter
 	done    bool
 }
 
-// partBuffer is how much is decoded at a time, in bytes.
+// partBuffer is how much to decode at a time, in bytes.
 const partBuffer = 16 << 10
 
 // Read implements io.Reader.

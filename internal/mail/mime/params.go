@@ -15,12 +15,11 @@ type MediaType struct {
 
 type param struct{ name, value string } // name in lower case
 
-// maxParams bounds the parameters that are read of one field.
+// maxParams is the maximum number of parameters read per field.
 const maxParams = 200
 
-// ParseMedia reads a Content-Type or Content-Disposition value. Quotes that
-// do not end, values with spaces that lack them, and empty parameters are
-// taken as they were meant.
+// ParseMedia parses a Content-Type or Content-Disposition value. It accepts
+// unclosed quotes, unquoted values with spaces, and empty parameters.
 func ParseMedia(s string) MediaType {
 	kind, rest, _ := strings.Cut(s, ";")
 	kind, _, _ = strings.Cut(kind, "(") // a comment
@@ -35,7 +34,7 @@ func ParseMedia(s string) MediaType {
 	return m
 }
 
-// cutParam cuts the parameter before the next semicolon off s.
+// cutParam splits the first parameter of s from the rest.
 func cutParam(s string) (p param, rest string) {
 	end := strings.IndexAny(s, "=;")
 	if end < 0 {
@@ -57,8 +56,7 @@ func cutParam(s string) (p param, rest string) {
 	return p, rest
 }
 
-// cutQuoted cuts a quoted string off the beginning of s, which begins with
-// the quote, and returns what it stands for.
+// cutQuoted unquotes the quoted string at the start of s and returns the rest.
 func cutQuoted(s string) (value, rest string) {
 	s = s[1:]
 	end := strings.IndexAny(s, `"\`)
@@ -81,7 +79,7 @@ func cutQuoted(s string) (value, rest string) {
 	return strings.TrimSpace(string(out)), ""
 }
 
-// Raw returns a parameter without RFC 2231 decoding.
+// Raw returns a parameter without RFC 2231 decoding, or "".
 func (m *MediaType) Raw(name string) string {
 	for i := range m.params {
 		if m.params[i].name == name {
@@ -91,9 +89,9 @@ func (m *MediaType) Raw(name string) string {
 	return ""
 }
 
-// get returns a parameter decoded: RFC 2231 in its extended and continued
-// forms before the plain one, in which encoded words are decoded, because
-// that is how programs write them.
+// get returns a decoded parameter. It prefers the extended and continued forms
+// of RFC 2231 to the plain form. It also decodes encoded words, which programs
+// use there.
 func (m *MediaType) get(name string) string {
 	plain, extended := "", ""
 	var parts []string // of name*0, name*1, ...
@@ -138,7 +136,7 @@ func (m *MediaType) get(name string) string {
 	return decodeWords(plain)
 }
 
-// cutCharset cuts "charset'language'" off an extended value.
+// cutCharset splits "charset'language'" from an extended value.
 func cutCharset(s string) (charset, value string) {
 	charset, rest, ok := strings.Cut(s, "'")
 	if !ok {
@@ -151,7 +149,7 @@ func cutCharset(s string) (charset, value string) {
 	return charset, value
 }
 
-// percentDecode undoes percent-encoding; what is broken stays.
+// percentDecode decodes percent-encoding. It keeps malformed escapes.
 func percentDecode(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s

@@ -9,12 +9,12 @@ import (
 )
 
 // Parse reads a message. It does not fail on a malformed message; its error is
-// ErrHeaderTooLarge or that of r. Where a limit is reached it stops reading,
-// possibly before the end of r, and marks the message Truncated.
+// ErrHeaderTooLarge or that of r. If a limit is reached, it stops reading,
+// possibly before the end of r, and sets Truncated.
 //
-// Of a field that may come once the first counts: a message with two From fields
-// is from the first that has an address. To, Cc, Bcc and Reply-To fields that come twice are
-// joined.
+// If a single field occurs several times, the first one counts. For From, the
+// first one with an address counts. Repeated To, Cc, Bcc and Reply-To fields
+// are joined.
 func Parse(r io.Reader, lim mail.Limits) (*Message, error) {
 	p := parser{w: newWalker(r, lim), lim: lim, msg: &Message{}}
 	if err := p.w.readHeader(); err != nil {
@@ -44,17 +44,17 @@ type parser struct {
 	html      textParts
 	truncated bool
 	scratch   []byte // decoded bytes of a part; reused
-	hint      string // charset of header fields that do not name theirs
+	hint      string // charset of header fields without one
 }
 
-// headerCharset returns the charset of the text of the message, which its header
-// is most likely written in too.
+// headerCharset returns the charset of the message text, which the header
+// probably uses too.
 func headerCharset(header []byte) string {
 	part := readPartHeader(header)
 	return part.media.Raw("charset")
 }
 
-// readField takes one field of the header of the message.
+// readField reads one field of the message header.
 func (p *parser) readField(f Field) {
 	if p.lim.Budget.Spent() {
 		p.truncated = true
@@ -85,7 +85,7 @@ func (p *parser) readField(f Field) {
 	}
 }
 
-// readFirst takes a field whose first non-empty occurrence counts.
+// readFirst reads a field whose first non-empty occurrence counts.
 func (p *parser) readFirst(f Field) {
 	m := p.msg
 	switch f.Name[0] | 0x20 {
@@ -132,8 +132,7 @@ func (p *parser) addresses(list *[]mail.Address, f Field) {
 	p.truncated = p.truncated || cut
 }
 
-// sender returns who a From field names: its first address, or where it has
-// none, a name without one.
+// sender returns the first address of a From field, else its name, else nil.
 func sender(f Field) *mail.Address {
 	if a := firstAddress(f); a != nil {
 		return a
@@ -145,9 +144,9 @@ func sender(f Field) *mail.Address {
 	return &mail.Address{Name: name}
 }
 
-// hintedSender returns who a From field names, with the name in the charset of
-// the text. Its address is kept without that: it is what the checks of
-// the sender are about, which must not be of another than the one shown.
+// hintedSender is sender with the name decoded in the charset of the text. The
+// address must be the same without that charset, because sender authentication
+// uses the undecoded field.
 func hintedSender(hinted, written Field) *mail.Address {
 	a, as := sender(written), sender(hinted)
 	if a == nil || as == nil || a.Email != as.Email {
@@ -156,7 +155,7 @@ func hintedSender(hinted, written Field) *mail.Address {
 	return as
 }
 
-// firstAddress returns the first address of a From field.
+// firstAddress returns the first address of a From field, or nil.
 func firstAddress(f Field) *mail.Address {
 	list, _ := ParseAddressList(f.Unfolded(), 1)
 	if len(list) == 0 {

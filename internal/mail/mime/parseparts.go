@@ -9,11 +9,11 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// readParts goes through the leaf parts.
+// readParts reads the leaf parts.
 func (p *parser) readParts() error {
 	var preamble strings.Builder
 	p.w.preamble = func(b []byte) {
-		if preamble.Len() <= p.lim.TextBytes { // addText cuts and marks it
+		if preamble.Len() <= p.lim.TextBytes { // addText truncates it
 			preamble.Write(b)
 		}
 	}
@@ -30,7 +30,7 @@ func (p *parser) readParts() error {
 		}
 	}
 	if p.w.parts == 0 {
-		// None of the delimiters came: the text is all there is.
+		// No delimiter was found: the preamble is the text.
 		p.addText(&p.text, plaintext.UnixLines(guessUTF8([]byte(preamble.String()))))
 	}
 	return nil
@@ -61,7 +61,7 @@ func (p *parser) readPart(leaf *leafPart) (err error) {
 	return nil
 }
 
-// readText decodes a part of the text of the message and returns its size.
+// readText decodes a text part and returns its size.
 func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error) {
 	room := max(0, p.lim.TextBytes-dst.size)
 	decoder := newTransferDecoder(leaf.encoding)
@@ -89,7 +89,7 @@ func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error
 	return size, nil
 }
 
-// addText adds text with LF line ends, on a line of its own.
+// addText appends text with LF line endings, on a line of its own.
 func (p *parser) addText(dst *textParts, s string) {
 	if room := p.lim.TextBytes - dst.size - dst.gap(); len(s) > room {
 		s = plaintext.Truncate(s, max(room, 0))
@@ -98,7 +98,7 @@ func (p *parser) addText(dst *textParts, s string) {
 	dst.add(s)
 }
 
-// textParts puts the parts of a text together, which most messages have one of.
+// textParts joins the parts of a text. Most messages have one.
 type textParts struct {
 	parts []string
 	size  int
@@ -116,7 +116,7 @@ func (t *textParts) add(s string) {
 	t.size += len(s)
 }
 
-// gap returns the length of the line end that the next part needs before it.
+// gap returns the length of the line ending needed before the next part.
 func (t *textParts) gap() int {
 	if n := len(t.parts); n > 0 && !strings.HasSuffix(t.parts[n-1], "\n") {
 		return 1
@@ -127,7 +127,7 @@ func (t *textParts) gap() int {
 // String implements fmt.Stringer.
 func (t *textParts) String() string { return strings.Join(t.parts, "") }
 
-// measure reads over a part and returns the size of its content.
+// measure skips a part and returns the decoded size of its content.
 func (p *parser) measure(leaf *leafPart) (size int64, err error) {
 	decoder := newTransferDecoder(leaf.encoding)
 	err = p.w.body(func(piece []byte) {

@@ -10,16 +10,16 @@ import (
 // A leafPart is a part that is not a multipart.
 type leafPart struct {
 	number      int
-	media       MediaType // Content-Type; text/plain when there is none
+	media       MediaType // Content-Type; text/plain if missing
 	disposition MediaType // Content-Disposition
 	encoding    string    // Content-Transfer-Encoding
 	contentID   string    // without angle brackets
-	parent      string    // subtype of the multipart around it, "" for none
-	first       bool      // the first part of that
+	parent      string    // subtype of the parent multipart, or ""
+	first       bool      // the first part of its parent
 }
 
-// readPartHeader reads the fields that describe a part. Of a field that
-// comes twice the first counts.
+// readPartHeader reads the fields that describe a part. The first occurrence of
+// a field counts.
 func readPartHeader(header []byte) leafPart {
 	var p leafPart
 	Fields(header, p.read)
@@ -42,7 +42,7 @@ func (p *leafPart) read(f Field) {
 	}
 }
 
-// filename returns the name that the part gives itself, made safe.
+// filename returns the safe form of the part's file name, or "".
 func (p *leafPart) filename() string {
 	name := p.disposition.get("filename")
 	if name == "" {
@@ -51,8 +51,8 @@ func (p *leafPart) filename() string {
 	return SafeFilename(name)
 }
 
-// kind returns the media type. A part that has none is text, in a digest a
-// mail (RFC 2046 section 5.1.5).
+// kind returns the media type. Without one, it is text/plain, or message/rfc822
+// in a digest (RFC 2046 section 5.1.5).
 func (p *leafPart) kind() string {
 	switch kind := p.media.Kind; {
 	case kind == "" && p.parent == "digest":
@@ -68,7 +68,7 @@ func (p *leafPart) kind() string {
 	}
 }
 
-// unflow returns the text of the part with the lines that it says are one.
+// unflow joins the lines of format=flowed text.
 func (p *leafPart) unflow(text string) string {
 	if p.media.Kind != "text/plain" || !strings.EqualFold(p.media.Raw("format"), "flowed") {
 		return text
@@ -76,7 +76,8 @@ func (p *leafPart) unflow(text string) string {
 	return unflow(text, strings.EqualFold(p.media.Raw("delsp"), "yes"))
 }
 
-// IsMediaType reports whether s is "type/subtype" of RFC 2045 section 5.1.
+// IsMediaType reports whether s has the form "type/subtype" (RFC 2045 section
+// 5.1).
 func IsMediaType(s string) bool {
 	if len(s) > 127 || strings.Count(s, "/") != 1 || s[0] == '/' || s[len(s)-1] == '/' {
 		return false
@@ -86,21 +87,21 @@ func IsMediaType(s string) bool {
 	}) < 0
 }
 
-// isShown reports whether a part is text of the message rather than a file that
-// is attached to it.
+// isShown reports whether a part is text of the message rather than an
+// attachment.
 func (p *leafPart) isShown(kind, name string) bool {
 	switch {
 	case kind != "text/plain" && kind != "text/html", p.disposition.Kind == "attachment":
 		return false
-	case p.parent == "related" && !p.first: // what the text refers to
+	case p.parent == "related" && !p.first: // the text refers to it
 		return false
 	}
 	return p.disposition.Kind == "inline" || !p.isNamedFile(name)
 }
 
-// isNamedFile reports whether a part of text has a name of its own, other
-// than one given to the whole text. Such a file may be shown too, if it is
-// "inline", but is listed as an attachment all the same.
+// isNamedFile reports whether a text part is a named file. An alternative or
+// the whole message is not one, even if it has a name. A named file with
+// disposition "inline" is shown and also listed as an attachment.
 func (p *leafPart) isNamedFile(name string) bool {
 	return name != "" && p.parent != "" && p.parent != "alternative"
 }
@@ -116,12 +117,12 @@ func (p *leafPart) isInline() bool {
 	return false
 }
 
-// MaxFilename is what file systems allow, in bytes.
+// MaxFilename is the maximum length of a file name in bytes, as in most file
+// systems.
 const MaxFilename = 255
 
-// SafeFilename returns the base name of a path of any system, without control
-// characters and the marks that turn the direction of writing, by which
-// "exe.gpj" can be shown as "jpg.exe".
+// SafeFilename returns the base name of a Unix or Windows path, without control
+// characters and bidirectional marks, which could show "exe.gpj" as "jpg.exe".
 func SafeFilename(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
@@ -139,7 +140,7 @@ func SafeFilename(name string) string {
 	if len(name) <= MaxFilename {
 		return name
 	}
-	// The extension shows the type of the file, so cut the middle.
+	// Cut before the extension, which shows the type of the file.
 	ext := ""
 	if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= 20 {
 		ext = name[i:]

@@ -8,18 +8,18 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// A transferDecoder undoes a Content-Transfer-Encoding (RFC 2045 section 6)
-// piece by piece. It takes what is broken as far as it can be read: what is
-// not of the base64 alphabet is skipped, an "=" that begins nothing stays.
+// A transferDecoder decodes a Content-Transfer-Encoding (RFC 2045 section 6) in
+// pieces. It tolerates malformed input: it skips characters outside the base64
+// alphabet and keeps an "=" that does not start an escape.
 type transferDecoder interface {
 	// decode appends the decoded form of p to dst.
 	decode(dst, p []byte) []byte
-	// finish appends what was held back.
+	// finish appends the buffered rest.
 	finish(dst []byte) []byte
 }
 
-// newTransferDecoder returns the decoder for the value of the header field.
-// An unknown encoding is taken as none.
+// newTransferDecoder returns the decoder for a Content-Transfer-Encoding. An
+// unknown encoding counts as none.
 func newTransferDecoder(cte string) transferDecoder {
 	switch strings.ToLower(strings.TrimSpace(cte)) {
 	case "base64":
@@ -37,7 +37,7 @@ type identityDecoder struct{}
 func (identityDecoder) decode(dst, p []byte) []byte { return append(dst, p...) }
 func (identityDecoder) finish(dst []byte) []byte    { return dst }
 
-// base64Decoder holds the characters of a quantum that is not complete.
+// base64Decoder buffers an incomplete group of four characters.
 type base64Decoder struct {
 	quad [4]byte
 	n    int
@@ -45,7 +45,7 @@ type base64Decoder struct {
 
 func (d *base64Decoder) decode(dst, p []byte) []byte {
 	if d.n == 0 {
-		// The common case: a line that is whole and clean.
+		// The common case: a complete, valid line.
 		line := bytes.TrimRight(p, "\r\n")
 		if len(line)%4 == 0 {
 			out, err := base64.StdEncoding.AppendDecode(dst, line)
@@ -62,7 +62,7 @@ func (d *base64Decoder) decode(dst, p []byte) []byte {
 				dst = d.flush(dst)
 			}
 		case c == '=':
-			dst = d.flush(dst) // padding ends a quantum; another may follow
+			dst = d.flush(dst) // padding ends a group; another may follow
 		}
 	}
 	return dst
@@ -70,7 +70,7 @@ func (d *base64Decoder) decode(dst, p []byte) []byte {
 
 func (d *base64Decoder) finish(dst []byte) []byte { return d.flush(dst) }
 
-// flush decodes what is held; a single character is too little for a byte.
+// flush decodes the buffered characters. A single character is dropped.
 func (d *base64Decoder) flush(dst []byte) []byte {
 	if d.n >= 2 {
 		var out [3]byte
@@ -81,14 +81,14 @@ func (d *base64Decoder) flush(dst []byte) []byte {
 	return dst
 }
 
-// qpDecoder decodes quoted-printable. It holds white space, which does not
-// count at the end of a line, and an escape sequence that is not complete.
+// qpDecoder decodes quoted-printable. It buffers white space, which is dropped
+// at the end of a line, and incomplete escapes.
 type qpDecoder struct {
 	space  []byte
 	escape []byte
 }
 
-// maxQPSpace is how much white space is held before it is taken as text.
+// maxQPSpace is the maximum white space to buffer, in bytes.
 const maxQPSpace = 1 << 10
 
 func (d *qpDecoder) decode(dst, p []byte) []byte {
@@ -121,8 +121,7 @@ func (d *qpDecoder) decode(dst, p []byte) []byte {
 	return dst
 }
 
-// text appends p without the white space at its end, which is held, unless it
-// is known to count.
+// text appends p. It buffers white space at the end of p, unless spaceCounts.
 func (d *qpDecoder) text(dst, p []byte, spaceCounts bool) []byte {
 	if spaceCounts {
 		return append(d.flushSpace(dst), p...)
@@ -146,7 +145,8 @@ func (d *qpDecoder) finish(dst []byte) []byte {
 	return d.flushSpace(dst)
 }
 
-// isHalf reports whether "=4" is held, rather than a soft line break.
+// isHalf reports whether the buffer holds an incomplete hex escape, as "=4",
+// rather than a soft line break.
 func (d *qpDecoder) isHalf() bool { return len(d.escape) > 1 && plaintext.IsHex(d.escape[1]) }
 
 func (d *qpDecoder) flushSpace(dst []byte) []byte {
@@ -155,8 +155,8 @@ func (d *qpDecoder) flushSpace(dst []byte) []byte {
 	return dst
 }
 
-// unescape reads on in an escape sequence: two hex digits, or a soft line
-// break, before whose end white space may stand. Anything else is text.
+// unescape continues an escape: two hex digits, or a soft line break, which may
+// have white space before its end. Anything else is text.
 func (d *qpDecoder) unescape(dst, p []byte) (out, rest []byte) {
 	c := p[0]
 	switch {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// decodeUTF7 decodes UTF-7 (RFC 2152). Other bytes are kept.
+// decodeUTF7 decodes UTF-7 (RFC 2152). It keeps other bytes.
 func decodeUTF7(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); {
@@ -33,7 +33,7 @@ func decodeUTF7(data []byte) []byte {
 	return out
 }
 
-// appendUTF7Run appends a run of base64 that holds UTF-16.
+// appendUTF7Run appends a base64 run that contains UTF-16.
 func appendUTF7Run(out, run []byte) []byte {
 	raw := make([]byte, base64.RawStdEncoding.DecodedLen(len(run)))
 	n, _ := base64.RawStdEncoding.Decode(raw, run)

@@ -2,16 +2,15 @@ package mime
 
 import "bytes"
 
-// uuDecoder decodes the encoding that mail had before MIME, which some parts
-// still name. What stands before its "begin" line is left out, as is all after
-// its end.
+// uuDecoder decodes uuencode, the encoding before MIME, which some parts still
+// use. It ignores text before the "begin" line and after the "end" line.
 type uuDecoder struct {
-	line  []byte // whose end has not come
+	line  []byte // incomplete line
 	begun bool
 	ended bool
 }
 
-// maxUULine is longer than any line of it.
+// maxUULine is longer than any uuencoded line.
 const maxUULine = 128
 
 func (d *uuDecoder) decode(dst, p []byte) []byte {
@@ -28,15 +27,15 @@ func (d *uuDecoder) decode(dst, p []byte) []byte {
 	return dst
 }
 
-// hold keeps a piece of a line; no more than a line can be.
+// hold buffers a piece of a line, up to maxUULine.
 func (d *uuDecoder) hold(p []byte) {
 	d.line = append(d.line, p[:min(len(p), maxUULine-min(len(d.line), maxUULine))]...)
 }
 
 func (d *uuDecoder) finish(dst []byte) []byte { return d.flush(dst) }
 
-// flush decodes the line that is held: its first character says how many bytes
-// it stands for, then four characters stand for three bytes each.
+// flush decodes the buffered line. Its first character encodes the number of
+// bytes; then four characters encode three bytes.
 func (d *uuDecoder) flush(dst []byte) []byte {
 	line := bytes.TrimRight(d.line, "\r")
 	d.line = d.line[:0]
@@ -64,5 +63,5 @@ func (d *uuDecoder) flush(dst []byte) []byte {
 	return dst
 }
 
-// uuValue returns the six bits that a character stands for.
+// uuValue returns the six bits that c encodes.
 func uuValue(c byte) byte { return (c - ' ') & 0x3f }

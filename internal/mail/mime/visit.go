@@ -8,22 +8,23 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// Visitor says what Visit reads of a message.
+// Visitor selects what Visit reads.
 type Visitor struct {
-	// Field is called with each field of the header.
+	// Field is called with each header field of the message.
 	Field func(Field)
-	// Wants reports whether the text of a leaf part of this media type is read.
+	// Wants reports whether to read the text of a leaf part with this media
+	// type.
 	Wants func(contentType string) bool
-	// Text is called with the text of each such part: valid UTF-8 with LF line
-	// ends. A message without parts is one of type "text/plain".
+	// Text is called with the text of each wanted part, as valid UTF-8 with LF
+	// line endings. A message without parts has one part of type "text/plain".
 	Text func(contentType, text string)
-	// MaxText is how many bytes of each part are read.
+	// MaxText is the maximum number of bytes to read per part.
 	MaxText int
 }
 
-// Visit reads the header of a message and the beginning of the leaf parts that v
-// wants. Unlike Parse it does not tell text from attachments. The errors are those
-// of Parse.
+// Visit reads the header of a message and the beginning of the leaf parts that
+// v wants. Unlike Parse, it does not distinguish text and attachments. It
+// returns the same errors as Parse.
 func Visit(r io.Reader, lim mail.Limits, v Visitor) error {
 	w := newWalker(r, lim)
 	if err := w.readHeader(); err != nil {

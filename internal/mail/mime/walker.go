@@ -8,50 +8,50 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// A walker goes through the leaf parts of a message in one pass over its lines,
-// with a stack of boundaries instead of recursion, so that nesting costs
-// nothing but the comparison of lines that begin with "--".
+// A walker visits the leaf parts of a message in one pass over its lines. It
+// uses a stack of boundaries instead of recursion, so nesting costs only the
+// comparison of lines that begin with "--".
 //
-// A part ends at a delimiter of any multipart around it, whether those inside
-// were closed or not. A multipart that does not name its boundary takes the
-// first line that looks like one. A multipart deeper than the limit is a leaf.
+// A part ends at a delimiter of any enclosing multipart, even if inner ones are
+// not closed. A multipart without a boundary parameter uses the first line that
+// looks like a delimiter. A multipart deeper than the limit is a leaf.
 type walker struct {
 	lines *lineReader
 	lim   mail.Limits
 
 	stack      []openMultipart // outermost first
-	index      map[string]int  // of the innermost one in stack, by delimiter
-	header     []byte          // of the part that is being read; reused
-	headerLeft int             // bytes that headers may still have
-	parts      int             // leaf parts given so far
+	index      map[string]int  // delimiter to index of the innermost multipart in stack
+	header     []byte          // of the current part; reused
+	headerLeft int             // bytes left for headers
+	parts      int             // leaf parts returned so far
 	at         place
 	truncated  bool
 
-	// preamble takes what stands before the first part. A message whose
-	// delimiters never come has its text there.
+	// preamble receives the text before the first part. If no delimiter is
+	// found, this is the text of the message.
 	preamble func([]byte)
 }
 
-// openMultipart is one whose end has not come.
+// openMultipart is a multipart that is not closed.
 type openMultipart struct {
 	delimiter string // "--boundary", empty until one is found
-	hides     int    // index of an outer one with the same delimiter, or -1
+	hides     int    // index of an outer multipart with the same delimiter, or -1
 	subtype   string // "mixed", "alternative", ...
-	parts     int    // parts begun so far
+	parts     int    // parts started so far
 }
 
-// place is where in the message the walker stands.
+// place is the position of the walker.
 type place int
 
 const (
 	atHeader  place = iota // a header follows
-	atPart                 // the header of a part is read
+	atPart                 // the header of a part was read
 	atBody                 // the body of a leaf follows
 	atBetween              // a preamble or an epilogue follows
 	atEnd
 )
 
-// usualHeader is the length of most headers, in bytes.
+// usualHeader is the typical maximum length of a header in bytes.
 const usualHeader = 2 << 10
 
 func newWalker(r io.Reader, lim mail.Limits) *walker {
@@ -61,8 +61,8 @@ func newWalker(r io.Reader, lim mail.Limits) *walker {
 	}
 }
 
-// next goes to the next leaf part, whose body is then read with body. Its
-// error is io.EOF after the last part, or that of the reader.
+// next moves to the next leaf part; read it with body. The error is io.EOF
+// after the last part, or that of the reader.
 func (w *walker) next() (leafPart, error) {
 	for {
 		switch w.at {
@@ -95,7 +95,7 @@ func (w *walker) next() (leafPart, error) {
 	}
 }
 
-// open pushes a multipart onto the stack. It is false for a leaf.
+// open pushes a multipart onto the stack. It returns false for a leaf.
 func (w *walker) open(part *leafPart) bool {
 	subtype, ok := strings.CutPrefix(part.media.Kind, "multipart/")
 	if !ok {
@@ -113,7 +113,7 @@ func (w *walker) open(part *leafPart) bool {
 	return true
 }
 
-// leaf numbers a leaf and says where it stands.
+// leaf sets the number and the position of a leaf part.
 func (w *walker) leaf(part leafPart) (leafPart, error) {
 	if w.parts >= w.lim.Parts {
 		w.truncated, w.at = true, atEnd
@@ -128,8 +128,8 @@ func (w *walker) leaf(part leafPart) (leafPart, error) {
 	return part, nil
 }
 
-// body gives the body of the current leaf to sink, piece by piece and still
-// transfer-encoded, and goes on to the delimiter that ends it.
+// body passes the body of the current leaf to sink in pieces, still
+// transfer-encoded, and moves past the delimiter that ends it.
 func (w *walker) body(sink func([]byte)) error {
 	var held []byte
 	for {
@@ -144,9 +144,9 @@ func (w *walker) body(sink func([]byte)) error {
 	}
 }
 
-// bodyLine gives one line to sink and reports whether more may follow. The
-// line end before a delimiter belongs to the delimiter (RFC 2046 section
-// 5.1.1), so each is held until the next line is known.
+// bodyLine passes one line to sink and reports whether more may follow. The
+// line ending before a delimiter belongs to the delimiter (RFC 2046 section
+// 5.1.1), so it is held until the next line is read.
 func (w *walker) bodyLine(held *[]byte, sink func([]byte)) (more bool, err error) {
 	line, first, err := w.lines.next()
 	if err != nil {
@@ -179,7 +179,7 @@ var lf, crlf = []byte("\n"), []byte("\r\n")
 func discard([]byte) {}
 
 // readHeader reads the header of a part into w.header. It ends at an empty
-// line, at a delimiter, and before a first line that no header can have.
+// line, at a delimiter, or before a first line that cannot start a header.
 func (w *walker) readHeader() error {
 	w.header = w.header[:0]
 	w.at = atPart
@@ -195,7 +195,7 @@ func (w *walker) readHeader() error {
 		if first {
 			blank := len(bytes.TrimRight(line, "\r\n")) == 0
 			if blank && top && len(w.header) == 0 {
-				continue // empty lines in front of the message
+				continue // skip empty lines before the message
 			}
 			if blank {
 				return nil
@@ -213,8 +213,8 @@ func (w *walker) readHeader() error {
 	}
 }
 
-// startsHeader reports whether a line can be the first of a header. A message may
-// lack one, or have the separator of a mailbox file in front of it.
+// startsHeader reports whether a line may be the first of a header. The header
+// may be missing, or follow an mbox "From " line.
 func (w *walker) startsHeader(line []byte, top bool) bool {
 	if top && (bytes.HasPrefix(line, []byte("From ")) || bytes.HasPrefix(line, []byte(">From "))) {
 		return true

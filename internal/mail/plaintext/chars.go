@@ -1,6 +1,6 @@
-// Package plaintext has the small functions on text that the packages around it
-// share: classes of characters, white space, web addresses, snippets, and words for
-// the search index.
+// Package plaintext has text functions that the mail packages share: character
+// classes, white space, web addresses, snippets, and words for the search
+// index.
 package plaintext
 
 import (
@@ -53,8 +53,8 @@ func LowerASCII(c byte) byte {
 	return c
 }
 
-// IsInvisible reports whether r takes no room on the screen: zero-width
-// spaces and joiners, soft hyphens, direction marks, variation selectors.
+// IsInvisible reports whether r has no visible form: zero-width spaces and
+// joiners, soft hyphens, direction marks, variation selectors.
 func IsInvisible(r rune) bool {
 	switch {
 	case r < 0xad:
@@ -67,13 +67,13 @@ func IsInvisible(r rune) bool {
 	return false
 }
 
-// IsUnspaced reports whether r belongs to a script that is written without
-// spaces between words, or with several words run together.
+// IsUnspaced reports whether r belongs to a script without spaces between
+// words, or with several words run together.
 func IsUnspaced(r rune) bool {
 	switch {
 	case r < 0x0e00:
 		return false
-	case r == 'ー': // of both Japanese scripts, so Unicode gives it to neither
+	case r == 'ー': // Unicode assigns it to neither Japanese script
 		return true
 	}
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,

@@ -8,18 +8,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FoldForSearch returns s as words for a full-text index: lower case, without
-// accents, letters and digits only, separated by single spaces. Scripts that
-// are written without spaces come as overlapping pairs of characters, so that
-// a word is found inside a sentence. Text and query are folded alike, which
-// is what makes a search mean the same on every database.
+// FoldForSearch returns s as words for a full-text index: in lower case,
+// without accents, only letters and digits, separated by single spaces. Scripts
+// without spaces become overlapping pairs of characters, so that a word is
+// found inside a sentence. Fold text and query alike, so that a search works
+// the same on every database.
 func FoldForSearch(s string) string {
 	f := folder{out: make([]byte, 0, len(s))}
 	if IsASCII(s) {
 		f.ascii(s)
 	} else {
-		// Marks are dropped from the decomposed form; composing what is left
-		// puts Hangul together again.
+		// Drop marks from the decomposed form, then compose it again for
+		// Hangul.
 		f.unicode(norm.NFC.String(dropMarks(norm.NFKD.String(s))))
 	}
 	return string(f.out)
@@ -34,13 +34,12 @@ func dropMarks(s string) string {
 	}, s)
 }
 
-// folder writes words. It remembers the last character of a run that is
-// written in pairs.
+// folder writes words. It remembers the last character of an unspaced run.
 type folder struct {
 	out    []byte
 	inWord bool
-	pair   rune // last character of a run without spaces, 0 outside of one
-	paired bool // pair is part of a pair that is written
+	pair   rune // last character of an unspaced run, or 0
+	paired bool // pair is part of a written pair
 }
 
 func (f *folder) ascii(s string) {
@@ -69,7 +68,7 @@ func (f *folder) unicode(s string) {
 			f.startWord()
 			f.letter(unicode.ToLower(r))
 		case unicode.IsMark(r), IsInvisible(r):
-			// Part of the word, but nothing that is typed into a query.
+			// Part of the word, but not typed in queries.
 		default:
 			f.endPairs()
 			f.inWord = false
@@ -78,8 +77,8 @@ func (f *folder) unicode(s string) {
 	f.endPairs()
 }
 
-// letter writes a lower-case letter; those that do not decompose are written
-// as people type them who lack the key.
+// letter writes a lower-case letter. Letters that do not decompose are replaced
+// by their usual ASCII spelling.
 func (f *folder) letter(r rune) {
 	switch r {
 	case 'ß':
@@ -105,7 +104,7 @@ func (f *folder) letter(r rune) {
 	}
 }
 
-// startWord separates a word from the one before it.
+// startWord writes the space before a word.
 func (f *folder) startWord() {
 	if !f.inWord && len(f.out) > 0 {
 		f.out = append(f.out, ' ')
@@ -113,7 +112,7 @@ func (f *folder) startWord() {
 	f.inWord = true
 }
 
-// pairUp adds r to a run: the run abc is written as "ab bc".
+// pairUp adds r to an unspaced run: abc is written as "ab bc".
 func (f *folder) pairUp(r rune) {
 	f.inWord = false
 	if f.pair != 0 {
@@ -126,7 +125,7 @@ func (f *folder) pairUp(r rune) {
 	f.pair = r
 }
 
-// endPairs ends a run; one of a single character is written alone.
+// endPairs ends a run and writes a single character alone.
 func (f *folder) endPairs() {
 	if f.pair != 0 && !f.paired {
 		f.startWord()

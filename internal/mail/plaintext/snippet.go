@@ -5,12 +5,12 @@ import (
 	"unicode"
 )
 
-// snippetRunes is the length of a snippet.
+// snippetRunes is the maximum length of a snippet in characters.
 const snippetRunes = 200
 
 // Snippet returns the beginning of a text as one line of at most 200
-// characters, for lists. White space is folded, and the invisible characters
-// that fill the preview of newsletters are left out.
+// characters. It folds white space and drops the invisible characters that
+// newsletters use as filler.
 func Snippet(text string) string {
 	var b strings.Builder
 	n, space := 0, false

@@ -17,7 +17,7 @@ func Truncate(s string, n int) string {
 	return s[:n]
 }
 
-// FoldSpace trims s and turns each run of white space into one space.
+// FoldSpace trims s and replaces each run of white space by one space.
 func FoldSpace(s string) string {
 	if isFolded(s) {
 		return s
@@ -26,7 +26,7 @@ func FoldSpace(s string) string {
 }
 
 func isFolded(s string) bool {
-	space := true // so that a leading space is found
+	space := true // true to detect a leading space
 	for _, r := range s {
 		switch {
 		case r == ' ':
@@ -43,8 +43,8 @@ func isFolded(s string) bool {
 	return !space || s == ""
 }
 
-// OneLine replaces what cannot stand in a header line, control characters and
-// Unicode's own line breaks, by spaces.
+// OneLine replaces control characters and Unicode line separators by spaces and
+// trims s.
 func OneLine(s string) string {
 	clean := strings.IndexFunc(s, BreaksLine) < 0
 	if !clean {
@@ -58,7 +58,7 @@ func OneLine(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// UnixLines turns CRLF and CR into LF.
+// UnixLines replaces CRLF and CR by LF.
 func UnixLines(s string) string {
 	at := strings.IndexByte(s, '\r')
 	if at < 0 {
@@ -79,11 +79,11 @@ func UnixLines(s string) string {
 }
 
 func EndsWithColon(line string) bool {
-	line = strings.TrimRight(line, "\u202c\u200f") // marks of the direction of writing
+	line = strings.TrimRight(line, "\u202c\u200f") // bidirectional marks
 	return strings.HasSuffix(line, ":") || strings.HasSuffix(line, "：")
 }
 
-// Unquote removes quotes, and the backslashes inside of them.
+// Unquote removes quotes, and backslashes inside quotes.
 func Unquote(s string) string {
 	out := make([]byte, 0, len(s))
 	quoted := false

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// URLLen returns the length of the web address that s begins with, 0 for none.
-// Punctuation at its end belongs to the sentence, and a bracket that it does
-// not open to the text around it.
+// URLLen returns the length of the web address at the start of s, or 0. It
+// excludes punctuation at the end and closing brackets without an opening one.
 func URLLen(s string) int {
 	start := SchemeLen(s)
 	if start == 0 {
@@ -35,8 +34,8 @@ func URLLen(s string) int {
 	return end
 }
 
-// SchemeLen returns the length of "http://" or "https://" at the beginning of
-// s, 0 for neither.
+// SchemeLen returns the length of "http://" or "https://" at the start of s, or
+// 0.
 func SchemeLen(s string) int {
 	if len(s) < len("http://x") || s[0]|0x20 != 'h' {
 		return 0
@@ -50,9 +49,9 @@ func SchemeLen(s string) int {
 	return 0
 }
 
-// trimURL cuts off what stands at the end of an address without being of it.
+// trimURL removes trailing characters that are not part of an address.
 func trimURL(s string) string {
-	var open [3]int // brackets opened and not closed: ( [ {
+	var open [3]int // unclosed brackets: ( [
 	for _, c := range []byte(s) {
 		switch c {
 		case '(':
@@ -86,18 +85,18 @@ func trimURL(s string) string {
 	return s
 }
 
-// MaxURL is the longest address that counts as a link, in bytes. Those of mail
-// trackers reach some thousands.
+// MaxURL is the maximum length of a link in bytes. Links of mail trackers can
+// have some thousands.
 const MaxURL = 8 << 10
 
-// IsWebLink reports whether an address is absolute and of the web.
+// IsWebLink reports whether href is an absolute http or https URL.
 func IsWebLink(href string) bool {
 	n := SchemeLen(href)
 	return n > 0 && len(href) > n && len(href) <= MaxURL
 }
 
-// CleanHref returns an address as a browser would open it: without the line
-// breaks and tabs that mail programs put in.
+// CleanHref returns href as a browser reads it: without the line breaks and
+// tabs that email clients insert.
 func CleanHref(href string) string {
 	if !strings.ContainsAny(href, " \n\r\t") {
 		return href
@@ -107,8 +106,8 @@ func CleanHref(href string) string {
 
 var hrefCleaner = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "%20")
 
-// SplitURL returns the parts of a web address in lower case. The fragment is
-// of the query: sign-in links carry their token there.
+// SplitURL returns the parts of a web address in lower case. query includes the
+// fragment, which holds the token in some sign-in links.
 func SplitURL(s string) (host, path, query string) {
 	s = strings.ToLower(s[min(len(s), SchemeLen(s)):])
 	host = s

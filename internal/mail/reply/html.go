@@ -7,9 +7,8 @@ import (
 	"github.com/postroom/postroom/internal/mail/htmltext"
 )
 
-// TextOfHTML is [Text] of an HTML mail. It knows what is quoted also by
-// the elements that mail programs put it into, in whatever language they write
-// above it.
+// TextOfHTML is [Text] for an HTML message. It also detects quotations by the
+// elements that email clients use, in any language.
 func TextOfHTML(html string, budget *cpubudget.Budget) string {
 	marked := htmltext.Read(html, 0, htmltext.WithMarks, budget).Plain()
 	above, below, found := strings.Cut(marked, htmltext.QuoteMark+"\n")
@@ -21,7 +20,7 @@ func TextOfHTML(html string, budget *cpubudget.Budget) string {
 	return Text(above+"-----Original Message-----\n"+below, budget)
 }
 
-// withoutMarks returns a text without the marks.
+// withoutMarks removes the marker lines from a text.
 func withoutMarks(text string) string {
 	return strings.NewReplacer(htmltext.QuoteMark+"\n", "", htmltext.SignatureMark+"\n", "", htmltext.QuoteMark, "", htmltext.SignatureMark, "").Replace(text)
 }

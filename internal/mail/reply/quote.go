@@ -8,7 +8,8 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// separatorKind tells a line like "-----Original Message-----".
+// separatorKind returns the kind of a separator line such as "-----Original
+// Message-----".
 func separatorKind(line string) quoteKind {
 	trimmed := strings.Trim(line, " *_")
 	dashed := strings.HasPrefix(trimmed, "--")
@@ -28,8 +29,8 @@ func separatorKind(line string) quoteKind {
 	return noQuote
 }
 
-// dropInvisible drops what takes no room, such as marks of the direction of
-// writing, when given to strings.Map.
+// dropInvisible drops invisible characters, such as direction marks, with
+// strings.Map.
 func dropInvisible(r rune) rune {
 	if plaintext.IsInvisible(r) {
 		return -1
@@ -37,13 +38,12 @@ func dropInvisible(r rune) rune {
 	return r
 }
 
-// asksAbove reports whether a line is the one that a help desk wants to be
-// replied above.
+// asksAbove reports whether a line asks to reply above it, as help desks do.
 func asksAbove(line string) bool {
 	return len(line) <= 200 && hasAny(strings.ToLower(line), aboveWords)
 }
 
-// mayAskAbove reports whether a text can have such a line, which few have.
+// mayAskAbove reports whether a text may contain such a line.
 func mayAskAbove(text string) bool {
 	return slices.ContainsFunc(aboveStems, func(stem string) bool { return strings.Contains(text, stem) })
 }
@@ -53,9 +53,9 @@ const (
 	maxAttribution      = 500 // bytes
 )
 
-// attribution returns the number of lines from i on that read "On Monday, Ann
-// <ann@example.com> wrote:", which mail programs wrap, or 0. It knows them by
-// the verb, or by the address, together with a date.
+// attribution returns the number of lines from i on that form an attribution,
+// as in "On Monday, Ann <ann@example.com> wrote:", or 0. Email clients wrap it.
+// It must contain a date and either the verb or an address.
 func (r *replyReader) attribution(i int) int {
 	if !r.colonFollows(i) {
 		return 0
@@ -85,14 +85,14 @@ func (r *replyReader) attribution(i int) int {
 	return 0
 }
 
-// quoteFollows reports whether the first line from i on that has text is quoted.
+// quoteFollows reports whether the first non-empty line from i on is quoted.
 func (r *replyReader) quoteFollows(i int) bool {
 	for ; i < len(r.lines) && r.lines[i] == ""; i++ {
 	}
 	return i < len(r.lines) && isQuoted(r.lines[i])
 }
 
-// colonFollows reports whether line i or one that it may be wrapped to ends
+// colonFollows reports whether line i, or a line it may be wrapped to, ends
 // with a colon.
 func (r *replyReader) colonFollows(i int) bool {
 	for _, line := range r.lines[i:min(i+maxAttributionLines, len(r.lines))] {
@@ -106,14 +106,13 @@ func (r *replyReader) colonFollows(i int) bool {
 	return false
 }
 
-// startsAttribution reports whether a line can be the first of some: it has a
-// digit and does not end a sentence.
+// startsAttribution reports whether a line may start a wrapped attribution: it
+// has a digit and does not end a sentence.
 func startsAttribution(line string) bool {
 	return plaintext.HasDigit(line) && !strings.HasSuffix(line, ".")
 }
 
-// endsWithWrote reports whether the verb stands at the end, before a name at
-// most.
+// endsWithWrote reports whether a verb such as "wrote" is near the end.
 func endsWithWrote(low string) bool {
 	if len(low) > 200 {
 		low = low[len(low)-200:]
@@ -121,7 +120,7 @@ func endsWithWrote(low string) bool {
 	return hasAny(low, wroteWords)
 }
 
-// hasDate reports whether a line has a year, or a time, or an address.
+// hasDate reports whether a line has a four-digit number, a time or an address.
 func hasDate(low string) bool {
 	if strings.Contains(low, "@") {
 		return true
@@ -142,8 +141,8 @@ func hasDate(low string) bool {
 	return false
 }
 
-// headerBlock returns the number of lines from i on that show the header of
-// the quoted mail, at least three of its fields, or 0.
+// headerBlock returns the number of lines from i on that show at least three
+// header fields of the quoted message, or 0.
 func (r *replyReader) headerBlock(i int) int {
 	fields, n := 0, 0
 	if countLabels(r.lines[i]) >= 3 {
@@ -156,7 +155,7 @@ func (r *replyReader) headerBlock(i int) int {
 			fields++
 		case n == 0:
 			return 0
-		case line == "" && i+n+1 < len(r.lines) && isLabelled(r.lines[i+n+1]): // some leave a line empty between
+		case line == "" && i+n+1 < len(r.lines) && isLabelled(r.lines[i+n+1]): // some clients leave lines empty
 		case line == "":
 			if fields >= 3 {
 				return n
@@ -173,13 +172,12 @@ func (r *replyReader) headerBlock(i int) int {
 	return 0
 }
 
-// maxFieldName is the length, in bytes, of the longest field name that is looked
-// for. countLabels reads no more before each colon, so that a line of colons takes
-// linear time.
+// maxFieldName is the maximum length of a field name in bytes. countLabels
+// reads no more before each colon, so that a line of colons takes linear time.
 const maxFieldName = 40
 
-// countLabels returns how many names of header fields a line has, as one has
-// that was "From: ... Sent: ... To: ..." on lines of its own.
+// countLabels returns the number of header field names on a line, at most 3, as
+// in "From: ... Sent: ... To: ..." joined to one line.
 func countLabels(line string) int {
 	if !isLabelled(strings.TrimLeft(line, " *\t")) {
 		return 0
@@ -202,13 +200,13 @@ func countLabels(line string) int {
 	return n
 }
 
-// lastWord returns what stands after the last space of s, in lower case.
+// lastWord returns the text after the last space of s, in lower case.
 func lastWord(s string) string {
 	s = strings.Trim(s, " *\u00a0")
 	return strings.ToLower(strings.Trim(s[strings.LastIndexByte(s, ' ')+1:], "*"))
 }
 
-// isLabelled reports whether a line begins with the name of a header field.
+// isLabelled reports whether a line starts with the name of a header field.
 func isLabelled(line string) bool {
 	start := plaintext.Truncate(line, 40)
 	end := strings.IndexByte(start, ':')
@@ -222,19 +220,19 @@ func isLabelled(line string) bool {
 	return headerLabels[label]
 }
 
-// isSignature reports whether a signature begins at a line: the mark of
-// RFC 3676 section 4.3, or a line that a telephone adds.
+// isSignature reports whether a line starts a signature: the separator of RFC
+// 3676 section 4.3, or a line that a mobile client adds.
 func isSignature(line string) bool {
 	if line == "" || len(line) > 100 {
 		return false
 	}
 	switch line[0] {
-	case '-', '_', 0xe2: // that is "—"
+	case '-', '_', 0xe2: // the first byte of "—"
 		if line == "--" || line == "—" || line == "__" || len(line) >= 5 && strings.Trim(line, "_") == "" {
 			return true
 		}
 	}
-	// Most lines are neither, and are many.
+	// Most lines are not, so check the first byte before comparing.
 	line = strings.TrimLeft(line, " *_<[(")
 	for _, start := range signatureStarts {
 		if len(line) >= len(start) && plaintext.LowerASCII(line[0]) == start[0] && strings.EqualFold(line[:len(start)], start) {
@@ -244,9 +242,9 @@ func isSignature(line string) bool {
 	return false
 }
 
-// isDeviceLine reports whether a line, which stands apart, is one that a
-// telephone adds in any language: a few words, one of them for sending and
-// one for what it was done with.
+// isDeviceLine reports whether a line after an empty line looks like one that a
+// mobile client adds in any language: a few words, including one for sending
+// and one for the device.
 func isDeviceLine(line string) bool {
 	if line == "" || len(line) > 100 || manyWords(line) {
 		return false
@@ -255,10 +253,10 @@ func isDeviceLine(line string) bool {
 	return hasAny(low, deviceWords) && hasAny(low, sentWords)
 }
 
-// maxSentWords is how many words the line has that a telephone adds.
+// maxSentWords is the maximum number of words in a device line.
 const maxSentWords = 7
 
-// manyWords reports whether a line has more words than that.
+// manyWords reports whether a line has more words than maxSentWords.
 func manyWords(line string) bool {
 	n, inWord := 0, false
 	for i := 0; i < len(line) && n <= maxSentWords; i++ {
@@ -271,7 +269,7 @@ func manyWords(line string) bool {
 	return n > maxSentWords
 }
 
-// isRule reports whether a line is only drawn.
+// isRule reports whether a line is a horizontal rule.
 func isRule(line string) bool {
 	return len(line) >= 3 && strings.Trim(line, "-_=*~#+ ") == ""
 }
@@ -305,8 +303,8 @@ func letterBefore(s string) bool {
 
 func letterAfter(s string) bool { return startsWithWordLetter(s) }
 
-// startsWithWordLetter reports whether s goes on a word of a script that is
-// written with spaces.
+// startsWithWordLetter reports whether s starts with a letter of a script that
+// uses spaces.
 func startsWithWordLetter(s string) bool {
 	for _, r := range s {
 		return unicode.IsLetter(r) && !plaintext.IsUnspaced(r)

@@ -1,5 +1,5 @@
-// Package reply separates the new part of a reply from what it quotes, and compares
-// the subjects of a thread.
+// Package reply separates the new text of a reply from quoted text, and
+// compares the subjects of a thread.
 package reply
 
 import (
@@ -8,13 +8,13 @@ import (
 	"github.com/postroom/postroom/internal/cpubudget"
 )
 
-// Text returns the new part of a reply: the text without the quoted mail
-// that it replies to and without the signature. A text that quotes nothing loses
-// only its signature. New lines below or between the quoted lines are kept. A
-// forwarded mail is not a quotation where nothing was written above it.
+// Text returns the new part of a reply: the text without the quoted message and
+// the signature. It keeps new lines below or between quoted lines. A text
+// without a quotation loses only its signature. A forwarded message without a
+// note above it is kept.
 //
-// When the budget runs out, the rest counts as a text that quotes nothing. A nil
-// budget sets no bound.
+// When the budget runs out, the rest counts as unquoted. A nil budget sets no
+// limit.
 func Text(text string, budget *cpubudget.Budget) string {
 	r := replyReader{lines: strings.Split(text, "\n"), mayAsk: mayAskAbove(text), budget: budget}
 	for i, line := range r.lines {
@@ -35,14 +35,14 @@ func Text(text string, budget *cpubudget.Budget) string {
 	return strings.Join(trimLines(kept), "\n")
 }
 
-// replyReader holds the lines of a message without the space at their ends.
+// replyReader holds the lines of a message without trailing white space.
 type replyReader struct {
 	lines  []string
-	mayAsk bool // the reply belongs above a marked line
+	mayAsk bool // the text may have a line that asks to reply above it
 	budget *cpubudget.Budget
 }
 
-// quoteKind is how a message introduces the one that it quotes.
+// quoteKind is how a message introduces the quoted message.
 type quoteKind int
 
 const (
@@ -51,8 +51,8 @@ const (
 	forwardQuote           // "---------- Forwarded message ---------"
 )
 
-// findQuote returns the lines that introduce the quoted mail. Without one,
-// start and end are the number of lines.
+// findQuote returns the lines that introduce the quoted message. If there are
+// none, start and end are the number of lines.
 func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	for i, line := range r.lines {
 		if line == "" || isQuoted(line) {
@@ -77,10 +77,9 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	return len(r.lines), len(r.lines), noQuote
 }
 
-// interleaved returns what the author wrote between the quoted lines below the
-// introduction: paragraphs with quoted lines before them. What stands below the
-// last quoted line is one only after others; else it is what mail programs and
-// companies put at the end.
+// interleaved returns the paragraphs written between the quoted lines from line
+// from on. Text after the last quoted line counts only if other paragraphs were
+// found; otherwise it is a footer.
 func (r *replyReader) interleaved(from int) []string {
 	last := len(r.lines)
 	for last > from && !isQuoted(r.lines[last-1]) {
@@ -108,14 +107,14 @@ func (r *replyReader) interleaved(from int) []string {
 	return kept
 }
 
-// isQuoted reports whether a line is of a quoted mail. A ">:" alone is the end
-// of a wrapped "On ... <ann@example.com>:".
+// isQuoted reports whether a line is quoted. A ">:" alone ends a wrapped "On
+// ... <ann@example.com>:".
 func isQuoted(line string) bool {
 	line = strings.TrimLeft(line, " ")
 	return strings.HasPrefix(line, ">") && line != ">:"
 }
 
-// isQuoteMark reports whether a line is an empty one of a quoted mail.
+// isQuoteMark reports whether a line is quoted and empty.
 func isQuoteMark(line string) bool {
 	return line != "" && strings.Trim(line, "> ") == ""
 }
@@ -129,14 +128,14 @@ func dropQuoted(lines []string) []string {
 			dropped = true
 			continue
 		case line == "" && dropped && (len(kept) == 0 || kept[len(kept)-1] == ""):
-			continue // one empty line stands for what was between two
+			continue // merge the empty lines around a quotation
 		}
 		kept, dropped = append(kept, line), dropped && line == ""
 	}
 	return kept
 }
 
-// cutSignature cuts the lines at the signature.
+// cutSignature returns the lines before the signature.
 func cutSignature(lines []string) []string {
 	for i, line := range lines {
 		if isSignature(line) || i > 0 && lines[i-1] == "" && isDeviceLine(line) {
@@ -155,7 +154,7 @@ func isBlank(lines []string) bool {
 	return true
 }
 
-// trimLines cuts off empty lines and rules at both ends.
+// trimLines removes empty lines at both ends, and rules at the end.
 func trimLines(lines []string) []string {
 	for len(lines) > 0 && lines[0] == "" {
 		lines = lines[1:]

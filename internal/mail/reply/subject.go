@@ -7,7 +7,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// subjectMarks are the words that mail programs put before the subject of a
+// subjectMarks are the prefixes that email clients add to the subject of a
 // reply or a forward, in lower case and without the colon.
 var subjectMarks = map[string]bool{
 	"re": true, "fw": true, "fwd": true,
@@ -32,12 +32,13 @@ var subjectMarks = map[string]bool{
 	"ตอบ": true, "ส่งต่อ": true, // Thai
 }
 
-// maxMark is the longest mark with its counter, as in "antwort[12]".
+// maxMark is the maximum length of a mark with its counter, as in
+// "antwort[12]".
 const maxMark = 16
 
-// NormalizeSubject returns the subject without the reply and forward marks
-// before it, however many, and with white space folded, so that the messages of
-// one thread have the same. Letter case is kept.
+// NormalizeSubject returns the subject without leading reply and forward marks
+// and with folded white space, so that all messages of a thread have the same
+// one. It keeps the case.
 func NormalizeSubject(s string) string {
 	s = plaintext.FoldSpace(s)
 	for {
@@ -49,15 +50,15 @@ func NormalizeSubject(s string) string {
 	}
 }
 
-// HasReplyMark reports whether a subject begins with a reply or forward mark, as
-// "Re:" or "WG:".
+// HasReplyMark reports whether a subject begins with a reply or forward mark,
+// such as "Re:" or "WG:".
 func HasReplyMark(s string) bool {
 	_, ok := cutMark(plaintext.FoldSpace(s))
 	return ok
 }
 
-// ReplySubject returns the subject of a reply to a message with subject s. One
-// mark is enough: the subject of a reply is kept.
+// ReplySubject returns the subject of a reply to a message with subject s. It
+// does not add a second "Re:".
 func ReplySubject(s string) string {
 	s = plaintext.FoldSpace(s)
 	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
@@ -75,7 +76,7 @@ func ForwardSubject(s string) string {
 	return strings.TrimSpace("Fwd: " + s)
 }
 
-// cutMark cuts one leading "Re:", "AW:", "RE(2):" or "Re[3]:" off s.
+// cutMark removes one leading mark such as "Re:", "AW:", "RE(2):" or "Re[3]:".
 func cutMark(s string) (rest string, ok bool) {
 	end := strings.IndexAny(plaintext.Truncate(s, maxMark*utf8.UTFMax), ":：")
 	if end <= 0 {
