@@ -20,12 +20,12 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// testServer answers the requests of a client, one after the other, by the
-// answers that it is given, and keeps what it was asked.
+// testServer responds to requests with the given handlers, one after the other,
+// and records the requests.
 type testServer struct {
 	*httptest.Server
 	answers []http.HandlerFunc
-	rest    http.HandlerFunc // the answer to all further requests
+	rest    http.HandlerFunc // handles all further requests
 	mu      sync.Mutex
 	asked   []*http.Request
 	bodies  []string
@@ -35,13 +35,13 @@ func newTestServer(t *testing.T, answers ...http.HandlerFunc) *testServer {
 	t.Helper()
 	s := &testServer{answers: answers, rest: answer(http.StatusTeapot, `{}`)}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	s.Config.SetKeepAlivesEnabled(false) // or net/http would try again by itself
+	s.Config.SetKeepAlivesEnabled(false) // otherwise net/http would retry
 	t.Cleanup(s.Close)
 	return s
 }
 
 func (s *testServer) serve(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // what came of it is compared
+	body, _ := io.ReadAll(r.Body) // the test compares what was read
 	s.mu.Lock()
 	s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
 	n := len(s.asked) - 1
@@ -53,14 +53,15 @@ func (s *testServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.answers[n](w, r)
 }
 
-// requests are those that have come in so far.
+// requests returns the requests so far.
 func (s *testServer) requests() []*http.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// answer is one with a JSON body; header are names and values in turn.
+// answer returns a handler with a JSON response. header contains pairs of name
+// and value.
 func answer(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -68,7 +69,7 @@ func answer(status int, body string, header ...string) http.HandlerFunc {
 			w.Header().Set(header[i], header[i+1])
 		}
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body) // a client that has gone is what some tests want
+		_, _ = io.WriteString(w, body) // some tests want the client to disconnect
 	}
 }
 
@@ -76,16 +77,16 @@ func refusal(status int, code Code, header ...string) http.HandlerFunc {
 	return answer(status, `{"error":{"code":"`+string(code)+`","message":"no","request_id":"req_1"}}`, header...)
 }
 
-// hangUp closes the connection after the head of an answer, or before it.
+// hangUp closes the connection before a response or after its header.
 func hangUp(head string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
-			panic(err) // the test's own server can
+			panic(err) // the test's own server supports it
 		}
 		_, _ = io.WriteString(conn, head)
 		if tcp, ok := conn.(*net.TCPConn); ok && head == "" {
-			_ = tcp.SetLinger(0) // a reset
+			_ = tcp.SetLinger(0) // causes a reset
 		}
 		_ = conn.Close()
 	}
@@ -94,7 +95,7 @@ func hangUp(head string) http.HandlerFunc {
 const inboxJSON = `{"object":"inbox","id":"ibx_1","address":"a@b.example","name":"a","domain":"b.example","display_name":null,"send_policy":"open",
 	"status":"active","retention_days":7,"metadata":{},"expires_at":null,"last_message_at":null,"created_at":"2026-01-02T03:04:05.000Z","updated_at":"2026-01-02T03:04:05.000Z"}`
 
-// napper is a clock that goes on when somebody sleeps.
+// napper is a clock that advances with each sleep.
 type napper struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -149,7 +150,7 @@ func TestCallsAreTriedAgain(t *testing.T) {
 		call    func(*Client) error
 		answers []http.HandlerFunc
 		tries   int
-		want    error // nil means that it succeeds in the end
+		want    error // nil if it finally succeeds
 	}{
 		{"after too many requests", getInbox, []http.HandlerFunc{refusal(429, ErrRateLimited, "Retry-After", "17"), ok}, 2, nil},
 		{"while the server starts", getInbox, []http.HandlerFunc{refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), ok}, 3, nil},
@@ -191,14 +192,15 @@ func TestCallsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// errAny stands for whatever error.
+// errAny stands for any error.
 var errAny = errors.New("any")
 
 func isWanted(err, want error) bool {
 	return errors.Is(err, want) || err != nil && errors.Is(want, errAny)
 }
 
-// The pauses are the server's where it names one, and grow where it does not.
+// The client uses the pause of the server if there is one, or an increasing
+// pause.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, refusal(429, ErrRateLimited, "Retry-After", "17"), refusal(503, ErrUnavailable), hangUp(""), answer(200, inboxJSON))
@@ -224,8 +226,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A server that is not there is said to be so, with the address, after some
-// tries; one whose name is nowhere at once.
+// An unreachable server causes an error with its address after a few attempts;
+// an unknown host name does so at once.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -243,7 +245,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// The end of the context is not waited beyond.
+// The client does not wait beyond the end of the context.
 func TestContextEndsTries(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, refusal(429, ErrRateLimited, "Retry-After", "60"), answer(200, inboxJSON))
@@ -265,8 +267,8 @@ func TestContextEndsTries(t *testing.T) {
 	}
 }
 
-// The client's own keys are on the operations that take one, and differ from
-// call to call; a caller's key is kept.
+// The client adds a different idempotency key to each call of an operation that
+// accepts one, and keeps the caller's own key.
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	made := answer(http.StatusCreated, inboxJSON)
@@ -278,7 +280,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		}
 	}
 	_, _ = c.CreateInbox(t.Context(), gen.OptInboxCreate{}, gen.CreateInboxParams{IdempotencyKey: Text("mine")})
-	_ = makeKey(c) // the answer is none of a key; what was asked counts
+	_ = makeKey(c) // the response is not a key; only the request matters
 	mail := &gen.EmailSend{From: "a@b.example", To: gen.NewMailboxMailboxes("c@d.example"), Subject: "s", Text: Body("t"), IdempotencyKey: Text("body")}
 	_, _ = c.SendEmail(t.Context(), mail, gen.SendEmailParams{})
 	var got []string
@@ -290,7 +292,8 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// The operations that take a key are those of the contract.
+// The client adds keys to exactly the operations in the contract that accept
+// one.
 func TestIdempotentPathsAreTheContracts(t *testing.T) {
 	t.Parallel()
 	want := map[string]bool{}
@@ -315,7 +318,7 @@ func TestIdempotentPathsAreTheContracts(t *testing.T) {
 	}
 }
 
-// contractDoc is what the tests read of the contract.
+// contractDoc has the parts of the contract that the tests read.
 type contractDoc struct {
 	Paths      map[string]map[string]contractOp
 	Components struct {

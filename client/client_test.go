@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The key goes to the server that it is for and to nobody else.
+// The client sends the key only to its own server.
 func TestTheKeyStaysAtHome(t *testing.T) {
 	t.Parallel()
 	store := newTestServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("Subject: x\r\n")) })

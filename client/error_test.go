@@ -62,7 +62,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// There is a name for each code of the contract.
+// Each code of the contract has a constant.
 func TestCodesAreTheContracts(t *testing.T) {
 	t.Parallel()
 	source := readFile(t, "code.go")

@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// A program makes an address, signs up with it, and waits for the code that
-// comes by mail.
+// A program creates an address, signs up with it, and waits for the code that
+// arrives by mail.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -34,7 +34,7 @@ func Example() {
 	// Output: The code is 482913
 }
 
-// signUp does what a shop does: it sends a code.
+// signUp acts as the shop: it sends a code.
 func signUp(ctx context.Context, c *client.Client, inbox *gen.Inbox) {
 	_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{
 		From:    gen.NewOptNilAddress(gen.NewEmailAddressAddress("noreply@shop.example")),
@@ -45,7 +45,7 @@ func signUp(ctx context.Context, c *client.Client, inbox *gen.Inbox) {
 	}
 }
 
-// Under the policy approval what is sent is a draft until somebody approves it.
+// With the policy approval, a sent message is a draft until it is approved.
 func ExampleClient_Send() {
 	ctx := context.Background()
 	c := connect()
@@ -69,7 +69,7 @@ func ExampleClient_Send() {
 	// <nil>
 }
 
-// Lists fetch their pages while they are ranged over.
+// Iterators fetch the pages of a list as needed.
 func ExampleClient_InboxMessages() {
 	ctx := context.Background()
 	c := connect()
@@ -92,7 +92,7 @@ func ExampleClient_InboxMessages() {
 	// Welcome to the shop [482913]
 }
 
-// What the server refuses is compared by its code.
+// Compare errors by their code.
 func ExampleError() {
 	_, err := connect().GetInbox(context.Background(), gen.GetInboxParams{InboxID: "ibx_none"})
 	fmt.Println(errors.Is(err, client.ErrNotFound))
@@ -104,7 +104,7 @@ func ExampleError() {
 	// 404 not_found
 }
 
-// Events are followed from now on, over lines that break too.
+// Events follow from now on, across reconnects.
 func ExampleClient_Events() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -113,7 +113,7 @@ func ExampleClient_Events() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	before, err := lastEvent(ctx, c, inbox) // a place to go on from
+	before, err := lastEvent(ctx, c, inbox) // the position to resume from
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func ExampleClient_Events() {
 	// Output: message.received Welcome to the shop
 }
 
-// lastEvent makes an event and returns its id.
+// lastEvent creates an event and returns its id.
 func lastEvent(ctx context.Context, c *client.Client, inbox *gen.Inbox) (string, error) {
 	signUp(ctx, c, inbox)
 	for e, err := range c.Events(ctx, client.Stream{InboxID: inbox.ID, LastEventID: "evt_none"}) {

@@ -94,7 +94,7 @@ func TestListsGoOverTheirPages(t *testing.T) {
 	}
 }
 
-// A list can be ranged over again, from its start, and left.
+// A loop over a list can stop early and start again from the first page.
 func TestListsCanBeLeftAndBegunAgain(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, pageJSON(true, "a", "ibx_1"), pageJSON(true, "b", "ibx_2"), pageJSON(true, "a", "ibx_1"))

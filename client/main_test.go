@@ -15,12 +15,12 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// firstKey is the full-access key of the server that the tests speak to.
+// firstKey is the full-access key of the test server.
 const firstKey = "sk_live_client_0123456789abcdefghijklmn"
 
-// TestMain runs the tests, and the examples, with a server of their own: its
-// address is in POSTROOM_URL and its key in POSTROOM_KEY. It is that of a proxy which
-// holds all that they say against the contract.
+// TestMain runs the tests and examples with their own server. POSTROOM_URL and
+// POSTROOM_KEY contain its address and key. The address is that of a proxy that
+// validates all exchanges against the contract.
 func TestMain(m *testing.M) { os.Exit(serveAndRun(m)) }
 
 func serveAndRun(m *testing.M) (code int) {
@@ -32,7 +32,7 @@ func serveAndRun(m *testing.M) (code int) {
 	if err != nil {
 		return fail(err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
+	defer func() { _ = os.RemoveAll(dir) }() // the system cleans up otherwise
 	program := filepath.Join(dir, "postroom")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/postroom/postroom/cmd/postroom")
 	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
@@ -61,14 +61,14 @@ func serveAndRun(m *testing.M) (code int) {
 	code = m.Run()
 	watched.Close()
 	code = exchanges.End(os.Stderr, "client", testing.Verbose(), code)
-	_ = server.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait tells
+	_ = server.Process.Signal(syscall.SIGTERM) // Wait reports whether it has already ended
 	if err := server.Wait(); err != nil {
 		return fail(fmt.Errorf("the server did not end well: %w", err))
 	}
 	return code
 }
 
-// start starts the server and returns its address when it is ready.
+// start starts the server and returns its address once it is ready.
 func start(server *exec.Cmd) (string, error) {
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -83,7 +83,7 @@ func start(server *exec.Cmd) (string, error) {
 		if len(fields) == 2 && fields[0] == "API" {
 			address = fields[1]
 		}
-		if len(fields) > 1 && fields[0] == "Key" { // is said last
+		if len(fields) > 1 && fields[0] == "Key" { // the last line
 			return address, nil
 		}
 	}

@@ -30,12 +30,12 @@ func main() {
 }
 `
 
-// clientRequires are those of our direct requirements that the client needs. The
-// last one comes with ogen.
+// clientRequires lists our direct requirements that the client needs. ogen
+// requires the last one.
 var clientRequires = []string{"github.com/go-faster/errors", "github.com/go-faster/jx", "github.com/ogen-go/ogen", "github.com/mattn/go-isatty"}
 
-// A program that uses the client builds in a module of its own. Neither the
-// program nor its go.mod contains any part of the server.
+// A program that uses the client builds in its own module. Neither the program
+// nor its go.mod contains any part of the server.
 func TestProgramsContainNoPartOfTheServer(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -75,8 +75,8 @@ func TestProgramsContainNoPartOfTheServer(t *testing.T) {
 	}
 }
 
-// directRequires returns the direct requirements of a module of ours, and all of
-// a program's.
+// directRequires returns the direct requirements of one of our modules, or all
+// of a program's.
 func directRequires(t *testing.T, dir string) []string {
 	t.Helper()
 	var mod struct {
@@ -98,7 +98,7 @@ func directRequires(t *testing.T, dir string) []string {
 	return paths
 }
 
-// goCommand runs the go command without a network.
+// goCommand runs the go command without network access.
 func goCommand(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)

@@ -14,16 +14,16 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// newerServer answers each operation with the contract's example of it, changed
-// as a server may that is newer: further fields everywhere, values of enums that
-// nobody knows yet, numbers and texts beyond today's limits.
+// newerServer responds to each operation with its example in the contract,
+// changed as in a newer version: more fields, unknown enum values, and numbers
+// and texts beyond today's limits.
 type newerServer struct {
 	doc     contractDoc
-	op      string // the operation that is asked for
+	op      string // the requested operation
 	changes map[string]int
 }
 
-// BearerAuth implements gen.SecuritySource, and tells which operation is called.
+// BearerAuth implements gen.SecuritySource and records the operation.
 func (s *newerServer) BearerAuth(_ context.Context, op gen.OperationName) (gen.BearerAuth, error) {
 	s.op = op
 	return gen.BearerAuth{Token: "sk_live_1"}, nil
@@ -68,7 +68,7 @@ func at(v any, keys ...string) any {
 	return v
 }
 
-// deref follows a reference to a component.
+// deref resolves a reference to a component.
 func (s *newerServer) deref(v any) any {
 	ref, ok := at(v, "$ref").(string)
 	if !ok {
@@ -93,7 +93,7 @@ func kindOf(components map[string]any, doc contractDoc) string {
 	return "/responses/"
 }
 
-// change returns the value as a newer server may send it.
+// change returns a value as a newer server might send it.
 func (s *newerServer) change(value, schema any) any {
 	schema = s.deref(schema)
 	for _, key := range []string{"allOf", "oneOf", "anyOf"} {
@@ -130,7 +130,7 @@ func (s *newerServer) change(value, schema any) any {
 				v[name] = s.change(v[name], properties[name])
 			}
 		}
-		if n, limited := at(schema, "maxProperties").(float64); limited { // fields of any name
+		if n, limited := at(schema, "maxProperties").(float64); limited { // fields with any name
 			for i := range int(n) + 1 {
 				v[fmt.Sprintf("%0100d", i)] = "x"
 			}
@@ -144,7 +144,7 @@ func (s *newerServer) change(value, schema any) any {
 	return value
 }
 
-// Every operation's answer can be read that a newer server may give.
+// The client can read the response of a newer server to every operation.
 func TestServersThatAreNewer(t *testing.T) {
 	t.Parallel()
 	s := &newerServer{doc: contractOf(t), changes: map[string]int{}}
@@ -156,14 +156,14 @@ func TestServersThatAreNewer(t *testing.T) {
 	for i := range c.NumMethod() {
 		name, m := c.Type().Method(i).Name, c.Method(i)
 		in := []reflect.Value{reflect.ValueOf(t.Context())}
-		for j := 1; j < m.Type().NumIn()-1; j++ { // the last are options
+		for j := 1; j < m.Type().NumIn()-1; j++ { // the last parameters are options
 			v := reflect.New(m.Type().In(j)).Elem()
 			if v.Kind() == reflect.Pointer {
 				v.Set(reflect.New(v.Type().Elem()))
 			}
 			in = append(in, v)
 		}
-		s.op = name // for those that need no key
+		s.op = name // for operations without a key
 		out := m.Call(in)
 		switch err, _ := reflect.TypeAssert[error](out[len(out)-1]); {
 		case err != nil && strings.Contains(err.Error(), errNoExample.Error()):
@@ -179,7 +179,7 @@ func TestServersThatAreNewer(t *testing.T) {
 	t.Logf("%d answers read, with changes %v", read, s.changes)
 }
 
-// An event that is newer is handed on with all that it says.
+// The client passes on a newer event with all its fields.
 func TestEventsThatAreNewer(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{"id":"evt_1","type":"inbox.renamed","created_at":"2026-01-02T03:04:05Z","data":{"object":"inbox","new":[1]},"why":"x"}`)

@@ -15,16 +15,16 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// opened is when the streams of the tests are opened first.
+// opened is the time at which the test streams first open.
 const opened = "Fri, 02 Jan 2026 03:04:05 GMT"
 
-// eventAt is an event in a stream, made some seconds after opened.
+// eventAt returns a stream event created some seconds after opened.
 func eventAt(n, seconds int) string {
 	at := time.Date(2026, 1, 2, 3, 4, 5+seconds, 0, time.UTC).Format(time.RFC3339)
 	return fmt.Sprintf("id: evt_%d\nevent: message.received\ndata: {\"id\":\"evt_%d\",\"type\":\"message.received\",\"created_at\":\"%s\",\"inbox_id\":null,\"data\":{}}\n\n", n, n, at)
 }
 
-// streamed writes a stream that breaks off after the text.
+// streamed writes the text and then breaks the stream.
 func streamed(text string) http.HandlerFunc {
 	return hangUp("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nDate: " + opened + "\r\nTransfer-Encoding: chunked\r\n\r\n" +
 		fmt.Sprintf("%x\r\n%s\r\n", len(text), text))
@@ -119,7 +119,7 @@ func TestStreamGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
-// What ends a stream for good.
+// Errors that end a stream.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -152,7 +152,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// endless writes an event until the client hangs up.
+// endless writes an event until the client disconnects.
 func endless(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	line := []byte("data: " + strings.Repeat("x", 1<<20) + "\n")
@@ -163,14 +163,14 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// A line that says nothing for too long is dead, and the end of the context, or
-// of the loop, ends one that lives.
+// A silent stream counts as broken. The end of the context or of the loop
+// closes an open one.
 func TestStreamIsLeft(t *testing.T) {
 	t.Parallel()
 	left := make(chan struct{}, 3)
 	hold := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, eventAt(1, 1)) // the client is there
+		_, _ = io.WriteString(w, eventAt(1, 1)) // the client is connected
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		left <- struct{}{}
@@ -204,7 +204,7 @@ func TestStreamIsLeft(t *testing.T) {
 	}
 }
 
-// Each kind of event of a real server is read.
+// The client reads each kind of event from a real server.
 func TestEventsOfARealServer(t *testing.T) {
 	t.Parallel()
 	c := realClient(t)
@@ -227,7 +227,7 @@ func TestEventsOfARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]bool{StreamGap: true, "draft.created": true, "draft.sent": true, "message.queued": true, "message.delivered": true, "message.received": true, "email.queued": true, "email.delivered": true}
-	for e, err := range c.Events(ctx, Stream{LastEventID: "evt_none"}) { // all that there was, after a gap
+	for e, err := range c.Events(ctx, Stream{LastEventID: "evt_none"}) { // all earlier events, after a gap
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func TestEventsOfARealServer(t *testing.T) {
 	}
 }
 
-// subjectOf reads the event's data as what it is.
+// subjectOf returns the subject of the event's resource.
 func subjectOf(e Event) (string, error) {
 	switch kind, _, _ := strings.Cut(e.Type, "."); kind {
 	case "message":

@@ -24,7 +24,7 @@ func messageJSON(id, at, otp string) string {
 		"recipients":[],"rfc_message_id":null,"in_reply_to":[],"references":[],"size":1,"received_at":"` + at + `","sent_at":null,"delivered_at":null,"created_at":"` + at + `"}`
 }
 
-// waited is an answer of the wait operation.
+// waited returns a response of the wait operation.
 func waited(message string, waitedMs int) http.HandlerFunc {
 	return answer(http.StatusOK, fmt.Sprintf(`{"object":"wait_result","timed_out":%t,"message":%s,"since":"2026-01-02T03:04:05.006Z","waited_ms":%d}`, message == "null", message, waitedMs))
 }
@@ -50,7 +50,7 @@ func queries(s *testServer) (all []string) {
 	return all
 }
 
-// The calls of one wait have the cut-off that the first was answered with.
+// All calls of a wait use the cut-off from the first response.
 func TestWaitGoesOnFromCallToCall(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, waited("null", 15000), waited("null", 120000), waited(messageJSON("msg_1", at1, `"1234"`), 3))
@@ -66,7 +66,7 @@ func TestWaitGoesOnFromCallToCall(t *testing.T) {
 	}
 }
 
-// A code that is in doubt is not what is waited for.
+// WaitForCode skips a message with an ambiguous code.
 func TestWaitForCodePassesOverDoubt(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, waited(messageJSON("msg_1", at1, "null"), 3), waited(messageJSON("msg_2", at2, `"99"`), 3))
@@ -79,7 +79,7 @@ func TestWaitForCodePassesOverDoubt(t *testing.T) {
 	}
 }
 
-// What is deleted while the loop goes on cannot be named; all else comes once.
+// Messages may be deleted during the loop. All others come once.
 func TestNewMessagesWhileTheyAreDeleted(t *testing.T) {
 	t.Parallel()
 	gone := answer(400, `{"error":{"code":"invalid_request","message":"is not a message of this inbox","param":"after","request_id":"req_1"}}`)
@@ -103,7 +103,8 @@ func TestNewMessagesWhileTheyAreDeleted(t *testing.T) {
 	}
 }
 
-// A server that starts again answers waits at once, then nobody, then goes on.
+// A restarting server ends waits early, then refuses connections, then works
+// again.
 func TestWaitOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, waited("null", 15000), waited("null", 2), hangUp(""), hangUp(""), hangUp(""), hangUp(""), refusal(503, ErrUnavailable), waited(messageJSON("msg_1", at1, "null"), 3))
@@ -119,7 +120,8 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// One that was never there is given up soon, and one that never comes back too.
+// The client gives up soon if the server never responded, and later if it does
+// not come back.
 func TestWaitDoesNotGoOnForever(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, waited("null", 15000))
@@ -135,7 +137,8 @@ func TestWaitDoesNotGoOnForever(t *testing.T) {
 	}
 }
 
-// The first call leaves the cut-off to the server, and so may not come in late.
+// The first call leaves the cut-off to the server, so it must not be retried
+// late.
 func TestTheFirstCallOfAWaitIsNotTriedLate(t *testing.T) {
 	t.Parallel()
 	late := refusal(429, ErrRateLimited, "Retry-After", "45")
@@ -172,10 +175,10 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// patience is how long anything that is bound to happen may take.
+// patience limits the time for anything that must happen.
 const patience = 30 * time.Second
 
-// realClient is a client of the server that TestMain started.
+// realClient returns a client of the server that TestMain started.
 func realClient(t *testing.T) *Client {
 	t.Helper()
 	c, err := New(os.Getenv("POSTROOM_URL"), os.Getenv("POSTROOM_KEY"))
@@ -185,7 +188,7 @@ func realClient(t *testing.T) *Client {
 	return c
 }
 
-// Messages that come while others are being read, and deleted, come each once.
+// Messages that arrive while others are read and deleted come once each.
 func TestNewMessagesOfARealServer(t *testing.T) {
 	t.Parallel()
 	c := realClient(t)

@@ -21,7 +21,7 @@ const (
 		"data":{"object":"email","id":"em_1","recipient":"ana@example.org","bounce_type":"hard"},"new":true}`
 )
 
-// signedBy is the signature of the library of those who made the standard.
+// signedBy returns the signature of the reference library of the standard.
 func signedBy(t *testing.T, secret, id string, at time.Time, body string) string {
 	t.Helper()
 	w, err := standard.NewWebhook(secret)
@@ -89,7 +89,7 @@ func TestWebhooksAreVerified(t *testing.T) {
 
 var longBody = strings.Repeat(" ", maxWebhook+1)
 
-// While secrets are changed, either is right.
+// During a rotation both secrets are valid.
 func TestWebhooksOfTwoSecrets(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
