@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// dieWithUs ends the process with the test binary, should that end without
-// cleaning up.
+// dieWithUs ends the process with the test binary, even if that ends without
+// cleanup.
 func dieWithUs(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

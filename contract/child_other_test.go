@@ -4,5 +4,5 @@ package contract_test
 
 import "os/exec"
 
-// dieWithUs does nothing where the system cannot.
+// dieWithUs does nothing on other systems.
 func dieWithUs(*exec.Cmd) {}

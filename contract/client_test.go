@@ -14,7 +14,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// client is the Go client. Its exchanges are held against the contract too.
+// client returns the Go client. Its exchanges are validated against the
+// contract too.
 func (in *install) client(t *testing.T, key string) *client.Client {
 	t.Helper()
 	c, err := client.New(in.api, key, client.WithHTTPClient(&http.Client{Transport: in.check.Transport(t, in.base), Timeout: 2 * patience}))
@@ -24,7 +25,7 @@ func (in *install) client(t *testing.T, key string) *client.Client {
 	return c
 }
 
-// must ends the test on an error.
+// must fails the test on an error.
 func must[T any](t *testing.T) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -35,8 +36,8 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-// TestGeneratedClient does the main job by the Go client, most of which is
-// generated from the contract: receive a mail, wait for its code, answer it.
+// TestGeneratedClient uses the Go client, most of which is generated, for its
+// main job: receive a message, wait for its code, reply.
 func TestGeneratedClient(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		in := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")
@@ -76,7 +77,7 @@ func TestGeneratedClient(t *testing.T) {
 	})
 }
 
-// downloads fetches the attachment of a message, and all of it.
+// downloads fetches the attachment of a message and the raw message.
 func (in *install) downloads(t *testing.T, c *client.Client, m *gen.Message) {
 	t.Helper()
 	ctx := t.Context()
@@ -87,14 +88,14 @@ func (in *install) downloads(t *testing.T, c *client.Client, m *gen.Message) {
 	raw := must[io.ReadCloser](t)(c.Raw(ctx, m.ID))
 	for want, file := range map[string]io.ReadCloser{"%PDF-1.7\nOrder 1042\n": attachment, "Message-ID: <": raw} {
 		got := must[[]byte](t)(io.ReadAll(file))
-		_ = file.Close() // read to its end
+		_ = file.Close() // read completely
 		if !strings.Contains(string(got), want) {
 			t.Errorf("download: got %q, want %q", got, want)
 		}
 	}
 }
 
-// answers sends from one inbox to another, and replies from there.
+// answers sends from one inbox to another and replies from there.
 func (in *install) answers(t *testing.T, c *client.Client, agent, human *gen.Inbox) {
 	t.Helper()
 	ctx := t.Context()
@@ -122,7 +123,7 @@ func (in *install) answers(t *testing.T, c *client.Client, agent, human *gen.Inb
 	}
 }
 
-// wantClientError looks at how the client tells of an error.
+// wantClientError checks how the client reports an error.
 func wantClientError(t *testing.T, c *client.Client) {
 	t.Helper()
 	_, err := c.GetInbox(t.Context(), gen.GetInboxParams{InboxID: "ibx_none"})

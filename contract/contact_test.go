@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// contact is what the tests read of a contact.
+// contact has the contact fields that the tests read.
 type contact struct {
 	ID        string            `json:"id"`
 	Email     string            `json:"email"`
@@ -17,15 +17,15 @@ type contact struct {
 
 var contactCount atomic.Int64
 
-// newContact makes a contact with an address of its own.
+// newContact creates a contact with a unique address.
 func (w *world) newContact(t *testing.T) contact {
 	t.Helper()
 	body := fmt.Sprintf(`{"email":"contact%d@example.com","first_name":"Ana"}`, contactCount.Add(1))
 	return read[contact](t, w.send(t, w.call("createContact").saying(body)).want(t, http.StatusCreated))
 }
 
-// forgetContacts deletes those that examples and their mutants make, so that
-// their addresses are free again.
+// forgetContacts deletes the contacts that examples and mutants create, so that
+// their addresses can be used again.
 func (w *world) forgetContacts(t *testing.T) {
 	t.Helper()
 	for _, email := range []string{"ana@example.org", "ben@example.org"} {
@@ -36,7 +36,7 @@ func (w *world) forgetContacts(t *testing.T) {
 	}
 }
 
-// contacts are made, changed, taken in by the batch, looked for and deleted.
+// contacts creates, changes, upserts, finds and deletes contacts.
 func contacts(t *testing.T, w *world) {
 	first, second := w.newContact(t), w.newContact(t)
 	path := "/v1/contacts/" + first.ID

@@ -7,8 +7,8 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// reportCoverage shows what was seen, and fails for what was documented and
-// not seen.
+// reportCoverage prints what was seen, and fails the test for documented
+// responses that were not seen.
 func reportCoverage(t *testing.T, check *contractcheck.Checker) {
 	t.Helper()
 	table := strings.TrimSpace(check.Table())
@@ -26,7 +26,7 @@ func reportCoverage(t *testing.T, check *contractcheck.Checker) {
 	}
 }
 
-// logExchanges says how many exchanges were held against the contract.
+// logExchanges logs how many exchanges were validated against the contract.
 func logExchanges(t *testing.T, check *contractcheck.Checker) {
 	t.Helper()
 	t.Logf("%d exchanges held against the contract", check.Exchanges())

@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// openDatabase opens the install's database beside the program, until the test
-// ends.
+// openDatabase opens a second connection to the database of the installation
+// until the test ends.
 func (in *install) openDatabase(t *testing.T) *sql.DB {
 	t.Helper()
 	driver, address := "sqlite", "file:"+in.database+"?_pragma=busy_timeout(10000)&_txlock=immediate"
@@ -24,23 +24,23 @@ func (in *install) openDatabase(t *testing.T) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() }) // of a database that is thrown away
+	t.Cleanup(func() { _ = db.Close() }) // the database is temporary
 	return db
 }
 
-// openStore opens the store of the install beside the program, with a clock of
-// its own, until the test ends.
+// openStore opens a second store on the database of the installation, with its
+// own clock, until the test ends.
 func (in *install) openStore(t *testing.T, now func() time.Time) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Database: in.database, CursorKey: make([]byte, 32), SealKey: make([]byte, 32), Now: now, TrustNow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // of a database that is thrown away
+	t.Cleanup(func() { _ = s.Close() }) // the database is temporary
 	return s
 }
 
-// retain deletes what retention will have deleted when that time has passed.
+// retain deletes what retention will have deleted after that time.
 func (in *install) retain(ctx context.Context, t *testing.T, ahead time.Duration) {
 	t.Helper()
 	later := func() time.Time { return time.Now().Add(ahead) }
@@ -50,11 +50,11 @@ func (in *install) retain(ctx context.Context, t *testing.T, ahead time.Duration
 	}
 }
 
-// holdWrites keeps the program from ending a call with an idempotency key, all of
-// which store their answer, until release is called.
+// holdWrites blocks calls with an idempotency key, because all of them store
+// their response, until release is called.
 func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := in.openDatabase(t).BeginTx(ctx, nil) // on SQLite this alone does it
+	tx, err := in.openDatabase(t).BeginTx(ctx, nil) // on SQLite this is enough
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +66,13 @@ func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()
 	return func() { _ = tx.Rollback() } // nothing was written
 }
 
-// deleteContent does to a message what retention does.
+// deleteContent deletes the content of a message, as retention does.
 func (in *install) deleteContent(ctx context.Context, t *testing.T, messageID string) {
 	t.Helper()
 	in.deleteContentOf(ctx, t, "messages", "contents", "message_seq", messageID)
 }
 
-// deleteDraftContent does to a draft what retention does.
+// deleteDraftContent deletes the content of a draft, as retention does.
 func (in *install) deleteDraftContent(ctx context.Context, t *testing.T, draftID string) {
 	t.Helper()
 	in.deleteContentOf(ctx, t, "drafts", "draft_contents", "draft_seq", draftID)
@@ -84,7 +84,7 @@ func (in *install) deleteContentOf(ctx context.Context, t *testing.T, records, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // committed by then
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	if _, err = tx.ExecContext(ctx, `DELETE FROM `+contents+` WHERE `+key+` = (SELECT seq FROM `+records+` WHERE id = $1)`, id); err != nil {
 		t.Fatal(err)
 	}

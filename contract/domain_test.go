@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// domain is what the tests read of a domain.
+// domain has the domain fields that the tests read.
 type domain struct {
 	ID      string `json:"id"`
 	Domain  string `json:"domain"`
@@ -23,18 +23,18 @@ type domain struct {
 	} `json:"dns_records"`
 }
 
-// newDomain adds a domain of a name that nothing else has.
+// newDomain adds a domain with a unique name.
 func (in *install) newDomain(t *testing.T) domain {
 	t.Helper()
 	return read[domain](t, in.send(t, in.call("createDomain").saying(string(in.domainBody()))).want(t, http.StatusCreated))
 }
 
-// domainBody is the request for a domain that is not there yet.
+// domainBody returns a request for a new domain.
 func (in *install) domainBody() []byte {
 	return fmt.Appendf(nil, `{"domain":"d%d.example.com"}`, in.domains.Add(1))
 }
 
-// domains plays what becomes of a domain whose records nobody publishes.
+// domains tests a domain whose records are not published.
 func domains(t *testing.T, w *world) {
 	d := w.newDomain(t)
 	create := w.call("createDomain")
@@ -42,7 +42,7 @@ func domains(t *testing.T, w *world) {
 	w.send(t, create.saying(`{"domain":"`+mailDomain+`"}`)).wantCode(t, http.StatusConflict, "domain_taken")
 	w.send(t, create.saying(`{"domain":"co.uk"}`)).wantCode(t, http.StatusBadRequest, "invalid_request")
 	w.send(t, w.call("createInbox").saying(`{"domain":"`+d.Domain+`"}`)).wantCode(t, http.StatusForbidden, "domain_not_verified")
-	w.verifyNow(t, d, "pending") // nobody published anything
+	w.verifyNow(t, d, "pending") // the records are not published
 	w.send(t, w.call("deleteDomain").at("/v1/domains/"+d.ID)).want(t, http.StatusOK)
 	for id, path := range map[string]string{
 		"getDomain": "/v1/domains/" + d.ID, "deleteDomain": "/v1/domains/" + d.ID, "verifyDomain": "/v1/domains/" + d.ID + "/verify",
@@ -51,7 +51,7 @@ func domains(t *testing.T, w *world) {
 	}
 }
 
-// published are the records that a domain asks for.
+// published returns the records that a domain needs.
 func (d domain) published() smtptest.Zones {
 	zones := smtptest.Zones{}
 	for _, r := range d.Records {
@@ -66,7 +66,7 @@ func (d domain) published() smtptest.Zones {
 	return zones
 }
 
-// verifyNow looks a domain up and wants its status.
+// verifyNow verifies a domain and checks its status.
 func (in *install) verifyNow(t *testing.T, d domain, status string) {
 	t.Helper()
 	got := read[domain](t, in.send(t, in.call("verifyDomain").at("/v1/domains/"+d.ID+"/verify")).want(t, http.StatusOK))
@@ -75,7 +75,8 @@ func (in *install) verifyNow(t *testing.T, d domain, status string) {
 	}
 }
 
-// TestVerifiedDomain publishes what a domain needs and takes an inbox on it.
+// TestVerifiedDomain publishes the records of a domain and creates an inbox on
+// it.
 func TestVerifiedDomain(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		w := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// waysToSend are a send, a reply and a forward from an inbox that has received
-// a mail.
+// waysToSend returns a send, a reply and a forward from an inbox that has
+// received a message.
 func (w *world) waysToSend(in inbox, m message, to string) map[string]call {
 	return map[string]call{
 		"send":    w.call("sendMessage").at("/v1/inboxes/" + in.ID + "/messages").saying(`{"to":"` + to + `","subject":"s","text":"t"}`),
@@ -16,7 +16,7 @@ func (w *world) waysToSend(in inbox, m message, to string) map[string]call {
 	}
 }
 
-// policies are what an inbox lets out by itself, and what makes a draft.
+// policies tests what an inbox sends at once and what becomes a draft.
 func policies(t *testing.T, w *world) {
 	guarded := w.newInboxWith(t, `{"send_policy":"approval"}`)
 	for _, c := range w.waysToSend(guarded, w.receive(t, guarded), "stranger@example.net") {
@@ -37,7 +37,7 @@ func policies(t *testing.T, w *world) {
 	}
 }
 
-// drafts are edited, sent, rejected, and then left alone.
+// drafts edits, sends and rejects drafts, and tries to change them afterwards.
 func drafts(t *testing.T, w *world) {
 	d := w.newDraft(t)
 	path := "/v1/drafts/" + d.ID
@@ -85,7 +85,8 @@ func drafts(t *testing.T, w *world) {
 	w.send(t, w.call("getDraftAttachment").at("/v1/drafts/"+d.ID+"/attachments/"+d.Attachments[0].ID)).wantCode(t, http.StatusGone, "message_expired")
 }
 
-// deletedMessages are gone, with all that is under them.
+// deletedMessages checks that deleted messages are gone, with everything that
+// belongs to them.
 func deletedMessages(t *testing.T, w *world) {
 	m := w.receive(t, w.newInbox(t))
 	link := w.linkOf(t, m)
@@ -104,14 +105,14 @@ func deletedMessages(t *testing.T, w *world) {
 	w.send(t, w.call("replyToMessage").at(path+"/reply").saying(`{"text":"t"}`)).wantCode(t, http.StatusNotFound, "not_found")
 }
 
-// simulate puts a mail into the inbox that nobody sent.
+// simulate stores a simulated message in the inbox.
 func (w *world) simulate(t *testing.T, in inbox) message {
 	t.Helper()
 	c := w.call("simulateMessage").at("/v1/inboxes/" + in.ID + "/simulate").saying(`{"from":"ana@example.org","subject":"Code 771204"}`)
 	return read[message](t, w.send(t, c).want(t, http.StatusCreated))
 }
 
-// simulatedMessages are found as if they had been received.
+// simulatedMessages checks that simulated messages look like received ones.
 func simulatedMessages(t *testing.T, w *world) {
 	in := w.newInbox(t)
 	m := w.simulate(t, in)

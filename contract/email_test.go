@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// email is what the tests read of an email.
+// email has the email fields that the tests read.
 type email struct {
 	ID      string  `json:"id"`
 	Status  string  `json:"status"`
@@ -14,14 +14,14 @@ type email struct {
 
 const emailFrom = "hello@" + mailDomain
 
-// newScheduled makes an email that is to be sent tomorrow, and returns its id.
+// newScheduled creates an email scheduled for tomorrow and returns its id.
 func (w *world) newScheduled(t *testing.T) string {
 	t.Helper()
 	c := w.call("sendEmail").saying(`{"from":"` + emailFrom + `","to":"ana@example.org","subject":"s","text":"t","scheduledAt":"` + tomorrow() + `"}`)
 	return read[email](t, w.send(t, c).want(t, http.StatusCreated)).ID
 }
 
-// emails are sent, scheduled, cancelled, and listed.
+// emails sends, schedules, cancels and lists emails.
 func emails(t *testing.T, w *world) {
 	send := func(fields string) answer {
 		t.Helper()

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// watch listens to all events of an install, from the beginning, and holds each
-// against the contract.
+// watch receives all events of an installation, from the beginning, and
+// validates each against the contract.
 type watch struct {
 	mu   sync.Mutex
-	of   map[string]bool // what events were about: type and id of the resource
-	more chan struct{}   // closed, and made anew, with each event
+	of   map[string]bool // type and resource id of the events so far
+	more chan struct{}   // closed and replaced at each event
 }
 
-// watchEvents opens a stream that is read until the test ends.
+// watchEvents opens a stream and reads it until the test ends.
 func watchEvents(t *testing.T, in *install) *watch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -32,7 +32,7 @@ func watchEvents(t *testing.T, in *install) *watch {
 	reading.Go(func() {
 		defer func() { _ = res.Body.Close() }()
 		w.read(t, in, bufio.NewReader(res.Body))
-		// The end of the test's context is also what ends the program.
+		// The program stops when the test's context ends.
 		if t.Context().Err() == nil {
 			t.Error("the stream of events has ended")
 		}
@@ -97,13 +97,13 @@ func (w *watch) await(t *testing.T, typ, id string) {
 	}
 }
 
-// outcomes are what the names of recipients simulate, and the events of that.
+// outcomes maps the recipient names that simulate an outcome to its events.
 var outcomes = map[string][]string{
 	"ana": {"sent", "delivered"}, "hardbounce": {"bounced"}, "softbounce": {"bounced"}, "complained": {"complained"}, "failed": {"failed"},
 }
 
-// events makes happen what nothing else of the suite does, and looks at which
-// types of events were told, on the stream and to webhook endpoints.
+// events triggers the events that no other step does, and checks which types
+// were sent to the stream and to webhook endpoints.
 func events(t *testing.T, w *world) {
 	tester := w.newKey(t, `"mode":"test"`)
 	in := w.newInbox(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// bodyOf is what the contract says of the JSON body of a request, nil for none.
+// bodyOf returns the description of a JSON request body, or nil for none.
 func bodyOf(op *contractcheck.Operation) *openapi3.MediaType {
 	if op.RequestBody == nil {
 		return nil
@@ -23,7 +23,7 @@ func bodyOf(op *contractcheck.Operation) *openapi3.MediaType {
 	return op.RequestBody.Value.Content[jsonType]
 }
 
-// examples are the names of the operation's request examples.
+// examples returns the names of the operation's request examples.
 func examples(op *contractcheck.Operation) []string {
 	media := bodyOf(op)
 	if media == nil {
@@ -32,12 +32,12 @@ func examples(op *contractcheck.Operation) []string {
 	return slices.Sorted(maps.Keys(media.Examples))
 }
 
-// example is a request example as JSON, with real ids in place of its own, and
-// webhooks going to the install's receiver.
+// example returns a request example as JSON, with real ids and with the
+// installation's receiver as the webhook URL.
 func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) []byte {
 	t.Helper()
 	if op.OperationID == "createDomain" {
-		return w.domainBody() // a name that is taken is refused
+		return w.domainBody() // an existing name would be refused
 	}
 	b, err := json.Marshal(bodyOf(op).Examples[name].Value.Value)
 	if err != nil {
@@ -58,14 +58,14 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 	})
 }
 
-// ownKey is the idempotency key in an example, under which a second call would be
-// no call of its own.
+// ownKey matches the idempotency key of an example, which would turn a second
+// call into a repeat.
 var ownKey = regexp.MustCompile(`"idempotencyKey":"[^"]*",?`)
 
-// schedule is a time in an example, which no email may be scheduled for.
+// schedule matches a time in an example, which is not valid for scheduling.
 var schedule = regexp.MustCompile(`"scheduledAt":"[^"]*"`)
 
-// tomorrow is a time that an email may be scheduled for.
+// tomorrow returns a time for which an email may be scheduled.
 func tomorrow() string {
 	return time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }

@@ -16,15 +16,15 @@ import (
 
 const jsonType = "application/json"
 
-// call is one request, to be sent once or in variants.
+// call is one request, to send once or in variants.
 type call struct {
 	op     *contractcheck.Operation
-	path   string // as sent, without the query
+	path   string // without the query
 	query  url.Values
 	header http.Header
-	body   []byte // none when nil
-	key    string // none when empty
-	// broken says that the contract may refuse the request.
+	body   []byte // nil for none
+	key    string // empty for none
+	// broken means that the contract may refuse the request.
 	broken bool
 }
 
@@ -68,13 +68,13 @@ func (c call) at(path string) call {
 	return c
 }
 
-// breaking returns a copy of the call that the contract may refuse.
+// breaking returns a copy of the call that may violate the contract.
 func (c call) breaking() call {
 	c.broken = true
 	return c
 }
 
-// request makes the HTTP request of the call.
+// request returns the HTTP request of the call.
 func (in *install) request(ctx context.Context, t *testing.T, c call) *http.Request {
 	t.Helper()
 	if c.broken {
@@ -102,13 +102,13 @@ func (in *install) request(ctx context.Context, t *testing.T, c call) *http.Requ
 	return req
 }
 
-// valid says whether the contract allows the request.
+// valid reports whether the contract allows the request.
 func (in *install) valid(t *testing.T, c call) bool {
 	t.Helper()
 	return in.check.Request(in.request(t.Context(), t, c), c.body) == nil
 }
 
-// answer is a whole answer of the API.
+// answer is a complete response of the API.
 type answer struct {
 	call   string
 	status int
@@ -116,7 +116,7 @@ type answer struct {
 	body   []byte
 }
 
-// send sends the request and holds the exchange against the contract.
+// send sends the request and validates the exchange against the contract.
 func (in *install) send(t *testing.T, c call) answer {
 	t.Helper()
 	return in.sendRequest(t, in.request(t.Context(), t, c))
@@ -131,7 +131,7 @@ func (in *install) sendRequest(t *testing.T, req *http.Request) answer {
 	return a
 }
 
-// try is sendRequest for other goroutines than the test's own.
+// try is send for goroutines other than the test's own.
 func (in *install) try(t *testing.T, req *http.Request) (answer, error) {
 	a := answer{call: req.Method + " " + req.URL.RequestURI()}
 	client := &http.Client{
@@ -154,7 +154,7 @@ func (in *install) try(t *testing.T, req *http.Request) (answer, error) {
 	return a, err
 }
 
-// want fails the test when the answer has another status.
+// want fails the test unless the response has the status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.status != status {
@@ -163,7 +163,7 @@ func (a answer) want(t *testing.T, status int) answer {
 	return a
 }
 
-// wantCode fails the test when the answer is not that error.
+// wantCode fails the test unless the response is that error.
 func (a answer) wantCode(t *testing.T, status int, code string) answer {
 	t.Helper()
 	if a.want(t, status); a.code() != code {
@@ -181,16 +181,16 @@ type fault struct {
 	} `json:"error"`
 }
 
-// fault reads the error; it is empty when the answer is none.
+// fault parses the error. It is empty if the response is not an error.
 func (a answer) fault() fault {
 	var f fault
-	_ = json.Unmarshal(a.body, &f) // the body of a file is no JSON
+	_ = json.Unmarshal(a.body, &f) // the body of a file is not JSON
 	return f
 }
 
 func (a answer) code() string { return a.fault().Error.Code }
 
-// read decodes the body, and ends the test when it cannot.
+// read decodes the body or fails the test.
 func read[T any](t *testing.T, a answer) T {
 	t.Helper()
 	var v T

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// files follows signed links, whole, in part, and when they are good no more.
+// files downloads signed links, completely and in part, and tries expired ones.
 func files(t *testing.T, w *world) {
 	in := w.newInbox(t)
 	m := w.receive(t, in)
@@ -45,8 +45,8 @@ func files(t *testing.T, w *world) {
 	w.send(t, get).wantCode(t, http.StatusNotFound, "not_found")
 }
 
-// expiredMessages are those whose content is deleted, and which can still be
-// answered.
+// expiredMessages tests messages whose content is deleted. Replies to them
+// still work.
 func expiredMessages(t *testing.T, w *world) {
 	m := w.receive(t, w.newInbox(t))
 	link := w.linkOf(t, m)

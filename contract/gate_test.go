@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// gate stands between the program and PostgreSQL: it passes on what both say,
-// and can be shut, so that for the program the database is gone.
+// gate is a proxy between the program and PostgreSQL. Closing it makes the
+// database unreachable for the program.
 type gate struct {
 	network, target string
 
@@ -19,8 +19,8 @@ type gate struct {
 	conns map[net.Conn]struct{}
 }
 
-// newGate returns a gate to the database at that address, and its address
-// through the gate.
+// newGate returns a gate to the database at that address, and the address of
+// the gate.
 func newGate(t *testing.T, database string) (g *gate, through string) {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -29,7 +29,7 @@ func newGate(t *testing.T, database string) (g *gate, through string) {
 	}
 	g = &gate{network: "tcp", target: u.Host, conns: map[net.Conn]struct{}{}}
 	q := u.Query()
-	if dir := q.Get("host"); filepath.IsAbs(dir) { // the folder of a socket
+	if dir := q.Get("host"); filepath.IsAbs(dir) { // the folder of a Unix socket
 		g.network, g.target = "unix", filepath.Join(dir, ".s.PGSQL.5432")
 		q.Del("host")
 	}
@@ -38,7 +38,7 @@ func newGate(t *testing.T, database string) (g *gate, through string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = l.Close() // of the listener alone
+		_ = l.Close() // the listener only
 		g.close()
 	})
 	go g.serve(l)
@@ -46,7 +46,7 @@ func newGate(t *testing.T, database string) (g *gate, through string) {
 	return g, u.String()
 }
 
-// serve passes connections on until the listener is closed.
+// serve forwards connections until the listener is closed.
 func (g *gate) serve(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -59,12 +59,12 @@ func (g *gate) serve(l net.Listener) {
 	}
 }
 
-// hold notes an open connection; a shut gate closes it.
+// hold registers an open connection. A closed gate closes it.
 func (g *gate) hold(conn net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shut {
-		_ = conn.Close() // nobody listens
+		_ = conn.Close() // the gate is closed
 		return false
 	}
 	g.conns[conn] = struct{}{}
@@ -89,20 +89,20 @@ func (g *gate) drop(conn net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.conns, conn)
-	_ = conn.Close() // it may be closed already
+	_ = conn.Close() // may be closed already
 }
 
-// close cuts all connections and takes no new ones.
+// close closes all connections and accepts no new ones.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shut = true
 	for conn := range g.conns {
-		_ = conn.Close() // that is what is wanted
+		_ = conn.Close() // the error does not matter
 	}
 }
 
-// open takes connections again.
+// open accepts connections again.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

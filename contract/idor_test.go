@@ -17,10 +17,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// othersIDs (H11) calls each operation that names something with the ids of
-// what the caller must not see: of another account, of an inbox that is not the
-// key's, of what is deleted, of another kind, and of nothing. All get the same
-// answer, and nothing changes.
+// othersIDs (H11) calls each operation with ids that the caller must not see:
+// of another account, of an inbox outside the key's inbox_ids, deleted, of
+// another type, and unknown. All get the same response, and nothing changes.
 func othersIDs(t *testing.T, w *world) {
 	stranger, narrow := w.stranger(t), w.newKey(t, `"inbox_ids":["`+w.newInbox(t).ID+`"]`).Key
 	targets := map[*contractcheck.Operation][]target{}
@@ -38,7 +37,7 @@ func othersIDs(t *testing.T, w *world) {
 			}),
 		}
 		isEmail := strings.HasPrefix(op.Path, "/v1/emails/")
-		if !isEmail { // those are cancelled, and stay
+		if !isEmail { // cancelled emails remain
 			all = append(all, w.deletedTarget(t, op))
 		}
 		if underInbox(op) || isEmail {
@@ -67,7 +66,7 @@ func othersIDs(t *testing.T, w *world) {
 	}
 }
 
-// target is what a call names, and with which key.
+// target is the ids of a call and its key.
 type target struct {
 	name string
 	ids  map[string]string // by parameter
@@ -76,7 +75,7 @@ type target struct {
 
 func (to target) as(name, key string) target { return target{name, to.ids, key} }
 
-// mapped is the target with other ids.
+// mapped returns the target with other ids.
 func (to target) mapped(name string, change func(string) string) target {
 	ids := map[string]string{}
 	for param, id := range to.ids {
@@ -99,26 +98,26 @@ func (to target) call(t *testing.T, w *world, op *contractcheck.Operation) call 
 
 const inboxFilter = "inbox_id"
 
-// named are the parameters of the operation that are ids.
+// named returns the parameters of the operation that are ids.
 func named(op *contractcheck.Operation) []string {
 	var all []string
 	for _, p := range paramIn.FindAllString(op.Path, -1) {
 		all = append(all, strings.Trim(p, "{}"))
 	}
-	if op.OperationID != "callMcp" && op.Parameters.GetByInAndName("query", inboxFilter) != nil { // there it is what tools may name
+	if op.OperationID != "callMcp" && op.Parameters.GetByInAndName("query", inboxFilter) != nil { // callMcp has it only for tools
 		all = append(all, inboxFilter)
 	}
 	return all
 }
 
-// underInbox says whether what the operation names belongs to an inbox.
+// underInbox reports whether the target of the operation belongs to an inbox.
 func underInbox(op *contractcheck.Operation) bool {
 	return slices.ContainsFunc(named(op), func(p string) bool {
 		return slices.Contains([]string{"inbox_id", "message_id", "thread_id", "draft_id"}, p)
 	})
 }
 
-// target names what there is.
+// target returns an existing target.
 func (w *world) target(t *testing.T, op *contractcheck.Operation) target {
 	t.Helper()
 	to := target{name: "what there is", ids: map[string]string{}, key: firstKey}
@@ -128,8 +127,8 @@ func (w *world) target(t *testing.T, op *contractcheck.Operation) target {
 	return to
 }
 
-// deletedTarget names what was deleted: the inbox with all that is in it, or
-// what the path itself deletes.
+// deletedTarget returns a deleted target: an inbox with everything in it, or
+// the resource that the path itself deletes.
 func (w *world) deletedTarget(t *testing.T, op *contractcheck.Operation) target {
 	t.Helper()
 	if underInbox(op) {
@@ -138,7 +137,7 @@ func (w *world) deletedTarget(t *testing.T, op *contractcheck.Operation) target 
 		for _, in := range []inbox{gone.inbox, gone.edited, gone.guarded} {
 			w.send(t, w.call("deleteInbox").at("/v1/inboxes/"+in.ID)).want(t, http.StatusOK)
 		}
-		if op.OperationID == "deleteInbox" { // is given an inbox of its own
+		if op.OperationID == "deleteInbox" { // needs its own inbox
 			w.send(t, w.call("deleteInbox").at("/v1/inboxes/"+to.ids["inbox_id"])).want(t, http.StatusOK)
 		}
 		return to.as("deleted", firstKey)
@@ -154,7 +153,7 @@ func (w *world) deletedTarget(t *testing.T, op *contractcheck.Operation) target 
 	return to
 }
 
-// stranger is a full-access key of another account.
+// stranger returns a full-access key of another account.
 func (w *world) stranger(t *testing.T) string {
 	t.Helper()
 	s := w.openStore(t, time.Now)
@@ -173,10 +172,10 @@ func (w *world) stranger(t *testing.T) string {
 	return secret
 }
 
-// onItsWay are the states of mail that delivery will change.
+// onItsWay matches states of mail that delivery will change.
 var onItsWay = regexp.MustCompile(`"status": ?"(queued|sending)"`)
 
-// settled is everythingListed once no mail is on its way any more.
+// settled returns everythingListed once no delivery is pending.
 func (w *world) settled(t *testing.T) string {
 	t.Helper()
 	for until := time.Now().Add(patience); ; {
@@ -190,8 +189,8 @@ func (w *world) settled(t *testing.T) string {
 	}
 }
 
-// everythingListed is what all lists without a parameter show. When a key was
-// last used is left out: that is written later.
+// everythingListed returns the contents of all lists without a path parameter.
+// It omits the last use of keys, which is written later.
 func (w *world) everythingListed(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -204,7 +203,7 @@ func (w *world) everythingListed(t *testing.T) string {
 		if op.Parameters.GetByInAndName("query", "limit") != nil {
 			c = c.asking("limit", "100")
 		}
-		sorted, err := json.MarshalIndent(read[any](t, w.send(t, c).want(t, http.StatusOK)), "", " ") // objects come in any order
+		sorted, err := json.MarshalIndent(read[any](t, w.send(t, c).want(t, http.StatusOK)), "", " ") // object members come in any order
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +214,7 @@ func (w *world) everythingListed(t *testing.T) string {
 
 var lastUsed = regexp.MustCompile(`"last_used_at": ("[^"]*"|null)`)
 
-// withoutRequestID is the body of an error without what no two have in common.
+// withoutRequestID returns the body of an error without its request id.
 func withoutRequestID(t *testing.T, a answer) []byte {
 	t.Helper()
 	body := read[struct {

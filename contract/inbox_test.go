@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// inboxes plays what becomes of an address: it is taken, and stays so.
+// inboxes creates and deletes an inbox and checks that its address is never
+// reused.
 func inboxes(t *testing.T, w *world) {
 	create := w.call("createInbox")
 	in := read[inbox](t, w.send(t, create.saying(`{"name":"Taken"}`)).want(t, http.StatusCreated))

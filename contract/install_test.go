@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// mailDomain is the domain of all inboxes, and the one that the examples of
-	// the contract name.
+	// mailDomain is the domain of all inboxes and of the examples in the
+	// contract.
 	mailDomain = "agents.example.com"
-	// firstKey is the full-access key of every install.
+	// firstKey is the full-access key of every installation.
 	firstKey = "sk_live_contract_0123456789abcdefghijklmn"
-	// patience is how long anything that is bound to happen may take.
+	// patience limits the time for anything that must happen.
 	patience = 60 * time.Second
 )
 
-// install is a running program on an empty database of its own. What it sends
-// to other domains is taken by a relay that throws it away, and its webhooks by
-// a receiver that holds them against the contract.
+// install is a running program with its own empty database. A relay discards
+// its mail to other domains, and a receiver validates its webhooks against the
+// contract.
 type install struct {
 	engine   storetest.Engine
 	database string // address or path, not through the gate
@@ -47,16 +47,16 @@ type install struct {
 	smtp    string // host:port
 	metrics string // http://host:port/metrics
 
-	receiver string // URL that takes all webhooks
+	receiver string // URL that accepts all webhooks
 	relay    *smtptest.MX
 
 	secrets secrets
-	dns     *smtptest.ChangingDNS // knows nothing at first
-	domains atomic.Int64          // names given out
+	dns     *smtptest.ChangingDNS // initially empty
+	domains atomic.Int64          // names used so far
 }
 
 // onEachEngine runs test once on SQLite and once on PostgreSQL, as parallel
-// subtests named after them.
+// subtests with these names.
 func onEachEngine(t *testing.T, test func(t *testing.T, e storetest.Engine)) {
 	t.Helper()
 	t.Parallel()
@@ -68,8 +68,8 @@ func onEachEngine(t *testing.T, test func(t *testing.T, e storetest.Engine)) {
 	}
 }
 
-// start runs the program on e until the test ends, with settings as in the
-// environment, and returns when it is ready. Its exchanges are counted by check.
+// start runs the program on e until the test ends, with settings as environment
+// variables. It returns once the program is ready. check counts the exchanges.
 func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, settings ...string) *install {
 	t.Helper()
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 32}
@@ -101,8 +101,7 @@ func start(t *testing.T, e storetest.Engine, check *contractcheck.Checker, setti
 	return in
 }
 
-// environ is our environment without settings of the machine that the tests
-// run on.
+// environ returns the environment without Postroom settings of the machine.
 func environ() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -135,7 +134,7 @@ func (in *install) run(t *testing.T, env, settings []string) {
 		in.follow(out, ready)
 		ended <- cmd.Wait()
 	}()
-	t.Cleanup(func() { // the context of the test has ended, and so the program is told to
+	t.Cleanup(func() { // the test's context has ended, which stops the program
 		if err := <-ended; err != nil && !errors.Is(err, t.Context().Err()) {
 			t.Errorf("the program did not end well: %v", err)
 		}
@@ -152,8 +151,8 @@ func (in *install) run(t *testing.T, env, settings []string) {
 	}
 }
 
-// follow reads what the program says until it is gone, and closes ready when it
-// has said where it can be reached, or will never say so.
+// follow reads the program's output until it ends. It closes ready once the
+// output has the addresses or ends without them.
 func (in *install) follow(out io.Reader, ready chan<- struct{}) {
 	said := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -165,7 +164,7 @@ func (in *install) follow(out io.Reader, ready chan<- struct{}) {
 			in.smtp = fields[1]
 		case fields[0] == "Metrics":
 			in.metrics = fields[1]
-		case fields[0] == "Key": // is said last
+		case fields[0] == "Key": // the last line
 			said = true
 			close(ready)
 		}
@@ -175,7 +174,7 @@ func (in *install) follow(out io.Reader, ready chan<- struct{}) {
 	}
 }
 
-// checkLog looks for what no request may cause.
+// checkLog checks the log for messages that no request may cause.
 func checkLog(t *testing.T, log string) {
 	t.Helper()
 	for line := range strings.Lines(log) {

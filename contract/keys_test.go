@@ -8,7 +8,7 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// eachKeyed runs test for every operation that needs a key.
+// eachKeyed runs test for every operation that requires a key.
 func (w *world) eachKeyed(t *testing.T, test func(t *testing.T, op *contractcheck.Operation, scopes []string)) {
 	t.Helper()
 	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
@@ -36,14 +36,14 @@ func everyOperationWantsAKey(t *testing.T, w *world) {
 				t.Errorf("%s: WWW-Authenticate %q", name, a.header.Get("WWW-Authenticate"))
 			}
 		}
-		if c.body != nil { // the key is looked at first
+		if c.body != nil { // the key is checked first
 			w.send(t, c.as("").saying(`{`).breaking()).wantCode(t, http.StatusUnauthorized, "unauthorized")
 		}
 	})
 }
 
-// everyOperationWantsItsScope calls each operation with a key of each scope
-// that suffices, and with one that has none of them.
+// everyOperationWantsItsScope calls each operation with a key for each
+// sufficient scope, and with a key that has none of them.
 func everyOperationWantsItsScope(t *testing.T, w *world) {
 	keys := map[string]string{}
 	for _, scope := range []string{
@@ -60,7 +60,7 @@ func everyOperationWantsItsScope(t *testing.T, w *world) {
 			}
 			c := w.good(t, op).as(keys[scope])
 			if op.OperationID == "createKey" || op.OperationID == "createApiKey" {
-				c = c.saying(`{"name":"narrower","scopes":["` + scope + `"]}`) // than the key that makes it
+				c = c.saying(`{"name":"narrower","scopes":["` + scope + `"]}`) // than the creating key
 			}
 			w.send(t, c).wantDone(t)
 		}
@@ -78,7 +78,7 @@ func keysAreForTheirAddresses(t *testing.T, w *world) {
 		c := w.good(t, op)
 		w.send(t, c.as(elsewhere.Key)).wantCode(t, http.StatusForbidden, "ip_not_allowed")
 		if op.OperationID == "createKey" || op.OperationID == "createApiKey" {
-			c = c.saying(`{"name":"narrower","allowed_ips":["127.0.0.1/32"]}`) // than the key that makes it
+			c = c.saying(`{"name":"narrower","allowed_ips":["127.0.0.1/32"]}`) // than the creating key
 		}
 		w.send(t, c.as(here.Key)).wantDone(t)
 	})

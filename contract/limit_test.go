@@ -9,14 +9,14 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// Limits, as the specification has them.
+// Limits in the specification.
 const (
 	callsPerMinute = 600
 	sendsPerMinute = 60
 )
 
-// limits uses up each limit of an install of its own, on which they are
-// enforced, and looks at what every operation then answers.
+// limits reaches each limit on a separate installation that enforces them, and
+// checks the response of every operation.
 func limits(t *testing.T, quiet *world) {
 	w := newWorld(t, start(t, quiet.engine, quiet.check))
 	sender, caller := w.newKey(t, ""), w.newKey(t, "")
@@ -28,7 +28,7 @@ func limits(t *testing.T, quiet *world) {
 		w.send(t, send).want(t, http.StatusCreated)
 	}
 	w.send(t, send).wantLimited(t)
-	w.send(t, w.call("listInboxes").as(sender.Key)).want(t, http.StatusOK) // is no send
+	w.send(t, w.call("listInboxes").as(sender.Key)).want(t, http.StatusOK) // does not send
 
 	w.exhaust(t, caller.Key)
 	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, _ []string) {
@@ -38,7 +38,7 @@ func limits(t *testing.T, quiet *world) {
 		}
 		w.send(t, c).wantLimited(t)
 	})
-	for range sendsPerMinute { // as many for bad keys, for each address
+	for range sendsPerMinute { // the limit for bad keys per address is the same
 		w.send(t, w.call("listInboxes").as("wrong")).want(t, http.StatusUnauthorized)
 	}
 	w.send(t, w.call("listInboxes").as("wrong")).wantLimited(t)
@@ -62,7 +62,7 @@ func (a answer) wantLimited(t *testing.T) {
 	}
 }
 
-// exhaust uses up the calls of a key.
+// exhaust uses up the rate limit of a key.
 func (w *world) exhaust(t *testing.T, key string) {
 	t.Helper()
 	const clients = 8

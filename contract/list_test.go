@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// page is what the tests read of a list.
+// page has the list fields that the tests read.
 type page struct {
 	Data []struct {
 		ID string `json:"id"`
@@ -14,7 +14,7 @@ type page struct {
 	Cursor  *string `json:"cursor"`
 }
 
-// lists walks through lists page by page, and takes their cursors elsewhere.
+// lists reads lists page by page and tries their cursors on other lists.
 func lists(t *testing.T, w *world) {
 	for range 3 {
 		w.newInbox(t)
@@ -25,7 +25,7 @@ func lists(t *testing.T, w *world) {
 	}
 	for range 2 {
 		w.receive(t, w.inbox)
-		send := w.call("sendMessage").at("/v1/inboxes/" + w.inbox.ID + "/messages") // a thread each
+		send := w.call("sendMessage").at("/v1/inboxes/" + w.inbox.ID + "/messages") // each starts a thread
 		w.send(t, send.saying(`{"to":"ana@example.org","subject":"Your code","text":"1"}`)).want(t, http.StatusCreated)
 	}
 	threads := w.call("listThreads").at("/v1/inboxes/" + w.inbox.ID + "/threads")

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// receive puts a mail into the inbox over SMTP and returns the message.
+// receive delivers a message to the inbox over SMTP and returns it.
 func (in *install) receive(t *testing.T, to inbox) message {
 	t.Helper()
-	since := time.Now().UTC().Format(time.RFC3339Nano) // not one of the last minute
+	since := time.Now().UTC().Format(time.RFC3339Nano) // excludes messages of the last minute
 	in.deliver(t, to.Address)
 	c := in.call("waitForMessage").at("/v1/inboxes/"+to.ID+"/messages/wait").asking("since", since)
 	res := read[struct{ Message *message }](t, in.send(t, c).want(t, http.StatusOK))
@@ -22,7 +22,7 @@ func (in *install) receive(t *testing.T, to inbox) message {
 	return *res.Message
 }
 
-// deliver hands a mail with a code, a link and an attachment to the SMTP
+// deliver sends a message with a code, a link and an attachment to the SMTP
 // server.
 func (in *install) deliver(t *testing.T, to string) {
 	t.Helper()

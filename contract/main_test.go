@@ -14,8 +14,8 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// program is the path of the program under test, which TestMain builds: the
-// race detector of the tests would only slow it down.
+// program is the path of the tested program. TestMain builds it without the
+// race detector, which would slow it down.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -26,7 +26,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "contract:", err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // the system's to clean up otherwise
+	defer func() { _ = os.RemoveAll(dir) }() // the system cleans up otherwise
 	program = filepath.Join(dir, "postroom")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/postroom/postroom/cmd/postroom")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -42,12 +42,12 @@ func buildAndRun(m *testing.M) int {
 	return code
 }
 
-// exchanges are those of all tests that have ended.
+// exchanges counts those of all finished tests.
 var exchanges atomic.Int64
 
 var document = sync.OnceValues(func() (*openapi3.T, error) { return contractcheck.Load("../gen/openapi.json") })
 
-// newChecker returns a checker of the contract that has seen nothing yet.
+// newChecker returns a new checker of the contract.
 func newChecker(t *testing.T) *contractcheck.Checker {
 	t.Helper()
 	doc, err := document()

@@ -12,13 +12,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// agent is a client of the MCP server, the official one.
+// agent is the official client connected to the MCP server.
 type agent struct {
 	*mcp.ClientSession
 	told chan *mcp.ProgressNotificationParams
 }
 
-// agentWith connects with the key; query is that of the address.
+// agentWith connects with the key and adds query to the URL.
 func (in *install) agentWith(t *testing.T, key, query string) *agent {
 	t.Helper()
 	a := &agent{told: make(chan *mcp.ProgressNotificationParams, 100)}
@@ -32,11 +32,11 @@ func (in *install) agentWith(t *testing.T, key, query string) *agent {
 		t.Fatal(err)
 	}
 	a.ClientSession = session
-	t.Cleanup(func() { _ = session.Close() }) // there is no session to end
+	t.Cleanup(func() { _ = session.Close() }) // the server has no sessions
 	return a
 }
 
-// withKey sends a key along.
+// withKey adds a key to requests.
 type withKey struct {
 	base http.RoundTripper
 	key  string
@@ -48,7 +48,7 @@ func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.base.RoundTrip(r)
 }
 
-// said is what a tool answered.
+// said is the result of a tool.
 type said struct {
 	failed bool
 	text   string
@@ -83,10 +83,11 @@ func (a *agent) useWith(t *testing.T, params *mcp.CallToolParams) said {
 	return s
 }
 
-// outputs are the schemas of the tools' answers, by their names: *jsonschema.Resolved.
+// outputs maps tool names to the schemas of their results, as
+// *jsonschema.Resolved.
 var outputs sync.Map
 
-// readOutputs makes every answer from now on be held against its schema.
+// readOutputs enables validation of results against the schemas.
 func readOutputs(t *testing.T, tools []*mcp.Tool) {
 	t.Helper()
 	for _, tool := range tools {
@@ -106,7 +107,7 @@ func readOutputs(t *testing.T, tools []*mcp.Tool) {
 	}
 }
 
-// want fails the test when the tool failed.
+// want fails the test if the tool failed.
 func (s said) want(t *testing.T) said {
 	t.Helper()
 	if s.failed {
@@ -115,7 +116,7 @@ func (s said) want(t *testing.T) said {
 	return s
 }
 
-// wantRefused fails the test unless the tool was refused with the code.
+// wantRefused fails the test unless the tool failed with the code.
 func (s said) wantRefused(t *testing.T, code string) {
 	t.Helper()
 	if !s.failed || !strings.HasPrefix(s.text, code+": ") {
@@ -133,7 +134,8 @@ func (s said) wantText(t *testing.T, parts ...string) said {
 	return s
 }
 
-// at is a text of the data, by names and, in lists, the first.
+// at returns a string in the data, by member names. In lists it takes the first
+// item.
 func (s said) at(t *testing.T, path ...string) string {
 	t.Helper()
 	var v any = s.data

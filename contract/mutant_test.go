@@ -10,9 +10,9 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestMutants breaks each request example in every place. What the contract
-// refuses must be answered with 400 and what it allows must not, unless by a
-// rule that is listed; and nothing must be answered with 500.
+// TestMutants changes each request example in every place. A mutant that
+// violates the contract must get 400. A valid one must not, unless a listed
+// rule applies. None may get 500.
 func TestMutants(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		w := newWorld(t, start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off"))
@@ -31,8 +31,8 @@ func TestMutants(t *testing.T) {
 
 // tally counts mutants.
 type tally struct {
-	broken        int // those that break the contract
-	valid, byRule int // those that do not, and of them those that are refused by a rule
+	broken        int // mutants that violate the contract
+	valid, byRule int // valid ones, and those of them refused by a rule
 }
 
 func (n *tally) add(more tally) {
@@ -76,9 +76,9 @@ func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Opera
 	return n
 }
 
-// names says whether an error names the place of a fault, or one around or
-// below it. A key that is restricted without scopes lacks those, and html does not
-// go with a template.
+// names reports whether an error names the location of a fault, or one above or
+// below it. The fault may also be in a related field: scopes for mode, or
+// template for html.
 func names(param, where string) bool {
 	return where == "" || where == "mode" && param == "scopes" || where == "html" && param == "template" || param != "" && (strings.HasPrefix(param, where) || strings.HasPrefix(where, param))
 }

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// mutant is a request body with one thing changed.
+// mutant is a request body with one change.
 type mutant struct {
-	where string // such as to[1].email, or empty for the whole
-	what  string // was done there
+	where string // such as to[1].email, or empty for the whole body
+	what  string // the change
 	body  []byte
 }
 
-// mutator breaks the examples of one operation, in one place after the other.
+// mutator changes the examples of one operation, one place at a time.
 type mutator struct {
 	all  []mutant
 	seen map[string]bool
@@ -24,26 +24,26 @@ type mutator struct {
 
 func newMutator() *mutator { return &mutator{seen: map[string]bool{}} }
 
-// mutants breaks an example in every place: each kind of value instead of its
-// own, less and more of it, and whatever its schemas make a difference for.
-// What another example yielded before is left out.
+// mutants changes an example in every place: a value of each type, shorter and
+// longer values, and the limits of its schemas. It skips changes that an
+// earlier example has covered.
 func (m *mutator) mutants(example any, s schemas) []mutant {
 	m.all = nil
 	m.visit("", example, s, func(v any) any { return v })
 	return m.all
 }
 
-// literal is a JSON text that no Go value is written as.
+// literal is JSON text that Go does not produce.
 type literal string
 
 // MarshalJSON implements json.Marshaler.
 func (l literal) MarshalJSON() ([]byte, error) { return []byte(l), nil }
 
-// kinds are one value of every kind.
+// kinds has one value of every kind.
 var kinds = []any{nil, true, 7, 1.5, literal(`1.0`), "x", "", []any{}, []any{nil}, map[string]any{}}
 
-// visit adds the mutants of one place and of all below it. whole puts another
-// value into that place of the body.
+// visit adds the mutants of one place and of everything below it. whole returns
+// the body with another value in that place.
 func (m *mutator) visit(where string, v any, s schemas, whole func(any) any) {
 	put := func(what string, value any) { m.add(where, what, whole(value)) }
 	for _, kind := range kinds {
@@ -65,13 +65,13 @@ func (m *mutator) visit(where string, v any, s schemas, whole func(any) any) {
 	}
 }
 
-// texts are bad, or seldom, whatever they are for.
+// texts are unusual or invalid strings for any field.
 var texts = map[string]any{
 	"spaces": "  ", "a line break": "a\r\nBcc: b@example.org", "NUL": "a\x00b", "half a character": literal(`"a\ud800b"`),
 	"other letters": "zażółć 日本語 🙂", "a tab": "a\tb", "a line separator": "a\u2028b", "mark-up": "<script>", "braces": "{{x}}",
 }
 
-// formatted are texts that are almost of a format, or just so.
+// formatted are strings that match a format or almost do.
 var formatted = map[string][]string{
 	"email": {
 		"a@b", "ana@example.org ", "ana", "@example.org", "ana@", "a b@example.org", "Ana <ana@example.org>", "a@b@example.org",
@@ -87,7 +87,7 @@ var formatted = map[string][]string{
 	"uri":  {"example.org", "/x", "javascript:alert(1)", "http://", "https://example.org/ x", "http://127.0.0.1/"},
 }
 
-// long texts take their time, and are tried once an operation.
+// Strings of this length are slow and tried only once per operation.
 const long = 10_000
 
 func (m *mutator) text(where, v string, s schemas, put func(string, any)) {
@@ -162,7 +162,7 @@ func (m *mutator) object(where string, v map[string]any, s schemas, whole func(a
 	}
 }
 
-// numbered is an object with n members.
+// numbered returns an object with n members.
 func numbered(n int) map[string]any {
 	object := map[string]any{}
 	for i := range n {
@@ -171,16 +171,16 @@ func numbered(n int) map[string]any {
 	return object
 }
 
-// add keeps a mutant, unless another one is the same.
+// add keeps a mutant unless there is an equal one.
 func (m *mutator) add(where, what string, body any) {
 	b, err := json.Marshal(body)
 	if err != nil || !m.first(string(b)) {
-		return // what has no JSON is no body
+		return // not representable as JSON
 	}
 	m.all = append(m.all, mutant{where, what, b})
 }
 
-// first says whether key comes for the first time.
+// first reports whether key is new.
 func (m *mutator) first(key string) bool {
 	if m.seen[key] {
 		return false

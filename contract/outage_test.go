@@ -7,8 +7,8 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// theDatabaseIsGone shuts the program off from its database: every operation
-// says so, and all is well again afterwards.
+// theDatabaseIsGone disconnects the database: every operation reports that, and
+// all work again afterwards.
 func theDatabaseIsGone(t *testing.T, w *world) {
 	link := w.linkOf(t, w.in)
 	restore := w.takeDatabase(t)
@@ -28,8 +28,8 @@ func theDatabaseIsGone(t *testing.T, w *world) {
 	w.send(t, w.call("listInboxes")).want(t, http.StatusOK)
 }
 
-// takeDatabase takes the database away from the running program, until restore
-// is called or the test ends.
+// takeDatabase makes the database of the running program fail until restore is
+// called or the test ends.
 func (in *install) takeDatabase(t *testing.T) (restore func()) {
 	t.Helper()
 	if in.gate == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// sample is a good value for each parameter of a query or header that its
-// schema does not give one for.
+// sample returns a valid value for a query or header parameter whose schema has
+// none.
 func (w *world) sample(name string) string {
 	switch name {
 	case "from":
@@ -32,7 +32,8 @@ func (w *world) sample(name string) string {
 	return "x"
 }
 
-// values are such as a parameter may and may not have, going by its schema.
+// values returns valid and invalid values for a parameter according to its
+// schema.
 func (w *world) values(p *openapi3.Parameter) []string {
 	s := p.Schema.Value
 	switch {
@@ -61,9 +62,9 @@ func (w *world) values(p *openapi3.Parameter) []string {
 	return append(all, "")
 }
 
-// parametersAreChecked gives each parameter of a query or header values at and
-// over the edges of its schema. What the contract refuses is 400 with the
-// parameter's name, and only that.
+// parametersAreChecked tries values at and beyond the limits of each query and
+// header parameter. Exactly those that the contract refuses get 400 with the
+// name of the parameter.
 func parametersAreChecked(t *testing.T, w *world) {
 	book := newRuleBook(paramRules)
 	defer book.wantAllNeeded(t)
@@ -71,7 +72,7 @@ func parametersAreChecked(t *testing.T, w *world) {
 		for _, ref := range slices.Concat(op.Shared, op.Parameters) {
 			p := ref.Value
 			if p.In == "path" || p.Name == "Range" {
-				continue // have steps of their own
+				continue // have their own steps
 			}
 			for _, value := range w.values(p) {
 				w.tryParameter(t, book, op, p, value)
@@ -88,7 +89,7 @@ func (w *world) tryParameter(t *testing.T, book *ruleBook, op *contractcheck.Ope
 	}
 	if p.In == "header" {
 		if strings.ContainsAny(value, "\x00") {
-			return // HTTP itself has no such header
+			return // not valid in an HTTP header
 		}
 		c = c.with(p.Name, value)
 	} else {

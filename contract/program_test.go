@@ -16,9 +16,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestGoPrograms compiles and runs the programs that the README and the page
-// about clients show, word for word. What they say to the server is held against
-// the contract.
+// TestGoPrograms compiles and runs the programs in the README and the client
+// documentation, unchanged. Their exchanges are validated against the contract.
 func TestGoPrograms(t *testing.T) {
 	t.Parallel()
 	in := start(t, storetest.SQLite, newChecker(t))
@@ -47,7 +46,7 @@ func TestGoPrograms(t *testing.T) {
 
 var printed = regexp.MustCompile(`(?m)^\s*fmt\.Println\(.*\) // prints: (.*)$`)
 
-// buildGo compiles a program as somebody would who has pasted it into a module.
+// buildGo compiles a program in a new module.
 func buildGo(t *testing.T, code string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,9 +58,9 @@ func buildGo(t *testing.T, code string) string {
 	return binary
 }
 
-// runGo runs a program, to its end or, when it is to be told to stop, until it has
-// printed n lines, and returns them. A line before them that is an address gets a
-// mail.
+// runGo runs a program to its end or, if tell is set, until it has printed n
+// lines, and returns them. If a line before that is an address, a message is
+// delivered to it.
 func (in *install) runGo(t *testing.T, binary string, n int, tell bool) (lines []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary)
@@ -82,7 +81,7 @@ func (in *install) runGo(t *testing.T, binary string, n int, tell bool) (lines [
 		}
 	}
 	if tell {
-		_ = cmd.Process.Signal(syscall.SIGINT) // if it has ended, Wait tells
+		_ = cmd.Process.Signal(syscall.SIGINT) // Wait reports whether it has already ended
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the program ended with %v", err)

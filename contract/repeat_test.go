@@ -10,8 +10,7 @@ import (
 
 const idempotencyKey = "Idempotency-Key"
 
-// eachRepeatable runs test for every built operation that takes an idempotency
-// key.
+// eachRepeatable runs test for every operation that accepts an idempotency key.
 func (w *world) eachRepeatable(t *testing.T, test func(t *testing.T, op *contractcheck.Operation)) {
 	t.Helper()
 	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
@@ -40,8 +39,8 @@ func repeatsGetTheSameAnswer(t *testing.T, w *world) {
 	})
 }
 
-// aRepeatDuringACallIsRefused holds the database, so that a call takes as long
-// as the test wants, and sends it again.
+// aRepeatDuringACallIsRefused blocks the database, so that a call stays busy,
+// and repeats it.
 func aRepeatDuringACallIsRefused(t *testing.T, w *world) {
 	w.eachRepeatable(t, func(t *testing.T, op *contractcheck.Operation) {
 		c := w.good(t, op).with(idempotencyKey, "during")

@@ -21,7 +21,7 @@ func (w *world) eachOperation(t *testing.T, test func(t *testing.T, op *contract
 	}
 }
 
-// eachBody runs test for every operation that takes a JSON body.
+// eachBody runs test for every operation with a JSON body.
 func (w *world) eachBody(t *testing.T, test func(t *testing.T, op *contractcheck.Operation)) {
 	t.Helper()
 	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
@@ -31,7 +31,7 @@ func (w *world) eachBody(t *testing.T, test func(t *testing.T, op *contractcheck
 	})
 }
 
-// wantDone fails the test unless a good call did what the operation is for.
+// wantDone fails the test unless a valid call succeeded.
 func (a answer) wantDone(t *testing.T) answer {
 	t.Helper()
 	if a.status >= http.StatusBadRequest {
@@ -40,8 +40,8 @@ func (a answer) wantDone(t *testing.T) answer {
 	return a
 }
 
-// everyExample sends every request example, and a request without one to the
-// operations that have none.
+// everyExample sends every request example, or a plain request if an operation
+// has none.
 func everyExample(t *testing.T, w *world) {
 	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
 		names := examples(op)
@@ -61,7 +61,8 @@ func everyExample(t *testing.T, w *world) {
 	})
 }
 
-// unreadable are bodies that are no JSON, no JSON object, or no text.
+// unreadable maps bodies that are not JSON, not a JSON object, or not text to
+// the code of their error.
 var unreadable = map[string]string{ // and the code of the error
 	`{"name":`:                     "invalid_json",
 	`{"name":"a"} {"name":"b"}`:    "invalid_json",
@@ -80,7 +81,7 @@ var unreadable = map[string]string{ // and the code of the error
 	`7`:                            "invalid_request",
 }
 
-// bodiesMustBeRead sends bodies that cannot be read, or have a field too many.
+// bodiesMustBeRead sends unreadable bodies and bodies with an unknown field.
 func bodiesMustBeRead(t *testing.T, w *world) {
 	w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
 		c := w.good(t, op).breaking()
@@ -91,7 +92,7 @@ func bodiesMustBeRead(t *testing.T, w *world) {
 			}
 		}
 		if op.OperationID == "callMcp" {
-			return // takes any object
+			return // accepts any object
 		}
 		more := c.saying(strings.Replace(string(c.body), "{", `{"surprise":1,`, 1))
 		if string(c.body) == "{}" {
@@ -146,12 +147,12 @@ func bodiesMustNotBeTooLarge(t *testing.T, w *world) {
 	})
 }
 
-// idsMustBeOfSomething replaces one id of the path at a time by one that is not
-// there, is too long, or is no text.
+// idsMustBeOfSomething replaces one id of the path at a time with an unknown,
+// too long or invalid one.
 func idsMustBeOfSomething(t *testing.T, w *world) {
 	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
 		if op.OperationID == "downloadFile" {
-			return // its tokens are another matter
+			return // tokens have their own tests
 		}
 		for _, param := range paramIn.FindAllString(op.Path, -1) {
 			wrong := func(value string) call {

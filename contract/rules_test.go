@@ -7,15 +7,14 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// rule is why a request that the contract allows may be 400 all the same.
+// rule is a reason why a request that the contract allows may get 400.
 type rule struct {
 	operation, param, message *regexp.Regexp // of the error
 	reason                    string
 }
 
-// paramRules are those of parameters, and bodyRules those of bodies. A new one
-// stands for something that the contract does not tell its readers in a way
-// that a program can check.
+// paramRules apply to parameters and bodyRules to bodies. Each stands for a
+// restriction that the contract cannot express in a machine-readable form.
 var paramRules = []rule{
 	{whatever, whatever, has(`must be UTF-8 text without NUL characters`), "a schema takes any text, databases do not"},
 	{whatever, has(`^cursor$`), has(`is not of this list`), "a cursor is signed, and belongs to one list with its filters"},
@@ -51,7 +50,7 @@ var bodyRules = []rule{
 	{has(`Message$|^sendEmail$`), has(`^attachments\[\d+\]\.filename$`), has(`is longer than 255 bytes`), "a schema counts characters, file systems bytes"},
 }
 
-// ruleBook looks rules up, and knows which were needed.
+// ruleBook finds rules and records which were used.
 type ruleBook struct {
 	rules  []rule
 	needed map[int]bool
@@ -59,7 +58,7 @@ type ruleBook struct {
 
 func newRuleBook(rules []rule) *ruleBook { return &ruleBook{rules, map[int]bool{}} }
 
-// allows says whether the error stands on a rule.
+// allows reports whether a rule explains the error.
 func (b *ruleBook) allows(op *contractcheck.Operation, param, message string) bool {
 	for i, r := range b.rules {
 		if r.operation.MatchString(op.OperationID) && r.param.MatchString(param) && r.message.MatchString(message) {
@@ -70,7 +69,7 @@ func (b *ruleBook) allows(op *contractcheck.Operation, param, message string) bo
 	return false
 }
 
-// wantAllNeeded fails the test for rules that allowed nothing.
+// wantAllNeeded fails the test for unused rules.
 func (b *ruleBook) wantAllNeeded(t *testing.T) {
 	t.Helper()
 	for i, r := range b.rules {

@@ -8,11 +8,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// schemas are all that may say something about one place of a body: those of
-// the alternatives too, since which of them holds depends on the value.
+// schemas are all schemas that may apply to one place of a body, including all
+// alternatives, since the value decides which applies.
 type schemas []*openapi3.Schema
 
-// schemasOf are a schema and those that it is made of.
+// schemasOf returns a schema and its parts.
 func schemasOf(ref *openapi3.SchemaRef) schemas {
 	if ref == nil || ref.Value == nil {
 		return nil
@@ -24,7 +24,7 @@ func schemasOf(ref *openapi3.SchemaRef) schemas {
 	return all
 }
 
-// member is what the schemas say of a member of an object.
+// member returns the schemas of a member of an object.
 func (s schemas) member(name string) schemas {
 	var all schemas
 	for _, schema := range s {
@@ -41,7 +41,7 @@ func (s schemas) member(name string) schemas {
 	return all
 }
 
-// item is what the schemas say of an item of a list.
+// item returns the schemas of an item of a list.
 func (s schemas) item() schemas {
 	var all schemas
 	for _, schema := range s {
@@ -50,7 +50,7 @@ func (s schemas) item() schemas {
 	return all
 }
 
-// names are those of the members that the schemas know, in order.
+// names returns the sorted names of the known members.
 func (s schemas) names() []string {
 	all := map[string]bool{}
 	for _, schema := range s {
@@ -61,20 +61,19 @@ func (s schemas) names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// open says whether members may have any name that a pattern allows.
+// open reports whether members may have any name that matches a pattern.
 func (s schemas) open() bool {
 	return slices.ContainsFunc(s, func(schema *openapi3.Schema) bool { return len(schema.PatternProperties) > 0 })
 }
 
-// bounds are the least and the most of something that a schema takes.
+// bounds returns the minimum and maximum of a size in a schema.
 type bounds func(*openapi3.Schema) (least uint64, most *uint64)
 
 func textBounds(s *openapi3.Schema) (uint64, *uint64)   { return s.MinLength, s.MaxLength }
 func itemBounds(s *openapi3.Schema) (uint64, *uint64)   { return s.MinItems, s.MaxItems }
 func memberBounds(s *openapi3.Schema) (uint64, *uint64) { return s.MinProps, s.MaxProps }
 
-// sizes are those that the schemas make a difference for: at the limits, and
-// just over them.
+// sizes returns the sizes at the limits and just beyond them.
 func (s schemas) sizes(of bounds) []int {
 	var all []int
 	for _, schema := range s {
@@ -91,7 +90,7 @@ func (s schemas) sizes(of bounds) []int {
 	return once(all)
 }
 
-// numbers are those that the schemas make a difference for.
+// numbers returns the numbers at the limits and just beyond them.
 func (s schemas) numbers() []any {
 	var all []any
 	for _, schema := range s {
@@ -104,7 +103,7 @@ func (s schemas) numbers() []any {
 	return all
 }
 
-// words are the values of the schemas' enums.
+// words returns the enum values of the schemas.
 func (s schemas) words() []any {
 	var all []any
 	for _, schema := range s {
@@ -113,7 +112,7 @@ func (s schemas) words() []any {
 	return all
 }
 
-// formats are the formats that the schemas want.
+// formats returns the formats of the schemas.
 func (s schemas) formats() []string {
 	var all []string
 	for _, schema := range s {

@@ -10,8 +10,8 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// opened says which scopes each scope opens, itself left out: the published
-// table. "*" and "admin" open everything.
+// opened maps each scope to the other scopes that it includes, as documented.
+// "*" and "admin" include all.
 var opened = map[string][]string{
 	"send": {"emails:send"}, "read": {"emails:read", "contacts:read", "templates:read", "domains:read"},
 	"emails:send": nil, "emails:read": nil,
@@ -21,16 +21,16 @@ var opened = map[string][]string{
 	"webhooks:manage": nil, "keys:manage": nil,
 }
 
-// opens says whether a key with that scope alone may call what needs one of
-// wanted.
+// opens reports whether a key with only that scope may call an operation that
+// requires one of wanted.
 func opens(scope string, wanted []string) bool {
 	return len(wanted) == 0 || scope == "*" || scope == "admin" || slices.Contains(wanted, scope) ||
 		slices.ContainsFunc(opened[scope], func(s string) bool { return slices.Contains(wanted, s) })
 }
 
-// scopeMatrix (H12) calls each operation with keys of each scope and each mode:
-// it is 403 insufficient_scope exactly where the table says so. What is called
-// does not exist and says nothing, so that nothing happens.
+// scopeMatrix (H12) calls each operation with keys of each scope and mode. The
+// response is 403 insufficient_scope exactly where the table says so. The calls
+// have unknown ids and invalid bodies, so that they have no effect.
 func scopeMatrix(t *testing.T, w *world) {
 	scopes := []string{"*", "admin"}
 	for scope := range opened {
@@ -60,8 +60,9 @@ func scopeMatrix(t *testing.T, w *world) {
 	})
 }
 
-// vain is a call of the operation that does nothing when it is allowed: its ids
-// are of nothing, its body is no JSON, and what it lists is another's.
+// vain returns a call of the operation that has no effect even if it is
+// allowed: its ids are unknown, its body is not JSON, and its lists belong to
+// another account.
 func (w *world) vain(op *contractcheck.Operation) call {
 	c := call{op: op, path: w.pathWith(op, func(string) string { return "x_01k5tt9h8yq4n0c3m2v7w6x5zd" })}.breaking()
 	if bodyOf(op) != nil {
@@ -73,8 +74,8 @@ func (w *world) vain(op *contractcheck.Operation) call {
 	return c
 }
 
-// boundKeyMatrix calls each operation with a key that is bound to one inbox, and
-// compares the status with the operation's x-inbox-ids.
+// boundKeyMatrix calls each operation with a key bound to one inbox and
+// compares the status with x-inbox-ids of the operation.
 func boundKeyMatrix(t *testing.T, w *world) {
 	bound := w.newKey(t, `"inbox_ids":["`+w.newInbox(t).ID+`"]`).Key
 	w.eachKeyed(t, func(t *testing.T, op *contractcheck.Operation, _ []string) {

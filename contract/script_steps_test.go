@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scriptSteps are the steps of the script, in their order. Each begins with
-// what it needs; a new one may stand anywhere.
+// scriptSteps are the steps of the script in order. Each creates what it needs,
+// so a new one may go anywhere.
 var scriptSteps = []struct {
 	name string
 	play func(s *script)
@@ -57,13 +57,13 @@ func scriptInboxes(s *script) {
 	s.pages("listInboxes", "", asking("limit", "1"))
 }
 
-// inbox makes an inbox of that name, with further fields.
+// inbox creates an inbox with that name and further fields.
 func (s *script) inbox(name, fields string) inbox {
 	s.t.Helper()
 	return read[inbox](s.t, s.ask("createInbox", "", `{"name":"`+name+`"`+fields+`}`))
 }
 
-// codeMail has a code, a link, an attachment and an HTML part.
+// codeMail is a message with a code, a link, an attachment and an HTML part.
 const codeMail = `From: Ana <Ana@Example.org>
 To: OWN, =?utf-8?q?J=C3=BCrgen?= <j@example.org>
 Subject: Your sign-in code is 482913
@@ -190,12 +190,12 @@ func scriptSending(s *script) {
 	var path string
 	if len(got.Data) > 0 {
 		path = "/v1/messages/" + got.Data[0].ID
-	} else { // mail of a test key arrives nowhere
+	} else { // a test key delivers nothing
 		path = "/v1/messages/" + s.mail(other, codeMail).ID
 	}
 	for _, body := range []string{`{"text":"Yes."}`, `{"reply_all":true,"html":"<p>All</p>","cc":"` + other.Address + `"}`, `{}`, `{"text":"t","to":"x@y.example"}`} {
 		s.ask("replyToMessage", path+"/reply", body)
-		s.settle() // so that what comes back comes in one order
+		s.settle() // keeps the order of later messages stable
 	}
 	for _, body := range []string{`{"text":"Once."}`, `{"text":"Once."}`, `{"text":"Twice."}`} {
 		s.ask("replyToMessage", path+"/reply", body, withHeader(idempotencyKey, "k"))
@@ -213,7 +213,7 @@ func scriptSending(s *script) {
 	s.settle()
 }
 
-// scriptDomains asks a DNS that knows nothing.
+// scriptDomains uses an empty DNS.
 func scriptDomains(s *script) {
 	var ids []string
 	for key, name := range []string{"one.example.com", "Two.Example.com.", "bücher.example.com"} {
@@ -368,8 +368,8 @@ func scriptDeleting(s *script) {
 	s.ask("getInbox", "/v1/inboxes/"+in.ID, "")
 }
 
-// scriptRetention lets the days go by that the inbox keeps its mail, and then
-// the 35 that it keeps the rest.
+// scriptRetention passes the retention of the inbox and then the 35 days after
+// which the rest is deleted.
 func scriptRetention(s *script) {
 	in := s.inbox("retention", `,"retention_days":2`)
 	m := s.mail(in, codeMail)

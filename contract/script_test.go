@@ -18,19 +18,19 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// script is one run of the scripted steps against one install. It keeps what
-// was asked and answered, without what no two runs have in common.
+// script is one run of the scripted steps on one installation. It records
+// requests and responses without the values that differ between runs.
 type script struct {
 	*install
 	t     *testing.T
-	key   string            // of the calls
+	key   string            // for the calls
 	lines []string          // the transcript
-	names map[string]string // of ids, such as msg#3 for the third message
-	last  map[string]int    // number of names, by kind
+	names map[string]string // maps ids to names such as msg#3 for the third message
+	last  map[string]int    // number of names by kind
 }
 
-// TestDatabasesAnswerAlike plays the steps on both databases: the answers are
-// equal but for ids and times (row C14).
+// TestDatabasesAnswerAlike runs the steps on both databases: the responses are
+// equal except for ids and times (row C14).
 func TestDatabasesAnswerAlike(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -66,7 +66,7 @@ func TestDatabasesAnswerAlike(t *testing.T) {
 
 func (s *script) note(line string) { s.lines = append(s.lines, line) }
 
-// ask makes a call and notes it with its answer.
+// ask makes a call and records it with its response.
 func (s *script) ask(operation, path, body string, edits ...func(call) call) answer {
 	s.t.Helper()
 	c := s.call(operation).as(s.key).breaking()
@@ -92,7 +92,7 @@ func (s *script) ask(operation, path, body string, edits ...func(call) call) ans
 	return a
 }
 
-// withHeader, asking and asKey are edits of a call.
+// withHeader, asking and asKey edit a call.
 func withHeader(name, value string) func(call) call {
 	return func(c call) call { return c.with(name, value) }
 }
@@ -103,7 +103,7 @@ func asking(name, value string) func(call) call {
 
 func asKey(key string) func(call) call { return func(c call) call { return c.as(key) } }
 
-// telling are the headers that say something about the answer.
+// telling returns the headers that describe the response.
 func telling(h http.Header) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{
@@ -116,7 +116,7 @@ func telling(h http.Header) map[string]string {
 	return out
 }
 
-// ordered is a JSON body with its fields in order, and any other as it is.
+// ordered returns a JSON body with sorted fields, and any other body unchanged.
 func ordered(body []byte) string {
 	var v any
 	if json.Unmarshal(body, &v) != nil {
@@ -126,7 +126,7 @@ func ordered(body []byte) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	_ = e.Encode(v) // of what was just read
+	_ = e.Encode(v) // was valid JSON
 	return b.String()
 }
 
@@ -149,7 +149,7 @@ var (
 	}
 )
 
-// plain is text in which what no two runs have in common is named.
+// plain replaces the values that differ between runs with names.
 func (s *script) plain(text string) string {
 	text = strings.NewReplacer(s.receiver, "http://RECEIVER", s.api, "http://HOST").Replace(text)
 	for _, v := range variables {
@@ -168,7 +168,7 @@ func (s *script) plain(text string) string {
 	})
 }
 
-// mail hands a mail to the SMTP server, and returns it when it has arrived.
+// mail delivers a message over SMTP and returns it once it has arrived.
 func (s *script) mail(to inbox, text string) message {
 	s.t.Helper()
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "OWN", to.Address), "\n", "\r\n")
@@ -184,14 +184,14 @@ func (s *script) mail(to inbox, text string) message {
 	return *found
 }
 
-// settle waits until no mail is on its way to anybody. It asks again and again.
+// settle polls until no delivery is pending.
 func (s *script) settle() {
 	s.t.Helper()
 	s.settled(s.call("listMessages").asking("direction", "out"))
 	s.settled(s.call("listEmails"))
 }
 
-// settled waits until nothing in a list is on its way.
+// settled waits until no delivery in a list is pending.
 func (s *script) settled(list call) {
 	s.t.Helper()
 	for until := time.Now().Add(patience); ; {
@@ -204,7 +204,7 @@ func (s *script) settled(list call) {
 	}
 }
 
-// pages walks through a list.
+// pages reads all pages of a list.
 func (s *script) pages(operation, path string, edits ...func(call) call) {
 	s.t.Helper()
 	for {

@@ -15,20 +15,20 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// secrets are what the program has handed out that nobody else may read
-// anywhere: keys, signing secrets and the tokens of links.
+// secrets are the secrets that the program has issued, which must not appear
+// elsewhere: keys, signing secrets and link tokens.
 type secrets struct {
 	mu     sync.Mutex
-	known  map[[secretPart]byte]string // the middle of each, and what it is
+	known  map[[secretPart]byte]string // maps the middle of each to its description
 	errors strings.Builder             // all error bodies
 }
 
-// secretPart is how many bytes of a secret are enough to know it by.
+// secretPart is how many bytes identify a secret.
 const secretPart = 16
 
 var secretFields = regexp.MustCompile(`"(key|secret|previous_secret)":\s*"([^"]{24,})"|/v1/files/([A-Za-z0-9_-]{24,})`)
 
-// note takes the secrets out of an answer, and keeps it when it is an error.
+// note collects the secrets in a response, and the body of an error.
 func (s *secrets) note(a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *secrets) add(secret, what string) {
 	s.known[[secretPart]byte([]byte(secret[from:from+secretPart]))] = what
 }
 
-// find returns what of text is a secret.
+// find returns the secrets in text.
 func (s *secrets) find(text string) (found []string) {
 	for i := 0; i+secretPart <= len(text); i++ {
 		if what, ok := s.known[[secretPart]byte([]byte(text[i:i+secretPart]))]; ok {
@@ -66,11 +66,11 @@ func (s *secrets) find(text string) (found []string) {
 	return found
 }
 
-// installSecret is what all other secrets of an install are derived from.
+// installSecret is the secret from which an installation derives all others.
 const installSecret = "the-secret-of-an-install-under-test-0123456789"
 
-// wantKept (H2) looks for every secret of the run in some places, and in all
-// errors.
+// wantKept (H2) searches for every secret of the run in the given places and in
+// all error bodies.
 func (s *secrets) wantKept(t *testing.T, places map[string]string) {
 	t.Helper()
 	s.mu.Lock()
@@ -86,7 +86,7 @@ func (s *secrets) wantKept(t *testing.T, places map[string]string) {
 	}
 }
 
-// metricsTellNoSecret (H2) looks at the metrics when much has been done.
+// metricsTellNoSecret (H2) checks the metrics after many operations.
 func metricsTellNoSecret(t *testing.T, w *world) {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.metrics, nil)
 	if err != nil {
@@ -104,10 +104,10 @@ func metricsTellNoSecret(t *testing.T, w *world) {
 	w.secrets.wantKept(t, map[string]string{"a metric": string(text)})
 }
 
-// dump is all that the database holds, but for mail as it was sent.
+// dump returns the contents of the database, except raw mail.
 func (in *install) dump(t *testing.T) string {
 	t.Helper()
-	ctx := context.Background() // the test is over
+	ctx := context.Background() // the test's context has ended
 	db := in.openDatabase(t)
 	tables := `SELECT name FROM sqlite_master WHERE type = 'table'`
 	if in.engine == storetest.PostgreSQL {
@@ -117,7 +117,7 @@ func (in *install) dump(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err returns its error
 	var names []string
 	for rows.Next() {
 		var name string
@@ -145,7 +145,7 @@ func dumpTable(ctx context.Context, t *testing.T, db *sql.DB, name string, into 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err returns its error
 	columns, err := rows.Columns()
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func dumpTable(ctx context.Context, t *testing.T, db *sql.DB, name string, into 
 	}
 }
 
-// TestSecretsAreFound shows that the search above can fail.
+// TestSecretsAreFound checks that the search finds secrets.
 func TestSecretsAreFound(t *testing.T) {
 	t.Parallel()
 	s := &secrets{}

@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// streamsPerKey is how many streams of events a key may have open.
+// streamsPerKey is the maximum number of open event streams per key.
 const streamsPerKey = 10
 
-// streams are refused past the limit of a key, and not to another key.
+// streams checks that streams beyond the limit of a key are refused, but not
+// those of another key.
 func streams(t *testing.T, w *world) {
 	many, other := w.newKey(t, ""), w.newKey(t, "")
 	ctx, cancel := context.WithCancel(t.Context())

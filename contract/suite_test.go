@@ -6,8 +6,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestContract replays the contract. The steps of an engine share an install,
-// and what they saw is counted together.
+// TestContract replays the contract. The steps on one engine share an
+// installation and a coverage count.
 func TestContract(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		check := newChecker(t)

@@ -10,7 +10,7 @@ import (
 
 var suppressionCount atomic.Int64
 
-// newSuppression puts an address on the list, and returns it.
+// newSuppression adds a suppression and returns its address.
 func (w *world) newSuppression(t *testing.T) string {
 	t.Helper()
 	email := fmt.Sprintf("gone%d@example.net", suppressionCount.Add(1))
@@ -18,13 +18,13 @@ func (w *world) newSuppression(t *testing.T) string {
 	return email
 }
 
-// suppressions keep mail from those who are on the list, whichever way it
-// leaves.
+// suppressions checks that suppressed recipients get no mail, in any way to
+// send it.
 func suppressions(t *testing.T, w *world) {
 	in, gone := w.newInbox(t), w.newSuppression(t)
 	for name, c := range w.waysToSend(in, w.receive(t, in), gone) {
 		a := w.send(t, c)
-		if name == "reply" { // goes to who wrote, too
+		if name == "reply" { // also goes to the sender
 			m := read[struct {
 				Recipients []struct{ Email, Status string }
 			}](t, a.want(t, http.StatusCreated))
@@ -39,5 +39,5 @@ func suppressions(t *testing.T, w *world) {
 	w.send(t, w.call("deleteSuppression").at("/v1/suppressions/"+url.PathEscape("GONE"+gone[len("gone"):]))).want(t, http.StatusOK)
 	w.send(t, send).want(t, http.StatusCreated)
 	w.send(t, w.call("createSuppression").saying(`{"email":"`+gone+`","category":"marketing"}`)).want(t, http.StatusCreated)
-	w.send(t, send).want(t, http.StatusCreated) // is no marketing
+	w.send(t, send).want(t, http.StatusCreated) // is not marketing
 }

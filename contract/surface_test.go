@@ -8,8 +8,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// whatIsNotInTheContract are paths that are unknown and methods that a path
-// does not have: both are told in the one error body.
+// whatIsNotInTheContract checks that unknown paths and methods get the usual
+// error body.
 func whatIsNotInTheContract(t *testing.T, w *world) {
 	for _, path := range []string{"/v1", "/v1/inboxes/", "/v2/inboxes", "//v1/inboxes", "/v1/inboxes/x/y/z", "/metrics"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -30,7 +30,7 @@ func whatIsNotInTheContract(t *testing.T, w *world) {
 	}
 }
 
-// theContractItself is served, and is the one that is tested here.
+// theContractItself checks that the served contract is the tested one.
 func theContractItself(t *testing.T, w *world) {
 	a := w.send(t, w.call("getOpenapi").as("")).want(t, http.StatusOK)
 	if strings.Contains(string(a.body), "x-ogen") {

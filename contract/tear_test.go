@@ -13,21 +13,21 @@ import (
 // (https://www.sqlite.org/fileformat2.html#walformat).
 const logHeader = 32
 
-// tearLog makes every read of the program's SQLite file a fault of the disk,
-// until restore is called or the test ends. The file cannot be taken away from a
-// program that has it open, and to hold its locks would only make each call wait
-// out its half minute; so all pages are moved into the write-ahead log, and the
-// log is cut off behind its header, as by a disk that lost it. What a program reads
-// of it then ends too early, which SQLite reports as SQLITE_IOERR. As nobody can
-// read, nobody can write either: the log can be put back as it was.
+// tearLog makes every read of the program's SQLite file a disk error until
+// restore is called or the test ends. The program has the file open, so the test
+// cannot remove it, and holding its locks would only delay each call by half a
+// minute. Instead tearLog moves all pages into the write-ahead log and truncates
+// the log after its header. Reads then end too early, and SQLite reports
+// SQLITE_IOERR. Without reads there are no writes, so restore can put the log
+// back unchanged.
 //
-// The program stands still meanwhile, or it might remember a page from between.
+// Meanwhile the program is stopped: it might cache a page otherwise.
 func (in *install) tearLog(t *testing.T) (restore func()) {
 	t.Helper()
 	db := in.openDatabase(t)
 	db.SetMaxOpenConns(1)
-	// Nothing may bring the pages back into the file, and who is in the midst of a
-	// write is not waited for: it stands still.
+	// Keep the pages in the log, and do not wait long for the lock of a writer:
+	// the program is stopped.
 	if _, err := db.ExecContext(t.Context(), `PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 100`); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,8 @@ func (in *install) tearLog(t *testing.T) (restore func()) {
 	}
 }
 
-// moveAndCut moves all pages into the log, cuts it off and returns what it was.
+// moveAndCut moves all pages into the log, truncates it and returns its former
+// content.
 func (in *install) moveAndCut(t *testing.T, db *sql.DB, path string) (log []byte, err error) {
 	t.Helper()
 	if err := in.process.Signal(syscall.SIGSTOP); err != nil {
@@ -56,7 +57,7 @@ func (in *install) moveAndCut(t *testing.T, db *sql.DB, path string) (log []byte
 			t.Error(err)
 		}
 	}()
-	if _, err := db.ExecContext(t.Context(), `VACUUM`); err != nil { // writes each page anew
+	if _, err := db.ExecContext(t.Context(), `VACUUM`); err != nil { // rewrites each page
 		return nil, err
 	}
 	if log, err = os.ReadFile(path); err != nil {
@@ -75,7 +76,7 @@ func writeLog(t *testing.T, path string, log []byte) {
 		t.Error(err)
 		return
 	}
-	defer func() { _ = f.Close() }() // the write tells
+	defer func() { _ = f.Close() }() // Write reports errors
 	if _, err := f.WriteAt(log[logHeader:], logHeader); err != nil {
 		t.Error(err)
 	}

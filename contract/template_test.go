@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// newTemplate makes a template with a variable, and returns its id.
+// newTemplate creates a template with a variable and returns its id.
 func (w *world) newTemplate(t *testing.T) string {
 	t.Helper()
 	c := w.call("createTemplate").saying(`{"name":"welcome","subject":"Welcome, {{name}}","html":"<p>Welcome, {{name}}.</p>"}`)
@@ -14,7 +14,7 @@ func (w *world) newTemplate(t *testing.T) string {
 	}](t, w.send(t, c).want(t, http.StatusCreated)).ID
 }
 
-// templates are made, changed, looked at and deleted.
+// templates creates, changes, previews and deletes templates.
 func templates(t *testing.T, w *world) {
 	type template struct {
 		Name, Subject, HTML string

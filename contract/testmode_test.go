@@ -8,9 +8,9 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestTestKeysReachNobody plays all the steps with a test key (row H21): what is
-// sent has its states and its events, and nobody is connected to, which the same
-// relay shows with a mail of a live key.
+// TestTestKeysReachNobody runs all steps with a test key (row H21): messages
+// get their states and events without any connection. A message of a live key
+// shows that the relay would notice one.
 func TestTestKeysReachNobody(t *testing.T) {
 	t.Parallel()
 	s := &script{
@@ -35,8 +35,8 @@ func TestTestKeysReachNobody(t *testing.T) {
 	s.relay.Wait(t, 1)
 }
 
-// wantTestEvents checks that mail of a test key has had every state, and that none
-// of its recipients was left in one that goes on.
+// wantTestEvents checks that test messages have had every state and that no
+// recipient is still pending.
 func (in *install) wantTestEvents(t *testing.T) {
 	t.Helper()
 	db := in.openDatabase(t)

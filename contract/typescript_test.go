@@ -24,18 +24,17 @@ import (
 const (
 	typescript = "testdata/typescript"
 	sdkScript  = "../scripts/sdk-typescript"
-	// documentedServer is where the documentation has the API.
+	// documentedServer is the server URL in the documentation.
 	documentedServer = "http://127.0.0.1:8080"
 )
 
-// TestTypeScriptClients does what the documentation says, word for word, in empty
-// folders: it makes a client from what a running server serves, by two generators,
-// and runs a program with it. The README's has one inbox write to another, and
-// that of the page about clients takes a mail that comes in over SMTP. Replaced
-// are the server's address and `npm install`, by the packages that are there, which
-// must be the documented ones. All that is said to the server is held against the
-// contract. One database is enough: TestDatabasesAnswerAlike says that they answer
-// alike.
+// TestTypeScriptClients follows the documentation literally, in empty folders:
+// it generates a client from a running server with two generators, and runs a
+// program with it. The program in the README sends from one inbox to another.
+// The one in the client documentation receives a message over SMTP. The test
+// replaces the server URL, and `npm install` with local packages of the
+// documented versions. All exchanges are validated against the contract. One
+// database is enough, because TestDatabasesAnswerAlike compares the two.
 func TestTypeScriptClients(t *testing.T) {
 	t.Parallel()
 	wantNode(t)
@@ -64,8 +63,8 @@ func TestTypeScriptClients(t *testing.T) {
 	logExchanges(t, in.check)
 }
 
-// TestTypeScriptTypes makes both clients as `make sdk` does, and holds their types
-// against what a program must be able to tell apart.
+// TestTypeScriptTypes generates both clients like `make sdk` and checks that
+// their types make the necessary distinctions.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	wantNode(t)
@@ -81,7 +80,8 @@ func TestTypeScriptTypes(t *testing.T) {
 	}
 }
 
-// wantNode skips the test where its packages are missing; in CI it fails.
+// wantNode skips the test if the Node packages are missing. In CI it fails the
+// test.
 func wantNode(t *testing.T) {
 	t.Helper()
 	_, err := exec.LookPath("node")
@@ -96,8 +96,8 @@ func wantNode(t *testing.T) {
 
 var installLine = regexp.MustCompile(`(?m)^npm install (?:-D )?(.+)$`)
 
-// offline puts the packages that are here in the place of those that the lines
-// install, and fails the test unless they are the same ones.
+// offline replaces the packages that the lines install with the local ones, and
+// fails the test unless the versions are equal.
 func offline(t *testing.T, page, lines string) string {
 	t.Helper()
 	var have struct{ Dependencies map[string]string }
@@ -125,9 +125,9 @@ func offline(t *testing.T, page, lines string) string {
 	return installLine.ReplaceAllLiteralString(lines, "ln -s '"+packages+"' node_modules")
 }
 
-// runLines runs the lines of a shell to their end, and returns what the last of
-// them, which runs a program, prints. When deliver is given, the program's first
-// line is an address, which it is called with.
+// runLines runs shell lines to their end and returns the output of the last
+// one, which runs a program. If deliver is not nil, it is called with the
+// address in the first line of the program's output.
 func runLines(t *testing.T, dir, lines string, deliver func(address string)) string {
 	t.Helper()
 	last := strings.LastIndexByte(lines, '\n')
@@ -163,8 +163,8 @@ func runLines(t *testing.T, dir, lines string, deliver func(address string)) str
 	return string(rest)
 }
 
-// programOf is the one program of TypeScript that the page has, and the lines for
-// a shell, in the block before it, that make and run it.
+// programOf returns the only TypeScript program of the page and, from the block
+// before it, the shell lines to build and run it.
 func programOf(t *testing.T, page string) (lines, program string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -181,7 +181,7 @@ func programOf(t *testing.T, page string) (lines, program string) {
 	return lines, onlyBlock(t, page, "ts")
 }
 
-// onlyBlock is the one code block of the page in that language.
+// onlyBlock returns the only code block of the page in that language.
 func onlyBlock(t *testing.T, page, language string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -198,7 +198,7 @@ func onlyBlock(t *testing.T, page, language string) string {
 
 var outputLine = regexp.MustCompile(`(?m)^ *console\.log\(.*\); // prints: (.*)$`)
 
-// saidOutput is what a program prints by its own account.
+// saidOutput returns the output that the comments of a program promise.
 func saidOutput(code string) string {
 	var b strings.Builder
 	for _, m := range outputLine.FindAllStringSubmatch(code, -1) {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// webhookEndpoint is what the tests read of a webhook endpoint.
+// webhookEndpoint has the endpoint fields that the tests read.
 type webhookEndpoint struct {
 	ID     string   `json:"id"`
 	Secret string   `json:"secret"`
 	Events []string `json:"events"`
 }
 
-// delivery is what the tests read of a delivery.
+// delivery has the delivery fields that the tests read.
 type delivery struct {
 	ID        string  `json:"id"`
 	EventType string  `json:"event_type"`
@@ -21,7 +21,7 @@ type delivery struct {
 	LastError *string `json:"last_error"`
 }
 
-// maxWebhooks is how many endpoints an account may have.
+// maxWebhooks is the maximum number of endpoints per account.
 const maxWebhooks = 20
 
 func (w *world) webhookIDs(t *testing.T) (ids []string) {
@@ -33,7 +33,7 @@ func (w *world) webhookIDs(t *testing.T) (ids []string) {
 	return ids
 }
 
-// makeRoom deletes the endpoints when there are not many more to be had.
+// makeRoom deletes the endpoints if the limit is near.
 func (w *world) makeRoom(t *testing.T) {
 	t.Helper()
 	ids := w.webhookIDs(t)
@@ -51,7 +51,7 @@ func (w *world) newWebhook(t *testing.T, body string) webhookEndpoint {
 	return read[webhookEndpoint](t, w.send(t, w.call("createWebhook").saying(body)).want(t, http.StatusCreated))
 }
 
-// newDelivery makes a delivery of the endpoint by testing it.
+// newDelivery creates a delivery with a test event.
 func (w *world) newDelivery(t *testing.T, id string) string {
 	t.Helper()
 	path := "/v1/webhooks/" + id
@@ -65,8 +65,8 @@ func (w *world) deliveries(t *testing.T, id, typ string) []delivery {
 	return read[struct{ Data []delivery }](t, w.send(t, c).want(t, http.StatusOK)).Data
 }
 
-// webhooks are told of what happens, tested, retried and turned off; private
-// targets are refused in every way to give them (W1, W12).
+// webhooks checks that endpoints receive events and can be tested, retried and
+// disabled. Private targets are refused everywhere (W1, W12).
 func webhooks(t *testing.T, w *world) {
 	made := w.newWebhook(t, `{"url":"`+w.receiver+`","events":["message.received","draft.created"]}`)
 	path := "/v1/webhooks/" + made.ID

@@ -11,13 +11,13 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 )
 
-// inbox is what the tests read of an inbox.
+// inbox has the inbox fields that the tests read.
 type inbox struct {
 	ID      string `json:"id"`
 	Address string `json:"address"`
 }
 
-// message is what the tests read of a message.
+// message has the message fields that the tests read.
 type message struct {
 	ID          string `json:"id"`
 	InboxID     string `json:"inbox_id"`
@@ -28,7 +28,7 @@ type message struct {
 	} `json:"attachments"`
 }
 
-// draft is what the tests read of a draft.
+// draft has the draft fields that the tests read.
 type draft struct {
 	ID        string  `json:"id"`
 	InboxID   string  `json:"inbox_id"`
@@ -43,20 +43,20 @@ type draft struct {
 	} `json:"attachments"`
 }
 
-// world is what the operations are tried on: an inbox with a received mail,
-// that has a code, a link and an attachment, and a sent one; and an inbox whose
-// mail has to be approved, with a draft.
+// world has the resources for the operations: an inbox with a received message,
+// which has a code, a link and an attachment, and a sent one; and an inbox that
+// requires approval, with a draft.
 type world struct {
 	*install
 	events        *watch
-	inbox, edited inbox // PATCH goes to edited, so that the other stays as it is
+	inbox, edited inbox // PATCH changes edited only
 	in, out       message
 	guarded       inbox // send_policy approval
 	draft         draft
-	hook          string // the last webhook endpoint that was made
+	hook          string // the last webhook endpoint created
 }
 
-// newWorld fills an install.
+// newWorld fills an installation.
 func newWorld(t *testing.T, in *install) *world {
 	t.Helper()
 	w := &world{install: in}
@@ -69,7 +69,7 @@ func newWorld(t *testing.T, in *install) *world {
 	return w
 }
 
-// newDraft makes a draft, and edits it once.
+// newDraft creates a draft and edits it once.
 func (w *world) newDraft(t *testing.T) draft {
 	t.Helper()
 	send := w.call("sendMessage").at("/v1/inboxes/" + w.guarded.ID + "/messages")
@@ -78,8 +78,8 @@ func (w *world) newDraft(t *testing.T) draft {
 	return read[draft](t, w.send(t, edit).want(t, http.StatusOK))
 }
 
-// call is a call of the operation with the full-access key. Its path is yet to
-// be set when it has parameters.
+// call returns a call of the operation with the full-access key. A path with
+// parameters must still be set.
 func (in *install) call(operationID string) call {
 	op := in.check.Operation(operationID)
 	if op == nil {
@@ -93,7 +93,7 @@ func (in *install) newInbox(t *testing.T) inbox {
 	return in.newInboxWith(t, `{}`)
 }
 
-// newInboxWith makes an inbox with the fields of a request.
+// newInboxWith creates an inbox with the fields of a request.
 func (in *install) newInboxWith(t *testing.T, body string) inbox {
 	t.Helper()
 	return read[inbox](t, in.send(t, in.call("createInbox").saying(body)).want(t, http.StatusCreated))
@@ -105,7 +105,7 @@ type key struct {
 	Key string `json:"key"`
 }
 
-// newKey makes a key; fields are those of the request besides the name.
+// newKey creates a key. fields are the request fields besides the name.
 func (in *install) newKey(t *testing.T, fields string) key {
 	t.Helper()
 	body := `{"name":"contract"}`
@@ -115,7 +115,7 @@ func (in *install) newKey(t *testing.T, fields string) key {
 	return read[key](t, in.send(t, in.call("createKey").saying(body)).want(t, http.StatusCreated))
 }
 
-// scoped makes a key with these scopes alone.
+// scoped creates a key with only these scopes.
 func (in *install) scoped(t *testing.T, scopes ...string) key {
 	t.Helper()
 	list, err := json.Marshal(scopes)
@@ -125,7 +125,7 @@ func (in *install) scoped(t *testing.T, scopes ...string) key {
 	return in.newKey(t, `"scopes":`+string(list))
 }
 
-// linkOf returns the path of a download link of the message as received.
+// linkOf returns the path of a download link of the raw message.
 func (in *install) linkOf(t *testing.T, m message) string {
 	t.Helper()
 	a := in.send(t, in.call("getMessageRaw").at("/v1/messages/"+m.ID+"/raw")).want(t, http.StatusFound)
@@ -136,9 +136,9 @@ func (in *install) linkOf(t *testing.T, m message) string {
 	return link.EscapedPath()
 }
 
-// good is a call of the operation that the contract allows, with the full key:
-// real ids in the path, and the first example as the body. What it would
-// delete is made first.
+// good returns a valid call of the operation with the full-access key: real ids
+// in the path and the first example as the body. It first creates what the call
+// would delete.
 func (w *world) good(t *testing.T, op *contractcheck.Operation) call {
 	t.Helper()
 	c := call{op: op, path: w.path(t, op), key: firstKey}
@@ -157,7 +157,7 @@ func (w *world) good(t *testing.T, op *contractcheck.Operation) call {
 	return c
 }
 
-// path is the path of the operation with real ids, by their kind.
+// path returns the path of the operation with real ids of the right type.
 func (w *world) path(t *testing.T, op *contractcheck.Operation) string {
 	t.Helper()
 	if op.OperationID == "downloadFile" {
@@ -166,7 +166,8 @@ func (w *world) path(t *testing.T, op *contractcheck.Operation) string {
 	return w.pathWith(op, func(name string) string { return w.id(t, op, name) })
 }
 
-// pathWith is the path of the operation with each parameter as value says.
+// pathWith returns the path of the operation with each parameter replaced by
+// value.
 func (*world) pathWith(op *contractcheck.Operation, value func(name string) string) string {
 	return paramIn.ReplaceAllStringFunc(op.Path, func(p string) string {
 		return url.PathEscape(value(strings.Trim(p, "{}")))
@@ -175,8 +176,8 @@ func (*world) pathWith(op *contractcheck.Operation, value func(name string) stri
 
 var paramIn = regexp.MustCompile(`\{\w+\}`)
 
-// id is a real id for a path parameter, or a made-up one when nothing makes
-// its kind yet.
+// id returns a real id for a path parameter, or an invented one if its type
+// cannot be created yet.
 func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) string {
 	t.Helper()
 	switch param {
@@ -204,7 +205,7 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 	case "webhook_id":
 		w.hook = w.newWebhook(t, `{"url":"`+w.receiver+`"}`).ID
 		return w.hook
-	case "delivery_id": // comes after its endpoint
+	case "delivery_id": // depends on its endpoint
 		return w.newDelivery(t, w.hook)
 	case "email":
 		return w.newSuppression(t)
