@@ -12,15 +12,15 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// authCheck is the SPF, DKIM and DMARC check of one message. nil means that the
-// message is not checked.
+// authCheck is the SPF, DKIM and DMARC check of one message. A nil authCheck
+// means that the message is not checked.
 type authCheck struct {
 	check *mailauth.Check
 	env   mailauth.Envelope
 }
 
-// startAuthCheck starts to authenticate a message. It returns nil for one of our
-// own queue, which has no client: the API has checked who sends it.
+// startAuthCheck starts to authenticate a message. It returns nil for a message
+// of our own queue, whose sender the API has checked.
 func (r *Receiver) startAuthCheck(ctx context.Context, env smtp.Envelope) *authCheck {
 	client, err := netip.ParseAddr(env.RemoteAddr)
 	if r.auth == nil || err != nil {

@@ -93,7 +93,7 @@ func (g *guard) readChunk(size int64, last bool) *smtp.Reply {
 		if errors.Is(refused, replyBareLineEnd) || errors.Is(refused, replyNUL) {
 			return refused
 		}
-		return nil // our own faults are reported when the chunk is over
+		return nil // our own faults are reported at the end of the chunk
 	})
 	if err == nil && refused == nil && last {
 		refused = sink.finish()

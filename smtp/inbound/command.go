@@ -7,14 +7,14 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// command is one line that a client said.
+// command is one command line of a client.
 type command struct {
 	verb string // in upper case
-	args string // without spaces around
+	args string // without surrounding spaces
 }
 
-// parseCommand reads a line with its line end. It returns what is wrong with
-// one that cannot be a command.
+// parseCommand parses a line with its line end. It returns a reply if the line is
+// malformed.
 func parseCommand(line []byte) (command, *smtp.Reply) {
 	text, ok := bytes.CutSuffix(line, smtp.CRLF)
 	if !ok {
@@ -29,8 +29,8 @@ func parseCommand(line []byte) (command, *smtp.Reply) {
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// prefixed takes a word such as "FROM:" off the arguments. Spaces behind it are
-// common, though not allowed.
+// prefixed removes a prefix such as "FROM:" from the arguments. Spaces after it
+// are common, though not allowed.
 func (c command) prefixed(word string) (rest string, ok bool) {
 	if len(c.args) < len(word) || !strings.EqualFold(c.args[:len(word)], word) {
 		return "", false

@@ -4,13 +4,12 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// commandCounts counts what a client did since its last mail that was accepted.
+// commandCounts counts a client's commands since its last accepted message.
 type commandCounts struct {
 	junk, rcptCommands, errors int
 }
 
-// countCommand counts cmd, and says what there is to say when it is one too
-// many.
+// countCommand counts cmd, and returns a reply if a limit is exceeded.
 func (g *guard) countCommand(cmd command) *smtp.Reply {
 	switch cmd.verb {
 	case "RCPT":

@@ -10,27 +10,25 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// conns are the connections of a server, counted in all and for each network
-// that they come from.
+// conns counts the open connections of a server, in total and by network.
 //
-// When all places are taken, a client that does nothing makes room for the next:
-// first the one that has been idle for longest outside of a transaction, then
-// the slowest one inside. A client is as idle as it is behind what it should have
-// done (see wire.earned): a byte of data now and then, or commands that lead to
-// nothing, are no work. So those who want to fill the server have to work for
-// every place as those do who have mail.
+// When the limit is reached, an idle client makes room for a new one: first the
+// client that has been idle for longest outside a transaction, then the slowest
+// one inside. Idleness is measured from the useful work of a client (see
+// wire.earned): occasional bytes or pointless commands do not count. So an
+// attacker must do real work for every connection.
 type conns struct {
 	max, perNetwork                 int
-	shedIdle, shedInMail, enterWait time.Duration // the constants, but in tests
+	shedIdle, shedInMail, enterWait time.Duration // the constants, except in tests
 
 	mu        sync.Mutex
-	open      map[*wire]struct{} // those that were shed too, until they are gone
-	leaving   int                // those that were shed
+	open      map[*wire]struct{} // including shed connections until they are closed
+	leaving   int                // shed connections
 	byNetwork map[netip.Prefix]int
 	doors     []net.Listener
 	stopping  bool
 
-	left chan struct{} // gets one when somebody has left
+	left chan struct{} // receives a value when a connection has closed
 }
 
 func (c *conns) init(maxConns, perNetwork int) {
@@ -40,8 +38,8 @@ func (c *conns) init(maxConns, perNetwork int) {
 	c.left = make(chan struct{}, 1)
 }
 
-// network is what an address counts as: an IPv4 address as itself, an IPv6 one
-// as its /64, because whoever has one of those has them all.
+// network returns the unit by which addresses are counted: a single IPv4 address,
+// or the /64 of an IPv6 address, because one client usually controls all of it.
 func network(ip netip.Addr) netip.Prefix {
 	bits := ip.BitLen()
 	if ip.Is6() {
@@ -49,12 +47,12 @@ func network(ip netip.Addr) netip.Prefix {
 	}
 	p, err := ip.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // no IP address at all: all such are one
+		return netip.Prefix{} // all clients without an IP address count as one
 	}
 	return p
 }
 
-// enter adds w, or says why not.
+// enter adds w, or returns the refusal.
 func (c *conns) enter(w *wire) (refusal *smtp.Reply) {
 	refusal, crush := c.tryEnter(w)
 	if !crush {
@@ -73,8 +71,8 @@ func (c *conns) enter(w *wire) (refusal *smtp.Reply) {
 	return refusal
 }
 
-// tryEnter is enter without a wait. With crush, it was refused for those who are
-// on their way out, which they soon are.
+// tryEnter is like enter without waiting. crush means that w was refused only
+// because too many shed connections are still closing.
 func (c *conns) tryEnter(w *wire) (refusal *smtp.Reply, crush bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,9 +92,10 @@ func (c *conns) tryEnter(w *wire) (refusal *smtp.Reply, crush bool) {
 	return nil, false
 }
 
-// makeRoom sheds the idlest connection, and reports whether there was one.
+// makeRoom sheds the connection that is idle for longest, and reports whether
+// there was one.
 func (c *conns) makeRoom(now time.Time) bool {
-	var idlest [2]*wire // outside and inside of a transaction
+	var idlest [2]*wire // outside and inside a transaction
 	since := [2]int64{now.Add(-c.shedIdle).UnixNano(), now.Add(-c.shedInMail).UnixNano()}
 	for w := range c.open {
 		kind := 0
@@ -116,7 +115,7 @@ func (c *conns) makeRoom(now time.Time) bool {
 	return false
 }
 
-// leave forgets w.
+// leave removes w.
 func (c *conns) leave(w *wire) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,11 +131,11 @@ func (c *conns) leave(w *wire) {
 	w.shedded = false
 	select {
 	case c.left <- struct{}{}:
-	default: // one is there already
+	default: // a value is already pending
 	}
 }
 
-// listen notes a listener that stop is to close; false when it is too late.
+// listen registers a listener for stop to close. It returns false after stop.
 func (c *conns) listen(l net.Listener) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +145,7 @@ func (c *conns) listen(l net.Listener) bool {
 	return !c.stopping
 }
 
-// stop lets no more in and asks those inside to go.
+// stop refuses new connections and asks clients to disconnect.
 func (c *conns) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +162,7 @@ func (c *conns) stop() error {
 	return errors.Join(errs...)
 }
 
-// abort breaks all connections off.
+// abort closes all connections at once.
 func (c *conns) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

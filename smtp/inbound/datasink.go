@@ -6,24 +6,23 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// dataSink takes the data of one mail. It checks what both ways to send it have
-// in common: the size, the length of lines, and that every line ends in CRLF, so
-// that there is no doubt anywhere where a line, and so the mail, ends (RFC 5321
-// section 2.3.8). With normalize, CR and LF that stand alone become CRLF instead.
+// dataSink receives the data of a message from DATA or BDAT. It checks the size,
+// the length of lines, and that every line ends with CRLF, so that the end of the
+// message is unambiguous (RFC 5321 section 2.3.8). With normalize, it converts a
+// bare CR or LF to CRLF instead.
 type dataSink struct {
 	spool     *Spool
 	limit     int64
 	normalize bool
 
-	size  int64       // of the data, stored or not
-	line  int         // of the line that is being read
+	size  int64       // bytes received, stored or not
+	line  int         // length of the current line
 	cr    bool        // the last byte was CR; with normalize, it is not stored yet
-	fault *smtp.Reply // what is wrong with the mail, said at its end
+	fault *smtp.Reply // error of the message, returned at its end
 }
 
-// Write takes data in pieces of any size. Its error, when it is a *Reply, is
-// about what may have been sent to fool us or others: the client is to be cut
-// off.
+// Write accepts data in pieces of any size. If its error is a *smtp.Reply, the
+// data may be an attack (SMTP smuggling) and the connection must be closed.
 func (d *dataSink) Write(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
@@ -38,7 +37,7 @@ func (d *dataSink) Write(p []byte) (int, error) {
 	return len(p), d.keep(p)
 }
 
-// keep spools p, while nothing is wrong with the mail.
+// keep spools p unless the message has an error.
 func (d *dataSink) keep(p []byte) error {
 	if d.size += int64(len(p)); d.size > d.limit {
 		d.fault = replyTooLarge
@@ -82,7 +81,7 @@ func (d *dataSink) linesEnd(p []byte) bool {
 	return true
 }
 
-// goOn and endLine measure lines by their pieces.
+// goOn and endLine measure the length of lines.
 func (d *dataSink) goOn(n int) {
 	if d.line += n; d.line > maxTextLine && d.fault == nil {
 		d.fault = replyTextLine
@@ -94,10 +93,10 @@ func (d *dataSink) endLine(n int) {
 	d.line = 0
 }
 
-// mend keeps p with CRLF for every line end.
+// mend stores p with CRLF for every line end.
 func (d *dataSink) mend(p []byte) error {
 	for len(p) > 0 {
-		if d.cr { // CR LF and a CR alone both end the line
+		if d.cr { // both CR LF and a bare CR end the line
 			if p[0] == '\n' {
 				p = p[1:]
 			}
@@ -130,7 +129,7 @@ func (d *dataSink) newLine() error {
 	return d.keep(smtp.CRLF)
 }
 
-// finish returns what is wrong with the mail as a whole.
+// finish returns the error of the whole message.
 func (d *dataSink) finish() error {
 	switch {
 	case d.cr && d.normalize:
@@ -147,5 +146,6 @@ func (d *dataSink) finish() error {
 	return nil
 }
 
-// runaway says that the mail is so much too large that its end is not awaited.
+// runaway reports whether the message is so large that the server stops reading
+// it.
 func (d *dataSink) runaway() bool { return d.size > d.limit+overrun }

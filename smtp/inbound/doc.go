@@ -1,11 +1,12 @@
 // Package inbound receives mail by SMTP (RFC 5321) and stores it.
 //
-// [Server] is the server that MX records point to. It offers PIPELINING, 8BITMIME,
-// SMTPUTF8, CHUNKING, SIZE, ENHANCEDSTATUSCODES, LIMITS and STARTTLS. go-smtp runs
-// the dialogue; a guard before it checks everything that a client sends. Only
-// CRLF.CRLF ends a message. Time, bytes, commands, errors, recipients and
-// connections of a client are limited. The server relays for nobody: RCPT refuses
-// recipients that are unknown or deleted, so the server never owes a bounce.
+// [Server] is the server that MX records point to. It offers PIPELINING,
+// 8BITMIME, SMTPUTF8, CHUNKING, SIZE, ENHANCEDSTATUSCODES, LIMITS and STARTTLS.
+// go-smtp runs the dialogue; a guard before it checks everything that a client
+// sends. Only CRLF.CRLF ends a message. Time, bytes, commands, errors, recipients
+// and connections of a client are limited. The server does not relay: RCPT
+// refuses recipients that are unknown or deleted, so the server never owes a
+// bounce.
 //
 // [Receiver] parses a message, authenticates it, extracts codes and links, and
 // stores one copy per inbox.
@@ -19,13 +20,12 @@
 //     domain, message too large, mail loop, lines that do not end with CRLF.
 //
 // If the connection breaks between the end of the message and the reply, the
-// message may be stored although the client does not know, and sends it again (RFC
-// 1047).
+// message may be stored, but the client sends it again (RFC 1047).
 //
-// The raw message is stored byte for byte, without the dots of transparency. If the
-// server is configured to normalize, a bare CR or LF becomes CRLF. The server adds no
-// Received and no Return-Path field, so DKIM signatures stay valid and the message
-// can be compared with the sender's copy.
+// The raw message is stored byte for byte, without dot-stuffing. If the server is
+// configured to normalize, a bare CR or LF becomes CRLF. The server adds no
+// Received and no Return-Path field, so DKIM signatures stay valid and the
+// message can be compared with the sender's copy.
 //
 // Replies are constant texts. The log has the cause of an internal error.
 package inbound

@@ -56,14 +56,13 @@ func (l guardListener) Accept() (net.Conn, error) {
 			return newGuard(l.server, w), nil
 		}
 		if conn.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
-			_, _ = io.WriteString(conn, refusal.Error()+"\r\n") // the client may be gone
+			_, _ = io.WriteString(conn, refusal.Error()+"\r\n") // the client may have disconnected
 		}
 		_ = conn.Close()
 	}
 }
 
-// Serve accepts connections until Shutdown, after which it returns nil. It
-// closes l.
+// Serve accepts connections until Shutdown, then returns nil. It closes l.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.conns.listen(l) {
 		return l.Close()

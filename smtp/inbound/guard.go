@@ -34,13 +34,13 @@ type guard struct {
 	session *session
 	commandCounts
 
-	helo string // what the client calls itself; "" before HELO or EHLO
-	over bool   // nothing more is read
+	helo string // the client's name in HELO or EHLO; "" before
+	over bool   // stop reading
 
-	passed  []byte      // of the command that was passed on, what the library has not read
+	passed  []byte      // the unread rest of the command that was passed on
 	mailbox string      // argument of the MAIL or RCPT that was passed on
-	success *smtp.Reply // our words when it succeeds; nil keeps the library's
-	silent  bool        // the 354 that follows is not for the client
+	success *smtp.Reply // reply on success; nil keeps the library's
+	silent  bool        // discard the library's 354 reply
 }
 
 func newGuard(s *Server, w *wire) *guard {
@@ -50,7 +50,7 @@ func newGuard(s *Server, w *wire) *guard {
 	return g
 }
 
-// Read returns the next command, and io.EOF when the connection is to be closed.
+// Read returns the next command, or io.EOF when the connection should be closed.
 func (g *guard) Read(p []byte) (n int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -102,8 +102,8 @@ func (g *guard) panicked(v any) *smtp.Reply {
 	return replyPanic
 }
 
-// relay sends a line of the library to the client, in our words when the command
-// succeeded.
+// relay sends a line of the library to the client. A success is replaced with our
+// own reply.
 func (g *guard) relay(line []byte) {
 	if g.silent && bytes.HasPrefix(line, []byte("354 ")) {
 		g.silent = false
@@ -128,7 +128,7 @@ func (g *guard) relay(line []byte) {
 	case code < 400 && g.success != nil:
 		g.reply(g.success)
 	default:
-		g.reply(plainReply(code, string(line[4:]))) // the text begins with the enhanced code
+		g.reply(plainReply(code, string(line[4:]))) // the text starts with the enhanced code
 	}
 }
 
@@ -187,14 +187,14 @@ func (g *guard) do(cmd command) {
 	case "EXPN", "AUTH", "ETRN", "TURN", "SEND", "SOML", "SAML":
 		g.reply(replyNotOffered)
 	case "GET", "POST", "PUT", "CONNECT":
-		g.hangUp(replyNotSMTP) // a browser that was made to connect
+		g.hangUp(replyNotSMTP) // an HTTP request, as from a browser under attack
 	default:
 		g.reply(replyUnknown)
 	}
 }
 
-// pass gives the library a command. A success is reported with the given reply, or
-// in the library's words if it is nil.
+// pass passes a command to the library. On success the client gets the given
+// reply, or the library's if it is nil.
 func (g *guard) pass(line string, success *smtp.Reply) {
 	g.passed = append([]byte(line), smtp.CRLF...)
 	g.success = success
@@ -219,13 +219,13 @@ func (g *guard) reply(r *smtp.Reply) {
 	g.wire.say(r)
 }
 
-// hangUp sends r as the last reply, to a client that may still be sending.
+// hangUp sends r as the last reply, while the client may still be sending.
 func (g *guard) hangUp(r *smtp.Reply) {
 	g.over, g.wire.unread = true, true
 	g.wire.say(r)
 }
 
-// lose ends the session after a read that failed.
+// lose ends the session after a failed read.
 func (g *guard) lose(err error) {
 	if r := lastWords(err); r != nil {
 		g.wire.say(r)
@@ -246,7 +246,7 @@ func (g *guard) hello(cmd command) {
 	g.helo = cmd.args
 	success := plainReply(250, g.server.cfg.Hostname)
 	if cmd.verb == "EHLO" {
-		success = nil // several lines
+		success = nil // the reply has several lines
 	}
 	g.pass(cmd.verb+" "+cmd.args, success)
 }

@@ -12,15 +12,15 @@ var headerReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 
 
 var receivedName = []byte("received:")
 
-// countReceived counts the Received fields in the header of the mail that r
-// reads, and stops when there are too many. Empty lines in front of the header
-// are no end of it, as in mime.Parse.
+// countReceived counts the Received fields in the header of the message in r, and
+// stops above the limit. Empty lines before the header do not end it, as in
+// mime.Parse.
 func countReceived(r io.Reader) (n int, err error) {
 	br := headerReaders.Get().(*bufio.Reader)
 	defer headerReaders.Put(br)
 	defer br.Reset(nil)
 	br.Reset(r)
-	begins, inHeader := true, false // the piece begins a line; a field has been seen
+	begins, inHeader := true, false // the piece starts a line; a field has been seen
 	for n <= maxReceived {
 		piece, err := br.ReadSlice('\n')
 		if begins && len(piece) > 0 {

@@ -13,20 +13,19 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// incoming is a mail that has been read and is ready to be stored, for as many
-// inboxes as there are.
+// incoming is a parsed message, ready to be stored in one or more inboxes.
 type incoming struct {
-	message store.Message // all that is the same for every copy
+	message store.Message // fields that are the same in every copy
 	content store.Content
 	fold    string // subject for comparison
 	thread  string // subject without reply marks, for comparison
 
-	replyMark bool // the subject has one
+	replyMark bool // the subject has a reply mark
 }
 
-// take reads the mail and takes out what is to be stored beside it. A large mail
-// is read only when the verdicts are there, for which somebody else's DNS may be
-// slow, and when there is room for what it says, until leave is called.
+// take parses the message. A large message is parsed only when the authentication
+// results have arrived, which may take long, and when there is memory for its
+// content; leave frees that memory.
 func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *Spool, auth *authCheck, lim mail.Limits) (in *incoming, leave func(), err error) {
 	if err := r.examine(ctx, raw, auth, lim); err != nil {
 		return nil, nil, err
@@ -50,7 +49,7 @@ func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *Spool, auth
 	return in, leave, nil
 }
 
-// enter waits for a place.
+// enter waits for a slot.
 func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
 	select {
 	case places <- struct{}{}:
@@ -60,10 +59,9 @@ func enter(ctx context.Context, places chan struct{}) (leave func(), err error) 
 	}
 }
 
-// examine refuses what has come too far round, and gives the mail to the judge,
-// so that the DNS is asked while the rest is done. Like read it runs for no more
-// than a few mails at the same time, so that the memory for it is bounded
-// whatever the number of sessions.
+// examine refuses mail loops and starts the authentication, so that DNS queries
+// run in the background. Like read it is limited to a few messages at a time,
+// which bounds memory.
 func (r *Receiver) examine(ctx context.Context, raw *Spool, auth *authCheck, lim mail.Limits) (err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
@@ -88,7 +86,7 @@ func (r *Receiver) examine(ctx context.Context, raw *Spool, auth *authCheck, lim
 	return err
 }
 
-// read parses the mail, and makes all that is shown of it.
+// read parses the message and derives the stored fields.
 func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *Spool, lim mail.Limits) (in *incoming, err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
@@ -144,8 +142,8 @@ func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Der
 	return in
 }
 
-// keepRaw is content with the raw mail alone: as it goes into the row, or, when it
-// is too large for that, as a blob that all copies share.
+// keepRaw returns the raw message as content: inline, or, if it is too large, as
+// a blob that all copies share.
 func (r *Receiver) keepRaw(ctx context.Context, raw *Spool) (store.Content, error) {
 	if b, ok := raw.Bytes(); ok {
 		return store.Content{Raw: b}, nil
@@ -161,7 +159,7 @@ func (r *Receiver) keepRaw(ctx context.Context, raw *Spool) (store.Content, erro
 	return store.Content{BlobKey: &key}, nil
 }
 
-// copies makes one message for each target.
+// copies returns one message per target.
 func (in *incoming) copies(to []target) []*store.NewMessage {
 	copies := make([]*store.NewMessage, len(to))
 	for i, t := range to {

@@ -2,8 +2,7 @@ package inbound
 
 import "time"
 
-// Defaults of ServerConfig. smtp.DefaultMaxSize and smtp.MaxRecipients are the
-// others.
+// Defaults of ServerConfig. See also smtp.DefaultMaxSize and smtp.MaxRecipients.
 const (
 	defaultMaxConns      = 1000
 	defaultMaxConnsPerIP = 50

@@ -8,10 +8,9 @@ import (
 
 var endOfData = []byte(".\r\n")
 
-// readData reads the data after DATA up to its end, which only CRLF.CRLF is,
-// and takes the dots of transparency off (RFC 5321 section 4.5.2). Where the
-// end is not found or not looked for, the connection is of no more use: unread
-// is set.
+// readData reads the data after DATA up to CRLF.CRLF and removes dot-stuffing
+// (RFC 5321 section 4.5.2). If it does not reach the end, the connection cannot
+// be used any more and unread is set.
 func (w *wire) readData(d *dataSink) error {
 	if err := w.copyData(d); err != nil {
 		w.unread = true
@@ -20,13 +19,13 @@ func (w *wire) readData(d *dataSink) error {
 	return d.finish()
 }
 
-// copyData moves lines from the connection to d until the end of the data.
+// copyData copies lines from the connection to d until the end of the data.
 func (w *wire) copyData(d *dataSink) error {
 	w.pace.start()
 	for begins := true; ; {
 		n, end, err := w.copyBuffered(d, begins)
 		if n > 0 {
-			begins = bytes.HasSuffix(w.pending()[:n], smtp.CRLF) // which copyBuffered never takes apart
+			begins = bytes.HasSuffix(w.pending()[:n], smtp.CRLF) // copyBuffered does not split a CRLF
 		}
 		w.start += n
 		switch {
@@ -44,7 +43,7 @@ func (w *wire) copyData(d *dataSink) error {
 	}
 }
 
-// cutShort is the answer to data that does not come whole.
+// cutShort returns the reply to incomplete data.
 func cutShort(err error) *smtp.Reply {
 	if r := lastWords(err); r != nil {
 		return r
@@ -52,12 +51,12 @@ func cutShort(err error) *smtp.Reply {
 	return replyCutShort
 }
 
-// copyBuffered gives what is in buf to d, in runs as long as transparency
-// allows. It returns how many bytes it used, and whether the end of the data
-// follows them. It leaves what may become a line end or the end of the data.
+// copyBuffered copies buffered data to d in runs, without stuffed dots. It
+// returns how many bytes it used, and whether the end of the data follows. It
+// leaves bytes that may be part of a line end or of the end of the data.
 func (w *wire) copyBuffered(d *dataSink, begins bool) (used int, end bool, err error) {
 	p := w.pending()
-	run := 0 // beginning of what is not yet given to d
+	run := 0 // start of the data not yet written to d
 	for pos := 0; ; begins = true {
 		if begins && pos < len(p) && p[pos] == '.' {
 			if _, err := d.Write(p[run:pos]); err != nil {

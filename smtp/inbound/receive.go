@@ -18,40 +18,37 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// ReceiverConfig is what a Receiver needs. Store, Domain and TempDir are
-// required.
+// ReceiverConfig configures a Receiver. Store, Domain and TempDir are required.
 type ReceiverConfig struct {
-	// Store takes the mail.
+	// Store stores the messages.
 	Store *store.Store
-	// Domain is the mail domain of the install, lower case. Mail to any other
-	// one is refused, unless it is verified for an account.
+	// Domain is the mail domain of the installation, in lower case. Other domains
+	// are refused unless an account has verified them.
 	Domain string
-	// TempDir is the folder for mail that is too large for memory while it comes
-	// in. Nobody else may use it.
+	// TempDir is the folder for large messages while they arrive. No other
+	// process may use it.
 	TempDir string
-	// Feedback reads return paths; nil means that mail has none, and that no report
-	// is read.
+	// Feedback verifies reverse-paths; nil disables them, and reports.
 	Feedback *feedback.Signer
-	// Auth checks SPF, DKIM and DMARC; nil means that they are not checked. A message
-	// of our own queue has crossed no network. Its result is the account that sent it.
+	// Auth checks SPF, DKIM and DMARC; nil disables the checks. A message of our
+	// own queue is not checked: its result is the account that sent it.
 	Auth *mailauth.Checker
-	// Hostname is the name that the verdicts are given under; empty means
-	// Domain.
+	// Hostname is the host name in authentication results; empty means Domain.
 	Hostname string
-	// Limits bound the reading of a mail; zero means mail.DefaultLimits().
+	// Limits bound the parsing of a message; zero means mail.DefaultLimits().
 	Limits mail.Limits
-	// SpoolMemory is how many bytes of incoming mail lie in memory at most, not
-	// counting the first 16 KiB of each; 0 means 64 MiB. Beyond it, mail comes
-	// into temporary files.
+	// SpoolMemory is the memory, in bytes, for arriving messages, not counting
+	// the first 16 KiB of each; 0 means 64 MiB. Beyond it, messages are written
+	// to temporary files.
 	SpoolMemory int64
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes what an operator may act on; nil means slog.Default().
+	// Log receives what an operator may act on; nil means slog.Default().
 	Log *slog.Logger
 }
 
-// Receiver reads mail and stores it in the inboxes that it is for. It is safe
-// for use by many goroutines.
+// Receiver parses messages and stores them in inboxes. It is safe for concurrent
+// use.
 type Receiver struct {
 	store    *store.Store
 	domain   string
@@ -60,13 +57,13 @@ type Receiver struct {
 	host     string
 	limits   mail.Limits
 	spools   *spools
-	reading  chan struct{} // holds a token for each mail that is being read
-	large    chan struct{} // and one for each large mail that is held
+	reading  chan struct{} // holds a token for each message being parsed
+	large    chan struct{} // holds a token for each large message in memory
 	now      func() time.Time
 	log      *slog.Logger
 }
 
-// NewReceiver returns a receiver. It makes the folder for temporary files and
+// NewReceiver returns a receiver. It creates the folder for temporary files, or
 // empties it.
 func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	if cfg.Store == nil || cfg.Domain == "" || cfg.TempDir == "" {
@@ -106,21 +103,20 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	}, nil
 }
 
-// messageLimits returns the limits for reading one message, with a budget of its
-// own.
+// messageLimits returns the limits for one message, with its own time budget.
 func (r *Receiver) messageLimits() mail.Limits {
 	lim := r.limits
 	lim.Budget = cpubudget.New(readBudget)
 	return lim
 }
 
-// NewSpool returns an empty spool for one mail. The caller closes it.
+// NewSpool returns an empty spool for one message. The caller closes it.
 func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
 
-// Receive stores the mail in raw for every recipient of env, all copies or
-// none, and returns them as stored; their Content.Raw is valid until raw is
-// closed. Errors are those of Resolve, a *Reply when the mail cannot
-// be taken (552 5.3.4 header too large, 554 5.4.6 loop), or the store's.
+// Receive stores the message in raw for every recipient of env, all copies or
+// none, and returns the stored messages. Their Content.Raw is valid until raw is
+// closed. Errors are those of Resolve, a *smtp.Reply if the message is refused
+// (552 5.3.4 header too large, 554 5.4.6 loop), or the store's.
 func (r *Receiver) Receive(ctx context.Context, env smtp.Envelope, raw *Spool) ([]store.Message, error) {
 	to, err := resolveAll(ctx, env.RcptTo, r.target)
 	if err != nil {
@@ -129,10 +125,10 @@ func (r *Receiver) Receive(ctx context.Context, env smtp.Envelope, raw *Spool) (
 	return r.deliver(ctx, env, to, raw, nil)
 }
 
-// DeliverLocal stores a mail of our own queue, of size bytes, and records
-// attempts in the same transaction, so that it cannot arrive twice. The mail may
-// be larger than what comes over SMTP. Errors are those of Receive, that of
-// rawMail, and store.ErrState when another claim has taken the recipient.
+// DeliverLocal stores a message of our own queue, of size bytes, and records
+// attempts in the same transaction, so that it cannot arrive twice. The size
+// limit of SMTP does not apply. Errors are those of Receive and of rawMail, and
+// store.ErrState if the claim on the recipient is lost.
 func (r *Receiver) DeliverLocal(ctx context.Context, env smtp.Envelope, rawMail io.Reader, size int64, attempts []*store.Attempt) error {
 	to, err := resolveAll(ctx, env.RcptTo, r.inboxTarget)
 	if err != nil {
@@ -151,15 +147,16 @@ func (r *Receiver) DeliverLocal(ctx context.Context, env smtp.Envelope, rawMail 
 	return err
 }
 
-// close closes a spool. Nothing can be done about a file that stays.
+// close closes a spool. It only logs an error, for example about a file that
+// cannot be removed.
 func (r *Receiver) close(ctx context.Context, raw *Spool) {
 	if err := raw.Close(); err != nil {
 		r.log.WarnContext(ctx, "temporary file not removed", "error", err)
 	}
 }
 
-// deliver reads the mail and stores a copy for each target, and with it what it
-// reports of mail of ours.
+// deliver parses the message and stores a copy for each target, with the results
+// of a report.
 func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
 	lim := r.messageLimits()
 	news, to, err := r.reported(ctx, env, to, raw, lim)
@@ -190,7 +187,7 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		// An inbox was deleted after it was looked up. The others still get it.
+		// An inbox was deleted after it was resolved. Deliver to the others.
 		left, err := r.stillOpen(ctx, to)
 		switch {
 		case err != nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// engineError returns the reply as the error that makes the SMTP library send it.
+// engineError converts a reply to the error that the SMTP library sends.
 func engineError(r *smtp.Reply) *gosmtp.SMTPError {
 	return &gosmtp.SMTPError{Code: r.Code, EnhancedCode: gosmtp.NoEnhancedCode, Message: r.Enhanced + " " + r.Text}
 }
@@ -22,10 +22,10 @@ func reply(code, class, subject, detail int, text string) *smtp.Reply {
 	return &smtp.Reply{Code: code, Enhanced: strconv.Itoa(class) + "." + strconv.Itoa(subject) + "." + strconv.Itoa(detail), Text: text}
 }
 
-// plainReply returns a reply without an enhanced code of its own.
+// plainReply returns a reply without an Enhanced field.
 func plainReply(code int, text string) *smtp.Reply { return &smtp.Reply{Code: code, Text: text} }
 
-// What goes well.
+// Positive replies.
 var (
 	replyGoAhead  = plainReply(354, "Go ahead, end with <CR><LF>.<CR><LF>")
 	replyOK       = reply(250, 2, 0, 0, "OK")
@@ -39,7 +39,7 @@ var (
 	replyStartTLS = reply(220, 2, 0, 0, "Ready to start TLS")
 )
 
-// What is refused for what it is.
+// Refusals of content and recipients.
 var (
 	replyNoInbox      = reply(550, 5, 1, 1, "No such inbox here")
 	replyInboxClosed  = reply(550, 5, 2, 1, "Inbox does not accept mail")
@@ -57,7 +57,7 @@ var (
 	replyNUL            = reply(554, 5, 6, 0, "NUL is not allowed in a message, closing connection")
 )
 
-// What is refused for how it is said.
+// Refusals of syntax and order.
 var (
 	replyUnknown      = reply(500, 5, 5, 1, "Unknown command")
 	replyNotOffered   = reply(502, 5, 5, 1, "Command not offered")
@@ -72,7 +72,7 @@ var (
 	replyTooManyRcpts = reply(452, 4, 5, 3, "Too many recipients")
 )
 
-// What ends the connection. Where it does depends on whoever sends it.
+// Replies that close the connection.
 var (
 	replyCommandLine  = reply(500, 5, 5, 2, "Line too long, closing connection")
 	replyCommandEnd   = reply(500, 5, 5, 2, "Lines must end with <CR><LF>, closing connection")
@@ -91,14 +91,14 @@ var (
 	replyPanic        = reply(421, 4, 3, 0, "Internal error, closing connection")
 )
 
-// What is our own fault, or nobody's.
+// Internal faults.
 var (
 	replyTryLater = reply(451, 4, 3, 0, "Try again later")
 	replyFull     = reply(452, 4, 3, 1, "No space left, try again later")
 )
 
-// replyTo returns the answer for an error of the receive path, and whether the
-// fault is ours, so that the cause belongs in the log.
+// replyTo returns the reply to an error of the receive path. ours reports that
+// the fault is ours, so that the cause is logged.
 func replyTo(err error) (answer *smtp.Reply, ours bool) {
 	if errors.As(err, &answer) {
 		return answer, false
@@ -109,7 +109,7 @@ func replyTo(err error) (answer *smtp.Reply, ours bool) {
 	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return replyFull, true
 	case errors.Is(err, context.Canceled):
-		return replyTryLater, false // we ourselves went away
+		return replyTryLater, false // the server is shutting down
 	}
 	return replyTryLater, true
 }

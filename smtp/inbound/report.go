@@ -15,18 +15,20 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// A report tells what became of mail of ours: a bounce (RFC 3464), a complaint
-// (RFC 5965), a success. Anybody can write one, so it counts only when it proves
-// that whoever wrote it has handled the mail, and then only for the recipient that
-// it proves to know:
+// A report describes the delivery of a message that we sent: a bounce or success
+// (RFC 3464), or a complaint (RFC 5965). Reports can be forged, so one counts
+// only if its author has handled the message, and only for the recipient that it
+// identifies:
 //
-//   - it comes to the return path of one recipient, or returns mail with it;
-//   - or it comes to the inbox that sent the mail, names both the mail's
-//     Message-ID and the recipient, and the mail had no other: whoever gets a mail
-//     knows its Message-ID and who else it is to.
+//   - it arrives at the reverse-path of one recipient, or contains that
+//     reverse-path;
+//   - or it arrives at the sending inbox, names the Message-ID and the recipient,
+//     and the message had no other recipient. With several, each of them would
+//     know the Message-ID and the others.
 
-// returnTarget is the recipient that a return path names. ok is false when rcpt
-// is no return path. What is forged is refused without a look into the database.
+// returnTarget returns the recipient that a reverse-path identifies. ok is false
+// if rcpt is not a reverse-path. Forged addresses are refused without a database
+// query.
 func (r *Receiver) returnTarget(ctx context.Context, rcpt string) (t target, ok bool, err error) {
 	local, tag, _ := smtp.SplitAddress(rcpt)
 	if r.feedback == nil || local != feedback.ReturnName || tag == nil {
@@ -40,22 +42,21 @@ func (r *Receiver) returnTarget(ctx context.Context, rcpt string) (t target, ok 
 		return target{}, true, replyNoInbox
 	}
 	sent, err := r.store.SentTo(ctx, to.Account, to.Message, to.Recipient)
-	if errors.Is(err, store.ErrNotFound) { // the mail is deleted
+	if errors.Is(err, store.ErrNotFound) { // the message is deleted
 		return target{}, true, replyNoInbox
 	}
 	return target{rcpt: rcpt, sent: &sent}, true, err
 }
 
-// told is what a report tells.
+// told collects the results of a report.
 type told struct {
 	reports []*store.Report
 	optOuts []store.SentTo
 }
 
-// reported reads a mail as a report on mail of ours. It returns what that tells
-// and the inboxes that the mail is for: one to a return path is for the inbox that
-// the reported mail was sent from. When it is for nobody and tells nothing it is
-// refused.
+// reported reads a message as a report. It returns the results and the inboxes
+// for the message: a report to a reverse-path goes to the inbox that sent the
+// reported message. A message without results and inboxes is refused.
 func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, lim mail.Limits) (told, []target, error) {
 	var all told
 	if r.feedback == nil || !asReport(env, to, raw) {
@@ -85,8 +86,8 @@ func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target,
 	return all, inboxes, nil
 }
 
-// asReport says whether a mail is to be read as a report: it comes to a return
-// path, or has a null reverse-path, or says that it is one.
+// asReport reports whether a message should be read as a report: it was sent to a
+// reverse-path, has a null reverse-path, or has the content type of a report.
 func asReport(env smtp.Envelope, to []target, raw *Spool) bool {
 	if env.MailFrom == "" {
 		return true
@@ -100,7 +101,8 @@ func asReport(env smtp.Envelope, to []target, raw *Spool) bool {
 	return ok && bytes.Contains(bytes.ToLower(head[:min(len(head), 16<<10)]), []byte("multipart/report"))
 }
 
-// readReport runs, as all reading does, for a few mails at the same time.
+// readReport parses a report. Like all parsing it is limited to a few messages at
+// a time.
 func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, lim mail.Limits) (rep bounce.Report, err error) {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
@@ -115,8 +117,9 @@ func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, li
 	return rep, errorIn("read the report", err)
 }
 
-// tellOfOthers takes a report that came to an inbox: about the mail whose return
-// path it gives back, and else about mail of that inbox to one recipient.
+// tellOfOthers processes a report that arrived at an inbox. It concerns the
+// message whose reverse-path it contains, or else a message of that inbox to a
+// single recipient.
 func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Report, in store.Mailbox) error {
 	if len(rep.Recipients) == 0 {
 		return nil
@@ -146,14 +149,14 @@ func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Repor
 	return nil
 }
 
-// names says whether a report names an address.
+// names reports whether a report names an address.
 func names(about bounce.Recipient, email string) bool {
 	email = mail.FoldAddress(email)
 	return about.Email != "" && mail.FoldAddress(about.Email) == email ||
 		about.Original != "" && mail.FoldAddress(about.Original) == email
 }
 
-// add notes what the report says of a recipient.
+// add adds the report's result for a recipient.
 func (t *told) add(rep bounce.Report, sent store.SentTo) {
 	about, ok := of(rep, sent.Email)
 	if !ok {
@@ -174,19 +177,19 @@ func (t *told) add(rep bounce.Report, sent store.SentTo) {
 		case strings.HasPrefix(rep.FeedbackType, "opt-out"):
 			t.optOuts = append(t.optOuts, sent)
 			return
-		case strings.HasPrefix(rep.FeedbackType, "auth"), rep.FeedbackType == "dmarc": // a check failed, nobody complained
+		case strings.HasPrefix(rep.FeedbackType, "auth"), rep.FeedbackType == "dmarc": // an authentication report, not a complaint
 			return
 		}
 		r.Status, r.Response, r.Suppress = store.RecipientComplained, "Feedback: "+rep.FeedbackType, store.SuppressedComplaint
-	default: // the mail is on its way, or has arrived and was answered
+	default: // delayed, or delivered
 		return
 	}
 	t.reports = append(t.reports, &r)
 }
 
-// of is what a report says of the recipient that it is known to be about. Under
-// another address it is about where their mail is passed on to; when that is
-// several and they fared differently, it says nothing.
+// of returns the report's entry for the known recipient. If no entry has the
+// address, the mail was forwarded: of returns the common result of all entries,
+// and false if they differ.
 func of(rep bounce.Report, email string) (bounce.Recipient, bool) {
 	if len(rep.Recipients) == 0 {
 		return bounce.Recipient{}, false
@@ -202,8 +205,8 @@ func of(rep bounce.Report, email string) (bounce.Recipient, bool) {
 	return rep.Recipients[0], true
 }
 
-// keep records what was told by a mail that is put into no inbox, and takes those
-// off marketing mail who asked for it.
+// keep stores the results of a message that is not delivered to an inbox, and
+// unsubscribes recipients who asked for it.
 func (r *Receiver) keep(ctx context.Context, all told, stored bool) error {
 	if !stored {
 		for _, report := range all.reports {

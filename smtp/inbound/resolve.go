@@ -12,21 +12,22 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// target is an inbox that a mail is for.
+// target is an inbox that receives the message.
 type target struct {
 	rcpt  string
 	inbox store.Mailbox
 	tag   *string
-	// sent is the recipient whose return path the mail came to. inbox is then where
-	// the mail that it is about was sent from, once it has been read.
+	// sent is set for a message to a reverse-path: the recipient that it
+	// identifies. inbox is then the sending inbox of the reported message, once
+	// the report has been read.
 	sent *store.SentTo
 }
 
-// Resolve returns the inbox that receives mail for rcpt, and the tag in it, nil
-// without one. Its error is an *Reply (550 5.1.1 for an unknown or deleted inbox,
-// and for one of an account that the domain is no longer verified for, 5.2.1 for
-// one that is suspended or expired, 5.7.1 for a foreign domain, 501 5.1.3 for what
-// is no address), or the store's.
+// Resolve returns the inbox for rcpt, and the tag in it, or nil. Its error is a
+// *smtp.Reply or the store's. The replies are 550 5.1.1 for an unknown or deleted
+// inbox, also if its account no longer has the domain verified; 5.2.1 for a
+// suspended or expired inbox; 5.7.1 for a foreign domain; 501 5.1.3 for an
+// invalid address.
 func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *string, error) {
 	local, tag, domain := smtp.SplitAddress(rcpt)
 	if strings.ContainsAny(local, routing) {
@@ -51,18 +52,18 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	return in, tag, nil
 }
 
-// anyAccount is the owner of the install's own domain, on which all accounts have
-// inboxes.
+// anyAccount is the owner of the installation's own domain, on which all accounts
+// have inboxes.
 const anyAccount = 0
 
-// ownerOf returns the account that a domain is verified for. A domain that nobody
-// has verified here is foreign, though there may be inboxes on it of a time when
-// somebody had.
+// ownerOf returns the account that has verified a domain. A domain without
+// verification is foreign, even if it still has inboxes from an earlier
+// verification.
 func (r *Receiver) ownerOf(ctx context.Context, domain string) (int64, error) {
 	switch {
 	case domain == r.domain:
 		return anyAccount, nil
-	case !smtp.IsDomain(domain): // what is no name cannot be asked for
+	case !smtp.IsDomain(domain): // an invalid name cannot be looked up
 		return 0, replyRelayDenied
 	}
 	owner, err := r.store.DomainOwner(ctx, domain)
@@ -75,11 +76,11 @@ func (r *Receiver) ownerOf(ctx context.Context, domain string) (int64, error) {
 	return owner, nil
 }
 
-// routing are the characters by which a local part asked older servers to send
-// the mail on: user%elsewhere, elsewhere!user.
+// routing holds the characters of historic source routing in local parts:
+// user%elsewhere, elsewhere!user.
 const routing = "%!@"
 
-// target is whom mail for rcpt is for: an inbox, or a return path. Errors are
+// target returns the target for rcpt: an inbox or a reverse-path. Errors are
 // those of Resolve.
 func (r *Receiver) target(ctx context.Context, rcpt string) (target, error) {
 	if t, ok, err := r.returnTarget(ctx, rcpt); ok || err != nil {
@@ -108,8 +109,8 @@ func resolveAll(ctx context.Context, rcpts []string, resolve func(context.Contex
 	return to, nil
 }
 
-// addTarget adds t, unless its inbox is there already: an inbox gets one copy
-// of a mail, whatever tags it was addressed with. A return path counts once too.
+// addTarget adds t, unless its inbox is already a target: an inbox gets one copy
+// of a message, whatever tags are used. A reverse-path counts once too.
 func addTarget(to []target, t target) []target {
 	same := func(o target) bool {
 		if t.inbox.Seq == 0 {
@@ -123,7 +124,7 @@ func addTarget(to []target, t target) []target {
 	return append(to, t)
 }
 
-// stillOpen returns those of the targets that take mail.
+// stillOpen returns the targets that still accept messages.
 func (r *Receiver) stillOpen(ctx context.Context, to []target) ([]target, error) {
 	var open []target
 	for _, t := range to {

@@ -16,41 +16,42 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// ServerConfig is what a Server needs. Receiver and Hostname are required; what
-// is zero of the rest has the value in brackets.
+// ServerConfig configures a Server. Receiver and Hostname are required. Other
+// zero fields have the default in brackets.
 type ServerConfig struct {
 	Receiver *Receiver
-	// Hostname is how the server introduces itself.
+	// Hostname is the server's name in its greeting.
 	Hostname string
-	// TLS, when not nil, is offered by STARTTLS.
+	// TLS, if not nil, enables STARTTLS.
 	TLS *tls.Config
-	// Normalize makes CRLF out of a CR or LF that stands alone in a mail. Without
-	// it, such mail is refused.
+	// Normalize converts a bare CR or LF in a message to CRLF. Otherwise the
+	// message is refused.
 	Normalize bool
 
-	// MaxConns is how many connections there may be [1000], and MaxConnsPerIP
-	// from one IPv4 address or IPv6 /64 [50]. One more is answered with 421, or,
-	// when MaxConns is reached, the one that is idle.
+	// MaxConns limits the connections [1000], and MaxConnsPerIP those of one IPv4
+	// address or IPv6 /64 [50]. At the limit a new client is refused with 421; at
+	// MaxConns, an idle client is disconnected instead if there is one.
 	MaxConns, MaxConnsPerIP int
-	// MaxRecipients is how many recipients a mail may have [100].
+	// MaxRecipients is the maximum number of recipients of a message [100].
 	MaxRecipients int
-	// MaxSize is the largest mail, in bytes [25 MiB].
+	// MaxSize is the maximum size of a message in bytes [25 MiB].
 	MaxSize int64
 
-	// CommandTimeout is how long a client may wait before it says something [5
-	// minutes, RFC 5321 section 4.5.3.2.7], LineTimeout how long a command line or
-	// a TLS handshake may take [1 minute], DataTimeout a piece of data [3 minutes],
-	// TransactionTimeout all from MAIL to the end of the data [30 minutes], and
-	// WriteTimeout to take our answer [1 minute].
+	// Timeouts: CommandTimeout for the start of a command [5 minutes, RFC 5321
+	// section 4.5.3.2.7], LineTimeout for a command line or a TLS handshake [1
+	// minute], DataTimeout for a block of data [3 minutes], TransactionTimeout
+	// from MAIL to the end of the data [30 minutes], WriteTimeout for a reply [1
+	// minute].
 	CommandTimeout, LineTimeout, DataTimeout, TransactionTimeout, WriteTimeout time.Duration
-	// MinRate is how many bytes of data a second must come [500, as Postfix's
-	// smtpd_min_data_rate], once RateGrace is over [1 minute].
+	// MinRate is the minimum data rate in bytes per second [500, as
+	// smtpd_min_data_rate of Postfix]. It applies after RateGrace [1 minute].
 	MinRate   int
 	RateGrace time.Duration
 
-	// Now is the clock of limits over many connections; nil means time.Now.
+	// Now is the clock for limits that span connections; nil means time.Now.
 	Now func() time.Time
-	// Log takes received mail and our own faults; nil means slog.Default().
+	// Log receives accepted messages and our own faults; nil means
+	// slog.Default().
 	Log *slog.Logger
 }
 
@@ -73,7 +74,7 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	return c
 }
 
-// inboxes is what a session needs of a Receiver.
+// inboxes is the part of Receiver that a session uses.
 type inboxes interface {
 	target(ctx context.Context, rcpt string) (target, error)
 	NewSpool() *Spool
@@ -81,13 +82,13 @@ type inboxes interface {
 	close(ctx context.Context, raw *Spool)
 }
 
-// Server receives mail over SMTP.
+// Server receives messages over SMTP.
 type Server struct {
 	cfg      ServerConfig
 	receiver inboxes
 	engine   *gosmtp.Server
 	log      *slog.Logger
-	ctx      context.Context // of the server's life, for its sessions
+	ctx      context.Context // ends with the server
 	end      context.CancelFunc
 
 	conns        conns
@@ -106,9 +107,9 @@ func NewServer(cfg ServerConfig) *Server {
 	return s
 }
 
-// Shutdown stops listening, lets mail whose data is coming in finish, and
-// answers every other command with 421. It returns when all connections are
-// closed; when ctx ends before that, it breaks them off and returns its error.
+// Shutdown stops listening, lets messages in progress finish, and replies 421 to
+// every other command. It returns when all connections are closed. If ctx ends
+// first, it closes them and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.conns.stop()
 	done := make(chan struct{})

@@ -15,17 +15,17 @@ import (
 type session struct {
 	guard *guard
 
-	open   bool // MAIL was accepted
+	open   bool // after MAIL
 	env    smtp.Envelope
-	rcpts  int // recipients that were accepted
+	rcpts  int // accepted recipients
 	to     []target
 	chunks *chunks // nil before the first BDAT
 }
 
 var _ gosmtp.Session = (*session)(nil)
 
-// Mail begins a transaction. The path is the one that the guard has read: the
-// library's has lost its quotes.
+// Mail begins a transaction. It uses the path that the guard has parsed, because
+// the library removes quotes.
 func (s *session) Mail(_ string, opts *gosmtp.MailOptions) error {
 	w := s.guard.wire
 	w.begin()
@@ -62,8 +62,8 @@ func (s *session) Rcpt(string, *gosmtp.RcptOptions) (err error) {
 	return nil
 }
 
-// Data receives and stores the message. The library's reader stays unused: the
-// guard finds the end of the message, and gives the library only that.
+// Data receives and stores the message. It does not use the library's reader,
+// because the guard determines the end of the message.
 func (s *session) Data(io.Reader) (err error) {
 	defer s.Reset()
 	defer s.recoverPanic(&err)

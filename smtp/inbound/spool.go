@@ -12,23 +12,23 @@ import (
 	"sync/atomic"
 )
 
-// spoolSizes are the buffers a spool grows through before it turns to a file.
-// Nearly all mail fits the first one, of which every connection may hold one.
-// The larger ones come out of a budget.
+// spoolSizes are the sizes of a spool's memory buffer, before it uses a file.
+// Nearly all messages fit the first size, of which every connection may have one
+// buffer. The larger ones count against a budget.
 var spoolSizes = [...]int{16 << 10, 64 << 10, 256 << 10}
 
 const spoolPattern = "spool-*"
 
-// spools makes spools that share a folder for temporary files and a budget of
-// memory.
+// spools creates spools that share a folder for temporary files and a memory
+// budget.
 type spools struct {
 	dir    string
-	budget atomic.Int64 // bytes that buffers above the first size may still take
+	budget atomic.Int64 // remaining bytes for buffers above the first size
 	pools  [len(spoolSizes)]sync.Pool
 }
 
-// newSpools makes the folder dir when it is missing, and removes from it what a
-// crash left behind.
+// newSpools creates dir if it is missing, and removes files that a crash left
+// behind.
 func newSpools(dir string, memory int64) (*spools, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of temporary files: %w", err)
@@ -47,7 +47,7 @@ func newSpools(dir string, memory int64) (*spools, error) {
 	return p, nil
 }
 
-// removeFile removes a file that may be gone already.
+// removeFile removes a file that may not exist.
 func removeFile(name string) error {
 	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -55,7 +55,7 @@ func removeFile(name string) error {
 	return nil
 }
 
-// get returns a buffer of the size of a class, nil when the budget is spent.
+// get returns a buffer of a size class, or nil when the budget is used up.
 func (p *spools) get(class int) *[]byte {
 	if class > 0 {
 		if p.budget.Add(-int64(spoolSizes[class])) < 0 {
@@ -78,21 +78,20 @@ func (p *spools) put(class int, b *[]byte) {
 	}
 }
 
-// Spool holds one mail while it comes in: up to 256 KiB in memory, a larger one
-// in a temporary file. It is not for use by several goroutines at once, and
-// must be closed.
+// Spool holds an arriving message: up to 256 KiB in memory, a larger one in a
+// temporary file. It is not safe for concurrent use and must be closed.
 type Spool struct {
 	from  *spools
 	class int
-	buf   *[]byte // the mail, or what is not yet in file
+	buf   *[]byte // the message, or the part that is not in file yet
 	file  *os.File
-	named string // of file, when it could not be removed while open
+	named string // name of file, if it could not be removed while open
 	size  int64
 }
 
 func (p *spools) spool() *Spool { return &Spool{from: p, buf: p.get(0)} }
 
-// Write appends to the mail.
+// Write appends to the message.
 func (s *Spool) Write(b []byte) (int, error) {
 	for rest := b; ; {
 		room := cap(*s.buf) - len(*s.buf)
@@ -112,7 +111,7 @@ func (s *Spool) Write(b []byte) (int, error) {
 	}
 }
 
-// grow moves the mail to the next larger buffer, if there is one to be had.
+// grow moves the message to the next larger buffer, if the budget allows.
 func (s *Spool) grow() bool {
 	if s.class+1 == len(spoolSizes) {
 		return false
@@ -128,7 +127,7 @@ func (s *Spool) grow() bool {
 	return true
 }
 
-// spill moves what is in memory to the file.
+// spill moves the buffer to the file.
 func (s *Spool) spill() error {
 	if s.file == nil {
 		f, err := os.CreateTemp(s.from.dir, spoolPattern)
@@ -136,7 +135,7 @@ func (s *Spool) spill() error {
 			return fmt.Errorf("make a temporary file: %w", err)
 		}
 		s.file = f
-		// Without a name it is gone whatever happens to us.
+		// A file without a name disappears even after a crash.
 		if err := removeFile(f.Name()); err != nil {
 			s.named = f.Name()
 		}
@@ -148,10 +147,10 @@ func (s *Spool) spill() error {
 	return nil
 }
 
-// Size is the number of bytes written.
+// Size returns the number of bytes written.
 func (s *Spool) Size() int64 { return s.size }
 
-// Bytes returns the mail, valid until Close, when it is in memory.
+// Bytes returns the message if it is in memory. The slice is valid until Close.
 func (s *Spool) Bytes() (raw []byte, ok bool) {
 	if s.file != nil {
 		return nil, false
@@ -159,8 +158,8 @@ func (s *Spool) Bytes() (raw []byte, ok bool) {
 	return *s.buf, true
 }
 
-// Reader returns a reader over the whole mail, from its beginning, valid until
-// the next Write or Close.
+// Reader returns a reader over the whole message, valid until the next Write or
+// Close.
 func (s *Spool) Reader() (io.ReadSeeker, error) {
 	if s.file == nil {
 		return bytes.NewReader(*s.buf), nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// unknownRcpts counts unknown recipients over all connections of a network.
+// unknownRcpts counts unknown recipients per network, over all connections.
 type unknownRcpts struct {
 	now func() time.Time
 
@@ -23,7 +23,8 @@ func newUnknownRcpts(now func() time.Time) *unknownRcpts {
 	return &unknownRcpts{now: now, by: map[netip.Prefix]*guessCount{}}
 }
 
-// allow counts one more, and says whether it is answered as others are.
+// allow counts one more unknown recipient, and reports whether the network is
+// within its limit.
 func (g *unknownRcpts) allow(from netip.Prefix) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,8 +44,9 @@ func (g *unknownRcpts) allow(from netip.Prefix) bool {
 	return who.n <= maxGuesses
 }
 
-// forget drops those whose time is over, and then anyone until there is room for
-// a while, so that a flood of new ones does not make every one of them costly.
+// forget removes expired entries. If there are too many, it removes arbitrary
+// ones until there is room for many more, so that a flood does not make every
+// call expensive.
 func (g *unknownRcpts) forget(now time.Time) {
 	for from, who := range g.by {
 		if now.Sub(who.since) >= guessTime {

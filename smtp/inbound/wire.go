@@ -14,43 +14,43 @@ import (
 
 var wireBuffers = sync.Pool{New: func() any { b := make([]byte, wireBuffer); return &b }}
 
-// wire is the connection of a client: what is read off it and not yet used, and
-// the replies that are not yet written. They are kept until there is nothing
-// more to answer, so that pipelined commands cost one write. All deadlines are
-// set here.
+// wire is a client's connection with its input buffer and its unsent replies.
+// Replies are buffered while there is input to process, so that pipelined
+// commands cause one write. wire sets all deadlines.
 //
-// One goroutine uses a wire; stop, shed and abort may be called by others.
+// A wire is used by one goroutine; only stop, shed and abort may be called by
+// others.
 type wire struct {
 	server *Server
 	raw    net.Conn // TCP
 	conn   net.Conn // raw, or TLS over it
 	ip     netip.Addr
-	from   netip.Prefix // what ip counts as, see network
+	from   netip.Prefix // the network of ip, see network
 
-	buf        *[]byte // what was read; nil before the first read
-	start, end int     // of what is in buf and not yet used
-	out        []byte  // replies not yet written
-	lost       bool    // the client takes no replies
-	unread     bool    // the client was cut off while it sent
+	buf        *[]byte // input buffer; nil before the first read
+	start, end int     // unprocessed part of buf
+	out        []byte  // unsent replies
+	lost       bool    // replies can no longer be sent
+	unread     bool    // the connection ends while the client is sending
 
 	pace     pace
-	deadline time.Time // of the transaction; zero without one
-	earned   time.Time // until when the client has earned its place, see conns
+	deadline time.Time // end of the transaction's time limit; zero without one
+	earned   time.Time // until when the client has earned its connection, see conns
 
-	// idleSince is earned while the client is waited for, in nanoseconds of
-	// Unix time, and 0 while it is not; inMail says whether it is in a
-	// transaction. They are for conns.
+	// idleSince is the value of earned while the server waits for the client, in
+	// Unix nanoseconds, else 0. inMail reports whether the client is in a
+	// transaction. conns uses both.
 	idleSince atomic.Int64
 	inMail    atomic.Bool
 
-	mu       sync.Mutex // of what follows, and the deadline of a waiting read
+	mu       sync.Mutex // guards the fields below and the deadline of a waiting read
 	waiting  waiting
-	woken    chan struct{} // closed when a rest is over early; nil outside of one
+	woken    chan struct{} // closed when a pause is cut short; nil outside a pause
 	stopping bool          // the server shuts down
-	shedded  bool          // the place is needed
+	shedded  bool          // the connection is being closed for a new one
 }
 
-// waiting is what a read waits for.
+// waiting is the kind of input that a read waits for.
 type waiting int
 
 const (
@@ -64,13 +64,13 @@ func newWire(s *Server, conn net.Conn) *wire {
 	return &wire{server: s, raw: conn, conn: conn, ip: ip, from: network(ip), earned: time.Now()}
 }
 
-// say keeps a reply until the client waits for it.
+// say buffers a reply until the server next waits for the client.
 func (w *wire) say(r *smtp.Reply) {
 	w.out = append(r.Append(w.out), '\r', '\n')
 	w.flushFull()
 }
 
-// sayMore keeps a line of the reply to EHLO that is not its last.
+// sayMore buffers a line of the EHLO reply that is not the last.
 func (w *wire) sayMore(line string) {
 	w.out = append(append(append(w.out, "250-"...), line...), smtp.CRLF...)
 }
@@ -81,24 +81,25 @@ func (w *wire) flushFull() {
 	}
 }
 
-// flush writes the replies. A client that does not take them is given up; so is
-// one whose place is needed, when it does not take its last ones soon.
+// flush writes the buffered replies. If the client does not read them in time,
+// the connection is lost.
 func (w *wire) flush() {
 	if len(w.out) > 0 && !w.lost {
-		// In this order, so that shed can shorten it. If it fails, the write tells.
+		// Set the deadline first, so that shed can shorten it. If this fails, the
+		// write fails too.
 		_ = w.raw.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout))
 		if w.startWaiting(forData, time.Time{}) != nil {
 			_ = w.raw.SetWriteDeadline(time.Now().Add(lingerTime))
 		}
 		_, err := w.conn.Write(w.out)
 		w.lost = err != nil
-		_ = w.stopWaiting(nil) // the next wait says why
+		_ = w.stopWaiting(nil) // the next wait returns the cause
 	}
 	w.out = w.out[:0]
 }
 
-// stop makes a wait for a command end, and those to come. Data that is coming in
-// may come to its end.
+// stop ends the current and all later waits for a command. Data in progress may
+// finish.
 func (w *wire) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,8 +109,7 @@ func (w *wire) stop() {
 	}
 }
 
-// shed makes a wait for the client end, whatever for, and reports whether there
-// was one.
+// shed ends any wait for the client, and reports whether there was one.
 func (w *wire) shed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,24 +117,24 @@ func (w *wire) shed() bool {
 		return false
 	}
 	w.shedded = true
-	w.idleSince.Store(0) // its place is given already, so the next one takes another
+	w.idleSince.Store(0) // so that the next client sheds another connection
 	w.wake()
 	return true
 }
 
-// wake ends the read or write that waits. The caller holds mu.
+// wake ends a waiting read or write. The caller holds mu.
 func (w *wire) wake() {
-	_ = w.raw.SetDeadline(time.Unix(1, 0)) // fails when the connection is closed, and they with it
+	_ = w.raw.SetDeadline(time.Unix(1, 0)) // fails if the connection is closed, which ends them too
 	if w.woken != nil {
 		close(w.woken)
 		w.woken = nil
 	}
 }
 
-// abort breaks the connection off.
+// abort closes the connection at once.
 func (w *wire) abort() { _ = w.raw.Close() }
 
-// close writes what is still to be said and hangs up.
+// close flushes the replies and closes the connection.
 func (w *wire) close() {
 	w.flush()
 	if w.buf != nil {
@@ -144,22 +144,23 @@ func (w *wire) close() {
 	if w.unread && !w.lost {
 		w.linger()
 	}
-	w.server.conns.leave(w) // before the client can know that there is room
+	w.server.conns.leave(w) // before the client can notice the free slot
 	_ = w.conn.Close()
 }
 
-// linger lets the client read the last reply, unless its place is needed.
+// linger gives the client time to read the last reply, unless the connection is
+// needed for another client.
 func (w *wire) linger() {
 	half, ok := w.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || w.startWaiting(forData, time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, w.conn, lingerBytes) // whatever comes of it, we close
+	_, _ = io.CopyN(io.Discard, w.conn, lingerBytes) // the connection is closed in any case
 	_ = w.stopWaiting(nil)
 }
 
-// encrypt makes the connection a TLS one. Nothing of what came in clear is left:
-// not even bytes behind STARTTLS (RFC 3207 section 4.2).
+// encrypt starts TLS. It discards all plain-text input, including bytes after
+// STARTTLS (RFC 3207 section 4.2).
 func (w *wire) encrypt(cfg *tls.Config) error {
 	w.flush()
 	w.start, w.end = 0, 0
@@ -167,9 +168,9 @@ func (w *wire) encrypt(cfg *tls.Config) error {
 	if err := w.startWaiting(forCommand, time.Now().Add(w.server.cfg.LineTimeout)); err != nil {
 		return err
 	}
-	_ = w.raw.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout)) // the handshake tells
+	_ = w.raw.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout)) // the handshake reports the error
 	if err := w.stopWaiting(conn.HandshakeContext(w.server.ctx)); err != nil {
-		w.lost = true // no one would understand our words
+		w.lost = true // a reply in plain text would be useless
 		return err
 	}
 	w.conn = conn
@@ -178,18 +179,18 @@ func (w *wire) encrypt(cfg *tls.Config) error {
 
 func (w *wire) encrypted() bool { return w.conn != w.raw }
 
-// begin starts the time of a transaction.
+// begin starts the time limit of a transaction.
 func (w *wire) begin() {
 	w.deadline = time.Now().Add(w.server.cfg.TransactionTimeout)
 	w.pace = pace{}
 	w.inMail.Store(true)
 }
 
-// finish ends it.
+// finish ends the time limit.
 func (w *wire) finish() {
 	w.deadline = time.Time{}
 	w.inMail.Store(false)
 }
 
-// earn notes that the client has done what it is here for.
+// earn records that the client has done useful work.
 func (w *wire) earn() { w.earned = time.Now() }

@@ -16,8 +16,8 @@ var (
 	errShed        = errors.New("the place is needed")
 )
 
-// readLine reads the next command line with its line end, which is part of buf.
-// A client may wait long before it says something, but not in the middle of it.
+// readLine reads the next command line with its line end. The result is part of
+// buf. The client may take long to start a line, but not to finish it.
 func (w *wire) readLine() ([]byte, error) {
 	if err := w.asked(); err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func (w *wire) readLine() ([]byte, error) {
 	}
 }
 
-// bound is the end of a wait that begins now, and of the transaction at the
-// latest.
+// bound returns the end of a wait that starts now, at the latest the end of the
+// transaction.
 func (w *wire) bound(d time.Duration) time.Time {
 	end := time.Now().Add(d)
 	if w.deadline.IsZero() {
@@ -60,7 +60,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// fill reads more into buf, which has room, until deadline.
+// fill reads more data into buf, which must have room, until deadline.
 func (w *wire) fill(what waiting, deadline time.Time) error {
 	w.flush()
 	if w.lost {
@@ -79,12 +79,12 @@ func (w *wire) fill(what waiting, deadline time.Time) error {
 	n, err := w.conn.Read((*w.buf)[w.end:])
 	w.end += n
 	if n > 0 {
-		err = nil // it comes again
+		err = nil // the next read returns it again
 	}
 	return w.stopWaiting(err)
 }
 
-// fillData is fill for data: the client must keep up the least rate.
+// fillData is fill for message data, with the minimum rate.
 func (w *wire) fillData() error {
 	cfg := &w.server.cfg
 	deadline := earlier(w.bound(cfg.DataTimeout), w.pace.limit(cfg.MinRate, cfg.RateGrace))
@@ -95,7 +95,8 @@ func (w *wire) fillData() error {
 	return err
 }
 
-// startWaiting sets the deadline of a read, unless it is too late for one.
+// startWaiting sets the deadline of a read, unless the server stops or sheds the
+// connection.
 func (w *wire) startWaiting(what waiting, deadline time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +108,7 @@ func (w *wire) startWaiting(what waiting, deadline time.Time) error {
 	return w.raw.SetReadDeadline(deadline)
 }
 
-// stopWaiting says why the read ended, if not well: with err or because we
+// stopWaiting returns why the read ended: err, or the reason for which the server
 // ended it.
 func (w *wire) stopWaiting(err error) error {
 	w.mu.Lock()
@@ -124,8 +125,7 @@ func (w *wire) stopWaiting(err error) error {
 	return err
 }
 
-// rest makes the client wait for d. Like every wait it ends early when the place
-// is needed.
+// rest delays the client by d. It ends early if the connection is shed.
 func (w *wire) rest(d time.Duration) {
 	w.flush()
 	t := time.NewTimer(d)
@@ -143,10 +143,11 @@ func (w *wire) rest(d time.Duration) {
 	case <-t.C:
 	case <-woken:
 	}
-	_ = w.stopWaiting(nil) // the next read says why
+	_ = w.stopWaiting(nil) // the next read returns the cause
 }
 
-// asked says whether the client is to be asked to go, before its next command.
+// asked reports, as an error, that the client should disconnect before its next
+// command.
 func (w *wire) asked() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +164,7 @@ func (w *wire) interrupted(what waiting) error {
 	return nil
 }
 
-// pending is what was read and not yet used.
+// pending returns the unprocessed input.
 func (w *wire) pending() []byte {
 	if w.buf == nil {
 		return nil
@@ -171,8 +172,8 @@ func (w *wire) pending() []byte {
 	return (*w.buf)[w.start:w.end]
 }
 
-// lastWords is what a client is told when a read has failed with err; nil when
-// there is nobody to tell.
+// lastWords returns the last reply after a read error, or nil if the client is
+// gone.
 func lastWords(err error) *smtp.Reply {
 	var netErr net.Error
 	switch {
@@ -186,25 +187,27 @@ func lastWords(err error) *smtp.Reply {
 	return nil
 }
 
-// pace is how fast the data of a mail comes in.
+// pace measures the data rate of a message.
 type pace struct {
 	began time.Time
 	bytes int64
 }
 
-// start begins to measure, at the first data of a mail.
+// start starts the measurement at the first data of a message.
 func (p *pace) start() {
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
 }
 
-// paid is until when the data that came keeps up rate bytes a second.
+// paid returns until when the received data satisfies the rate, in bytes per
+// second.
 func (p *pace) paid(rate int) time.Time {
 	return p.began.Add(time.Duration(p.bytes) * time.Second / time.Duration(rate))
 }
 
-// limit is when more must have come. The first while is free.
+// limit returns when more data must have arrived. The rate does not apply during
+// grace.
 func (p *pace) limit(rate int, grace time.Duration) time.Time {
 	paid, free := p.paid(rate), p.began.Add(grace)
 	if paid.After(free) {

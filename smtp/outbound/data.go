@@ -6,22 +6,21 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// DotWriter writes a mail as what follows DATA (RFC 5321 section 4.5.2): a line
-// that begins with a dot gets another, and every line ends with CRLF, whatever
-// it ended with before. No bare CR or LF ever leaves, so that no server can see
-// the end of the mail elsewhere than we do.
+// DotWriter encodes a message for DATA (RFC 5321 section 4.5.2): it doubles a
+// leading dot and ends every line with CRLF. It never writes a bare CR or LF, so
+// that every server sees the same end of the message.
 type DotWriter struct {
 	W         *bufio.Writer
 	Unstuffed bool // write the lines only: no added dots and no final dot
-	inLine    bool // the line that is being written is not empty
-	cr        bool // the last byte was a CR, which is not written yet
+	inLine    bool // the current line is not empty
+	cr        bool // the last byte was a CR that is not written yet
 }
 
 // Write implements io.Writer.
 func (d *DotWriter) Write(b []byte) (int, error) {
 	total := len(b)
 	for len(b) > 0 {
-		if d.cr { // CR LF and a CR alone both end the line
+		if d.cr { // both CR LF and a bare CR end the line
 			d.endLine()
 			if b[0] == '\n' {
 				b = b[1:]
@@ -29,7 +28,7 @@ func (d *DotWriter) Write(b []byte) (int, error) {
 			continue
 		}
 		if !d.inLine && !d.Unstuffed && b[0] == '.' {
-			_ = d.W.WriteByte('.') // the writer keeps the error for the next call
+			_ = d.W.WriteByte('.') // the writer returns the error from the next call
 		}
 		end := smtp.FirstLineEnd(b)
 		if end > 0 {
@@ -52,11 +51,11 @@ func (d *DotWriter) Write(b []byte) (int, error) {
 }
 
 func (d *DotWriter) endLine() {
-	_, _ = d.W.Write(smtp.CRLF) // the writer keeps the error for the next call
+	_, _ = d.W.Write(smtp.CRLF) // the writer returns the error from the next call
 	d.inLine, d.cr = false, false
 }
 
-// End ends the last line, writes the line with the dot, and sends all.
+// End ends the last line, writes the final dot and flushes.
 func (d *DotWriter) End() error {
 	if d.inLine || d.cr {
 		d.endLine()

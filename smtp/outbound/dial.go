@@ -15,13 +15,13 @@ import (
 	"github.com/postroom/postroom/internal/netguard"
 )
 
-// ErrNoTLS means that a server does not offer the encryption that it must have.
+// ErrNoTLS means that a server does not offer the required STARTTLS.
 var ErrNoTLS = errors.New("server offers no TLS")
 
-// ErrAuth means that the relay does not take our name and password.
+// ErrAuth means that the relay refused our credentials.
 var ErrAuth = errors.New("credentials not accepted")
 
-// Dialer opens connections and brings them to where mail can be sent.
+// Dialer opens connections that are ready for a transaction.
 type Dialer struct {
 	HELO     string
 	Timeouts Timeouts
@@ -29,8 +29,8 @@ type Dialer struct {
 	Roots    *x509.CertPool
 }
 
-// Dial connects to e at addr, lent to ctx. With tlsMaybe, a server whose TLS
-// does not work is called once more and spoken to in the clear.
+// Dial connects to e at addr and binds the connection to ctx. With TLSMaybe, it
+// retries without TLS if TLS fails.
 func (d *Dialer) Dial(ctx context.Context, e Endpoint, addr netip.Addr) (*Peer, error) {
 	p, err := d.open(ctx, e, addr, e.TLS)
 	if _, ok := errors.AsType[*TLSError](err); ok && e.TLS == TLSMaybe && ctx.Err() == nil {
@@ -58,7 +58,7 @@ func (d *Dialer) open(ctx context.Context, e Endpoint, addr netip.Addr, policy T
 	return p, nil
 }
 
-// ready greets, encrypts as policy asks, and logs in.
+// ready performs greeting, TLS and authentication.
 func (d *Dialer) ready(ctx context.Context, p *Peer, policy TLSPolicy) error {
 	if p.At.implicit {
 		if err := p.handshake(ctx, p.At.tlsConfig(policy, d.Roots)); err != nil {
@@ -92,9 +92,9 @@ func (d *Dialer) encrypt(ctx context.Context, p *Peer, policy TLSPolicy) error {
 	return nil
 }
 
-// login proves who we are by AUTH PLAIN (RFC 4616), or LOGIN to a server that
-// has nothing else. A password goes in the clear only over loopback, unless the
-// operator says otherwise.
+// login authenticates with AUTH PLAIN (RFC 4616), or LOGIN if the server offers
+// only that. Without TLS it sends the password only over loopback, unless the
+// operator allows it.
 func (p *Peer) login() error {
 	if !p.secure && !p.At.clearAuth && !p.loopback() {
 		return fmt.Errorf("password not sent in the clear: %w", ErrNoTLS)

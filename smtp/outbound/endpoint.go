@@ -8,45 +8,44 @@ import (
 	"strings"
 )
 
-// TLSPolicy is how much secrecy a connection must have.
+// TLSPolicy is the required protection of a connection.
 type TLSPolicy int
 
 const (
-	// TLSMaybe encrypts when the server offers it and looks at no certificate;
-	// when TLS fails, the mail goes in the clear. That is all that can be had
-	// between strangers without further agreement (RFC 7435).
+	// TLSMaybe uses TLS if the server offers it, without checking certificates,
+	// and plain text if TLS fails (opportunistic security, RFC 7435).
 	TLSMaybe TLSPolicy = iota
-	// tlsNever does not encrypt.
+	// tlsNever does not use TLS.
 	tlsNever
-	// tlsAnyone encrypts, with whoever answers.
+	// tlsAnyone requires TLS with any certificate.
 	tlsAnyone
-	// TLSVerified encrypts, and the certificate must be good for the name.
+	// TLSVerified requires TLS with a valid certificate for the host.
 	TLSVerified
 )
 
-// Endpoint is a server and how we speak to it. Connections to equal endpoints
-// can stand in for each other.
+// Endpoint is a server with its connection settings. Connections to equal
+// endpoints are interchangeable.
 type Endpoint struct {
 	Host     string // a name, or an IP address
 	Port     uint16
 	TLS      TLSPolicy
 	implicit bool // TLS from the first byte
-	// trusted is for the operator's own relay: no guard, and no details about
-	// it in what senders are shown.
+	// Trusted marks the operator's own relay: the guard does not apply, and
+	// senders see no details about it.
 	Trusted        bool
 	user, password string
-	clearAuth      bool // the password may go over a connection in the clear
+	clearAuth      bool // allows the password without TLS
 }
 
 func (e Endpoint) String() string {
 	return net.JoinHostPort(e.Name(), strconv.Itoa(int(e.Port)))
 }
 
-// Name is the host without the dot of an absolute name.
+// Name returns the host without a trailing dot.
 func (e Endpoint) Name() string { return strings.TrimSuffix(e.Host, ".") }
 
-// tlsConfig is for a connection to e under policy p. roots, when not nil, are
-// who may have signed a certificate that is looked at.
+// tlsConfig returns the TLS configuration for e under policy p. roots, if not
+// nil, are the trusted certificate authorities.
 func (e Endpoint) tlsConfig(p TLSPolicy, roots *x509.CertPool) *tls.Config {
 	return &tls.Config{
 		RootCAs:            roots,

@@ -11,15 +11,15 @@ import (
 	"github.com/postroom/postroom/internal/netguard"
 )
 
-// Fault is why a server could not be used. It says nothing about a recipient.
+// Fault explains why a server could not be used. It does not concern a recipient.
 type Fault struct {
 	Permanent bool
 	Response  string
 	Err       error // for the log
 }
 
-// FaultOf puts into words, for those who wait for their mail, why e was not
-// used. Addresses and our own errors are for the log alone.
+// FaultOf describes for senders why e could not be used. Addresses and our own
+// errors appear only in Err, which is logged.
 func FaultOf(ctx context.Context, e Endpoint, err error) Fault {
 	who := e.Name()
 	if e.Trusted {
@@ -43,7 +43,7 @@ func FaultOf(ctx context.Context, e Endpoint, err error) Fault {
 	return f
 }
 
-// describe names the usual ways in which a connection fails.
+// describe describes common connection errors.
 func describe(ctx context.Context, err error) string {
 	_, noTLS := errors.AsType[*TLSError](err)
 	switch {
@@ -70,8 +70,8 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// NeverLeft says whether a call failed on this machine, as an IPv6 address does
-// where there is no IPv6: that costs nothing, and does not count.
+// NeverLeft reports whether a connection failed locally, for example over IPv6
+// without IPv6 connectivity. This costs no time and does not count as a try.
 func NeverLeft(err error) bool {
 	return errors.Is(err, netguard.ErrRefused) || errors.Is(err, syscall.ENETUNREACH) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// greet reads the banner and says hello.
+// greet reads the greeting and sends EHLO.
 func (p *Peer) greet(helo string) error {
 	r, err := p.receive(p.timeouts.Banner)
 	if err != nil {
@@ -20,7 +20,7 @@ func (p *Peer) greet(helo string) error {
 	return p.hello(helo)
 }
 
-// hello says EHLO, and HELO to a server that does not know it.
+// hello sends EHLO, or HELO if the server does not support EHLO.
 func (p *Peer) hello(helo string) error {
 	p.ext = map[string]string{}
 	extended := true
@@ -45,20 +45,20 @@ func (p *Peer) hello(helo string) error {
 	return nil
 }
 
-// stop ends a dialog that the server does not want to go on with.
+// stop ends the dialog after a negative reply.
 func (p *Peer) stop(r Response) error {
 	p.Broken = true
 	return &ResponseError{r}
 }
 
-// TLSError means that a connection could not be made secret.
+// TLSError means that TLS failed.
 type TLSError struct{ err error }
 
 func (e *TLSError) Error() string { return "TLS: " + e.err.Error() }
 func (e *TLSError) Unwrap() error { return e.err }
 
-// startTLS asks for encryption (RFC 3207) and says hello again. A server that
-// refuses leaves the connection as it was: ok is false then.
+// startTLS sends STARTTLS (RFC 3207), and EHLO again. If the server refuses, the
+// connection stays usable and ok is false.
 func (p *Peer) startTLS(ctx context.Context, cfg *tls.Config, helo string) (ok bool, err error) {
 	r, err := p.command(p.timeouts.Command, "STARTTLS")
 	if err != nil {
@@ -68,7 +68,8 @@ func (p *Peer) startTLS(ctx context.Context, cfg *tls.Config, helo string) (ok b
 		return false, nil
 	}
 	if p.r.Buffered() > 0 {
-		// What came in the clear must not count as said under TLS.
+		// Discard the connection: data received before TLS must not be processed
+		// under TLS.
 		p.Broken = true
 		return false, &TLSError{errors.New("data before the handshake")}
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lookups keeps answers, as of the DNS, for a while, so that a thousand mails to
-// one domain do not ask a thousand times. Errors are not kept.
+// lookups caches results, for example of DNS queries, for a limited time. Errors
+// are not cached.
 type lookups[T any] struct {
 	now  func() time.Time
 	life time.Duration
@@ -24,7 +24,7 @@ func newLookups[T any](now func() time.Time, life time.Duration) *lookups[T] {
 	return &lookups[T]{now: now, life: life, kept: map[string]lookup[T]{}}
 }
 
-// get returns what is kept under key, or asks.
+// get returns the cached value of key, or calls ask.
 func (l *lookups[T]) get(key string, ask func() (T, error)) (T, error) {
 	if v, ok := l.look(key); ok {
 		return v, nil
@@ -56,7 +56,7 @@ func (l *lookups[T]) keep(key string, v T) {
 	l.kept[key] = lookup[T]{v, l.now().Add(l.life)}
 }
 
-// drop makes room: what is too old goes, and everything when nothing is.
+// drop removes expired entries, or all if none has expired.
 func (l *lookups[T]) drop() {
 	before := len(l.kept)
 	now := l.now()

@@ -15,8 +15,8 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// NewResolver returns a resolver that asks server, as host:port, or the
-// system's servers when it is empty.
+// NewResolver returns a resolver that queries server (host:port), or the system's
+// servers if it is empty.
 func NewResolver(server string) *net.Resolver {
 	if server == "" {
 		return net.DefaultResolver
@@ -30,13 +30,13 @@ func NewResolver(server string) *net.Resolver {
 	}
 }
 
-// ErrNullMX means that a domain takes no mail at all (RFC 7505).
+// ErrNullMX means that a domain accepts no mail (RFC 7505).
 var ErrNullMX = errors.New("domain takes no mail")
 
-// ErrNoDomain means that a domain has neither a mail server nor an address.
+// ErrNoDomain means that a domain has neither an MX nor an address record.
 var ErrNoDomain = errors.New("no such domain")
 
-// Directory finds the servers of a domain.
+// Directory looks up the servers of a domain.
 type Directory struct {
 	resolver dns.Resolver
 	mx       *lookups[[]*net.MX]
@@ -51,11 +51,10 @@ func NewDirectory(r dns.Resolver, now func() time.Time) *Directory {
 	}
 }
 
-// Hosts returns the names of the servers that take mail for domain, best
-// first, those of equal preference in random order (RFC 5321 section 5.1).
-// Without MX records it is the domain itself. The names end with a dot: no
-// search list is tried on them. errNoDomain, errNullMX, or an error of the DNS
-// that may pass.
+// Hosts returns the names of the MX hosts of domain by preference, those of equal
+// preference in random order (RFC 5321 section 5.1). Without MX records it
+// returns the domain itself. The names end with a dot, so that no search list
+// applies. The error is ErrNoDomain, ErrNullMX, or a temporary DNS error.
 func (d *Directory) Hosts(ctx context.Context, domain string) ([]string, error) {
 	name, err := smtp.ASCIIDomain(strings.TrimSuffix(domain, "."))
 	if err != nil || name == "" {
@@ -90,13 +89,12 @@ func (d *Directory) Hosts(ctx context.Context, domain string) ([]string, error) 
 	return hosts, nil
 }
 
-// lookupMX returns no records, and no error, for a name without any.
+// lookupMX returns no records and no error for a name without MX records.
 func (d *Directory) lookupMX(ctx context.Context, name string) ([]*net.MX, error) {
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
 	records, err := d.resolver.LookupMX(ctx, name)
-	// Some of the records may be unusable: the others are returned beside the
-	// error.
+	// If some records are invalid, the others are returned with the error.
 	if len(records) > 0 || dns.IsNotFound(err) {
 		return records, nil
 	}
@@ -106,7 +104,7 @@ func (d *Directory) lookupMX(ctx context.Context, name string) ([]*net.MX, error
 	return nil, nil
 }
 
-// Addresses returns the addresses of a host. errNoDomain when it has none.
+// Addresses returns the addresses of a host, or ErrNoDomain if it has none.
 func (d *Directory) Addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	return d.addrs.get(host, func() ([]netip.Addr, error) {
 		if addr, err := netip.ParseAddr(host); err == nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// Timeouts are how long a server may take for each step of a transaction. A
-// zero field means what RFC 5321 section 4.5.3.2 asks for, which the comments
-// give. Whatever they say, an attempt ends before its lease does.
+// Timeouts bound the steps of a transaction. A zero field means the value of RFC
+// 5321 section 4.5.3.2, shown below. In any case an attempt ends before its
+// lease.
 type Timeouts struct {
-	Connect time.Duration // 30 s; the RFC leaves it open
+	Connect time.Duration // 30 s; not in the RFC
 	Banner  time.Duration // 5 min
 	Command time.Duration // 5 min: EHLO, STARTTLS, AUTH, MAIL, RCPT, RSET
-	Data    time.Duration // 2 min: the answer to DATA
-	Block   time.Duration // 3 min: each piece of the mail
-	Done    time.Duration // 10 min: the answer after the mail
+	Data    time.Duration // 2 min: the reply to DATA
+	Block   time.Duration // 3 min: each block of data
+	Done    time.Duration // 10 min: the reply after the data
 }
 
 func (t Timeouts) OrDefault() Timeouts {
@@ -43,25 +43,24 @@ func (t Timeouts) OrDefault() Timeouts {
 	return t
 }
 
-// Peer is a connection to a server that takes mail from us. It is used by one
-// goroutine at a time, between attach and detach. After an error it is broken:
-// nobody knows what the server still believes, so it is closed and never used
-// again.
+// Peer is a connection to a remote server. It is used by one goroutine at a time,
+// between attach and detach. After an error its state is unknown, so it is closed
+// and not reused.
 type Peer struct {
 	At       Endpoint
 	timeouts Timeouts
 	conn     net.Conn
 	r        *bufio.Reader
 	w        *bufio.Writer
-	name     string            // what it calls itself
-	ext      map[string]string // what EHLO offered, in upper case
+	name     string            // server's name in its greeting
+	ext      map[string]string // EHLO keywords, in upper case
 	secure   bool
 	Mails    int // transactions so far
 	Broken   bool
-	TimedOut bool // and that is why it is broken
+	TimedOut bool // a timeout broke the connection
 
-	until time.Time   // when the attempt that uses it ends
-	watch func() bool // ends the watch over the attempt's context
+	until time.Time   // deadline of the current attempt
+	watch func() bool // stops watching the attempt's context
 }
 
 func newPeer(at Endpoint, conn net.Conn, t Timeouts) *Peer {
@@ -76,16 +75,16 @@ func (p *Peer) use(conn net.Conn) {
 	p.w = bufio.NewWriterSize(timedWriter{p}, 8<<10)
 }
 
-// attach lends the peer to an attempt: when ctx ends the connection is closed,
-// and whatever waits on it fails.
+// attach binds the peer to an attempt: when ctx ends, the connection is closed
+// and all pending operations fail.
 func (p *Peer) attach(ctx context.Context) {
 	p.until, _ = ctx.Deadline()
 	conn := p.conn
 	p.watch = context.AfterFunc(ctx, func() { _ = conn.Close() })
 }
 
-// detach ends the loan. It returns false when the attempt's end came first and
-// closed the connection.
+// detach ends the binding. It returns false if ctx ended first and the connection
+// is closed.
 func (p *Peer) detach() bool {
 	if p.watch == nil {
 		return true
@@ -99,7 +98,7 @@ func (p *Peer) detach() bool {
 	return open
 }
 
-// limit sets how long the next step may take.
+// limit sets the deadline of the next step.
 func (p *Peer) limit(timeout time.Duration) error {
 	end := time.Now().Add(timeout)
 	if !p.until.IsZero() && p.until.Before(end) {
@@ -108,7 +107,7 @@ func (p *Peer) limit(timeout time.Duration) error {
 	return p.conn.SetDeadline(end)
 }
 
-// timedWriter gives each piece that is sent its own time.
+// timedWriter sets a new deadline for each block.
 type timedWriter struct{ p *Peer }
 
 func (t timedWriter) Write(b []byte) (int, error) {
@@ -118,7 +117,7 @@ func (t timedWriter) Write(b []byte) (int, error) {
 	return t.p.conn.Write(b)
 }
 
-// command sends a command and returns the answer, whatever it is.
+// command sends a command and returns the reply, whatever its code.
 func (p *Peer) command(timeout time.Duration, line string) (Response, error) {
 	if err := p.send(line); err != nil {
 		return Response{}, err
@@ -132,7 +131,7 @@ func (p *Peer) send(lines ...string) error {
 			p.Broken = true
 			return errors.New("line end inside a command")
 		}
-		_, _ = p.w.WriteString(line) // Flush has the error
+		_, _ = p.w.WriteString(line) // Flush returns the error
 		_, _ = p.w.Write(smtp.CRLF)
 	}
 	if err := p.w.Flush(); err != nil {
@@ -142,7 +141,7 @@ func (p *Peer) send(lines ...string) error {
 	return nil
 }
 
-// fail notes that the connection is of no more use.
+// fail marks the connection as broken.
 func (p *Peer) fail(err error) {
 	p.Broken = true
 	if isTimeout(err) {
@@ -171,8 +170,8 @@ func (p *Peer) Offers(extension string) bool {
 	return ok
 }
 
-// MostMails is how many transactions the connection may have: ours, or fewer when
-// the server says so (RFC 9422).
+// MostMails returns how many transactions the connection may have: ours, or fewer
+// if the server says so (RFC 9422).
 func (p *Peer) MostMails(ours int) int {
 	for limit := range strings.FieldsSeq(p.ext["LIMITS"]) {
 		if n, is := strings.CutPrefix(strings.ToUpper(limit), "MAILMAX="); is {
@@ -184,8 +183,9 @@ func (p *Peer) MostMails(ours int) int {
 	return ours
 }
 
-// Reset ends the transaction before, and finds out whether the server is still
-// there: one that is has nothing to think about, and answers soon.
+// Reset sends RSET, which ends the previous transaction and checks that the
+// server is still there. Its timeout is short, because a server replies to RSET
+// quickly.
 func (p *Peer) Reset() error {
 	r, err := p.command(min(p.timeouts.Connect, p.timeouts.Command), "RSET")
 	if err != nil {
@@ -197,10 +197,10 @@ func (p *Peer) Reset() error {
 	return nil
 }
 
-// quit closes the connection, politely when it is in order.
+// quit closes the connection, with QUIT if it is not broken.
 func (p *Peer) quit() {
 	if p.detach() && !p.Broken {
-		_, _ = p.command(goodbye, "QUIT") // nothing hangs on the answer
+		_, _ = p.command(goodbye, "QUIT") // the reply does not matter
 	}
 	_ = p.conn.Close()
 }

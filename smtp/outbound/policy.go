@@ -15,8 +15,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Policies are what other domains ask of those who send to them (MTA-STS, RFC
-// 8461). They are kept in the store until they expire.
+// Policies holds the MTA-STS policies of other domains (RFC 8461). They are
+// stored until they expire.
 type Policies struct {
 	store   *store.Store
 	dir     *Directory
@@ -24,12 +24,12 @@ type Policies struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	known  *lookups[mtasts.Policy] // by domain, so that not every mail asks
+	known  *lookups[mtasts.Policy] // by domain, to avoid a query for each message
 	failed *lookups[struct{}]      // by domain and id
 }
 
-// NewPolicies returns the policies of the domains in the directory. Policy hosts
-// are called by the rules of the dialer.
+// NewPolicies returns the policies of the domains in dir. Connections to policy
+// hosts follow the rules of the dialer.
 func NewPolicies(s *store.Store, dir *Directory, d *Dialer, port uint16, now func() time.Time, log *slog.Logger) *Policies {
 	dial := func(ctx context.Context, _, address string) (net.Conn, error) { return d.dialName(ctx, dir, address) }
 	return &Policies{
@@ -40,19 +40,19 @@ func NewPolicies(s *store.Store, dir *Directory, d *Dialer, port uint16, now fun
 	}
 }
 
-// Of returns the policy of a domain, the zero Policy when it has none. Its error
+// Of returns the policy of a domain, or the zero Policy if it has none. Its error
 // is the store's.
 func (p *Policies) Of(ctx context.Context, domain string) (mtasts.Policy, error) {
 	domain, err := smtp.ASCIIDomain(domain)
 	if err != nil {
-		return mtasts.Policy{}, nil // the mail will not go there either
+		return mtasts.Policy{}, nil // the delivery will fail as well
 	}
 	return p.known.get(domain, func() (mtasts.Policy, error) { return p.find(ctx, domain) })
 }
 
-// find follows RFC 8461 section 5.1: a policy that is announced and not known is
-// fetched, and one that is known holds until it expires, whatever becomes of its
-// record and its host.
+// find follows RFC 8461 section 5.1: an announced policy that is unknown is
+// fetched. A known policy applies until it expires, even if its DNS record or
+// host disappears.
 func (p *Policies) find(ctx context.Context, domain string) (mtasts.Policy, error) {
 	old, err := p.store.MailPolicy(ctx, domain)
 	known := err == nil
@@ -71,8 +71,8 @@ func (p *Policies) find(ctx context.Context, domain string) (mtasts.Policy, erro
 	return mtasts.Policy{Mode: mtasts.Mode(old.Mode), MX: old.MX.V}, nil
 }
 
-// announced returns the id of the policy that the DNS tells of. A DNS that does
-// not answer tells of none.
+// announced returns the policy id in DNS. ok is false if there is none or the
+// query fails.
 func (p *Policies) announced(ctx context.Context, domain string) (id string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
@@ -83,7 +83,7 @@ func (p *Policies) announced(ctx context.Context, domain string) (id string, ok 
 	return mtasts.ParseRecord(records)
 }
 
-// fetch fetches a policy and keeps it.
+// fetch fetches and stores a policy.
 func (p *Policies) fetch(ctx context.Context, domain, id string) (mtasts.Policy, bool) {
 	key := domain + " " + id
 	if _, failed := p.failed.look(key); failed {
@@ -102,16 +102,16 @@ func (p *Policies) fetch(ctx context.Context, domain, id string) (mtasts.Policy,
 		Domain: domain, PolicyID: id, Mode: string(policy.Mode), MX: store.JSON[[]string]{V: policy.MX},
 		FetchedAt: store.NewTime(now), ExpiresAt: store.NewTime(now.Add(policy.MaxAge)),
 	})
-	if err != nil { // it holds for this mail nevertheless
+	if err != nil { // use it for this message nevertheless
 		p.log.WarnContext(ctx, "MTA-STS policy cannot be stored", "rcpt_domain", domain, "error", err)
 	}
 	return policy, true
 }
 
-// ErrNotInPolicy means that a server is none of those that its domain names.
+// ErrNotInPolicy means that a server is not listed in its domain's policy.
 var ErrNotInPolicy = errors.New("server is not in the MTA-STS policy")
 
-// dialName connects to a host by name, where mail may be sent too.
+// dialName connects to a host by name, if the guard allows its address.
 func (d *Dialer) dialName(ctx context.Context, dir *Directory, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *Dialer) dialName(ctx context.Context, dir *Directory, address string) (
 	return nil, errors.Join(errs...)
 }
 
-// Unmet says why a connection is not what a policy asks for, nil when it is.
+// Unmet returns why a connection does not satisfy a policy, or nil.
 func (p *Peer) Unmet(policy mtasts.Policy, roots *x509.CertPool) error {
 	if !policy.Allows(p.At.Name()) {
 		return ErrNotInPolicy

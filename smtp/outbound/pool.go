@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Pool keeps connections that are in order for the next mail to the same
-// server. It holds at most max of them; the one that has waited longest goes
-// first. One that had as many mails as it may is left.
+// Pool keeps idle connections for further messages to the same server. It holds
+// at most max connections and closes the oldest first. It does not keep a
+// connection that has reached its message limit.
 type Pool struct {
 	Max   int
 	Mails int
 
 	mu      sync.Mutex
-	idle    []*idlePeer // in the order in which they came back
+	idle    []*idlePeer // oldest first
 	closed  bool
 	leaving sync.WaitGroup // timers that may still close a connection
 }
@@ -25,7 +25,7 @@ type idlePeer struct {
 	timer *time.Timer
 }
 
-// Take returns an idle connection to at that still answers, lent to ctx, or
+// Take returns an idle connection to at that still responds, bound to ctx, or
 // nil.
 func (l *Pool) Take(ctx context.Context, at Endpoint) *Peer {
 	for {
@@ -41,12 +41,12 @@ func (l *Pool) Take(ctx context.Context, at Endpoint) *Peer {
 	}
 }
 
-// pick removes the connection to at that came back last: the others may then
-// grow old.
+// pick removes the connection to at that was returned last, so that the others
+// can expire.
 func (l *Pool) pick(at Endpoint) *Peer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, p := range slices.Backward(l.idle) { // removing the i-th moves none before it
+	for i, p := range slices.Backward(l.idle) { // removing element i does not move earlier ones
 		if p.At == at && l.remove(i) {
 			return p.Peer
 		}
@@ -54,7 +54,7 @@ func (l *Pool) pick(at Endpoint) *Peer {
 	return nil
 }
 
-// remove takes the i-th connection out, unless its timer is about to.
+// remove removes connection i, unless its timer is about to.
 func (l *Pool) remove(i int) bool {
 	p := l.idle[i]
 	l.idle = append(l.idle[:i], l.idle[i+1:]...)
@@ -65,7 +65,7 @@ func (l *Pool) remove(i int) bool {
 	return true
 }
 
-// Put takes back a connection, or closes it when it is of no more use.
+// Put returns a connection to the pool, or closes it if it cannot be reused.
 func (l *Pool) Put(p *Peer) {
 	if p.Broken || p.Mails >= p.MostMails(l.Mails) || !p.detach() {
 		p.quit()
@@ -76,7 +76,7 @@ func (l *Pool) Put(p *Peer) {
 	}
 }
 
-// keep stores p and returns what has to go for it, if anything.
+// keep stores p and returns the connection to close in its place, if any.
 func (l *Pool) keep(p *Peer) (old *Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *Pool) forget(in *idlePeer) {
 	}
 }
 
-// Close closes all idle connections, and those that come back from now on.
+// Close closes all idle connections, and those that are returned later.
 func (l *Pool) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -16,24 +16,23 @@ import (
 	"github.com/postroom/postroom/internal/netguard"
 )
 
-// ProberConfig is what a Prober needs. HELO, Resolver and Guard are required.
+// ProberConfig configures a Prober. HELO, Resolver and Guard are required.
 type ProberConfig struct {
-	// HELO is what we call ourselves, as the queue does.
+	// HELO is our host name in EHLO, the same as the queue's.
 	HELO string
-	// MailFrom is the reverse-path that a mailbox is asked about with.
+	// MailFrom is the reverse-path for RCPT probes.
 	MailFrom string
 	Resolver dns.Resolver
-	// Guard says which addresses servers of other domains may have.
+	// Guard decides which addresses we may connect to.
 	Guard *netguard.Guard
-	// RootCAs are who may have signed certificates; nil means the system's.
+	// RootCAs are the trusted certificate authorities; nil means the system's.
 	RootCAs *x509.CertPool
 	// MXPort is the port of MX hosts; 0 means 25.
 	MXPort uint16
 }
 
-// Prober calls servers in the way that the queue does and hands over no mail: it
-// finds out what would be in the way of one. It is safe for use by many
-// goroutines.
+// Prober connects to servers as the queue does, without sending a message, to
+// find out whether one could be sent. It is safe for concurrent use.
 type Prober struct {
 	cfg    ProberConfig
 	dialer Dialer
@@ -51,20 +50,20 @@ func NewProber(cfg ProberConfig) *Prober {
 	}
 }
 
-// ProbeStage is how far a call came.
+// ProbeStage is the step at which a probe failed.
 type ProbeStage string
 
-// The stages of a call that can fail.
+// Stages of a probe.
 const (
-	ProbeDNS       ProbeStage = "dns"       // the server's address is not to be had
-	ProbeConnect   ProbeStage = "connect"   // no connection
-	ProbeGreeting  ProbeStage = "greeting"  // no SMTP, or none with us
-	ProbeTLS       ProbeStage = "tls"       // not as secret as it must be
-	ProbeLogin     ProbeStage = "login"     // name and password are not taken
-	ProbeRecipient ProbeStage = "recipient" // no mail from us for the mailbox
+	ProbeDNS       ProbeStage = "dns"       // the address lookup failed
+	ProbeConnect   ProbeStage = "connect"   // the connection failed
+	ProbeGreeting  ProbeStage = "greeting"  // the server does not speak SMTP or refuses us
+	ProbeTLS       ProbeStage = "tls"       // the required TLS failed
+	ProbeLogin     ProbeStage = "login"     // the credentials were refused
+	ProbeRecipient ProbeStage = "recipient" // the mailbox was refused
 )
 
-// ProbeError is why a call failed.
+// ProbeError is the error of a failed probe.
 type ProbeError struct {
 	Stage  ProbeStage
 	Server string // name and address
@@ -74,33 +73,32 @@ type ProbeError struct {
 func (e *ProbeError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ProbeError) Unwrap() error { return e.Err }
 
-// Probe is what a call found.
+// Probe is the result of a probe.
 type Probe struct {
 	Server  string              // name and address
-	Name    string              // that the server gives itself
-	TLS     string              // version, such as "TLS 1.3"; empty in the clear
-	Chain   []*x509.Certificate // that it showed, its own first; none in the clear
-	Login   bool                // name and password were taken
-	Replied string              // to the mailbox, empty when none was asked about
-	// Refused says that the reply was no.
+	Name    string              // name in the server's greeting
+	TLS     string              // version, such as "TLS 1.3"; empty without TLS
+	Chain   []*x509.Certificate // the server's certificates, its own first; empty without TLS
+	Login   bool                // the credentials were accepted
+	Replied string              // reply to RCPT, empty without a mailbox
+	// Refused means that the reply was negative.
 	Refused bool
 }
 
-// Relay calls the relay, as far as one could hand it mail. Its error is a
-// *ProbeError.
+// Relay connects to the relay and authenticates. Its error is a *ProbeError.
 func (p *Prober) Relay(ctx context.Context, r *Relay) (Probe, error) {
 	return p.host(ctx, r.At, "")
 }
 
-// Host calls the SMTP server of a host at an address. It may be any one: the
-// guard is not asked. Its error is a *ProbeError.
+// Host connects to the SMTP server of a host at any address; the guard does not
+// apply. Its error is a *ProbeError.
 func (p *Prober) Host(ctx context.Context, host string, at netip.AddrPort) (Probe, error) {
 	return p.call(ctx, Endpoint{Host: host, Port: at.Port(), Trusted: true}, at.Addr(), "")
 }
 
-// Domain calls the MX hosts of a domain until one of them talks to us. mailbox, if
-// it is not empty, is asked about with RCPT; then the transaction ends. Its error
-// is a *ProbeError about the first of them.
+// Domain connects to the MX hosts of a domain until one accepts the session. If
+// mailbox is not empty, it is checked with RCPT. The error is a *ProbeError about
+// the first host.
 func (p *Prober) Domain(ctx context.Context, domain, mailbox string) (Probe, error) {
 	hosts, err := p.dir.Hosts(ctx, domain)
 	if err != nil {
@@ -119,7 +117,7 @@ func (p *Prober) Domain(ctx context.Context, domain, mailbox string) (Probe, err
 	return Probe{}, first
 }
 
-// host calls the addresses of a server.
+// host connects to the addresses of a server.
 func (p *Prober) host(ctx context.Context, e Endpoint, mailbox string) (Probe, error) {
 	addrs, err := p.dir.Addresses(ctx, e.Host)
 	if err != nil {
@@ -132,7 +130,7 @@ func (p *Prober) host(ctx context.Context, e Endpoint, mailbox string) (Probe, e
 		if err == nil {
 			return found, nil
 		}
-		if first == nil || NeverLeft(first) { // of IPv6 where there is none
+		if first == nil || NeverLeft(first) { // for example IPv6 without connectivity
 			first = err
 		}
 		if !NeverLeft(err) {
@@ -168,7 +166,7 @@ func (p *Prober) call(ctx context.Context, e Endpoint, addr netip.Addr, mailbox 
 	return out, nil
 }
 
-// stageOf is the step that an error of dial is of.
+// stageOf returns the stage of an error of Dial.
 func stageOf(err error) ProbeStage {
 	_, failed := errors.AsType[*TLSError](err)
 	op, network := errors.AsType[*net.OpError](err)
@@ -183,7 +181,7 @@ func stageOf(err error) ProbeStage {
 	return ProbeGreeting
 }
 
-// ask begins a transaction, and ends it before there is a mail.
+// ask runs a transaction up to RCPT and resets it.
 func (p *Peer) ask(from, mailbox string) (Response, error) {
 	r, err := p.command(p.timeouts.Command, "MAIL FROM:<"+from+">")
 	if err != nil || !r.Positive() {
@@ -198,7 +196,7 @@ func (p *Peer) ask(from, mailbox string) (Response, error) {
 	return r, nil
 }
 
-// firstWord is what a server calls itself in its greeting (RFC 5321 section 4.2).
+// firstWord returns the server's name in its greeting (RFC 5321 section 4.2).
 func (r Response) firstWord() string {
 	if len(r.lines) == 0 {
 		return ""

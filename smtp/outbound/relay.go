@@ -8,26 +8,25 @@ import (
 	"strconv"
 )
 
-// Relay is a server that takes all our mail and delivers it for us (a
-// smarthost).
+// Relay is a smarthost: a server that delivers all our outbound messages.
 type Relay struct{ At Endpoint }
 
-// ParseRelay reads smtp://user:password@host:port, or smtps:// for TLS from the
-// first byte. Without a port it is 587, or 465 for smtps. User and password are
-// percent-encoded, and may both be missing.
+// ParseRelay parses smtp://user:password@host:port, or smtps:// for implicit TLS.
+// The default port is 587, or 465 for smtps. User and password are
+// percent-encoded and may both be missing.
 //
-// The parameter tls says how a connection is protected:
+// The parameter tls sets the protection of the connection:
 //
-//   - verify: by TLS with a certificate that is good for the host. The default
-//     for smtps, and for smtp with a user unless the host is this machine.
-//   - insecure: by TLS, whoever's certificate it is.
-//   - maybe: by TLS when the server offers it and it works. The default
-//     otherwise. The password is sent only under TLS, or to loopback.
-//   - off: not at all, and the password is sent nevertheless.
+//   - verify: TLS with a valid certificate for the host. This is the default for
+//     smtps, and for smtp with a user unless the host is this machine.
+//   - insecure: TLS with any certificate.
+//   - maybe: TLS if the server offers it and it works. This is the default
+//     otherwise. The password is sent only over TLS or to loopback.
+//   - off: no TLS. The password is sent nevertheless.
 func ParseRelay(s string) (*Relay, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		// The parser's own error would show the password.
+		// The error of url.Parse would contain the password.
 		return nil, errors.New("relay is not an address such as smtp://user:password@host:port")
 	}
 	e := Endpoint{Host: u.Hostname(), Trusted: true}
@@ -89,10 +88,10 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// Loopback says whether the relay is this machine itself.
+// Loopback reports whether the relay is on this machine.
 func (r *Relay) Loopback() bool { return isLoopback(r.At.Host) }
 
-// String is the relay without its password.
+// String returns the relay's URL without the password.
 func (r *Relay) String() string {
 	scheme := "smtp"
 	if r.At.implicit {

@@ -13,10 +13,10 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// errGarbled means that what came is no SMTP.
+// errGarbled means that the server does not speak SMTP.
 var errGarbled = errors.New("answer is not SMTP")
 
-// Response is what a server answered to a command (RFC 5321 section 4.2).
+// Response is a server's reply to a command (RFC 5321 section 4.2).
 type Response struct {
 	Code  int
 	lines []string
@@ -25,11 +25,11 @@ type Response struct {
 func (r Response) Positive() bool  { return r.Code/100 == 2 }
 func (r Response) Permanent() bool { return r.Code/100 == 5 }
 
-// closing says whether the server will take nothing more on this connection.
+// closing reports whether the server is closing the connection.
 func (r Response) closing() bool { return r.Code == 421 || r.Code == 521 }
 
-// String is the answer on one line, as it is shown to people: the code, the
-// enhanced code once, and the text.
+// String returns the reply on one line: the code, the enhanced code once, and the
+// text.
 func (r Response) String() string {
 	words := make([]string, 0, len(r.lines)+1)
 	words = append(words, strconv.Itoa(r.Code))
@@ -47,12 +47,12 @@ func (r Response) String() string {
 	return printable(strings.Join(words, " "))
 }
 
-// ResponseError is an answer that stops a dialog.
+// ResponseError is a reply that ends the dialog.
 type ResponseError struct{ Response }
 
 func (e *ResponseError) Error() string { return "server said: " + e.String() }
 
-// readResponse reads one answer of one line or more.
+// readResponse reads one reply, which may have several lines.
 func readResponse(br *bufio.Reader) (Response, error) {
 	var r Response
 	for range maxResponseLines {
@@ -80,7 +80,7 @@ func readResponse(br *bufio.Reader) (Response, error) {
 	return Response{}, fmt.Errorf("too many lines: %w", errGarbled)
 }
 
-// responseCode reads "250 ...", "250-..." and a bare "250".
+// responseCode parses "250 ...", "250-..." and a bare "250".
 func responseCode(line []byte) (code int, more bool, err error) {
 	if len(line) < 3 || len(line) > 3 && line[3] != ' ' && line[3] != '-' {
 		return 0, false, errGarbled
@@ -92,7 +92,8 @@ func responseCode(line []byte) (code int, more bool, err error) {
 	return code, len(line) > 3 && line[3] == '-', nil
 }
 
-// isEnhancedCode says whether s is one such as 5.1.1 (RFC 3463).
+// isEnhancedCode reports whether s is an enhanced status code such as 5.1.1 (RFC
+// 3463).
 func isEnhancedCode(s string) bool {
 	parts := strings.Split(s, ".")
 	if len(parts) != 3 || len(parts[0]) != 1 || !strings.Contains("245", parts[0]) {
@@ -106,8 +107,8 @@ func isEnhancedCode(s string) bool {
 	return true
 }
 
-// printable makes foreign words fit for a row, a log and a screen: valid UTF-8
-// on one line without control characters, and not too long.
+// printable makes text from a server safe to store and show: valid UTF-8 on one
+// line, without control characters, of limited length.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -9,28 +9,26 @@ import (
 	"github.com/postroom/postroom/internal/crashpoint"
 )
 
-// Transaction is one mail for recipients that one server takes (RFC 5321
-// section 3.3).
+// Transaction is one message for recipients on one server (RFC 5321 section 3.3).
 type Transaction struct {
 	From string   // reverse-path
 	To   []string // forward-paths
-	Size int64    // bytes of the mail
-	UTF8 bool     // an address is not ASCII
-	// notify asks to be told of success too, by a server that only passes the mail
-	// on and can do so.
+	Size int64    // size of the message in bytes
+	UTF8 bool     // requires SMTPUTF8
+	// Notify requests a DSN for success too, from a server that relays the
+	// message and supports it.
 	Notify bool
 }
 
-// ErrNoAnswer means that a server was given all of a mail, and then did not
-// answer.
+// ErrNoAnswer means that a server received the whole message but did not reply.
 var ErrNoAnswer = errors.New("no answer to the mail")
 
-// ErrBody means that the mail could not be read, for no fault of the server's.
+// ErrBody means that the message could not be read. The server is not at fault.
 var ErrBody = errors.New("mail cannot be read")
 
-// Envelope sends MAIL and RCPT, in one piece when the server offers PIPELINING
-// (RFC 2920). When MAIL is refused, to is nil. When the connection breaks, to
-// holds what was answered before, and err says why it ends there.
+// Envelope sends MAIL and RCPT, in one write if the server offers PIPELINING (RFC
+// 2920). If MAIL is refused, to is nil. If the connection breaks, to holds the
+// replies so far and err is the cause.
 func (p *Peer) Envelope(tx Transaction) (mail Response, to []Response, err error) {
 	p.Mails++
 	pipelining := p.Offers("PIPELINING")
@@ -56,7 +54,7 @@ func (p *Peer) Envelope(tx Transaction) (mail Response, to []Response, err error
 		return Response{}, nil, err
 	}
 	if !mail.Positive() {
-		// What was sent ahead is answered too, and nobody reads that.
+		// The replies to pipelined commands stay unread.
 		p.Broken = true
 		return mail, nil, nil
 	}
@@ -93,9 +91,9 @@ func (p *Peer) mailCommand(tx Transaction) string {
 	return line
 }
 
-// Data sends the mail to the recipients that were accepted and returns the
-// answer to it. ready is asked last of all, before the line that makes the
-// server take the mail: when it returns an error the mail is not handed over.
+// Data sends the message to the accepted recipients and returns the reply. It
+// calls ready just before the final dot; if ready returns an error, the message
+// is not sent.
 func (p *Peer) Data(mail io.Reader, ready func() error) (Response, error) {
 	r, err := p.command(p.timeouts.Data, "DATA")
 	if err != nil {
@@ -137,8 +135,8 @@ func (p *Peer) Data(mail io.Reader, ready func() error) (Response, error) {
 	return r, nil
 }
 
-// lastWords reads what a server said before it hung up in the middle of a
-// mail, as one does that finds it too large.
+// lastWords reads the reply of a server that closed the connection during the
+// data, for example because the message is too large.
 func (p *Peer) lastWords(cause error) (Response, error) {
 	r, err := p.receive(min(5*time.Second, p.timeouts.Command))
 	if err != nil || r.Positive() {
@@ -147,7 +145,8 @@ func (p *Peer) lastWords(cause error) (Response, error) {
 	return r, nil
 }
 
-// readFault tells the errors of a reader from those of whom it is copied to.
+// readFault separates the errors of a reader from those of the writer that it is
+// copied to.
 type readFault struct {
 	r   io.Reader
 	err error
