@@ -33,7 +33,7 @@ func TestM10AddressForms(t *testing.T) {
 	_, addr := serve(t, r, func(cfg *ServerConfig) { cfg.Now = clock.Now })
 	for _, f := range forms.Valid {
 		c := hello(t, addr)
-		clock.Add(guessTime / 10) // nobody is guessing
+		clock.Add(guessTime / 10) // below the guessing limit
 		c.cmd("250", "MAIL FROM:<%s> SMTPUTF8", f.Address)
 		local := f.Address[:strings.LastIndexByte(f.Address, '@')]
 		if ours := c.cmd("550", "RCPT TO:<%s@in.example>", local); !strings.HasPrefix(ours, "550 5.1.1") && !strings.ContainsAny(local, "@%!") {

@@ -25,7 +25,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// judgedBy makes a receiver judge mail by a DNS server with these zones.
+// judgedBy makes a receiver authenticate messages with a DNS server with these
+// zones.
 func judgedBy(t testing.TB, zones smtptest.Zones, timeout time.Duration) func(*ReceiverConfig) {
 	t.Helper()
 	dns := outbound.NewResolver(smtptest.NewDNS(t, zones))
@@ -122,8 +123,8 @@ func (d brokenDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, e
 }
 func (d brokenDNS) LookupAddr(context.Context, string) ([]string, error) { panic("broken") }
 
-// TestA6MailIsAcceptedWithoutDNS is row A6: whatever the DNS does, the mail is
-// stored and marked, in the time that judging may take.
+// TestA6MailIsAcceptedWithoutDNS is row A6: whatever the DNS does, the message is
+// stored with its authentication results within the time limit.
 func TestA6MailIsAcceptedWithoutDNS(t *testing.T) {
 	t.Parallel()
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0") // takes questions and says nothing
@@ -207,8 +208,7 @@ func TestHeaderTooLargeIsRefusedByTheJudgeToo(t *testing.T) {
 	c.want("552 5.3.4")
 }
 
-// slowDNS answers no question before it is told to, and tells of those for a
-// policy.
+// slowDNS replies to no query until it is released, and reports policy queries.
 type slowDNS struct {
 	dns.Resolver
 	policies chan struct{}
@@ -223,8 +223,8 @@ func (d slowDNS) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return nil, nil
 }
 
-// What large mail says is not held while somebody else's DNS is waited for: who
-// is slow there could fill the memory. It runs alone, to see how much there is.
+// The content of large messages is not kept in memory while waiting for DNS: a
+// slow DNS server could fill the memory. The test runs alone to measure it.
 func TestLargeMailWaitsForItsVerdictsOnTheDisk(t *testing.T) { //nolint:paralleltest // as it says
 	const mails = 12
 	s := storetest.OpenSQLite(t)
@@ -254,7 +254,7 @@ func TestLargeMailWaitsForItsVerdictsOnTheDisk(t *testing.T) { //nolint:parallel
 	for range mails {
 		<-dns.policies
 	}
-	for range cap(r.reading) { // nobody reads any more
+	for range cap(r.reading) { // all parsers are free
 		r.reading <- struct{}{}
 	}
 	if held := int64(heap()) - int64(before); held > 8<<20 { //nolint:gosec // far from the limits

@@ -14,9 +14,9 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// S21: an inbox that is deleted takes nothing from then on, not even from those
-// who named it before, and its address is gone for good. The other store is
-// that of another node, where there is one.
+// S21: a deleted inbox accepts nothing more, not even from clients that named it
+// before, and its address is never reused. The other store is that of another
+// node, if there is one.
 func TestS21InboxIsDeletedUnderOpenSessions(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {

@@ -33,7 +33,8 @@ func TestS16JunkCommands(t *testing.T) {
 	}
 }
 
-// The twentieth error ends it, and from the tenth on answers take a second.
+// The twentieth error ends the session. From the tenth on, each reply takes a
+// second.
 func TestS16Errors(t *testing.T) {
 	t.Parallel()
 	srv, _ := keeping(t)
@@ -83,7 +84,7 @@ func TestS16AcceptedMailBeginsTheCountAnew(t *testing.T) {
 	}
 }
 
-// Ten thousand chunks of a byte are a mail, and no junk (S11).
+// Ten thousand chunks of one byte are a message and do not count as junk (S11).
 func TestS11TinyChunks(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)

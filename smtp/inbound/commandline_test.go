@@ -120,7 +120,7 @@ func TestS4TrickledCommand(t *testing.T) {
 	})
 }
 
-// What is said before the greeting is answered in order (RFC 5321 section 3.1
+// Commands sent before the greeting get replies in order (RFC 5321 section 3.1
 // asks clients to wait).
 func TestS6BytesBeforeTheGreeting(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestS9CommandLines(t *testing.T) {
 	}
 }
 
-// S24: nobody says who he is by PROXY or XCLIENT.
+// S24: PROXY and XCLIENT are refused.
 func TestS24ProxyAndXCLIENT(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)

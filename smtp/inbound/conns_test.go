@@ -68,8 +68,7 @@ func TestS15ConnectionsOfOneNetwork(t *testing.T) {
 	}
 }
 
-// There are 1,000 places. When all are taken by those who do something, one more
-// is told to come back.
+// The limit is 1,000 connections. If all are active, one more is refused for now.
 func TestS15ConnectionsInAll(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, nil)
@@ -95,14 +94,14 @@ func TestS15ConnectionsInAll(t *testing.T) {
 	}
 }
 
-// When all places are taken, the client that has been idle for longest makes
-// room, and before all others one that has not begun a mail.
+// At the limit, the client that has been idle for longest is disconnected, and
+// one outside a transaction before all others.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
 	srv := newServer(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxConns = 3 })
-	srv.conns.shedIdle, srv.conns.shedInMail = time.Hour, 50*time.Hour // nobody is idle for that long by accident
+	srv.conns.shedIdle, srv.conns.shedInMail = time.Hour, 50*time.Hour // no client is idle for that long by accident
 	addr := start(t, srv)
 	idle, inMail, sending := hello(t, addr), hello(t, addr), hello(t, addr)
 	inMail.cmd("250", "MAIL FROM:<a@out.example>")
@@ -122,7 +121,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	hello(t, addr)
 	last.want("421 4.7.0 Idle")
 	awaitWaiting(t, srv, 2)
-	for range 3 { // the one outside of a mail, then those inside, the longest idle first
+	for range 3 { // first the one outside a transaction, then those inside, the longest idle first
 		age(srv, 50*time.Hour)
 		hello(t, addr).cmd("250", "MAIL FROM:<b@out.example>")
 	}
@@ -145,7 +144,7 @@ func age(srv *Server, d time.Duration) {
 	}
 }
 
-// A client that was shed while its command came in gets the answer first.
+// A client that is shed while its command arrives gets the reply first.
 func TestShedClientIsAnswered(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, nil)
@@ -229,8 +228,8 @@ func TestManyMakeRoomAtOnce(t *testing.T) {
 	}
 }
 
-// Neither a client that was hung up on and stays, nor one that takes no answers,
-// keeps its place when another needs it.
+// Neither a disconnected client that stays, nor one that reads no replies, keeps
+// its connection when another needs it.
 func TestClientsThatHoldOnMakeRoom(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)

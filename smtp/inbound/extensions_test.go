@@ -13,9 +13,9 @@ import (
 // chunkOf is BDAT with a chunk.
 func chunkOf(raw, last string) string { return fmt.Sprintf("BDAT %d%s\r\n%s", len(raw), last, raw) }
 
-// S11: what EHLO offers works, what it does not offer is refused, and after each
-// of them the next command is answered as the next one. Every say follows EHLO,
-// and QUIT follows it.
+// S11: the extensions in the EHLO reply work, others are refused, and the command
+// after each gets its own reply. Every session starts with EHLO and ends with
+// QUIT.
 func TestS11ExtensionsWork(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)

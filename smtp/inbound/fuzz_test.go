@@ -86,7 +86,7 @@ func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
 	return srv, k
 }
 
-// converse lets a client say what in holds, and returns all answers.
+// converse runs a session with the input in and returns all replies.
 func converse(t testing.TB, srv *Server, in io.Reader) string {
 	t.Helper()
 	conn := &scriptConn{in: in}
@@ -109,9 +109,9 @@ var states = []string{
 	"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bot@in.example>\r\nBDAT 6\r\nA: b\r\n",
 }
 
-// FuzzSession says anything in any state (S25). Nothing may panic or hang, answers
-// are well formed, and what is stored has whole lines. What a server that
-// normalizes stores has them too.
+// FuzzSession sends arbitrary input in any state (S25). Nothing may panic or
+// hang, replies are well formed, and stored messages have whole lines, also if
+// the server normalizes.
 func FuzzSession(f *testing.F) {
 	seeds := []string{
 		"", "QUIT\r\n", "EHLO [192.0.2.1]\r\nMAIL FROM:<> SIZE=10 BODY=8BITMIME SMTPUTF8\r\n", "RCPT TO:<\"a b\"@in.example>\r\n",
@@ -146,9 +146,9 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// FuzzBDAT cuts a mail into chunks (S25). It is kept as it is, or refused when a line
-// of it does not end in CRLF, and the command behind the last chunk is answered
-// as one.
+// FuzzBDAT splits a message into chunks (S25). It is stored unchanged, or refused
+// if a line does not end with CRLF; the command after the last chunk gets its own
+// reply.
 func FuzzBDAT(f *testing.F) {
 	f.Add([]byte("A: b\r\n\r\n.\r\nHi\r\n"), []byte{0, 6, 1, 3})
 	f.Add([]byte("A: b\r\n\r"), []byte{1, 1, 1})

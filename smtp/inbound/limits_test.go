@@ -34,7 +34,7 @@ func TestS9TextLines(t *testing.T) {
 		c.begin("a@out.example", bot)
 		c.send(raw + ".\r\n")
 		c.want("552 5.6.0")
-		c.cmd("250", "NOOP") // one answer
+		c.cmd("250", "NOOP") // one reply
 		c.cmd("250", "MAIL FROM:<a@out.example>")
 		c.cmd("250", "RCPT TO:<%s>", bot)
 		c.send(fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw))

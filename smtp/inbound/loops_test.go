@@ -44,8 +44,8 @@ func TestS20RingOfForwarders(t *testing.T) {
 	nothingLeaves(t, s)
 }
 
-// What was sent by a machine is marked as such for those who answer, and we
-// ourselves answer nothing.
+// Automated messages are marked for programs that reply; the server itself never
+// replies.
 func TestS20AutomatedMailIsMarked(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// overheard is the listener of every server in these tests. It looks at all
-// that is said to clients, whatever the test is about: nothing of our inside may
-// be in it (row S23).
+// overheard is the listener of every server in these tests. It checks that no
+// reply exposes internals (row S23).
 type overheard struct {
 	net.Listener
 	t testing.TB
@@ -40,10 +39,10 @@ func (c *overheardConn) Write(b []byte) (int, error) {
 	return c.TCPConn.Write(b)
 }
 
-// encrypted says whether b is a TLS record: what is in it the client looks at.
+// encrypted reports whether b is a TLS record, whose content the client checks.
 func encrypted(b []byte) bool { return len(b) > 2 && b[0] >= 20 && b[0] <= 23 && b[1] == 3 }
 
-// overheardReader looks at what is said under TLS.
+// overheardReader checks replies under TLS.
 type overheardReader struct {
 	*tls.Conn
 	t testing.TB

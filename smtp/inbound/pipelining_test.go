@@ -15,8 +15,8 @@ func botInbox(t testing.TB, s *store.Store) store.Inbox {
 	return storetest.Inbox(t, s, func(in *store.Inbox) { in.Address = bot })
 }
 
-// A thousand commands in groups of a hundred, each group in one piece, are
-// answered in order; mail in between is stored (RFC 2920).
+// A thousand commands in groups of a hundred, each group in one write, get
+// replies in order; messages in between are stored (RFC 2920).
 func TestS7PipelinedGroups(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
@@ -69,8 +69,8 @@ func TestS7OneRecipientOfFiveIsRefused(t *testing.T) {
 	}
 }
 
-// When there is no recipient left, DATA is refused, and the mail of a client
-// that did not wait for the answer is not taken for commands.
+// Without recipients DATA is refused, and the message of a client that did not
+// wait is not read as commands.
 func TestS7BodyIsNeverRun(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)

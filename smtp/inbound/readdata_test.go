@@ -20,7 +20,7 @@ type readerConn struct {
 func (c readerConn) Read(b []byte) (int, error)    { return c.Reader.Read(b) }
 func (readerConn) SetReadDeadline(time.Time) error { return nil }
 
-// wireOf reads r with this limit on the size of a mail.
+// wireOf reads r with this limit on the message size.
 func wireOf(r io.Reader, limit int64) *wire {
 	conn := readerConn{Reader: r}
 	cfg := ServerConfig{MaxSize: limit}
@@ -90,8 +90,8 @@ func TestReadData(t *testing.T) {
 	}
 }
 
-// What is no end of the data when it comes at once is none in pieces either, of
-// which whoever sends it decides (S1).
+// Bytes that do not end the data when they arrive at once do not end it in pieces
+// either. The sender controls the pieces (S1).
 func TestS1NormalizedDataEndsAlikeInAllPieces(t *testing.T) {
 	t.Parallel()
 	for _, end := range ends {

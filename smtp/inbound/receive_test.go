@@ -18,7 +18,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// receive stores a mail for the recipients.
+// receive stores a message for the recipients.
 func receive(t *testing.T, r *Receiver, env smtp.Envelope, raw string) ([]store.Message, error) {
 	t.Helper()
 	spool := r.NewSpool()
@@ -300,7 +300,7 @@ func TestReceiveWhenAnInboxGoesMeanwhile(t *testing.T) {
 	})
 }
 
-// queued puts a mail from one inbox to another into the queue and claims it.
+// queued queues a message from one inbox to another and claims it.
 func queued(t *testing.T, s *store.Store, from, to store.Inbox) store.Claimed {
 	t.Helper()
 	storetest.Sent(t, s, from, []string{to.Address})

@@ -55,7 +55,7 @@ func newServer(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) *Server 
 	return NewServer(cfg)
 }
 
-// start lets srv serve on a free port. All that it says is looked at (row S23).
+// start serves srv on a free port. All replies are checked (row S23).
 func start(t testing.TB, srv *Server) (addr string) {
 	t.Helper()
 	l := listen(t)
@@ -126,8 +126,8 @@ func (c *client) send(s string) {
 	}
 }
 
-// talk connects, says all of it in one go, and returns all answers until the
-// server hangs up, which it does at the latest when there is nothing left.
+// talk connects, sends everything at once and returns all replies until the
+// server closes the connection.
 func talk(t testing.TB, addr, say string) string {
 	t.Helper()
 	c := dial(t, addr)
@@ -146,7 +146,7 @@ func talk(t testing.TB, addr, say string) string {
 	return string(b)
 }
 
-// codes are the codes of the answers in text, one for each.
+// codes returns the codes of the replies in text.
 func codes(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -203,7 +203,7 @@ func (c *client) begin(from string, to ...string) {
 	c.cmd("354", "DATA")
 }
 
-// upgrade encrypts the connection after STARTTLS was answered.
+// upgrade starts TLS after the reply to STARTTLS.
 func (c *client) upgrade() {
 	c.t.Helper()
 	conn := tls.Client(c.conn, &tls.Config{InsecureSkipVerify: true})

@@ -108,7 +108,7 @@ func TestS18NoRelaying(t *testing.T) {
 	nothingLeaves(t, s)
 }
 
-// nothingLeaves checks that there is no mail in the queue.
+// nothingLeaves checks that the queue is empty.
 func nothingLeaves(t *testing.T, s *store.Store) {
 	t.Helper()
 	jobs, err := s.ClaimRecipients(t.Context(), 100, time.Minute, nil)

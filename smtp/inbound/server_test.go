@@ -27,7 +27,7 @@ func TestServerLimitsConnections(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t, r, tt.edit)
-			srv.conns.shedIdle = time.Hour // nobody makes room
+			srv.conns.shedIdle = time.Hour // no connection is shed
 			addr := start(t, srv)
 			first, second := hello(t, addr), hello(t, addr)
 			third := dial(t, addr)

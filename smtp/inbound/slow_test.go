@@ -64,7 +64,7 @@ func TestS14SlowClients(t *testing.T) {
 			})
 			wg.Go(func() {
 				defer close(stop)
-				if where == "in a TLS hello" { // no one would understand an answer in clear
+				if where == "in a TLS hello" { // a plain-text reply would be useless
 					if _, err := c.r.ReadByte(); err == nil {
 						t.Errorf("%s: answered", where)
 					}

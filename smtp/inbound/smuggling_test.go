@@ -8,19 +8,19 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// ends are the byte strings that servers have taken for the end of a mail
-// although it is none (CVE-2023-51764, -51765, -51766).
+// ends are byte strings that some servers wrongly take for the end of a message
+// (CVE-2023-51764, -51765, -51766).
 var ends = []string{
 	"\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\r.\n", "\n.\r",
 	"\r\n.\x00.\r\n", "\r\r\n.\r\r\n", "\r\n.\r\r\n", "\r\n\x00.\r\n", "\n\r.\n\r",
 }
 
-// smuggled is a mail that holds another, behind an end that is none.
+// smuggled returns a message that contains another behind a false end.
 func smuggled(end string) string {
 	return rawMail("b") + "c" + end + "MAIL FROM:<evil@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Pay me.")
 }
 
-// ways to send a mail, and what to say.
+// smugglers are the ways to send a message.
 var smugglers = map[string]func(c *client, raw string){
 	"DATA": func(c *client, raw string) {
 		c.begin("a@out.example", bot)
@@ -83,7 +83,7 @@ func TestS1SmugglingIsNormalized(t *testing.T) {
 				continue
 			}
 			c.want("250")
-			c.cmd("250", "NOOP") // the next answer is to the next command
+			c.cmd("250", "NOOP") // the next reply belongs to the next command
 			c.cmd("221", "QUIT")
 			stored++
 			all := list(t, s, in)

@@ -53,7 +53,7 @@ func TestS5NothingIsInjectedBeforeTLS(t *testing.T) {
 		c.send("STARTTLS\r\n" + injected[i%len(injected)])
 		c.want("220")
 		c.upgrade()
-		c.cmd("503 5.5.1 EHLO first", "MAIL FROM:<a@out.example>") // answered by one reply, and first
+		c.cmd("503 5.5.1 EHLO first", "MAIL FROM:<a@out.example>") // exactly one reply, and the first
 		c.cmd("250", "EHLO client.example")
 		c.cmd("503 5.5.1 MAIL first", "RCPT TO:<a@in.example>")
 		_ = c.conn.Close()

@@ -8,11 +8,11 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// step is what a client says, and how the answer begins.
+// step is a client's input and the start of the expected reply.
 type step struct{ say, want string }
 
-// script is a session after EHLO, how many mails it leaves in bot@in.example,
-// and whether the server hangs up.
+// script is a session after EHLO, the number of messages that it leaves in
+// bot@in.example, and whether the server closes the connection.
 type script struct {
 	name   string
 	steps  []step
@@ -29,7 +29,7 @@ func mailTo(rcpts ...string) []step {
 	return steps
 }
 
-// data is DATA with a mail, and how that is answered.
+// data returns the steps of DATA with a message and the expected reply.
 func data(raw, want string) []step { return []step{{"DATA", "354"}, {raw + ".", want}} }
 
 // join makes one script of several, and of single steps as pairs of strings.
@@ -139,7 +139,7 @@ func TestSessionChunks(t *testing.T) {
 	})
 }
 
-// sized is a mail of n bytes.
+// sized returns a message of n bytes.
 func sized(n int) string {
 	raw := rawMail()
 	lines := strings.Repeat(strings.Repeat("x", 48)+"\r\n", n/50+1)

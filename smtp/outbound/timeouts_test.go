@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// timedConn is a server that answers each line with the next reply, and notes
-// what time each line, and each reply, was given.
+// timedConn is a server that replies to each line in turn, and records the
+// deadline of each line and reply.
 type timedConn struct {
 	net.Conn
 	replies  []string

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever ends the lines of a mail, on the wire it is CRLF, and no line of the
-// mail is the line that ends it (S2).
+// Whatever line ends a message has, DotWriter sends CRLF, and no line of the
+// message ends the data (S2).
 func TestDotWriterHidesNoEndOfData(t *testing.T) {
 	t.Parallel()
 	for _, middle := range []string{

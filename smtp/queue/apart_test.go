@@ -14,9 +14,9 @@ func withFeedback(t *testing.T) func(*queue.Config) {
 	return func(c *queue.Config) { c.Feedback = &queue.Feedback{Signer: newFeedback(t, "k")} }
 }
 
-// A mail goes to its recipients one after the other, and what came of one is known
-// before the next has been served: when the process dies in between, nobody who
-// has the mail gets it again (C4).
+// A message is sent to its recipients one after the other, and each result is
+// recorded before the next one finishes: if the process dies, delivered
+// recipients do not get it again (C4).
 func TestEachRecipientIsRecordedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var m store.Message

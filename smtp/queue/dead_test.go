@@ -71,8 +71,8 @@ func TestDeadDomainIsLeftAloneForAWhile(t *testing.T) {
 	})
 }
 
-// A server that goes silent in the middle of a mail holds up its domain alone,
-// and that for one timeout: the next mails are put off (O5).
+// A server that stops responding during a transaction delays only its own domain,
+// for one timeout; further messages to it are deferred (O5).
 func TestServerThatFallsSilentIsLeftAlone(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]

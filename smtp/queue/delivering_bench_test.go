@@ -15,8 +15,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// BenchmarkQueue delivers mails of 4 KB that are queued, to the MX hosts of 20
-// domains: the claim, the signature, the transaction and the synced record.
+// BenchmarkQueue delivers queued messages of 4 KB to the MX hosts of 20 domains:
+// claim, signature, transaction and synced record.
 func BenchmarkQueue(b *testing.B) {
 	for _, tt := range []struct {
 		name   string
@@ -55,9 +55,8 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// BenchmarkConnections delivers small mails to one server, many over each
-// connection and one, in the clear and under TLS: what using a connection again
-// is worth.
+// BenchmarkConnections delivers small messages to one server, with and without
+// connection reuse, with and without TLS.
 func BenchmarkConnections(b *testing.B) {
 	cfg, _ := smtptest.NewTLS(b, "mx.out0.example")
 	for _, tt := range []struct {
@@ -120,7 +119,7 @@ func (w *world) benchQueue(
 	return q
 }
 
-// fill queues b.N mails and returns the last.
+// fill queues b.N messages and returns the last.
 func (w *world) fill(b *testing.B, raw []byte, domain string) (last store.Message) {
 	b.Helper()
 	to := "user@" + domain

@@ -90,8 +90,7 @@ func (w *world) queue(t testing.TB, port uint16, zones smtptest.Zones, edits ...
 	return q
 }
 
-// send queues a mail from the inbox. Who was suppressed by an earlier one is not
-// any more.
+// send queues a message from the inbox. It removes suppressions of earlier tests.
 func (w *world) send(t testing.TB, to ...string) store.Message {
 	t.Helper()
 	for _, email := range to {

@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// A server that takes a mail and never says so gets it once more: the same bytes,
-// so that it can tell. That is counted (O4).
+// A message that a server accepts without a reply is sent once more, with the
+// same bytes, so that the server can detect the duplicate. It is counted (O4).
 func TestNoAnswerToAMailIsARepeatAtMost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, end := range []string{smtptest.Hang, smtptest.Close} {

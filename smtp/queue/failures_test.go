@@ -113,12 +113,12 @@ func TestWhatAServerCanDo(t *testing.T) {
 	})
 }
 
-// With several recipients, an answer that comes before the connection breaks
-// counts for whom it was (O3).
+// With several recipients, the replies before a broken connection count for their
+// recipients (O3).
 func TestAnswersBeforeABreakCount(t *testing.T) {
 	tests := []struct {
 		name  string
-		rcpts []string // answers in turn
+		rcpts []string // replies in turn
 		end   string   // of the mail
 		want  [3]store.RecipientStatus
 	}{

@@ -80,8 +80,8 @@ func TestMailBetweenOurInboxes(t *testing.T) {
 	})
 }
 
-// TestMailBetweenAccountsNamesTheSender sends a message to inboxes of two accounts,
-// both of which see which account sent it.
+// TestMailBetweenAccountsNamesTheSender sends a message to inboxes of two
+// accounts. Both see which account sent it.
 func TestMailBetweenAccountsNamesTheSender(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sender, err := w.store.PublicAccountID(t.Context(), w.inbox.AccountID)
@@ -105,8 +105,7 @@ func TestMailBetweenAccountsNamesTheSender(t *testing.T) {
 	})
 }
 
-// An inbox gets one copy of a mail, whatever tags it is addressed with, as it
-// does over SMTP.
+// An inbox gets one copy of a message, whatever tags are used, as over SMTP.
 func TestMailToTwoTagsOfAnInbox(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, other := storetest.Inbox(t, w.store), storetest.Inbox(t, w.store)
@@ -130,8 +129,9 @@ func TestMailToTwoTagsOfAnInbox(t *testing.T) {
 	})
 }
 
-// An address of ours that nobody has yet bounces, and gets mail once it is an
-// inbox: it is not suppressed meanwhile. So it is on an account's own domain.
+// A message to an inbox that does not exist bounces, but the address is not
+// suppressed: mail arrives once the inbox exists. The same holds on an account's
+// own domain.
 func TestMailToAnInboxThatIsMadeLater(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		own := w.ownDomain(t, w.inbox.AccountID, "team.example")
@@ -232,8 +232,8 @@ func TestFaultOfTheReceivePath(t *testing.T) {
 	})
 }
 
-// Every attempt sends the bytes that the first one sent, so a mail that arrives
-// twice can be told (RFC 1047).
+// Every attempt sends the same bytes, so that duplicates can be detected (RFC
+// 1047).
 func TestEveryAttemptSendsTheSameBytes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var sent []string

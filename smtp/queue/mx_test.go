@@ -27,7 +27,7 @@ const (
 	badTLS  = "bad TLS" // needs TLS and cannot do it
 )
 
-// dnsCase is a domain as the DNS has it, and what becomes of a mail to it.
+// dnsCase is the DNS zone of a domain and the expected result of a message to it.
 type dnsCase struct {
 	name     string
 	zones    smtptest.Zones

@@ -179,7 +179,7 @@ func TestPolicyLeavesTheGoodHosts(t *testing.T) {
 	})
 }
 
-// What is announced and cannot be had is no policy (O2).
+// An announced policy that cannot be fetched does not apply (O2).
 func TestPolicyThatCannotBeFetched(t *testing.T) {
 	text := policy("enforce", "mail.out.example") // would stop the mail
 	answer := func(status int, kind, body string) http.HandlerFunc {

@@ -87,7 +87,7 @@ func newPostfix(t *testing.T) *smtptest.Postfix {
 	})
 }
 
-// exchange sends the real mails and looks at the states and the mailboxes.
+// exchange sends the real messages and checks the states and mailboxes.
 func (w *world) exchange(t *testing.T, p *smtptest.Postfix, q *queue.Queue, domain string, taken store.RecipientStatus) {
 	t.Helper()
 	arrive := map[string][][]byte{} // by mailbox
@@ -131,8 +131,8 @@ func (w *world) exchange(t *testing.T, p *smtptest.Postfix, q *queue.Queue, doma
 	}
 }
 
-// wantIntact fails unless one of the mails is the one that was sent, below what
-// Postfix and our signatures have put before it, and the signatures are good.
+// wantIntact fails the test unless one of the messages is the original, below the
+// fields that Postfix and our signer added, and the signatures verify.
 func (w *world) wantIntact(t *testing.T, box string, mails [][]byte, raw []byte) {
 	t.Helper()
 	for _, mail := range mails {
@@ -156,8 +156,8 @@ func (w *world) wantIntact(t *testing.T, box string, mails [][]byte, raw []byte)
 	t.Errorf("%s does not have the mail of %d bytes: %.300q", box, len(raw), raw)
 }
 
-// postfixTakesMany sends many mails to one server: they go over one connection,
-// one after the other, with the envelope of each in one piece.
+// postfixTakesMany sends many messages to one server: they use one connection in
+// turn, each with a pipelined envelope.
 func postfixTakesMany(t *testing.T, p *smtptest.Postfix) {
 	t.Helper()
 	w := newWorld(t, storetest.Config(t, storetest.SQLite))

@@ -66,8 +66,8 @@ func TestTransientFailureIsRetriedOnSchedule(t *testing.T) {
 	})
 }
 
-// A claim whose lease ran out belongs to whoever claimed next: what the first
-// one finds out later changes nothing (N1).
+// After a lease has expired, the next claim owns the recipient: the first one's
+// result changes nothing (N1).
 func TestLostClaimIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -128,7 +128,7 @@ func TestMailIsNotHandedOverAfterTheLease(t *testing.T) {
 	})
 }
 
-// A mail whose lease is over when its turn comes is left to be claimed again.
+// A message whose lease expires before its turn is left for another claim.
 func TestClaimThatComesTooLateLapses(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		var slow sync.Once
@@ -390,8 +390,8 @@ func TestRunFinishesWhatItHasBegun(t *testing.T) {
 	})
 }
 
-// A server that does not answer holds up the end for no longer than the grace;
-// the mail is due again at once.
+// A server that does not respond delays the shutdown by at most the grace period;
+// the message is due again at once.
 func TestRunBreaksOffWhatHangs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]

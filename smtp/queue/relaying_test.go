@@ -96,8 +96,8 @@ func TestHowTheRelayIsReached(t *testing.T) {
 	})
 }
 
-// A relay that wants a password nobody configured is the operator's fault, not
-// the mail's.
+// A relay that requires credentials that are not configured is the operator's
+// fault, not the message's.
 func TestRelayThatWantsAPassword(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]

@@ -296,8 +296,8 @@ func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
 	})
 }
 
-// Every recipient has the answer that was for it, and those for whom the mail
-// was accepted share one transaction.
+// Each recipient gets the reply that was meant for it. The accepted recipients
+// share one transaction.
 func TestEachRecipientHasItsOwnAnswer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(rcpt string) error {
@@ -348,7 +348,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	})
 }
 
-// After 100 mails a connection is left, and after an error it is not used again.
+// A connection is closed after 100 messages, and not reused after an error.
 func TestConnectionIsNotUsedForEver(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		var n atomic.Int64
@@ -373,8 +373,7 @@ func TestConnectionIsNotUsedForEver(t *testing.T) {
 	})
 }
 
-// A server that says how many mails it takes over one connection (RFC 9422) gets
-// no more.
+// A server's limit on the messages per connection is respected (RFC 9422).
 func TestServerLimitsTheMailsOfAConnection(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		for limits, conns := range map[string]int64{"LIMITS MAILMAX=3 RCPTMAX=100": 4, "LIMITS RCPTMAX=100 mailmax=0": 1} {

@@ -33,8 +33,8 @@ func newFeedback(t testing.TB, key string) *feedback.Signer {
 	return s
 }
 
-// answering is a world whose mail can be answered: what is sent comes to an MX,
-// and what that sends back comes to a receiver.
+// answering is a world with replies: sent messages arrive at an MX, and its
+// reports arrive at a receiver.
 type answering struct {
 	*world
 	mx       *smtptest.MX
@@ -66,7 +66,7 @@ func (a *answering) delivered(t *testing.T, edits ...func(*store.NewEmail)) (e s
 	return e, mails[len(mails)-1].From
 }
 
-// answer receives a mail, given with LF line ends.
+// answer receives a message, given with LF line ends.
 func (a *answering) answer(t *testing.T, from, to, mail string) error {
 	t.Helper()
 	raw := a.receiver.NewSpool()
@@ -238,8 +238,8 @@ func TestTransactionsApart(t *testing.T) {
 	})
 }
 
-// A bounce to its return path ends the recipient, once, and nobody sends to them
-// again: no connection is made (O6, O7).
+// A bounce to its reverse-path ends the recipient once, and suppresses it: no
+// connection is made again (O6, O7).
 func TestBounceComesBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := newAnswering(t, w)
@@ -349,8 +349,8 @@ func TestSuccessThroughARelay(t *testing.T) {
 	})
 }
 
-// What nobody could know who did not handle the mail has to be in a report, or it
-// changes nothing (O6).
+// A report that could have been written without handling the message changes
+// nothing (O6).
 func TestForgedReports(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := newAnswering(t, w)
@@ -373,7 +373,8 @@ func TestForgedReports(t *testing.T) {
 		}
 		a.wantAnswer(t, "", path, "From: a@b.example\nSubject: Hi\n\nHello.\n", "550 5.7.1")
 		a.wantAnswer(t, "a@b.example", path, "From: a@b.example\nSubject: Hi\n\nHello.\n", "550 5.7.1")
-		// By Message-ID, to an inbox that did not send it, or about somebody else.
+		// By Message-ID, to another inbox than the sender, or about another
+		// recipient.
 		a.wantAnswer(t, "", stranger.Address, bounce(mine.HeaderID), "250")
 		a.wantAnswer(t, "", w.inbox.Address, bounce(e.HeaderID), "250") // of this account, but not of this inbox
 		a.wantAnswer(t, "", w.inbox.Address, bounce("<unknown@in.example>"), "250")
@@ -381,7 +382,7 @@ func TestForgedReports(t *testing.T) {
 		a.wantAnswer(t, "", w.inbox.Address, bounce(toTwo.HeaderID), "250") // bob knows that it is to ann
 		a.wantAnswer(t, "", w.inbox.Address, arf("abuse", changed, "<unknown@in.example>"), "250")
 		a.wantAnswer(t, "", w.inbox.Address, arf("abuse", "", mine.HeaderID), "250")
-		// A bounce by somebody who is not of the sender's: as plain mail it arrives.
+		// A bounce from a stranger arrives as an ordinary message.
 		a.wantAnswer(t, "a@b.example", w.inbox.Address, "From: a@b.example\nSubject: Undelivered\n\nann@out.example: 550 5.1.1 no such user\n", "250")
 
 		for _, email := range []store.Email{e, mine} {
@@ -409,8 +410,8 @@ func TestForgedReports(t *testing.T) {
 	})
 }
 
-// The bounce of a mail that an inbox sent arrives there, as mail to it does, and
-// is known by the return path, by the return path that it gives back, or by
+// The bounce of an inbox message arrives in the inbox. It is recognized by the
+// reverse-path that it is sent to, by the reverse-path that it contains, or by
 // Message-ID and recipient (O6).
 func TestBounceOfAnInbox(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -103,8 +103,8 @@ func (w *world) looksUp(t *testing.T, account int64, id string, selectors ...str
 	}
 }
 
-// selectorOf is the key that signed a mail, which must verify by the records that
-// the domain shows now.
+// selectorOf returns the selector of the key that signed a message. The signature
+// must verify with the domain's current records.
 func (w *world) selectorOf(t *testing.T, account int64, id string, mail []byte) (selector string) {
 	t.Helper()
 	d, err := w.store.Domain(t.Context(), account, id)

@@ -3,7 +3,7 @@
 package queue_test
 
 const (
-	// crowdOfDead is how much mail for dead domains there is, and amongDead how
-	// much for good ones beside it.
+	// crowdOfDead is the number of messages for unreachable domains, and
+	// amongDead for working ones beside them.
 	crowdOfDead, amongDead = 1000, 200
 )

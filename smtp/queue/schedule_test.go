@@ -13,7 +13,7 @@ func TestNextAttempt(t *testing.T) {
 		attempts int
 		age      time.Duration
 		jitter   float64
-		pause    time.Duration // 0: given up
+		pause    time.Duration // 0: no more attempts
 	}{
 		{"first", 1, 0, 0, time.Minute},
 		{"a tenth later", 1, 0, 1, 66 * time.Second},

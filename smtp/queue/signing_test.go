@@ -20,7 +20,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// verify checks every signature of a mail against the records of its domain.
+// verify checks every signature of a message with the records of its domain.
 func (w *world) verify(t testing.TB, domain string, mail io.Reader) []*dkim.Verification {
 	t.Helper()
 	records, err := queue.Records(t.Context(), w.store, domain)

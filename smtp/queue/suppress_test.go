@@ -33,8 +33,8 @@ func (w *world) wantListed(t *testing.T, email string, want store.SuppressionRea
 	}
 }
 
-// Who is refused for good is put on the list by the same transaction that records
-// it, and whoever is refused for another reason is not (O7).
+// A permanent failure of the address suppresses it in the transaction that
+// records the result; other failures do not (O7).
 func TestHardBounceIsSuppressed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		answers := map[string]error{
@@ -82,9 +82,9 @@ func TestSimulatedBounceIsNotSuppressed(t *testing.T) {
 	})
 }
 
-// Mail that was accepted before its recipient came onto the list is not sent any
-// more, neither when it is tried again nor when its time comes, and nobody is
-// connected to for it (O7). Marketing alone ends for who wants none.
+// A message accepted before its recipient was suppressed is not sent any more,
+// neither as a retry nor on schedule, and no connection is made for it (O7). An
+// opt-out from marketing stops only marketing.
 func TestSuppressedMeanwhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		busy := true
