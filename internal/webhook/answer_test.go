@@ -15,8 +15,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// oneAttempt has the answer given to one event, and returns what is recorded of
-// the delivery, and the endpoint then.
+// oneAttempt delivers one event to an endpoint with the handler answer, and
+// returns the delivery and the endpoint.
 func oneAttempt(t *testing.T, answer http.HandlerFunc) (store.Delivery, store.Webhook) {
 	t.Helper()
 	r := newReceiver(t)
@@ -89,7 +89,7 @@ func TestLittleOfAnAnswerIsReadAndLessKept(t *testing.T) { // W5
 	}
 }
 
-// zeros and letters never end.
+// zeros and letters are endless readers.
 type (
 	zeros   struct{}
 	letters struct{}
@@ -116,12 +116,12 @@ func TestRetryAfterIsObeyed(t *testing.T) { // W10
 	}{
 		{429, "3600", time.Hour},
 		{503, "60", time.Minute},
-		{429, "1", 5 * time.Second},           // not sooner than planned
-		{429, "99999999", 10 * time.Hour},     // not later than we wait at all
+		{429, "1", 5 * time.Second},           // not sooner than scheduled
+		{429, "99999999", 10 * time.Hour},     // not later than the maximum
 		{429, "tomorrow", 5 * time.Second},    // not a number
-		{500, "3600", 5 * time.Second},        // not one of the two that have it
-		{429, "-5", 5 * time.Second},          // no time
-		{503, "99999999999", 5 * time.Second}, // no number of ours
+		{500, "3600", 5 * time.Second},        // not a status with Retry-After
+		{429, "-5", 5 * time.Second},          // not a valid delay
+		{503, "99999999999", 5 * time.Second}, // not a valid number
 	} {
 		clock := storetest.NewClock(begin)
 		s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now))
@@ -168,7 +168,7 @@ func TestFiveDaysOfFailuresTurnTheEndpointOff(t *testing.T) { // W10
 	if !active() {
 		t.Fatal("it was turned off too early")
 	}
-	r.answers(status(http.StatusOK)) // once, and all begins anew
+	r.answers(status(http.StatusOK)) // one success resets the count
 	attempt()
 	for range 5 {
 		attempt()

@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Why a delivery ends without an attempt, or is put off.
+// Reasons why a delivery ends or is deferred without an attempt.
 const (
 	faultEventGone = "the event has expired"
 	faultGone      = "the resource of the event was deleted"
@@ -20,8 +20,8 @@ const (
 	reasonGone     = "the endpoint returned 410 Gone"
 )
 
-// Test sends a test event to the endpoint now, whether it is on or off, and
-// returns what came of it. It is not tried again and says nothing about the
+// Test sends a test event to the endpoint now, whether it is enabled or not,
+// and returns the result. A test is not retried and does not affect the
 // endpoint's health.
 func (d *Dispatcher) Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error) {
 	c, err := d.cfg.Store.StartTest(ctx, w, d.cfg.Lease)
@@ -29,7 +29,7 @@ func (d *Dispatcher) Test(ctx context.Context, w store.Webhook) (store.DeliveryR
 		return store.DeliveryResult{}, err
 	}
 	r := d.attempt(ctx, w, c)
-	if r.Untried { // who asked has gone
+	if r.Untried { // the caller has canceled
 		fault := "the test was broken off"
 		r = store.DeliveryResult{Seq: r.Seq, EndpointSeq: r.EndpointSeq, Fence: r.Fence, Status: store.DeliveryFailed, Error: &fault}
 	}
@@ -37,13 +37,14 @@ func (d *Dispatcher) Test(ctx context.Context, w store.Webhook) (store.DeliveryR
 	return r, nil
 }
 
-// attempt makes one attempt and returns what to record of it.
+// attempt makes one attempt and returns the result to record.
 func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.ClaimedDelivery) store.DeliveryResult {
 	r := store.DeliveryResult{Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliveryFailed}
 	if c.Event == nil {
 		return failed(r, faultEventGone)
 	}
-	// What waits too long for room must not go on after its lease has ended.
+	// A delivery that waits too long for memory must not start after its lease
+	// has ended.
 	waiting, cancel := context.WithTimeout(ctx, d.cfg.Lease/2)
 	defer cancel()
 	body, err := d.compose(waiting, *c.Event)
@@ -62,7 +63,7 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 		d.cfg.Log.ErrorContext(ctx, "cannot sign a webhook", "delivery_id", c.ID, "error", err)
 		return d.again(failed(r, faultOurs), c, 0)
 	}
-	begun := time.Now() // a duration, not a time of day
+	begun := time.Now() // monotonic, unlike d.cfg.Now
 	a := d.post.post(ctx, w.URL, header, body)
 	took := time.Since(begun).Milliseconds()
 	crashpoint.Reach(crashpoint.WebhookPost)
@@ -73,7 +74,7 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 	return d.settle(r, c, a)
 }
 
-// settle says what an answer, or that there was none, makes of a delivery.
+// settle converts a response, or the lack of one, to a delivery result.
 func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a answer) store.DeliveryResult {
 	if a.status == 0 {
 		return d.again(failed(r, a.fault), c, 0)
@@ -91,7 +92,7 @@ func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a a
 	return d.again(r, c, a.retryAfter)
 }
 
-// compose makes the body of an event, for which room is taken in d.held.
+// compose returns the body of an event and acquires its size in d.held.
 func (d *Dispatcher) compose(ctx context.Context, e store.Event) ([]byte, error) {
 	if err := d.composing.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (d *Dispatcher) compose(ctx context.Context, e store.Event) ([]byte, error)
 
 func weight(body []byte) int64 { return min(int64(len(body)), maxHeld) }
 
-// sign makes the header of a request. The signature is of this moment.
+// sign returns the header of a request, signed with the current time.
 func (d *Dispatcher) sign(w store.Webhook, e store.Event, body []byte) (http.Header, error) {
 	now := d.cfg.Now()
 	keys, err := d.cfg.Store.WebhookKeys(w, now)
@@ -130,8 +131,8 @@ func untried(r store.DeliveryResult) store.DeliveryResult {
 	return r
 }
 
-// again puts a failed attempt's delivery on the schedule, if it is not at its
-// end. A test is not tried again: who made it was told.
+// again schedules the next attempt of a failed delivery, if one is left. Tests
+// are not retried: the caller gets their result.
 func (d *Dispatcher) again(r store.DeliveryResult, c store.ClaimedDelivery, asked time.Duration) store.DeliveryResult {
 	if c.EventType == store.EventWebhookTest {
 		return r
@@ -143,12 +144,12 @@ func (d *Dispatcher) again(r store.DeliveryResult, c store.ClaimedDelivery, aske
 	return r
 }
 
-// recordTries is how often a result is tried to be recorded when the fault is not
-// that the database is away.
+// recordTries is the maximum number of attempts to record a result, unless the
+// database is unavailable.
 const recordTries = 5
 
-// record stores what came of an attempt, and goes on trying until the lease ends:
-// a result that is not recorded makes the delivery be attempted again.
+// record stores the result of an attempt. It retries until the lease ends,
+// because an unrecorded delivery is attempted again.
 func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r store.DeliveryResult) {
 	log := d.cfg.Log.With("delivery_id", c.ID, "event_id", c.EventID, "attempt", c.Attempts)
 	if r.Error != nil && !r.Untried {
@@ -174,7 +175,7 @@ func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r stor
 	}
 }
 
-// recordOnce does not end with the dispatcher: what is known is written.
+// recordOnce ignores the end of ctx: a known result is recorded.
 func (d *Dispatcher) recordOnce(ctx context.Context, r store.DeliveryResult) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// newUnconnectable returns the URL of a server that nobody gets a connection
-// to, nor a refusal: as many wait to be accepted as the system lets wait.
+// newUnconnectable returns the URL of a server that neither accepts nor refuses
+// connections: its backlog is full.
 func newUnconnectable(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

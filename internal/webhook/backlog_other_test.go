@@ -4,8 +4,7 @@ package webhook_test
 
 import "testing"
 
-// newUnconnectable is newSilent where the system cannot be made to leave
-// connections alone.
+// newUnconnectable is newSilent on systems where the backlog cannot be filled.
 func newUnconnectable(t *testing.T) string {
 	t.Helper()
 	return "http://" + newSilent(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// certificate makes one for an address that signs itself and ends then.
+// certificate returns a self-signed certificate for an address with an expiry.
 func certificate(t *testing.T, address net.IP, end time.Time) (tls.Certificate, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -72,7 +72,7 @@ func TestBadCertificatesAreRefused(t *testing.T) { // W6
 	for _, tt := range []struct {
 		name, url string
 		roots     *x509.CertPool
-		want      string // nothing: it succeeds
+		want      string // empty: success
 	}{
 		{"a good one", good, roots, ""},
 		{"expired", server(expired, tls.VersionTLS13), roots, untrusted},

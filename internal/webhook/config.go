@@ -12,43 +12,43 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Config is what a Dispatcher needs. Store, Body and Targets are required.
+// Config configures a Dispatcher. Store, Body and Targets are required.
 type Config struct {
 	// Store holds events, endpoints and deliveries.
 	Store *store.Store
-	// Body is what an endpoint is sent of an event: the JSON that the contract
-	// describes. store.ErrNotFound means that what it is about is deleted.
+	// Body returns the request body for an event: JSON as the API contract
+	// describes it. store.ErrNotFound means that the subject of the event is
+	// deleted.
 	Body func(ctx context.Context, e store.Event) ([]byte, error)
-	// Targets says where we may connect to.
+	// Targets decides which addresses may be connected to.
 	Targets *netguard.Targets
-	// Resolver finds the addresses of endpoints when they are dialled; nil means
-	// the system's.
+	// Resolver resolves the endpoints' host names; nil means the system's
+	// resolver.
 	Resolver *net.Resolver
-	// RootCAs are who may have signed the endpoints' certificates; nil means those
-	// that the system trusts.
+	// RootCAs are the trusted certificate authorities; nil means the system's.
 	RootCAs *x509.CertPool
-	// Agent is what we call ourselves; empty means Postroom.
+	// Agent is the User-Agent; empty means Postroom.
 	Agent string
-	// MaxEndpoints is how many endpoints are served at the same time, of which at
-	// most half may be ones that fail or are slow; 0 means 128.
+	// MaxEndpoints is the maximum number of endpoints served concurrently; 0
+	// means 128. At most half of them may be failing or slow.
 	MaxEndpoints int
-	// PerEndpoint is how many deliveries one endpoint gets at the same time, one
-	// that fails getting them one by one; 0 means 8.
+	// PerEndpoint is the maximum number of concurrent deliveries per endpoint;
+	// 0 means 8. A failing endpoint gets one at a time.
 	PerEndpoint int
-	// Timeout is how long an attempt may take; 0 means 10 seconds. An endpoint that
-	// takes a fifth of it is slow.
+	// Timeout limits one attempt; 0 means 10 seconds. An endpoint that takes
+	// more than a fifth of it is slow.
 	Timeout time.Duration
-	// Lease is for how long a claimed delivery is ours alone; 0 means 6 times
-	// Timeout. After a crash it is how long a delivery that was under way waits.
+	// Lease is how long a claim lasts; 0 means 6 times Timeout. After a crash,
+	// a claimed delivery waits this long.
 	Lease time.Duration
-	// Grace is how long Run waits for attempts when it is told to end; 0 means
-	// Timeout.
+	// Grace is how long Run waits for attempts at shutdown; 0 means Timeout.
 	Grace time.Duration
-	// Jitter returns a number from -1 to 1 for each pause; nil means a random one.
+	// Jitter returns a number from -1 to 1 for each delay; nil means a random
+	// one.
 	Jitter func() float64
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes every attempt that fails; nil means slog.Default().
+	// Log receives every failed attempt; nil means slog.Default().
 	Log *slog.Logger
 }
 

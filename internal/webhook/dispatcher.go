@@ -15,42 +15,42 @@ import (
 )
 
 const (
-	// pollEvery is after how long the dispatcher looks for work whatever it was
-	// told.
+	// pollEvery is the maximum interval between checks for due deliveries.
 	pollEvery = time.Second
-	// storeTimeout is how long a claim, or one try to record an outcome, may take.
+	// storeTimeout limits a claim, and one attempt to record a result.
 	storeTimeout = 10 * time.Second
-	// contendedPause is how long an endpoint is left alone whose deliveries another
-	// node was faster to claim.
+	// contendedPause is the pause for an endpoint whose deliveries another node
+	// has claimed.
 	contendedPause = 50 * time.Millisecond
-	// maxComposing is how many events are read and written at the same time, and
-	// maxHeld how many bytes of what came of it are held while they are posted.
+	// maxComposing is the number of events composed concurrently, and maxHeld
+	// the maximum total size of bodies being posted, in bytes.
 	maxComposing = 16
 	maxHeld      = 64 << 20
-	// maxSlow bounds of how many endpoints we remember that they are slow, or when
-	// they had their turn.
+	// maxSlow is the maximum number of endpoints in Dispatcher.slow and
+	// Dispatcher.served.
 	maxSlow = 10_000
 )
 
-// Dispatcher delivers events to webhook endpoints. Any number of them, on any
-// number of nodes, can run on one store.
+// Dispatcher delivers events to webhook endpoints. Several dispatchers, also on
+// several nodes, can share a store.
 type Dispatcher struct {
 	cfg       Config
 	post      *poster
-	composing *semaphore.Weighted // events that are read and written at the same time
-	held      *semaphore.Weighted // bytes of what is being posted
+	composing *semaphore.Weighted // events composed concurrently
+	held      *semaphore.Weighted // bytes being posted
 
 	mu      sync.Mutex
-	serving map[int64]bool // endpoints; whether it holds one of the places for bad ones
-	bad     int            // how many of them do
-	slow    map[int64]bool // endpoints whose last turn took long
-	served  map[int64]int  // endpoints that held a place for bad ones; the last turn of theirs
-	count   int            // turns of such endpoints
+	serving map[int64]bool // endpoints being served; true if the endpoint is failing or slow
+	bad     int            // number of true values in serving
+	slow    map[int64]bool // endpoints whose last turn was slow
+	served  map[int64]int  // failing or slow endpoints, with the number of their last turn
+	count   int            // turns of failing or slow endpoints
 	turns   sync.WaitGroup
-	freed   chan struct{} // receives when an endpoint is no longer served
+	freed   chan struct{} // receives when an endpoint is released
 }
 
-// New returns a dispatcher that does nothing until Run, RunOnce or Test.
+// New returns a Dispatcher. It does nothing until Run, RunOnce or Test. It
+// returns an error if a required field of cfg is missing.
 func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Store == nil || cfg.Body == nil || cfg.Targets == nil {
 		return nil, errors.New("webhooks: store, body and targets are required")
@@ -63,9 +63,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	}, nil
 }
 
-// Run delivers what is due until ctx ends. Then it claims nothing more, lets
-// attempts finish for the time of Grace, breaks off the others, whose deliveries
-// are then as they were, and returns when nothing of it runs any more.
+// Run delivers due events until ctx ends. Then it claims no more deliveries,
+// waits up to Grace for attempts, cancels the others, whose deliveries become
+// due again, and returns.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.post.close()
 	wake := d.cfg.Store.WakeWebhooks()
@@ -83,8 +83,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunOnce gives each endpoint that has something due one turn and returns, when
-// all of it is recorded, how many deliveries were attempted.
+// RunOnce gives each endpoint with due deliveries one turn. After all results
+// are recorded, it returns the number of attempts.
 func (d *Dispatcher) RunOnce(ctx context.Context) (int, error) {
 	var mu sync.Mutex
 	all := 0
@@ -100,8 +100,8 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (int, error) {
 	return all, errors.Join(append(errs, err)...)
 }
 
-// round begins to serve the endpoints that have something due, as far as there is
-// room. pause is how long there is nothing more to do, as far as is known.
+// round starts to serve the endpoints with due deliveries, up to the limits.
+// pause is the maximum time until the next round.
 func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (pause time.Duration, err error) {
 	due, err := d.cfg.Store.DueEndpoints(ctx, d.busy())
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 			continue
 		}
 		if !d.take(e) {
-			continue // freed will tell
+			continue // freed signals when there is room
 		}
 		go func() {
 			defer d.release(e)
@@ -126,8 +126,9 @@ func (d *Dispatcher) round(ctx context.Context, serve func(store.DueEndpoint)) (
 	return pause, nil
 }
 
-// serve attempts what is due of an endpoint until there is no more, or it fails
-// or is slow: then it is served as such a one, and others have their turn first.
+// serve attempts the due deliveries of an endpoint until there are none, or it
+// fails or is slow. Then it competes with the failing and slow endpoints for
+// its next turn.
 func (d *Dispatcher) serve(ctx, attempts context.Context, e store.DueEndpoint) {
 	for ctx.Err() == nil {
 		done, err := d.turn(attempts, e)
@@ -138,7 +139,7 @@ func (d *Dispatcher) serve(ctx, attempts context.Context, e store.DueEndpoint) {
 			d.cfg.Log.WarnContext(ctx, "cannot claim webhook deliveries", "error", err)
 			work.Pause(ctx, pollEvery, nil)
 			return
-		case done.attempts == 0: // another node has them
+		case done.attempts == 0: // another node has claimed them
 			work.Pause(ctx, contendedPause, nil)
 			return
 		case slow || done.failed || done.attempts < d.cfg.PerEndpoint:
@@ -147,15 +148,15 @@ func (d *Dispatcher) serve(ctx, attempts context.Context, e store.DueEndpoint) {
 	}
 }
 
-// turnDone is what came of a turn.
+// turnDone is the result of a turn.
 type turnDone struct {
 	attempts int
-	failed   bool          // one of them at least
-	longest  time.Duration // from post to answer
+	failed   bool          // at least one attempt failed
+	longest  time.Duration // duration of the longest attempt
 }
 
-// turn claims some deliveries of an endpoint, attempts them at the same time, and
-// returns when their outcomes are recorded.
+// turn claims deliveries of an endpoint, attempts them concurrently and returns
+// after their results are recorded.
 func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (done turnDone, err error) {
 	limit := d.cfg.PerEndpoint
 	if e.FailingSince != nil {
@@ -165,7 +166,7 @@ func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (done turnDo
 	w, claimed, err := d.cfg.Store.ClaimDeliveries(claiming, e.Seq, limit, d.cfg.Lease)
 	cancel()
 	if errors.Is(err, store.ErrNotFound) {
-		return done, nil // deleted or turned off since
+		return done, nil // deleted or disabled in the meantime
 	}
 	if err != nil {
 		return done, err
@@ -189,17 +190,17 @@ func (d *Dispatcher) turn(ctx context.Context, e store.DueEndpoint) (done turnDo
 	return done, nil
 }
 
-// inTurn puts endpoints that fail or are slow behind the others, and those first
-// that have waited longest: by when their deliveries are due, the one with the
-// most of them would always come first.
+// inTurn sorts failing and slow endpoints behind the others, and among them the
+// one that has waited longest first. Sorted by due time, the endpoint with the
+// longest backlog would always come first.
 func (d *Dispatcher) inTurn(due []store.DueEndpoint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	slices.SortStableFunc(due, func(a, b store.DueEndpoint) int { return cmp.Compare(d.served[a.Seq], d.served[b.Seq]) })
 }
 
-// take reserves the endpoint, unless there is no room. Half of the room is for
-// those that neither fail nor are slow, however many of the others hang.
+// take reserves a place for the endpoint, if one is free. At least half of the
+// places are reserved for endpoints that are neither failing nor slow.
 func (d *Dispatcher) take(e store.DueEndpoint) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,8 +222,8 @@ func (d *Dispatcher) take(e store.DueEndpoint) bool {
 	return true
 }
 
-// note remembers whether the endpoint is slow. It may well succeed, and hold its
-// place all the same for as long as one that fails.
+// note records whether the endpoint is slow. A slow endpoint may succeed, but
+// occupies its place as long as a failing one.
 func (d *Dispatcher) note(seq int64, slow bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,7 +231,7 @@ func (d *Dispatcher) note(seq int64, slow bool) {
 		delete(d.slow, seq)
 		return
 	}
-	if len(d.slow) >= maxSlow { // most of them will be gone by now
+	if len(d.slow) >= maxSlow { // most entries are outdated by now
 		clear(d.slow)
 	}
 	d.slow[seq] = true

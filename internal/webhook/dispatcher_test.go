@@ -26,12 +26,12 @@ import (
 
 var begin = time.Date(2026, 9, 23, 12, 0, 0, 0, time.UTC)
 
-// post is what a receiver got.
+// post is a received request.
 type post struct {
 	path, id, timestamp, signature, body string
 }
 
-// receiver is an endpoint's server. It answers what the test says.
+// receiver is the server of an endpoint. The test sets its responses.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ func newReceiver(t *testing.T) *receiver {
 	r := &receiver{answer: func(http.ResponseWriter, *http.Request) {}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
-		req.Body = io.NopCloser(bytes.NewReader(body)) // for the answer
+		req.Body = io.NopCloser(bytes.NewReader(body)) // for the response
 		p := postOf(req, string(body))
 		r.mu.Lock()
 		r.posts = append(r.posts, p)
@@ -134,7 +134,7 @@ func runOnce(t *testing.T, d *webhook.Dispatcher, want int) {
 	}
 }
 
-// verify does what Standard Webhooks asks of a receiver.
+// verify checks a request as Standard Webhooks requires.
 func verify(p post, secret string) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {

@@ -1,17 +1,17 @@
-// Package webhook tells the users' systems of events: it posts each event to
-// each endpoint that wants it, signed as Standard Webhooks says
-// (https://www.standardwebhooks.com).
+// Package webhook posts events to the users' endpoints, signed as Standard
+// Webhooks describes (https://www.standardwebhooks.com).
 //
-// An event is delivered at least once. It may come twice when the endpoint's
-// answer got lost, or when this process died before it could record it; both
-// times with the same webhook-id. An answer of 2xx ends a delivery. Anything
-// else, redirects too, is tried again on a schedule, and at its end the delivery
-// has failed. 410 turns the endpoint off, and so do 5 days without a success.
-// The deliveries of an endpoint begin in the order of their events, several at a
-// time. Those about one email or message are a queue, over nodes and retries: the
-// next one begins when the one before has succeeded, or has failed for good.
+// An event is delivered at least once. It may be delivered twice, with the same
+// webhook-id, if the endpoint's response is lost or if this process crashes
+// before it records the response. A 2xx response ends a delivery. After
+// anything else, including a redirect, the delivery is retried on a schedule,
+// and fails at its end. A 410 response disables the endpoint, and so do 5 days
+// without a success. The deliveries of an endpoint start in the order of their
+// events, several at a time. The deliveries about one email or message form a
+// queue, across nodes and retries: the next one starts when the previous one
+// has succeeded or permanently failed.
 //
-// Where we connect to is chosen by strangers, so every connection asks
-// netguard, no redirect is followed, no proxy is used, and of an answer only
-// the beginning is read.
+// Users choose the URLs, so netguard checks every connection. The dispatcher
+// follows no redirects, uses no proxy and reads only the beginning of a
+// response.
 package webhook

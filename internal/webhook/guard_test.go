@@ -23,10 +23,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// names is a DNS that can begin to answer otherwise.
+// names is a DNS server whose records can change.
 type names struct {
 	*net.Resolver
-	server atomic.Value // host:port of who answers now
+	server atomic.Value // host:port of the current server
 }
 
 func newNames(t *testing.T, zones smtptest.Zones) *names {
@@ -48,7 +48,7 @@ func targetsOf(t *testing.T, n *names, allow string) *netguard.Targets {
 	return netguard.NewTargets(netguard.New(netguard.Config{Allow: prefixes}), n)
 }
 
-// listenOn counts the connections that an address gets; with port 0 on any port.
+// listenOn counts the connections to an address. Port 0 means any port.
 func listenOn(t *testing.T, address string) (port string, connects *atomic.Int64) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
@@ -76,8 +76,8 @@ func listenOn(t *testing.T, address string) (port string, connects *atomic.Int64
 
 const notReached = "the address may not be reached"
 
-// A name may point to one address when its URL is given, and to another when it
-// is dialled: there it is judged again.
+// A name may resolve to another address when it is dialed than when its URL was
+// set. It is checked again then.
 func TestNamesThatPointElsewhereWhenDialled(t *testing.T) { // W2
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
@@ -115,8 +115,8 @@ func TestNamesThatPointElsewhereWhenDialled(t *testing.T) { // W2
 	}
 }
 
-// Of several addresses of a name only those are dialled that may be, and a name
-// that is an alias is as good as what it stands for.
+// Only permitted addresses of a name are dialed. An alias is treated like its
+// target.
 func TestNamesWithSeveralAddresses(t *testing.T) { // W2
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
@@ -150,8 +150,8 @@ func TestNamesWithSeveralAddresses(t *testing.T) { // W2
 	}
 }
 
-// Whatever stands in an endpoint's URL, an event, a retry and a test are all
-// refused, and neither the delivery nor the log tells an address.
+// For every kind of endpoint URL, events, retries and tests are refused.
+// Neither the delivery nor the log contains an address.
 func TestEveryCallIsGuarded(t *testing.T) { // W12, W1
 	t.Parallel()
 	text, err := os.ReadFile("../netguard/testdata/refused.txt")
@@ -201,10 +201,10 @@ func TestEveryCallIsGuarded(t *testing.T) { // W12, W1
 	}
 }
 
-// ownAddresses stand for our own.
+// ownAddresses stand for our own addresses.
 var ownAddresses = []netip.Addr{netip.MustParseAddr("9.9.9.9")}
 
-// address finds what looks like one.
+// address matches IP addresses.
 var address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+|::|\[.*\]:\d`)
 
 func wantRefused(t *testing.T, url string, got store.Delivery) {

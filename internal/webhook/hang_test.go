@@ -14,8 +14,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// newSilent returns the host and port of a server that takes connections and
-// never says anything.
+// newSilent returns the host and port of a server that accepts connections and
+// sends nothing.
 func newSilent(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -35,7 +35,7 @@ func newSilent(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// newHanging is a receiver that hangs before its answer, or in the middle of it.
+// newHanging returns a receiver that hangs before or during its response.
 func newHanging(t *testing.T, inTheMiddle bool) *receiver {
 	t.Helper()
 	release := make(chan struct{})
@@ -54,7 +54,7 @@ func newHanging(t *testing.T, inTheMiddle bool) *receiver {
 	return r
 }
 
-// queue makes n events of an inbox.
+// queue creates n events of an inbox.
 func queue(t *testing.T, s *store.Store, in store.Inbox, n int) {
 	t.Helper()
 	const mailsAtOnce = 16
@@ -71,8 +71,8 @@ func queue(t *testing.T, s *store.Store, in store.Inbox, n int) {
 	}
 }
 
-// delays tells an endpoint that r answers for of n events, one after the other,
-// and returns how long each took from the change to the post, in order of size.
+// delays sends n events to r's endpoint, one after the other, and returns the
+// sorted times from each change to its request.
 func delays(t *testing.T, s *store.Store, in store.Inbox, r *receiver, n int) []time.Duration {
 	t.Helper()
 	arrived := make(chan time.Time, n)
@@ -92,7 +92,7 @@ func delays(t *testing.T, s *store.Store, in store.Inbox, r *receiver, n int) []
 	return took
 }
 
-// wantSoon holds the delays to a second.
+// wantSoon requires every delay to be under a second.
 func wantSoon(t *testing.T, took []time.Duration) {
 	t.Helper()
 	p99 := took[(len(took)*99+99)/100-1]
@@ -102,8 +102,8 @@ func wantSoon(t *testing.T, took []time.Duration) {
 	}
 }
 
-// Endpoints that hang, wherever in the exchange, hold up nobody beside them,
-// however much they have waiting.
+// Endpoints that hang at any point of the exchange do not delay other
+// endpoints, whatever their backlog.
 func TestHangingEndpointsHoldUpNobody(t *testing.T) { // W4
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -121,9 +121,9 @@ func TestHangingEndpointsHoldUpNobody(t *testing.T) { // W4
 	})
 }
 
-// Not even when there are as many of them as places: half of these are for
-// others, once it is known who hangs. One that hangs after its status has
-// succeeded, and is known by how long it takes.
+// This also holds if there are as many of them as places: half of the places
+// are reserved once the hanging endpoints are known. An endpoint that hangs
+// after sending its status succeeds, but counts as slow.
 func TestNotAllPlacesAreForHangingEndpoints(t *testing.T) { // W4
 	t.Parallel()
 	for name, inTheMiddle := range map[string]bool{"that fail": false, "that are slow": true} {

@@ -12,11 +12,11 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// orderly is a receiver that checks that no event of an email is posted before
-// it has accepted all earlier ones.
+// orderly is a receiver that checks that every event of an email is posted only
+// after it has accepted all earlier ones.
 type orderly struct {
 	mu       sync.Mutex
-	before   map[string][]string // the events of the same email before an event
+	before   map[string][]string // the earlier events of the same email, by event
 	accepted map[string]bool
 	refused  map[string]int
 	early    []string
@@ -39,8 +39,8 @@ func (o *orderly) take(w http.ResponseWriter, r *http.Request) {
 	o.accepted[id] = true
 }
 
-// The events of one email reach an endpoint in order, over retries and nodes:
-// no email.delivered before email.sent.
+// The events of one email reach an endpoint in order, across retries and nodes:
+// email.sent before email.delivered.
 func TestEventsOfOneEmailComeInOrder(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -92,7 +92,7 @@ func TestEventsOfOneEmailComeInOrder(t *testing.T) {
 	})
 }
 
-// clickedEmail sends an email that is delivered, opened and clicked at once.
+// clickedEmail sends an email and records its delivery, open and click.
 func clickedEmail(t *testing.T, s *store.Store, account store.Account) {
 	t.Helper()
 	storetest.Email(t, s, account.Seq, []string{"a@out.example"})

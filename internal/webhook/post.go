@@ -17,16 +17,16 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	// maxRead and maxKept bound, in bytes, what is read and kept of an answer.
+	// maxRead and maxKept limit, in bytes, how much of a response is read and
+	// stored.
 	maxRead = 64 << 10
 	maxKept = 1 << 10
-	// maxIdle is how many connections are kept for more events, in all and of one
-	// endpoint.
+	// Maximum numbers of idle connections, in total and per endpoint.
 	maxIdle, maxIdlePerHost = 256, 8
 )
 
-// poster posts to endpoints, by one client for each scheme: where plain http may
-// go is another question than where https may.
+// poster posts to endpoints. It has one client per scheme, because http and
+// https may reach different addresses.
 type poster struct {
 	clients map[string]*http.Client
 	timeout time.Duration
@@ -42,7 +42,7 @@ func newPoster(cfg Config) *poster {
 				DialContext:            dialer.DialContext,
 				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
 				TLSHandshakeTimeout:    connectTimeout,
-				DisableCompression:     true, // an answer is kept as it comes, not unpacked
+				DisableCompression:     true, // the response is stored as received
 				MaxResponseHeaderBytes: maxRead,
 				MaxIdleConns:           maxIdle,
 				MaxIdleConnsPerHost:    maxIdlePerHost,
@@ -61,10 +61,10 @@ func (p *poster) close() {
 	}
 }
 
-// answer is what came back: a status with the beginning of the body, or why
-// there is none.
+// answer is a response: its status and the beginning of its body, or the reason
+// why there is none.
 type answer struct {
-	status     int // 0: no answer
+	status     int // 0: no response
 	fault      string
 	body       string
 	retryAfter time.Duration
@@ -72,7 +72,7 @@ type answer struct {
 
 func (a answer) ok() bool { return a.status/100 == 2 }
 
-// post sends body to an endpoint and reads what it answers.
+// post sends body to an endpoint and returns its response.
 func (p *poster) post(ctx context.Context, url string, header http.Header, body []byte) answer {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -98,21 +98,21 @@ func (p *poster) post(ctx context.Context, url string, header http.Header, body 
 			a.retryAfter = time.Duration(n) * time.Second
 		}
 	}
-	// What the status says holds, however the body ends. What is read of it beyond
-	// what is kept is for the connection, which can then be used again.
+	// The status counts even if reading the body fails. Read more than is
+	// stored, so that the connection can be reused.
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxKept))
 	_, _ = io.CopyN(io.Discard, res.Body, maxRead-maxKept)
 	a.body = keep(text)
 	return a
 }
 
-// keep is the beginning of an answer as text that every database takes.
+// keep returns the beginning of a body as text that every database accepts.
 func keep(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), ""), "\x00", "")
 }
 
-// faultOf says why there was no answer, without addresses: the endpoint's owner
-// may not be meant to learn what its name resolves to from here.
+// faultOf returns why there was no response. It leaves out IP addresses, which
+// may reveal our internal DNS to the user.
 func faultOf(err error) string {
 	var (
 		dns     *net.DNSError
@@ -128,7 +128,7 @@ func faultOf(err error) string {
 		return "no response in time"
 	case errors.As(err, &dns):
 		return "the name does not resolve"
-	case errors.Is(err, http.ErrSchemeMismatch), strings.Contains(err.Error(), "tls: "): // most faults of crypto/tls have no type
+	case errors.Is(err, http.ErrSchemeMismatch), strings.Contains(err.Error(), "tls: "): // most errors of crypto/tls have no type
 		return "the TLS handshake failed"
 	}
 	return "the connection failed"

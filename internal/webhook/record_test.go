@@ -14,14 +14,15 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A result that cannot be recorded at once is recorded a little later, and the
-// event is not posted again for it.
+// A result that cannot be recorded at once is recorded later, without posting
+// the event again.
 func TestResultsAreRecordedWithRetries(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	db := sqlx.MustConnect("postgres", cfg.Database)
 	t.Cleanup(func() { _ = db.Close() })
-	// Statements of the store fail soon when another transaction is in their way.
+	// Make statements of the store fail quickly if another transaction blocks
+	// them.
 	address, err := url.Parse(cfg.Database)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestResultsAreRecordedWithRetries(t *testing.T) {
 			defer func() { _ = held.Rollback() }() // it was only read
 			tick := time.NewTicker(5 * time.Millisecond)
 			defer tick.Stop()
-			for waited, waiting := false, false; !waited || waiting; <-tick.C { // until the store has tried once in vain
+			for waited, waiting := false, false; !waited || waiting; <-tick.C { // until the store has failed once
 				const q = `SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 				if err := db.Get(&waiting, q); err != nil {
 					t.Error(err)

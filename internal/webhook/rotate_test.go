@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A receiver that gets to know the new secret some time after the rotation, and
-// until then has the old one, refuses nothing in between.
+// A receiver that learns the new secret some time after the rotation, and uses
+// the old one until then, accepts every request.
 func TestARotationUnderTrafficFailsNothing(t *testing.T) { // W8
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -41,20 +41,20 @@ func TestARotationUnderTrafficFailsNothing(t *testing.T) { // W8
 			}
 		}
 		start(t, newDispatcher(t, s, time.Now))
-		queue(t, s, in, rotated) // of which some are not sent yet
+		queue(t, s, in, rotated) // some are not sent yet
 		_, after, err := s.RotateWebhook(t.Context(), in.AccountID, w.ID, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		queue(t, s, in, switched-rotated)
-		await(switched) // what was signed before the rotation, too
+		await(switched) // including those signed before the rotation
 		known.Store(after)
 		queue(t, s, in, events-switched)
 		await(events - switched)
 	})
 }
 
-// Both secrets sign for a day after a rotation, and then the new one alone.
+// Both secrets sign for a day after a rotation, then only the new one.
 func TestBothSecretsSignAfterARotation(t *testing.T) { // W8
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {

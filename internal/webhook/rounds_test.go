@@ -3,12 +3,14 @@
 package webhook_test
 
 const (
-	// queuedForHanging is how many events wait for each endpoint that hangs.
+	// queuedForHanging is the number of events that wait for each hanging
+	// endpoint.
 	queuedForHanging = 40
-	// healthyEvents is how many events a healthy one is told of meanwhile.
+	// healthyEvents is the number of events for a healthy endpoint.
 	healthyEvents = 200
-	// rebinds is how often a name points elsewhere when it is dialled.
+	// rebinds is how often a name changes its address before it is dialed.
 	rebinds = 50
-	// verifiedEvents is how many posts the libraries of others verify.
+	// verifiedEvents is the number of requests that independent libraries
+	// verify.
 	verifiedEvents = 1000
 )

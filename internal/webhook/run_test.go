@@ -16,10 +16,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// patience is how long anything that is bound to happen may take.
+// patience is a generous timeout.
 const patience = 60 * time.Second
 
-// start runs the dispatcher; the returned function ends it and waits for that.
+// start runs the dispatcher. The returned function stops it and waits.
 func start(t *testing.T, d *webhook.Dispatcher) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -38,9 +38,8 @@ func start(t *testing.T, d *webhook.Dispatcher) (stop func()) {
 	return stop
 }
 
-// A receiver that fails at random gets every event although the sender is
-// stopped again and again in the middle of its work, and two nodes send at the
-// same time.
+// A receiver that fails at random gets every event, although the dispatcher is
+// stopped repeatedly in the middle of its work and two nodes send concurrently.
 func TestNothingIsLost(t *testing.T) { // W9
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -104,8 +103,8 @@ func TestNothingIsLost(t *testing.T) { // W9
 	})
 }
 
-// failSome answers 500 to this share of the posts, but not more than twice
-// to one event, and calls took for the others.
+// failSome returns 500 for this share of the requests, at most twice per event,
+// and calls took for the others.
 func failSome(share float64, took func()) http.HandlerFunc {
 	var mu sync.Mutex
 	failed := map[string]int{}
@@ -122,14 +121,14 @@ func failSome(share float64, took func()) http.HandlerFunc {
 	}
 }
 
-// What Run breaks off when it ends is due again at once, as if it had not been
-// tried.
+// A delivery that Run cancels at its end is due again at once, without a
+// counted attempt.
 func TestRunGivesBackWhatItBreaksOff(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		arrived := make(chan struct{}, 1)
 		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client has gone
+			_, _ = io.Copy(io.Discard, r.Body) // the server notices a closed connection only after reading the body
 			arrived <- struct{}{}
 			<-r.Context().Done()
 		}))

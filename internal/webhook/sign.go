@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sign returns the value of webhook-signature: one signature for each key,
-// separated by spaces.
+// sign returns the value of webhook-signature: one signature per key, separated
+// by spaces.
 func sign(keys [][]byte, id string, at time.Time, body []byte) string {
 	var sb strings.Builder
 	for i, key := range keys {
@@ -18,7 +18,7 @@ func sign(keys [][]byte, id string, at time.Time, body []byte) string {
 			sb.WriteByte(' ')
 		}
 		m := hmac.New(sha256.New, key)
-		_, _ = m.Write([]byte(id + "." + timestamp(at) + ".")) // a hash never fails
+		_, _ = m.Write([]byte(id + "." + timestamp(at) + ".")) // a hash never returns an error
 		_, _ = m.Write(body)
 		sb.WriteString("v1,")
 		sb.WriteString(base64.StdEncoding.EncodeToString(m.Sum(nil)))

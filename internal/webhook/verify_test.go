@@ -26,7 +26,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// look is a post as a receiver looks at it, at a time in seconds.
+// look is a request as a receiver verifies it, at a Unix time.
 type look struct {
 	ID        string `json:"id"`
 	Timestamp string `json:"timestamp"`
@@ -39,11 +39,11 @@ type look struct {
 	good bool
 }
 
-// verdicts are what the libraries say: nothing when they take the post.
+// verdicts are the errors of the libraries; empty if they accept the request.
 type verdicts map[string]string
 
-// The libraries of others take every post as it is, up to 5 minutes before and
-// after its time, and none of which something was changed.
+// Independent libraries accept every unchanged request up to 5 minutes before
+// and after its time, and reject every changed one.
 func TestOthersVerifyWhatIsSent(t *testing.T) { // W7
 	t.Parallel()
 	posts, secret := sentPosts(t, verifiedEvents)
@@ -77,8 +77,8 @@ func TestOthersVerifyWhatIsSent(t *testing.T) { // W7
 	}
 }
 
-// sentPosts has n events delivered to an endpoint, and returns what came, with
-// the secret.
+// sentPosts delivers n events to an endpoint and returns the requests and the
+// secret.
 func sentPosts(t *testing.T, n int) ([]post, string) {
 	t.Helper()
 	s := storetest.OpenSQLite(t)
@@ -101,7 +101,7 @@ func sentPosts(t *testing.T, n int) ([]post, string) {
 	return posts, secret
 }
 
-// anyBody is a body with what JSON and the encoding of a text can get wrong.
+// anyBody returns a body with characters that are difficult to encode.
 func anyBody(_ context.Context, e store.Event) ([]byte, error) {
 	texts := []string{"plain", "Grüße, 世界 🎉", `"quotes" \ and <tags> & more`, "\u2028 line\r\nfeeds\t\x00", strings.Repeat("long ", 1000), ""}
 	n := 0
@@ -111,8 +111,8 @@ func anyBody(_ context.Context, e store.Event) ([]byte, error) {
 	return json.Marshal(map[string]string{"id": e.ID, "text": texts[n%len(texts)]})
 }
 
-// looksAt is every post as it came, at several times, and with each of its parts
-// changed; in the order of the times.
+// looksAt returns every request at several times and with each of its parts
+// changed, in order of time.
 func looksAt(t *testing.T, posts []post, secret string) []look {
 	t.Helper()
 	const tolerance = 5 * 60
@@ -141,7 +141,7 @@ func looksAt(t *testing.T, posts []post, secret string) []look {
 	return all
 }
 
-// askGo asks the Go library of Standard Webhooks, which looks at the clock.
+// askGo runs the Go library of Standard Webhooks, which uses the system clock.
 func askGo(t *testing.T, looks []look) []verdicts {
 	t.Helper()
 	said := make([]verdicts, len(looks))
@@ -165,7 +165,7 @@ func askGo(t *testing.T, looks []look) []verdicts {
 	return said
 }
 
-// askNode asks the two npm packages of testdata/verify.
+// askNode runs the two npm packages of testdata/verify.
 func askNode(t *testing.T, looks []look) []verdicts {
 	t.Helper()
 	dir := filepath.Join("testdata", "verify")
