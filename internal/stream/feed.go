@@ -7,19 +7,18 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// renderers is how many accounts have their events rendered at a time.
+// renderers is the number of accounts whose events are rendered concurrently.
 const renderers = 8
 
-// feed renders the events of one account, in order, and gives them to its
-// streams. It runs beside the feeds of other accounts, so that an event that is
-// costly to render delays its own account alone. A feed exists while it has
-// something to do. All its fields are of the hub's lock.
+// feed renders the events of one account in order and sends them to its
+// streams. Feeds of different accounts run concurrently. A feed exists only
+// while it has events. The hub's lock protects all its fields.
 type feed struct {
 	account int64
-	pending []wanted // what to hand out next
-	last    int64    // the last event that was pending
-	// behind is set when more than Config.MaxPending events wait: the feed then
-	// reads those after last, up to behind, from the log.
+	pending []wanted // next events to send
+	last    int64    // the last event added to pending
+	// behind is set if more than Config.MaxPending events wait. The feed then
+	// reads the events after last, up to behind, from the log.
 	behind int64
 }
 
@@ -29,7 +28,7 @@ type wanted struct {
 	takers []*Stream
 }
 
-// give lets the feed of its account hand an event out.
+// give adds an event to the feed of its account.
 func (h *Hub) give(ctx context.Context, w wanted) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +46,7 @@ func (h *Hub) give(ctx context.Context, w wanted) {
 	f.pending, f.last = append(f.pending, w), w.event.Seq
 }
 
-// dropFeeds forgets what waits to be handed out.
+// dropFeeds discards all pending events.
 func (h *Hub) dropFeeds() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,8 +56,8 @@ func (h *Hub) dropFeeds() {
 	clear(h.feeds)
 }
 
-// feed hands events out until there are none, or until ctx ends. It waits while
-// the database is away.
+// feed sends events until none are left or ctx ends. It waits while the
+// database is unavailable.
 func (h *Hub) feed(ctx context.Context, f *feed) {
 	failing := false
 	for ctx.Err() == nil {
@@ -82,7 +81,7 @@ func (h *Hub) feed(ctx context.Context, f *feed) {
 	}
 }
 
-// pause waits, at most until ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -92,8 +91,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// nextPart takes what the feed is to hand out next. Without anything it removes
-// the feed, and more is false.
+// nextPart returns the next events to send. If there are none, it removes the
+// feed and more is false.
 func (h *Hub) nextPart(ctx context.Context, f *feed) (part []wanted, more bool, err error) {
 	h.mu.Lock()
 	n := min(len(f.pending), maxPart)
@@ -113,7 +112,7 @@ func (h *Hub) nextPart(ctx context.Context, f *feed) (part []wanted, more bool, 
 	return part, true, err
 }
 
-// catchUp reads a page of the events that were too many to keep.
+// catchUp reads a page of the events that did not fit in memory.
 func (h *Hub) catchUp(ctx context.Context, f *feed, after, upTo int64) error {
 	events, err := h.cfg.Store.EventsOf(ctx, f.account, after, upTo, pageSize)
 	if err != nil {
@@ -140,7 +139,7 @@ func (h *Hub) catchUp(ctx context.Context, f *feed, after, upTo int64) error {
 	return nil
 }
 
-// giveBack returns what could not be handed out to a feed that was not dropped.
+// giveBack returns unsent events to a feed, unless it was dropped.
 func (h *Hub) giveBack(f *feed, part []wanted) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,8 +148,8 @@ func (h *Hub) giveBack(f *feed, part []wanted) {
 	}
 }
 
-// handOutPart renders events and gives them to the streams that want them. It
-// returns how many it has handed out.
+// handOutPart renders events and sends them to the streams that want them. It
+// returns the number of events sent.
 func (h *Hub) handOutPart(ctx context.Context, part []wanted) (n int, err error) {
 	select {
 	case h.rendering <- struct{}{}:

@@ -13,62 +13,65 @@ import (
 )
 
 const (
-	// pollEvery is after how long the hub looks at the log whatever it was told.
+	// pollEvery is the maximum interval between checks of the log.
 	pollEvery = time.Second
-	// checkEvery is how often the keys of the listeners are looked at.
+	// checkEvery is the interval at which the listeners' keys are checked.
 	checkEvery = 2 * time.Second
-	// heartbeat is how long a listener may take to read what it was given before a
-	// new stream of its key may replace it, and placeWait how long a new stream
-	// waits for the place of one whose client has gone.
+	// heartbeat is how long a listener may take to read events before a new
+	// stream of its key may replace it. placeWait is how long a new stream
+	// waits for a place to become free.
 	heartbeat = 20 * time.Second
 	placeWait = time.Second
-	// settleFirst is after how long the hub looks again for other transactions to
-	// end; it looks half as often each time, down to every settleLast.
+	// settleFirst is the first interval at which the hub checks whether other
+	// transactions have ended. It doubles each time, up to settleLast.
 	settleFirst = 2 * time.Millisecond
 	settleLast  = 50 * time.Millisecond
-	// pageSize is how many events are read at a time.
+	// pageSize is the number of events read at a time.
 	pageSize = 256
 )
 
-// Why a stream cannot be opened, or has ended.
+// Errors for streams that cannot be opened or have ended.
 var (
 	ErrTooMany = errors.New("the key has too many streams")
 	ErrSlow    = errors.New("the listener does not keep up")
 	ErrRevoked = errors.New("the key was revoked or has expired")
 	ErrStopped = errors.New("the service stops")
 	ErrReset   = errors.New("the log of events has lost its end in a failover")
-	// ErrReplaced ends a stream that does not read when its key opens a new one.
+	// ErrReplaced ends a stream that does not read when its key opens a new
+	// one.
 	ErrReplaced = errors.New("the listener does not read, and a new stream of its key took its place")
 )
 
-// Config is what a hub needs. Store and Render are required.
+// Config configures a Hub. Store and Render are required.
 type Config struct {
 	Store *store.Store
-	// Render returns events as their listeners get them, one for each, in order.
+	// Render returns one Rendered for each event, in order.
 	Render func(ctx context.Context, events []store.Event) []Rendered
-	// MaxPerKey is how many live streams a key may have open on this node; 10 by
-	// default.
+	// MaxPerKey is the maximum number of live streams per key on this node. The
+	// default is 10.
 	MaxPerKey int
-	// Heartbeat is how long a listener may take to read what Next returned before
-	// a new stream of its key may replace it; 20 seconds by default. PlaceWait is
-	// how long a new stream waits for a place; 1 second by default.
+	// Heartbeat is how long a listener may take to read the events from Next
+	// before a new stream of its key may replace it. The default is 20 seconds.
+	// PlaceWait is how long a new stream waits for a place. The default is 1
+	// second.
 	Heartbeat, PlaceWait time.Duration
-	// MaxQueued and MaxQueuedBytes bound what waits for one listener; 1,024 events
-	// and 2 MiB by default. One event may wait whatever its size.
+	// MaxQueued and MaxQueuedBytes limit the queue of a listener. The defaults
+	// are 1,024 events and 2 MiB. A single event may exceed MaxQueuedBytes.
 	MaxQueued, MaxQueuedBytes int
-	// MaxPending is how many events of one account wait to be rendered in memory;
-	// 1,024 by default. More are read from the log again.
+	// MaxPending is the maximum number of events per account that wait in
+	// memory to be rendered. Further events are read from the log again. The
+	// default is 1,024.
 	MaxPending int
-	// Log takes what goes wrong; nil means slog.Default().
+	// Log receives warnings and errors; nil means slog.Default().
 	Log *slog.Logger
 }
 
-// Rendered is one event as its listeners get it.
+// Rendered is an event as listeners receive it.
 type Rendered struct {
 	ID    string // of the event
 	Frame []byte
-	// Err is why there is none. store.ErrNotFound means that what it is about is
-	// deleted, and nobody is told.
+	// Err reports why Frame is missing. If it is store.ErrNotFound, the subject
+	// of the event is deleted and the event is skipped.
 	Err error
 }
 
@@ -96,34 +99,34 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Hub follows the log and hands events out. Listeners come and go while Run
-// runs; before it they wait for it, and after it there are none.
+// Hub follows the log and sends events to streams. Streams may be opened while
+// Run runs. Before Run, Open waits for it; after Run, it returns ErrStopped.
 type Hub struct {
 	cfg  Config
-	kick chan struct{} // somebody asks
+	kick chan struct{} // signals a new question
 
-	// Of Run alone.
+	// Used only by Run.
 	tail     *store.EventTail
-	position int64 // all up to here is handed out
+	position int64 // events up to here are sent
 	epoch    int   // of the tail
 
 	mu      sync.Mutex
 	stopped bool
-	joined  map[int64]map[*Stream]struct{} // by account: those that get what happens
-	open    map[int64]map[*Stream]struct{} // by key: those too that are still catching up
+	joined  map[int64]map[*Stream]struct{} // by account: streams that receive live events
+	open    map[int64]map[*Stream]struct{} // by key: all open streams, including those catching up
 	asked   []question
 	left    chan struct{} // closed when a stream leaves
 	feeds   map[int64]*feed
 
-	feeding   sync.WaitGroup // the feeds that run
-	rendering chan struct{}  // holds a token for each feed that renders
+	feeding   sync.WaitGroup // running feeds
+	rendering chan struct{}  // holds a token for each feed that is rendering
 }
 
-// question asks up to where the log is settled now, and to hand out to the
-// stream, unless it is nil, what comes after that.
+// question asks for the settled position of the log. If stream is not nil, it
+// receives all events after that position.
 type question struct {
 	stream *Stream
-	answer chan answer // holds one
+	answer chan answer // buffer of one
 }
 
 type answer struct {
@@ -131,7 +134,7 @@ type answer struct {
 	err     error
 }
 
-// New returns a hub that does nothing until Run.
+// New returns a Hub. It does nothing until Run.
 func New(cfg Config) *Hub {
 	cfg.setDefaults()
 	return &Hub{
@@ -141,7 +144,7 @@ func New(cfg Config) *Hub {
 	}
 }
 
-// Run hands events out until ctx ends. Then it ends all streams and returns nil.
+// Run sends events until ctx ends. Then it ends all streams and returns nil.
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.stop()
 	defer h.feeding.Wait()
@@ -152,16 +155,16 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// rounds remembers what the next round depends on.
+// rounds is the state between rounds.
 type rounds struct {
 	hub     *Hub
-	pause   time.Duration // the last, while the log is not settled
+	pause   time.Duration // the last pause while the log was not settled
 	failing bool
 	checked time.Time // when streams of revoked keys were last ended
 }
 
-// round hands out what is new and, every checkEvery, ends the streams of revoked
-// keys. It returns when the next round is due at the latest.
+// round sends new events and, every checkEvery, ends the streams of revoked
+// keys. It returns the maximum time until the next round.
 func (r *rounds) round(ctx context.Context) time.Duration {
 	if time.Since(r.checked) >= checkEvery {
 		r.checked = time.Now()
@@ -171,12 +174,12 @@ func (r *rounds) round(ctx context.Context) time.Duration {
 	return min(pause, max(time.Until(r.checked.Add(checkEvery)), time.Millisecond))
 }
 
-// handOut hands out what is new, if a stream listens, and returns when to check
-// again at the latest.
+// handOut sends new events if a stream listens. It returns the maximum time
+// until the next check.
 func (r *rounds) handOut(ctx context.Context) time.Duration {
 	if !r.hub.listened() {
-		// What the tail knows grows old. Who comes next wants to hear what happens
-		// from then on, not all that has happened since.
+		// The state of the tail becomes outdated. The next listener wants only
+		// events from then on.
 		r.hub.tail, r.hub.position, r.hub.epoch = r.hub.cfg.Store.TailEvents(), 0, 0
 		return pollEvery
 	}
@@ -190,7 +193,7 @@ func (r *rounds) handOut(ctx context.Context) time.Duration {
 	return r.pause
 }
 
-// report logs the first of several failures.
+// report logs the first of consecutive failures.
 func (r *rounds) report(ctx context.Context, err error) {
 	if err != nil && !r.failing && ctx.Err() == nil {
 		r.hub.cfg.Log.WarnContext(ctx, "the streams of events wait for the database", "error", err)
@@ -198,8 +201,8 @@ func (r *rounds) report(ctx context.Context, err error) {
 	r.failing = err != nil
 }
 
-// RunOnce hands out what is new and lets those listen who asked before. Pending
-// says that there is more, which other transactions may still come before.
+// RunOnce sends new events and answers pending questions. pending reports that
+// there are further events that are not settled yet.
 func (h *Hub) RunOnce(ctx context.Context) (pending bool, err error) {
 	asked := h.takeQuestions()
 	settled, known, pending, err := h.tail.Settle(ctx)
@@ -223,7 +226,7 @@ func (h *Hub) RunOnce(ctx context.Context) (pending bool, err error) {
 	return pending, err
 }
 
-// handOut gives the events up to settled to the feeds of their accounts.
+// handOut adds the events up to settled to the feeds of their accounts.
 func (h *Hub) handOut(ctx context.Context, settled int64) error {
 	for h.position < settled {
 		if !h.anyJoined() {
@@ -247,8 +250,8 @@ func (h *Hub) handOut(ctx context.Context, settled int64) error {
 	return nil
 }
 
-// usable returns nil for an event that cannot be told. An error is of the
-// database, and passes.
+// usable returns the frame of an event, or nil if the event cannot be rendered.
+// An error means that the database is unavailable.
 func (h *Hub) usable(ctx context.Context, r Rendered) ([]byte, error) {
 	switch {
 	case r.Err == nil:
@@ -262,7 +265,7 @@ func (h *Hub) usable(ctx context.Context, r Rendered) ([]byte, error) {
 	return nil, nil
 }
 
-// takers are the streams that want an event.
+// takers returns the streams that want an event.
 func (h *Hub) takers(e store.Event) []*Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -275,7 +278,7 @@ func (h *Hub) takers(e store.Event) []*Stream {
 	return takers
 }
 
-// endRevoked ends the streams whose key may no longer be used.
+// endRevoked ends the streams whose key was revoked or has expired.
 func (h *Hub) endRevoked(ctx context.Context) error {
 	keys := h.keys()
 	if len(keys) == 0 {
@@ -309,7 +312,7 @@ func (h *Hub) streamsOf(key int64) []*Stream {
 	return streams
 }
 
-// end ends streams, and takes them out.
+// end ends and removes streams.
 func (h *Hub) end(why error, streams ...*Stream) {
 	for _, s := range streams {
 		s.end(why)
@@ -317,7 +320,7 @@ func (h *Hub) end(why error, streams ...*Stream) {
 	}
 }
 
-// stop ends all streams, and answers all who ask.
+// stop ends all streams and fails all pending questions.
 func (h *Hub) stop() {
 	h.mu.Lock()
 	h.stopped = true

@@ -19,10 +19,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// patient is far longer than anything may take.
+// patient is a generous timeout.
 const patient = 30 * time.Second
 
-// house is a store, an inbox whose mail makes events, and a hub that runs.
+// house is a store, an inbox that receives messages, and a running hub.
 type house struct {
 	store   *store.Store
 	in      store.Inbox
@@ -30,7 +30,7 @@ type house struct {
 	hub     *stream.Hub
 	stop    func()
 	renders atomic.Int64
-	failing atomic.Pointer[error] // what making an event fails with
+	failing atomic.Pointer[error] // error of rendering
 }
 
 // each runs test on both engines.
@@ -66,7 +66,7 @@ func newHouse(t *testing.T, s *store.Store, edits ...func(*stream.Config)) *hous
 // render shows an event as its id.
 func (h *house) render(_ context.Context, events []store.Event) (all []stream.Rendered) {
 	err := h.failing.Load()
-	h.renders.Add(int64(len(events))) // after that a test may change it
+	h.renders.Add(int64(len(events))) // a test may change it afterwards
 	for _, e := range events {
 		r := stream.Rendered{ID: e.ID, Frame: []byte(e.ID)}
 		if err != nil {
@@ -91,7 +91,7 @@ func (h *house) open(t *testing.T, edits ...func(*stream.Wanted)) *stream.Stream
 	return s
 }
 
-// receive makes n events, one after the other.
+// receive creates n events in sequence.
 func (h *house) receive(t *testing.T, n int) {
 	t.Helper()
 	for range n {
@@ -99,7 +99,7 @@ func (h *house) receive(t *testing.T, n int) {
 	}
 }
 
-// log is all events of the account.
+// log returns all events of the account.
 func (h *house) log(t *testing.T) (all []store.Event) {
 	t.Helper()
 	all, err := h.store.EventsOf(t.Context(), h.in.AccountID, 0, 1<<60, 100_000)
@@ -131,7 +131,7 @@ func wantIDs(t *testing.T, got []string, want []store.Event) {
 	}
 }
 
-// wantEnd wants a stream to have ended, after what it still gives.
+// wantEnd reads a stream to its end and checks the reason.
 func wantEnd(t *testing.T, s *stream.Stream, why error) {
 	t.Helper()
 	for {
@@ -164,8 +164,8 @@ func TestEachEventIsMadeOnceForAll(t *testing.T) {
 	}, func(c *stream.Config) { c.MaxPerKey = 50 })
 }
 
-// One that does not read is ended when as much waits for it as may, and all
-// others hear everything; and so does it when it comes back (H16).
+// A listener that does not read is ended when its queue is full. All others get
+// every event, and so does this one after it reconnects (H16).
 func TestSlowListenerIsEndedAndResumes(t *testing.T) {
 	t.Parallel()
 	const most = 8
@@ -198,7 +198,7 @@ func TestSlowListenerIsEndedAndResumes(t *testing.T) {
 	}
 }
 
-// Events come while a listener opens, with what it had last and without.
+// Events occur while a listener opens a stream, with and without a last event.
 func TestOpeningRacesWithEvents(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, h *house) {
@@ -210,7 +210,7 @@ func TestOpeningRacesWithEvents(t *testing.T) {
 		}
 		last := h.log(t)[0]
 		got := []string{last.ID}
-		for range rounds { // each reads a little and goes
+		for range rounds { // each reads a little and closes
 			s := h.open(t, func(w *stream.Wanted) { w.After = &last.Seq })
 			for range 2 {
 				if len(got) <= events {
@@ -237,8 +237,8 @@ func TestOpeningRacesWithEvents(t *testing.T) {
 	})
 }
 
-// Who listens after nobody did for a while hears what happens from then on, also
-// when a transaction with an event is open at that moment.
+// A listener that arrives after a time without listeners gets events from then
+// on, even if a transaction with an event is open at that moment.
 func TestListenerAfterAPauseHearsNothingOld(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
@@ -247,7 +247,7 @@ func TestListenerAfterAPauseHearsNothingOld(t *testing.T) {
 	h.receive(t, 1)
 	read(t, first, 1)
 	first.Close()
-	h.receive(t, 3) // nobody listens
+	h.receive(t, 3) // without a listener
 	db, err := sqlx.Open("postgres", cfg.Database)
 	if err != nil {
 		t.Fatal(err)
@@ -310,8 +310,7 @@ func TestLimitOfAKey(t *testing.T) {
 	}, func(c *stream.Config) { c.MaxPerKey, c.PlaceWait = 2, time.Millisecond })
 }
 
-// H3: the streams of a key that was revoked, or has expired, end; those of
-// others go on.
+// H3: the streams of a revoked or expired key end; others continue.
 func TestStreamsOfARevokedKeyEnd(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -363,8 +362,8 @@ func TestStopEndsEverything(t *testing.T) {
 	})
 }
 
-// An event that cannot be told now is told later, in its place; one that never
-// can be does not keep the others.
+// An event that cannot be rendered now is sent later, in order. One that can
+// never be rendered does not block the others.
 func TestEventsThatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, h *house) {
@@ -397,7 +396,7 @@ func TestEventsThatCannotBeTold(t *testing.T) {
 	})
 }
 
-// N2, H16: what one node stores is heard at another, in the same order.
+// N2, H16: events stored by one node reach listeners of another, in order.
 func TestNodesHearEachOther(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
@@ -425,8 +424,8 @@ func TestNodesHearEachOther(t *testing.T) {
 	}
 }
 
-// An account whose event takes forever to render does not keep another account
-// from its events, and loses none of its own.
+// An account with an event that takes forever to render does not delay other
+// accounts, and loses none of its events.
 func TestCostlyEventDelaysNoOtherAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

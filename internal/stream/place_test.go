@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/internal/stream"
 )
 
-// A client whose line broke comes back while the stream that it had is still
-// busy. The old stream does not count: the new one gets its place at once.
+// A client whose connection broke reconnects while its old stream is still
+// busy. The new stream replaces the old one at once.
 func TestReconnectTakesThePlaceOfABrokenStream(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, h *house) {
@@ -29,8 +29,8 @@ func TestReconnectTakesThePlaceOfABrokenStream(t *testing.T) {
 	}, func(c *stream.Config) { c.MaxPerKey, c.PlaceWait = 2, patient })
 }
 
-// When a key has no place left, a new stream replaces the one that has not read
-// for the longest time, and no stream that reads.
+// If a key has no free place, a new stream replaces the one that has not read
+// for the longest time, but never one that reads.
 func TestNewStreamReplacesTheOldestThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, h *house) {
@@ -66,7 +66,7 @@ func TestNewStreamReplacesTheOldestThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// openLate opens a stream as soon as there is a place for it.
+// openLate opens a stream as soon as a place is free.
 func (h *house) openLate(t *testing.T) {
 	t.Helper()
 	for late := time.Now().Add(patient); ; {
@@ -81,8 +81,8 @@ func (h *house) openLate(t *testing.T) {
 	}
 }
 
-// A new stream that finds no place makes the others write to their clients, so
-// that the server notices at once which of them have gone.
+// A new stream without a free place makes the others write to their clients, so
+// that the server notices disconnected clients at once.
 func TestFullKeyProbesItsStreams(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, h *house) {

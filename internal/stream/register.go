@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// listened says whether anybody listens, or asks to.
+// listened reports whether there is a live stream or a pending question.
 func (h *Hub) listened() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -18,10 +18,10 @@ func (h *Hub) anyJoined() bool {
 	return len(h.joined) > 0
 }
 
-// register counts a stream with its key. Only live streams count: when the key
-// has no place left, the others are asked to write to their clients at once, so
-// that those whose clients have gone are noticed, and one that has not read for
-// a heartbeat makes room.
+// register adds a stream to its key's open streams. If the key has no free
+// place, it makes the other streams write to their clients, so that
+// disconnected clients are noticed. A stream that has not read for a heartbeat
+// is replaced.
 func (h *Hub) register(ctx context.Context, s *Stream) error {
 	patience := time.NewTimer(h.cfg.PlaceWait)
 	defer patience.Stop()
@@ -43,8 +43,8 @@ func (h *Hub) register(ctx context.Context, s *Stream) error {
 	}
 }
 
-// tryRegister returns a channel that is closed when a stream leaves, if the key
-// has no place now.
+// tryRegister adds a stream if its key has a free place. Otherwise it returns a
+// channel that is closed when a stream leaves.
 func (h *Hub) tryRegister(s *Stream) (left <-chan struct{}, err error) {
 	replaced := h.notReading(s.want.KeySeq)
 	if replaced != nil {
@@ -62,8 +62,8 @@ func (h *Hub) tryRegister(s *Stream) (left <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// notReading returns, for a key with no place left, the stream that has not read
-// for the longest time, if that is at least a heartbeat.
+// notReading returns, for a key without a free place, the stream that has not
+// read for the longest time, if that is at least a heartbeat.
 func (h *Hub) notReading(key int64) *Stream {
 	streams := h.streamsOf(key)
 	if len(streams) < h.cfg.MaxPerKey {
@@ -79,7 +79,7 @@ func (h *Hub) notReading(key int64) *Stream {
 	return oldest
 }
 
-// forget takes a stream out of everything.
+// forget removes a stream from the hub.
 func (h *Hub) forget(s *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,8 +92,8 @@ func (h *Hub) forget(s *Stream) {
 	h.left = make(chan struct{})
 }
 
-// ask returns up to where the log is settled at some moment after the call, and
-// from that moment on hands events out to the stream, unless it is nil.
+// ask returns the settled position of the log at some moment after the call. If
+// s is not nil, it receives all events after that position.
 func (h *Hub) ask(ctx context.Context, s *Stream) (int64, error) {
 	q := question{s, make(chan answer, 1)}
 	h.mu.Lock()
@@ -105,7 +105,7 @@ func (h *Hub) ask(ctx context.Context, s *Stream) (int64, error) {
 	h.mu.Unlock()
 	select {
 	case h.kick <- struct{}{}:
-	default: // it knows already
+	default: // already signalled
 	}
 	select {
 	case a := <-q.answer:
@@ -129,7 +129,7 @@ func (h *Hub) putBack(asked []question) {
 	h.asked = append(asked, h.asked...)
 }
 
-// reply answers, and lets the stream join unless it has gone meanwhile.
+// reply answers a question and joins its stream, unless the stream is closed.
 func (h *Hub) reply(q question, a answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

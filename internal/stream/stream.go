@@ -9,30 +9,30 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// What is replayed is made in parts of firstPart to maxPart events.
+// Replayed events are rendered in parts of firstPart to maxPart events.
 const (
 	firstPart = 4
 	maxPart   = 32
 )
 
-// Wanted is what a listener wants to hear.
+// Wanted selects the events of a listener.
 type Wanted struct {
 	KeySeq, AccountID int64
-	// Inboxes are the ids of the only inboxes whose events are wanted; nil means
-	// all there is, also what is of no inbox.
+	// Inboxes limits the events to these inbox ids. Nil means all events,
+	// including those without an inbox.
 	Inboxes []string
-	// Types are the only types wanted; nil means all.
+	// Types limits the events to these types. Nil means all.
 	Types []store.EventType
-	// After is the place in the log of the event that the listener had last; nil
-	// means that it wants what happens from now on.
+	// After is the log position of the listener's last event. Nil means only
+	// events from now on.
 	After *int64
-	// Broken is called, once, when the stream ends while the listener may be busy
-	// with what it was given. It must not block.
+	// Broken is called once when the stream ends, possibly while the listener
+	// processes events. It must not block.
 	Broken func()
 }
 
-// wants says whether an event of the account is wanted. Events that
-// are for Postroom itself, or for one webhook endpoint, are not.
+// wants reports whether the listener wants an event of its account. Internal
+// events and those for one webhook endpoint are never sent.
 func (w *Wanted) wants(e store.Event) bool {
 	switch {
 	case e.Type.Internal():
@@ -43,32 +43,33 @@ func (w *Wanted) wants(e store.Event) bool {
 	return w.Types == nil || slices.Contains(w.Types, e.Type)
 }
 
-// Stream is one listener. Next and Close are for one goroutine.
+// Stream is the stream of one listener. Next and Close must not be called
+// concurrently.
 type Stream struct {
 	hub  *Hub
 	want Wanted
 
-	at, upTo int64         // what is yet to be read from the log
-	page     []store.Event // what was read
-	part     int           // how much of it is made next
-	joined   bool          // what comes after upTo is queued
-	from     int64         // no event up to here is queued; of the hub's lock
+	at, upTo int64         // range still to be read from the log
+	page     []store.Event // events read
+	part     int           // number of events in the next part
+	joined   bool          // events after upTo are queued
+	from     int64         // only later events are queued; protected by the hub's lock
 
 	mu    sync.Mutex
 	queue [][]byte
 	bytes int
-	err   error         // why it has ended
-	busy  time.Time     // since when the listener reads what Next returned; zero during Next
-	asked bool          // Next is to return at once, also without events
-	ready chan struct{} // there is something in queue, err or asked; holds one
+	err   error         // why the stream ended
+	busy  time.Time     // since when the listener processes events; zero during Next
+	asked bool          // Next must return, even without events
+	ready chan struct{} // signals a change of queue, err or asked; buffer of one
 
-	stopWatch func() bool // stops waiting for the end of the listener's context
+	stopWatch func() bool // unregisters from the listener's context
 }
 
-// Open begins to listen: what happens after it returns is heard. The stream must
-// be closed; it gives up its place when ctx ends, too. ErrTooMany when the key
-// has as many live streams as it may, ErrStopped when the service stops, and
-// what the store returns.
+// Open opens a stream for events from its return on. Close the stream after
+// use; it also leaves the hub when ctx ends. The error is ErrTooMany if the key
+// has too many live streams, ErrStopped if the service stops, or an error of
+// the store.
 func (h *Hub) Open(ctx context.Context, w Wanted) (*Stream, error) {
 	s := &Stream{hub: h, want: w, part: firstPart, ready: make(chan struct{}, 1)}
 	if err := h.register(ctx, s); err != nil {
@@ -94,8 +95,8 @@ func (s *Stream) begin(ctx context.Context) error {
 	return err
 }
 
-// join lets what happens be queued, and what happened since the last look be
-// read from the log.
+// join starts to queue events. Events since the last read from the log are read
+// from it.
 func (s *Stream) join(ctx context.Context) error {
 	settled, err := s.hub.ask(ctx, s)
 	if err != nil {
@@ -108,9 +109,9 @@ func (s *Stream) join(ctx context.Context) error {
 	return nil
 }
 
-// Next returns the next events, or none when there are none for the time of
-// wait, or when the hub wants to know whether the listener is still there. It
-// returns why the stream has ended, after which there is nothing more.
+// Next returns the next events. It returns none after the time of wait, or if
+// the hub probes whether the listener is still connected. After the stream has
+// ended, it returns the reason.
 func (s *Stream) Next(ctx context.Context, wait time.Duration) ([][]byte, error) {
 	s.setBusy(time.Time{})
 	defer func() { s.setBusy(time.Now()) }()
@@ -131,8 +132,8 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([][]byte, error)
 	}
 }
 
-// replay makes a part of what the listener missed: few events at first, since
-// some come and go again at once.
+// replay renders the next missed events: few at first, since some listeners
+// disconnect early.
 func (s *Stream) replay(ctx context.Context) ([][]byte, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func (s *Stream) replay(ctx context.Context) ([][]byte, error) {
 	return frames, nil
 }
 
-// readPage reads what is wanted of the next events in the log.
+// readPage reads the next page of wanted events from the log.
 func (s *Stream) readPage(ctx context.Context) error {
 	events, err := s.hub.cfg.Store.EventsOf(ctx, s.want.AccountID, s.at, s.upTo, pageSize)
 	if err != nil {
@@ -172,7 +173,7 @@ func (s *Stream) readPage(ctx context.Context) error {
 	return nil
 }
 
-// queued waits for what is handed out.
+// queued waits for live events.
 func (s *Stream) queued(ctx context.Context, wait time.Duration) ([][]byte, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -198,7 +199,7 @@ func (s *Stream) take() (frames [][]byte, asked bool, err error) {
 	return frames, asked, s.err
 }
 
-// probe makes Next return, so that the listener is written to.
+// probe makes Next return, so that the caller writes to the client.
 func (s *Stream) probe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,20 +213,20 @@ func (s *Stream) setBusy(since time.Time) {
 	s.busy = since
 }
 
-// busySince returns since when the listener reads what it was given. It is zero
-// while the listener waits for more.
+// busySince returns since when the listener processes events. It is zero while
+// the listener waits for more.
 func (s *Stream) busySince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.busy
 }
 
-// push queues an event, and says whether there was room for it.
+// push queues an event. It returns false if the queue is full.
 func (s *Stream) push(frame []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return true // somebody was faster
+		return true // already ended
 	}
 	n := len(s.queue)
 	if n >= s.hub.cfg.MaxQueued || n > 0 && s.bytes+len(frame) > s.hub.cfg.MaxQueuedBytes {
@@ -236,8 +237,8 @@ func (s *Stream) push(frame []byte) bool {
 	return true
 }
 
-// end ends the stream. What is queued is dropped: the listener gets it when it
-// comes back.
+// end ends the stream and drops its queue. The listener gets those events when
+// it reconnects.
 func (s *Stream) end(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +252,7 @@ func (s *Stream) end(why error) {
 	}
 }
 
-// Err is why the stream has ended, and nil while it has not.
+// Err returns why the stream ended, or nil if it has not ended.
 func (s *Stream) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,11 +262,11 @@ func (s *Stream) Err() error {
 func (s *Stream) signal() {
 	select {
 	case s.ready <- struct{}{}:
-	default: // it is signalled already
+	default: // already signalled
 	}
 }
 
-// Close stops listening. It may be called twice.
+// Close closes the stream. It may be called twice.
 func (s *Stream) Close() {
 	if s.stopWatch != nil {
 		s.stopWatch()
