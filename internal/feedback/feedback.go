@@ -1,11 +1,12 @@
-// Package feedback makes and reads the signed addresses by which the world
-// answers mail: the return path that a bounce comes back to, the link that
-// unsubscribes, and the links that tell of opens and clicks.
+// Package feedback creates and reads signed addresses and links: the return
+// path for bounces, the unsubscribe link, and the links that track opens and
+// clicks.
 //
-// Each names one mail to one recipient, and is its own proof: what was not made
-// with the key of this install, or was changed, or was made for another purpose,
-// is told apart without looking anything up, and means nothing. None of them is
-// secret to those who handled that mail, so none may do more than speak of it.
+// Each token identifies one message to one recipient and carries a signature. A
+// token that was made with another installation's key, modified, or made for
+// another purpose is invalid; no lookup is needed to reject it. Everyone who
+// handled the message knows its tokens, so a token must not grant any other
+// access.
 package feedback
 
 import (
@@ -18,14 +19,14 @@ import (
 	"strings"
 )
 
-// minKey is the shortest key, in bytes.
+// minKey is the minimum key length in bytes.
 const minKey = 32
 
-// Signer makes and reads addresses. It is safe for use by many goroutines.
+// Signer creates and reads tokens. It is safe for concurrent use.
 type Signer struct{ key []byte }
 
-// NewSigner returns a signer with a key of at least 32 bytes, which all nodes of
-// an install share and nobody else knows.
+// NewSigner returns a Signer with a secret key of at least 32 bytes, which all
+// nodes of an installation share. It returns an error if the key is shorter.
 func NewSigner(key []byte) (*Signer, error) {
 	if len(key) < minKey {
 		return nil, errors.New("feedback: the key is shorter than 32 bytes")
@@ -33,10 +34,11 @@ func NewSigner(key []byte) (*Signer, error) {
 	return &Signer{key}, nil
 }
 
-// Sent is one mail to one recipient, by the sequence numbers of the store.
+// Sent is one message to one recipient, by the sequence numbers of the store.
 type Sent struct{ Account, Message, Recipient int64 }
 
-// purpose is part of what is signed, so that no address serves as another.
+// purpose is part of the signed data, so that a token cannot be used for
+// another purpose.
 type purpose byte
 
 const (
@@ -46,7 +48,8 @@ const (
 	forClick       purpose = 'c'
 )
 
-// Sizes of signatures, in bytes. That of a return path has to fit a local part.
+// Sizes of signatures in bytes. The signature of a return path must fit into a
+// local part.
 const (
 	returnMAC = 12
 	linkMAC   = 16
@@ -54,17 +57,17 @@ const (
 
 func (s *Signer) mac(p purpose, body []byte) []byte {
 	m := hmac.New(sha256.New, s.key)
-	_, _ = m.Write([]byte{byte(p)}) // a hash never fails
+	_, _ = m.Write([]byte{byte(p)}) // a hash never returns an error
 	_, _ = m.Write(body)
 	return m.Sum(nil)
 }
 
-// sealed is a body with its signature in front.
+// sealed returns body with its signature in front.
 func (s *Signer) sealed(p purpose, size int, body []byte) []byte {
 	return append(s.mac(p, body)[:size:size], body...)
 }
 
-// open returns the body, if it was signed for the purpose.
+// open returns the body of a token if its signature is valid for the purpose.
 func (s *Signer) open(p purpose, size int, token []byte) (body []byte, ok bool) {
 	if len(token) < size {
 		return nil, false
@@ -73,20 +76,20 @@ func (s *Signer) open(p purpose, size int, token []byte) (body []byte, ok bool) 
 	return body, hmac.Equal(token[:size], s.mac(p, body)[:size])
 }
 
-// link makes a token that can stand in a path.
+// link returns a signed token for use in a URL path.
 func (s *Signer) link(p purpose, body []byte) string {
 	return base64.RawURLEncoding.EncodeToString(s.sealed(p, linkMAC, body))
 }
 
 func (s *Signer) readLink(p purpose, token string) (body []byte, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || strings.ContainsAny(token, "\r\n") { // which the decoder reads over
+	if err != nil || strings.ContainsAny(token, "\r\n") { // the decoder ignores line breaks
 		return nil, false
 	}
 	return s.open(p, linkMAC, b)
 }
 
-// base32Lower is for local parts, of which some servers change the case.
+// base32Lower encodes tokens in local parts, whose case some servers change.
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 func putNumbers(ns ...int64) []byte {
@@ -97,7 +100,8 @@ func putNumbers(ns ...int64) []byte {
 	return b
 }
 
-// takeNumbers reads what putNumbers wrote and returns what follows.
+// takeNumbers reads the numbers that putNumbers wrote and returns the rest of
+// b.
 func takeNumbers(b []byte, ns ...*int64) (rest []byte, ok bool) {
 	for _, n := range ns {
 		v, size := binary.Uvarint(b)

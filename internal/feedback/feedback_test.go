@@ -36,7 +36,7 @@ func TestReturnPathNamesARecipient(t *testing.T) {
 	}
 }
 
-// A token that was changed, or is another install's, names nobody (O6).
+// A token that was changed, or is from another installation, is invalid (O6).
 func TestForgedReturnPaths(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, "k")
@@ -81,8 +81,8 @@ func TestLinksServeOnePurpose(t *testing.T) {
 	}
 }
 
-// The forms of forged links: each bit changed, cut, padded, broken by line ends,
-// of another key (O8, O14).
+// Forged links: each bit changed, cut, padded, broken by line endings, or
+// signed with another key (O8, O14).
 func TestForgedLinks(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, "k")
@@ -107,7 +107,7 @@ func TestForgedLinks(t *testing.T) {
 	}
 }
 
-// No link of ours leads anywhere but to a web page, even signed (O14).
+// Every link leads to a web page, even if it is signed (O14).
 func TestLinksLeadToWebPagesOnly(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, "k")

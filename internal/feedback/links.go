@@ -5,26 +5,27 @@ import (
 	"strings"
 )
 
-// Paths of the links below the base address of the API; the token follows.
+// Paths of the links below the base URL of the API. The token follows.
 const (
 	UnsubscribePath = "/u/"
 	OpenPath        = "/t/o/"
 	ClickPath       = "/t/c/"
 )
 
-// Subscription is a recipient who can unsubscribe. It names the address itself,
-// so that the link works when the mail is long deleted.
+// Subscription is a recipient who can unsubscribe. It contains the email
+// address, so that the link works after the message is deleted.
 type Subscription struct {
-	Account, Message int64  // sequence numbers; the mail that the link stands in
-	Email            string // of the recipient
+	Account, Message int64  // sequence numbers of the account and of the message with the link
+	Email            string // address of the recipient
 }
 
-// Unsubscribe is the token of the link by which a recipient unsubscribes.
+// Unsubscribe returns the token of an unsubscribe link.
 func (s *Signer) Unsubscribe(sub Subscription) string {
 	return s.link(forUnsubscribe, append(putNumbers(sub.Account, sub.Message), sub.Email...))
 }
 
-// ReadUnsubscribe returns who a token unsubscribes.
+// ReadUnsubscribe returns the subscription of a token. ok is false if the token
+// is invalid.
 func (s *Signer) ReadUnsubscribe(token string) (sub Subscription, ok bool) {
 	body, ok := s.readLink(forUnsubscribe, token)
 	if !ok {
@@ -35,9 +36,9 @@ func (s *Signer) ReadUnsubscribe(token string) (sub Subscription, ok bool) {
 	return sub, ok && len(email) > 0
 }
 
-// UnsubscribeFields are the header fields of a marketing mail by which its reader
-// unsubscribes (RFC 2369 section 3.2), and with one click where base is an https
-// address (RFC 8058 section 3.1).
+// UnsubscribeFields returns the List-Unsubscribe header fields of a marketing
+// message (RFC 2369 section 3.2). If base is an https URL, they support
+// one-click unsubscription (RFC 8058 section 3.1).
 func (s *Signer) UnsubscribeFields(base *url.URL, sub Subscription) string {
 	link := base.JoinPath(UnsubscribePath, s.Unsubscribe(sub))
 	fields := "List-Unsubscribe: <" + link.String() + ">\r\n"
@@ -47,18 +48,18 @@ func (s *Signer) UnsubscribeFields(base *url.URL, sub Subscription) string {
 	return fields
 }
 
-// Tracked is a mail to one recipient whose links tell of opens and clicks.
+// Tracked is a message to one recipient with open and click tracking.
 type Tracked struct {
 	Account int64  // sequence number
-	ID      string // of the mail, as the API has it
+	ID      string // id of the message in the API
 }
 
-// Open is the token of the picture that tells of an open.
+// Open returns the token of the tracking pixel.
 func (s *Signer) Open(t Tracked) string {
 	return s.link(forOpen, append(putNumbers(t.Account), t.ID...))
 }
 
-// ReadOpen returns the mail that was opened.
+// ReadOpen returns the opened message. ok is false if the token is invalid.
 func (s *Signer) ReadOpen(token string) (t Tracked, ok bool) {
 	body, ok := s.readLink(forOpen, token)
 	if !ok {
@@ -69,14 +70,14 @@ func (s *Signer) ReadOpen(token string) (t Tracked, ok bool) {
 	return t, ok
 }
 
-// Click is the token of a link of the mail: it leads to target and nowhere else.
+// Click returns the token of a tracked link to target.
 func (s *Signer) Click(t Tracked, target string) string {
 	body := append(putNumbers(t.Account, int64(len(t.ID))), t.ID...)
 	return s.link(forClick, append(body, target...))
 }
 
-// ReadClick returns the mail whose link was followed, and where it leads: to an
-// address of http or https.
+// ReadClick returns the message and the target of a tracked link. ok is false
+// if the token is invalid or target is not an http or https URL.
 func (s *Signer) ReadClick(token string) (t Tracked, target string, ok bool) {
 	body, ok := s.readLink(forClick, token)
 	var size int64
@@ -90,11 +91,11 @@ func (s *Signer) ReadClick(token string) (t Tracked, target string, ok bool) {
 	return t, target, IsWeb(target)
 }
 
-// maxTarget is the longest address that is followed, in bytes.
+// maxTarget is the maximum length of a link target in bytes.
 const maxTarget = 4096
 
-// IsWeb says whether a link leads to a web page: an http or https address with a
-// host, and nothing in it that could be taken for another.
+// IsWeb reports whether target is an http or https URL with a host, without
+// user information, spaces, control characters or backslashes.
 func IsWeb(target string) bool {
 	if len(target) > maxTarget || strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
 		return false
