@@ -1,12 +1,14 @@
-// Package acmecert gets the certificates of a node by ACME (RFC 8555), and renews
-// them. What is got, and what is under way, lies in the database: all nodes use the
-// same certificates, and each can answer the challenge to another's order, by HTTP
-// on port 80 (RFC 8555, section 8.3) or by TLS on port 443 (RFC 8737).
+// Package acmecert obtains and renews the certificates of a node with ACME (RFC
+// 8555). Certificates and pending orders are stored in the database: all nodes
+// use the same certificates, and each can answer the challenges of another
+// node's order, over HTTP on port 80 (RFC 8555 section 8.3) or TLS on port 443
+// (RFC 8737).
 //
-// A certificate is asked for at the start and when it is due for renewal, never
-// because somebody connects: who connects gets what there is. As long as there is
-// none that is one signed by nobody, with which senders of mail encrypt all the same
-// (RFC 7435), and to which clients of the API object. What fails is tried again
+// Certificates are ordered at the start and when renewal is due, never because
+// a client connects. Until there is one, clients get a self-signed certificate.
+// Mail senders still encrypt with it (RFC 7435), but API clients reject it.
+// Failed orders are retried with growing delays, because ACME servers limit
+// failures.
 // later and later, as operators of ACME limit failures.
 package acmecert
 
@@ -36,50 +38,52 @@ import (
 )
 
 const (
-	// look is how often a node looks whether its certificates were renewed.
+	// look is the interval at which a node checks for renewed certificates.
 	look = 10 * time.Minute
-	// orderTime is for how long no node tries again after one began to get a
-	// certificate: Let's Encrypt forgives a failure in that time. orderWait is how
-	// long the others wait between two looks.
+	// orderTime is how long no other node places an order after one has
+	// started. Let's Encrypt's limit on failures recovers in that time.
+	// orderWait is the interval at which the other nodes check.
 	orderTime = 12 * time.Minute
 	orderWait = 5 * time.Second
 )
 
-// challengePath is where challenges by HTTP are (RFC 8555, section 8.3).
+// challengePath is the path of HTTP challenges (RFC 8555 section 8.3).
 const challengePath = "/.well-known/acme-challenge/"
 
-// errOther means that another node is getting a certificate, or has just failed.
+// errOther means that another node is ordering a certificate, or has just
+// failed.
 var errOther = errors.New("another node has asked for it")
 
-// retries are the pauses after failures, where there is one node; the last repeats.
+// retries are the delays after failures; the last one repeats.
 var retries = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
 
-// Config is what a Manager needs.
+// Config configures a Manager.
 type Config struct {
 	Store *store.Store
-	// Hosts are the names that certificates are for, each with one of its own. The
-	// first one's is given to who names none, or another.
+	// Hosts are the host names, each with a certificate of its own. Clients
+	// that send no name or an unknown one get the certificate of the first.
 	Hosts []string
-	// Directory is the address of the ACME server's directory, and Email, which may
-	// be empty, where it may write to.
+	// Directory is the URL of the ACME server's directory. Email is the contact
+	// address and may be empty.
 	Directory, Email string
-	// Alone says that there are no other nodes.
+	// Alone reports that there is only one node.
 	Alone bool
-	// Client makes the requests to it; nil means http.DefaultClient.
+	// Client makes the requests to the ACME server; nil means
+	// http.DefaultClient.
 	Client *http.Client
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// Manager is the certificates of a node.
+// Manager manages the certificates of a node.
 type Manager struct {
 	cfg     Config
 	acme    *autocert.Manager
-	unnamed *tls.Certificate // signed by nobody
+	unnamed *tls.Certificate // self-signed
 	have    atomic.Pointer[map[string]*tls.Certificate]
 }
 
-// New returns a manager that has no certificate yet.
+// New returns a Manager without certificates from the ACME server.
 func New(cfg Config) (*Manager, error) {
 	unnamed, err := selfSigned(cfg.Hosts, cfg.Now())
 	if err != nil {
@@ -91,8 +95,8 @@ func New(cfg Config) (*Manager, error) {
 	}}, nil
 }
 
-// GetCertificate is for tls.Config.GetCertificate, whose NextProtos have
-// acme.ALPNProto where challenges can come in.
+// GetCertificate is for tls.Config.GetCertificate. To allow TLS challenges,
+// NextProtos must contain acme.ALPNProto.
 func (m *Manager) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if slices.Equal(hello.SupportedProtos, []string{acme.ALPNProto}) {
 		return m.acme.GetCertificate(hello)
@@ -110,20 +114,20 @@ func (m *Manager) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 	return m.unnamed, nil
 }
 
-// HTTPHandler answers challenges and leaves everything else to next. It has to be
-// called before Run.
+// HTTPHandler answers HTTP challenges and passes other requests to next. Call
+// it before Run.
 func (m *Manager) HTTPHandler(next http.Handler) http.Handler {
 	inner := m.acme.HTTPHandler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host, _, err := net.SplitHostPort(r.Host); err == nil && strings.HasPrefix(r.URL.Path, challengePath) {
 			r = r.WithContext(r.Context()) // a copy
-			r.Host = host                  // without the port that a proxy may have been asked at
+			r.Host = host                  // without the port of a proxy
 		}
 		inner.ServeHTTP(w, r)
 	})
 }
 
-// Run gets the certificates and keeps them new until ctx ends.
+// Run obtains and renews the certificates until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
 	failed := 0
 	work.Due(ctx, func(ctx context.Context) time.Duration {
@@ -146,12 +150,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunOnce gets the certificates that are missing, and takes over those that were
-// renewed, here or by another node.
+// RunOnce obtains missing certificates and loads those that this or another
+// node has renewed.
 func (m *Manager) RunOnce(ctx context.Context) error {
 	have := map[string]*tls.Certificate{}
 	var errs []error
-	var other error // there is time for those
+	var other error // reported only if there is no other error
 	for _, host := range m.cfg.Hosts {
 		c, err := m.get(ctx, host)
 		if errors.Is(err, errOther) {
@@ -174,7 +178,7 @@ func (m *Manager) RunOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// tell logs a certificate that was not there before.
+// tell logs a new certificate.
 func (m *Manager) tell(ctx context.Context, host string, c *tls.Certificate) {
 	old := m.have.Load()
 	if c == nil || old != nil && (*old)[host] != nil && c.Leaf.Equal((*old)[host].Leaf) {
@@ -183,8 +187,8 @@ func (m *Manager) tell(ctx context.Context, host string, c *tls.Certificate) {
 	m.cfg.Log.InfoContext(ctx, "certificate in use", "host", host, "until", c.Leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// get returns the certificate of a host. Of several nodes one orders it, unless it
-// is there: errOther for the others.
+// get returns the certificate of a host. If there is none, one of several nodes
+// orders it; the others get errOther.
 func (m *Manager) get(ctx context.Context, host string) (*tls.Certificate, error) {
 	_, err := m.cfg.Store.Certificate(ctx, host)
 	if errors.Is(err, store.ErrNotFound) && !m.cfg.Alone {
@@ -201,8 +205,9 @@ func (m *Manager) get(ctx context.Context, host string) (*tls.Certificate, error
 	return m.order(ctx, host)
 }
 
-// order lets autocert get the certificate, from its memory, the database or the
-// ACME server. It asks as somebody who connects would, and does not listen to ctx.
+// order gets the certificate from autocert, which uses its memory, the database
+// or the ACME server. It does so like a connecting client. The order itself
+// continues after ctx ends.
 func (m *Manager) order(ctx context.Context, host string) (*tls.Certificate, error) {
 	type result struct {
 		c   *tls.Certificate
@@ -224,7 +229,7 @@ func (m *Manager) order(ctx context.Context, host string) (*tls.Certificate, err
 	}
 }
 
-// selfSigned makes a certificate that nobody vouches for.
+// selfSigned creates a self-signed certificate.
 func selfSigned(hosts []string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -240,7 +245,7 @@ func selfSigned(hosts []string, now time.Time) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
 }
 
-// cache keeps what autocert has, in the database.
+// cache stores autocert's data in the database.
 type cache struct{ store *store.Store }
 
 // Get implements autocert.Cache.

@@ -38,7 +38,7 @@ func manager(t *testing.T, s *store.Store, server *acmetest.Server, hosts ...str
 	return m
 }
 
-// present is the certificate that is given to who asks for a name.
+// present returns the certificate for a client that requests name.
 func present(t *testing.T, m *acmecert.Manager, name string) *x509.Certificate {
 	t.Helper()
 	c, err := m.GetCertificate(&tls.ClientHelloInfo{ServerName: name, SupportedProtos: []string{"h2"}})
@@ -65,7 +65,7 @@ func wantTrusted(t *testing.T, server *acmetest.Server, m *acmecert.Manager, ask
 	}
 }
 
-// serve listens on a port of its own, which it returns.
+// serve listens on a free port and returns it.
 func serve(t *testing.T, s *httptest.Server, start func()) (port int) {
 	t.Helper()
 	start()
@@ -77,9 +77,10 @@ func serve(t *testing.T, s *httptest.Server, start func()) (port int) {
 	return addr.Port
 }
 
-// TestTwoNodesGetOneCertificate has two nodes on one database. The ACME server's
-// challenge by HTTP reaches only the second, and whoever orders, one certificate is
-// made, which both present. Nothing of it lies in the database in clear (K1).
+// TestTwoNodesGetOneCertificate runs two nodes on one database. The ACME
+// server's HTTP challenge reaches only the second node. Whichever node orders,
+// only one certificate is issued, and both use it. The database stores it
+// sealed (K1).
 func TestTwoNodesGetOneCertificate(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -119,7 +120,8 @@ func TestTwoNodesGetOneCertificate(t *testing.T) {
 	})
 }
 
-// wantSealed opens what is kept, and does not find it in the file.
+// wantSealed checks that the stored values can be opened but do not occur in
+// the database file.
 func wantSealed(t *testing.T, s *store.Store, cfg store.Config) {
 	t.Helper()
 	kept, err := s.Certificate(t.Context(), host)
@@ -137,8 +139,8 @@ func wantSealed(t *testing.T, s *store.Store, cfg store.Config) {
 	}
 }
 
-// TestByTLSAndRenewed gets a certificate that lives for seconds, by the challenge
-// that is answered in the handshake, and sees it renewed.
+// TestByTLSAndRenewed gets a short-lived certificate with the TLS challenge and
+// waits for its renewal.
 func TestByTLSAndRenewed(t *testing.T) {
 	t.Parallel()
 	var m *acmecert.Manager
@@ -156,7 +158,7 @@ func TestByTLSAndRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = web.Listener.Close() // another takes its place
+	_ = web.Listener.Close() // another listener replaces it
 	web.Listener = listener
 	serve(t, web, web.StartTLS)
 	if err := m.RunOnce(t.Context()); err != nil {
@@ -179,8 +181,8 @@ func TestByTLSAndRenewed(t *testing.T) {
 	wantTrusted(t, server, m, host, host)
 }
 
-// A failure leaves a node with what it has, and keeps others from failing the same
-// way at once.
+// After a failure, a node keeps its certificates, and other nodes do not retry
+// at once.
 func TestFailedOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
